@@ -14,7 +14,7 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
-from attnviz.stories.record import Matrix, Panel, Story, Table
+from attnviz.stories.record import Matrix, Panel, Story, StoryView, Table
 from attnviz.text.notes import proof
 from attnviz.text.phrase import Phrase, Texts
 from attnviz.text.words import split_words
@@ -50,10 +50,21 @@ class Estimate(NamedTuple):
         return f"{self.mean:.3f} ({self.low:.3f}~{self.high:.3f})"
 
 
-def story(say: Texts, parts: Iterable[str | Table], picture: Iterable[Panel], **more: Any) -> Story:
-    """A story, whose title and receipt are the texts of these names; a part may be the name of a text too."""
-    shown = tuple(part if isinstance(part, Phrase | Table) else say(part) for part in parts)
-    return Story(title=say("title"), parts=shown, picture=tuple(picture), receipt=say("receipt"), **more)
+def story(
+    say: Texts,
+    parts: Iterable[str | Table],
+    picture: Iterable[Panel],
+    *,
+    title: str = "title",
+    receipt: str = "receipt",
+    views: Iterable[StoryView] = (),
+    records: Iterable[Attention] = (),
+) -> Story:
+    """A story; the texts of these names are its title and receipt, and a part may be the name of a text too."""
+    return Story(
+        title=say(title), receipt=say(receipt), picture=tuple(picture), views=tuple(views), records=tuple(records),
+        parts=tuple(part if isinstance(part, Phrase | Table) else say(part) for part in parts),
+    )  # fmt: skip
 
 
 def words_of(text: str) -> list[str]:

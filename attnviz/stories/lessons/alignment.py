@@ -18,9 +18,8 @@ from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
-from attnviz.models.training.files import ModelCard
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel
+from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel, story
 from attnviz.stories.record import Cell, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
@@ -34,8 +33,8 @@ N_PAIRS = 200
 GOLD_WORDS = range(9, 14)
 """English words of the test pair that is shown with its gold alignment: enough to cross, few enough to read."""
 TEXTS = Texts("""
-title | alignment error on unseen pairs: {RECURRENT} {one}, {TRANSFORMER} {two}, the diagonal {diagonal}
-    | 처음 보는 문장 쌍의 정렬 오류율: {RECURRENT} {one}, {TRANSFORMER} {two}, 대각선 {diagonal}
+title | alignment error on unseen pairs: {RECURRENT} {one:.3f}, {TRANSFORMER} {two:.3f}, the diagonal {diagonal:.3f}
+    | 처음 보는 문장 쌍의 정렬 오류율: {RECURRENT} {one:.3f}, {TRANSFORMER} {two:.3f}, 대각선 {diagonal:.3f}
 panel | {one.record.model}, {name}: “{one.record.text}” | {one.record.model}, {name}: “{one.record.text}”
 least | {name}: {least}, the largest of {n} sentences | {name}: {least}, 문장 {n}개 가운데 가장 큰 값
 lengths | Rows and columns need not be equally many; keys and values must: K has {keys} rows for the second sentence, V
@@ -89,10 +88,11 @@ view | {name}, before it generates “{word}”: it looks most at “{at}” ({w
 view_all | All heads of {TRANSFORMER}, on the first sentence. | 첫째 문장, {TRANSFORMER} 모델의 모든 헤드.
 wrong | by itself {name} generates “{words}” for “{sentence}”, which is not right
     | {name}: “{sentence}”에 대해 스스로 생성한 “{words}” (틀림)
+receipt | {proofs} | {proofs}
 """, globals())  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class AlignmentHead:
     """One head's look at one sentence: the record it is taken from, and the layer and the head."""
 
@@ -105,26 +105,21 @@ class AlignmentHead:
         return self.record.pattern(*self.head)
 
     @property
-    def looks(self) -> tuple[int, ...]:
+    def looks(self) -> list[int]:
         """The English word that each step looks at most, counted from 0."""
-        return tuple(self.pattern.argmax(axis=-1).tolist())
+        looks: list[int] = self.pattern.argmax(axis=-1).tolist()
+        return looks
 
     @property
-    def path(self) -> tuple[int, ...]:
+    def path(self) -> list[int]:
         """The same for the Korean words only: the end means no English word."""
-        return tuple(
-            look for look, token in zip(self.looks, self.record.query_tokens, strict=True) if not token.special
-        )
+        steps = zip(self.looks, self.record.query_tokens, strict=True)
+        return [look for look, token in steps if not token.special]
 
     def look(self, step: int) -> tuple[Cell, ...]:
         """The English word that a step looks at most, with its place, and its weight."""
         place = self.looks[step]
         return f"{self.record.key_tokens[place].text} ({place})", float(self.pattern[step, place])
-
-
-def alignment_head(card: ModelCard) -> measure.Head:
-    """The head that was found to align best on validation pairs."""
-    return int(card.quality["alignment layer"]), int(card.quality["alignment head"])
 
 
 def backward(path: Sequence[int]) -> int:
@@ -138,52 +133,45 @@ def crossing_pair() -> Pair:
     return next(pair for pair in pairs if backward([min(gold) for gold in golds(pair) if gold]) > 1)
 
 
-def golds(pair: Pair) -> tuple[tuple[int, ...], ...]:
+def golds(pair: Pair) -> list[list[int]]:
     """For each Korean word the English ones that surely mean it, by their places."""
-    n = len(pair.korean)
-    return tuple(tuple(sorted(place for step, place in pair.sure if step == index)) for index in range(n))
+    return [sorted(place for step, place in pair.sure if step == index) for index in range(len(pair.korean))]
 
 
 def tell() -> Story:
     """The demo: two sentences whose order Korean turns around, one unseen pair with its gold, the error rate."""
     pair = crossing_pair()
-    card, recurrent = open_model(RECURRENT, RecurrentTranslator)
-    other, transformer = open_model(TRANSFORMER, TranslationTransformer)
-    heads = [alignment_head(card), alignment_head(other)]
+    (card, recurrent), (other_card, transformer) = (
+        open_model(RECURRENT, RecurrentTranslator),
+        open_model(TRANSFORMER, TranslationTransformer),
+    )
+    heads = [  # those that were found to align best on validation pairs
+        (int(one.quality["alignment layer"]), int(one.quality["alignment head"])) for one in (card, other_card)
+    ]
     sources = [open_source(name) for name in NAMES]
     first, second = (
-        [
-            AlignmentHead(record=attend(sentence, source, target=right), head=head)
-            for sentence, right in zip(SENTENCES, RIGHT, strict=True)
-        ]
+        [AlignmentHead(attend(text, source, target=right), head) for text, right in zip(SENTENCES, RIGHT, strict=True)]
         for source, head in zip(sources, heads, strict=True)
     )
     own = [tuple(attend(sentence, source).target for source in sources) for sentence in SENTENCES]
-    gold = AlignmentHead(record=attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)), head=heads[0])
+    gold = AlignmentHead(attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)), heads[0])
     pairs = list(islice(splits.pairs("test"), N_PAIRS))
     models: tuple[measure.Translator, ...] = (recurrent, transformer)
     errors = [float(measure.alignment_errors(one, pairs)[head]) for one, head in zip(models, heads, strict=True)]
     diagonal = measure.diagonal_error(pairs)
-    one, two = (f"{error:.3f}" for error in errors)
-    return Story(
-        name="alignment",
-        title=TEXTS("title", one=one, two=two, diagonal=f"{diagonal:.3f}"),
-        parts=(
-            _what_is_seen(first, recurrent),
-            *map(_steps, first, second),
-            _by_themselves(own),
-            _crossing(first),
-            _against_gold(gold, pair),
-            *_errors(errors, diagonal, heads, len(pairs)),
-        ),
-        picture=tuple(
-            steps_panel(TEXTS("panel", one=one, name=head_name(one.head)), one.record, one.head)
-            for one in (*first, *second)
-        ),
-        receipt=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
-        views=_views([*first, *second]),
-        records=tuple(one.record for one in (*first, *second)),
-    )
+    say = TEXTS.given(
+        one=errors[0], two=errors[1], diagonal=diagonal, n=len(pairs), rows=ROWS, compared=_compared(errors, diagonal),
+        proofs=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
+    )  # fmt: skip
+    names = (say("named", name=name, head=head_name(head)) for name, head in zip(NAMES, heads, strict=True))
+    rates = (*zip(names, errors, strict=True), (say("diagonal"), diagonal))
+    shown = [*first, *second]
+    parts = (
+        _what_is_seen(first, recurrent), *map(_steps, first, second), _by_themselves(own), _crossing(first),
+        _against_gold(gold, pair), "errors", Table(say("errors_table"), say.names("error_columns"), rates),
+    )  # fmt: skip
+    panels = (steps_panel(say("panel", one=one, name=head_name(one.head)), one.record, one.head) for one in shown)
+    return story(say, parts, panels, views=_views(shown), records=tuple(one.record for one in shown))
 
 
 def _views(shown: Sequence[AlignmentHead]) -> tuple[StoryView, ...]:
@@ -208,26 +196,21 @@ def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
     return joined(found, "; ")
 
 
+@torch.inference_mode()
 def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> Phrase:
-    sizes = [f"{one.pattern.shape[0]} x {one.pattern.shape[1]}" for one in shown]
-    with torch.inference_mode():
-        encoded = model.encode(torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]]))
-    lengths = Phrase("", "")
-    if encoded.key is not None and encoded.value is not None:
-        lengths = TEXTS("lengths", keys=encoded.key.shape[1], values=encoded.value.shape[1])
+    sizes = ["{} x {}".format(*one.pattern.shape) for one in shown]
+    encoded = model.encode(torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]]))
+    keys, values = (states.shape[1] for states in (encoded.key, encoded.value) if states is not None)
+    lengths = TEXTS("lengths", keys=keys, values=values)
     return TEXTS("seen", sizes=Phrase(" and ".join(sizes), ", ".join(sizes)), lengths=lengths)
 
 
 def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
     """The steps of both models side by side."""
     looks = (column for name in NAMES for column in (TEXTS("looks_at", name=name), WEIGHT))
-    return Table(
-        title=TEXTS("steps", one=one),
-        columns=(STEP, FORCED, *looks),
-        rows=tuple(
-            (step, token.text, *one.look(step), *other.look(step)) for step, token in enumerate(one.record.query_tokens)
-        ),
-    )
+    steps = enumerate(one.record.query_tokens)
+    rows = tuple((step, token.text, *one.look(step), *other.look(step)) for step, token in steps)
+    return Table(TEXTS("steps", one=one), (STEP, FORCED, *looks), rows)
 
 
 def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> Phrase:
@@ -260,25 +243,10 @@ def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
         rows.append((step, word, *one.look(step), meant, hit))
     looks_at, *meaning = TEXTS.names("gold_columns")
     title = TEXTS("gold", english=" ".join(pair.english))
-    return Table(title=title, columns=(STEP, FORCED, looks_at, WEIGHT, *meaning), rows=tuple(rows))
+    return Table(title, (STEP, FORCED, looks_at, WEIGHT, *meaning), tuple(rows))
 
 
-def _errors(
-    errors: Sequence[float], diagonal: float, heads: Sequence[measure.Head], n: int
-) -> tuple[Phrase | Table, ...]:
-    """The alignment error rate on so many unseen pairs, of each model and of the diagonal."""
-    compared = joined(
-        (
-            TEXTS("less" if error < diagonal else "no_less", name=name, error=error)
-            for name, error in zip(NAMES, errors, strict=True)
-        ),
-        " and ",
-        ", ",
-    )
-    names = (TEXTS("named", name=name, head=head_name(head)) for name, head in zip(NAMES, heads, strict=True))
-    table = Table(
-        title=TEXTS("errors_table", n=n),
-        columns=TEXTS.names("error_columns"),
-        rows=(*zip(names, errors, strict=True), (TEXTS("diagonal"), diagonal)),
-    )
-    return TEXTS("errors", n=n, compared=compared, diagonal=diagonal, rows=ROWS), table
+def _compared(errors: Sequence[float], diagonal: float) -> Phrase:
+    ways = ("less" if error < diagonal else "no_less" for error in errors)
+    shown = (TEXTS(way, name=name, error=error) for way, name, error in zip(ways, NAMES, errors, strict=True))
+    return joined(shown, " and ", ", ")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
-from typing import Literal, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float
@@ -20,7 +20,7 @@ from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import Estimate, open_model, percent
+from attnviz.stories.common import Estimate, open_model, percent, story
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -93,12 +93,11 @@ lengths | English words in the sentence (middle of each group) | 문장의 영�
 """, globals())  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LengthGroup:
+class LengthGroup(NamedTuple):
     """How the models of one kind do on sentences of like length."""
 
-    exact: Float[Tensor, "seed sentence"]  # whether each sentence is right as a whole, its end included
-    words: Float[Tensor, "seed sentence"]  # the share of each one's words that are right at their place
+    exact: Tensor  # whether each sentence is right as a whole, its end included [seed, sentence]
+    words: Tensor  # the share of each one's words that are right at their place [seed, sentence]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,14 +123,13 @@ def open_kind(kind: str) -> Trained:
     Raises:
         FileFormatError: one of them is not there, or its file holds another kind of model.
     """
-    cards, models = [], []
-    for seed in range(SEEDS):
-        card, model = open_model(f"bottleneck-{kind}-{seed}", RecurrentTranslator)
+    cards, models = zip(
+        *(open_model(f"bottleneck-{kind}-{seed}", RecurrentTranslator) for seed in range(SEEDS)), strict=True
+    )
+    for card, model in zip(cards, models, strict=True):
         if (model.attention is None) != (kind == WITHOUT):
             raise FileFormatError(f"{card.name} must be a recurrent model {kind} attention")
-        cards.append(card)
-        models.append(model)
-    return Trained(card=cards[0], models=tuple(models))
+    return Trained(card=cards[0], models=models)
 
 
 def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
@@ -161,9 +159,7 @@ def measure_group(kind: Trained, pairs: Sequence[Pair]) -> LengthGroup:
     here = target != 0
     words = here & (target != end)
     hits = torch.stack([right(model, source, target) for model in kind.models])  # (3, B, T)
-    return LengthGroup(
-        exact=(hits == here).all(dim=-1).double(), words=(hits & words).sum(dim=-1).double() / words.sum(dim=-1)
-    )
+    return LengthGroup((hits == here).all(dim=-1).double(), (hits & words).sum(dim=-1).double() / words.sum(dim=-1))
 
 
 def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
@@ -203,11 +199,13 @@ def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
 def gaps(results: Results) -> tuple[Estimate, Estimate]:
     """With attention minus without: the share of faultless sentences, on the shorter and the longer lengths."""
     half = len(LENGTHS) // 2
-    apart = []
-    for part in (slice(None, half), slice(half, None)):
-        one, other = (torch.cat([group.exact for group in results[kind][part]], dim=1) for kind in (WITH, WITHOUT))
-        apart.append(difference(share(one), share(other)))
-    return apart[0], apart[1]
+    shorter, longer = (
+        difference(
+            *(share(torch.cat([group.exact for group in results[kind][part]], dim=1)) for kind in (WITH, WITHOUT))
+        )
+        for part in (slice(half), slice(half, None))
+    )
+    return shorter, longer
 
 
 def tell() -> Story:
@@ -217,14 +215,20 @@ def tell() -> Story:
     results = compare(kinds, groups)
     one, other = (percent(share(results[kind][-1].exact).mean) for kind in (WITH, WITHOUT))
     say = TEXTS.given(long=_span(LENGTHS[-1]), one=one, other=other, n_pairs=sum(map(len, groups)))
-    exact, words = say.names("panels")
-    return Story(
-        name="bottleneck",
-        title=say("title"),
-        parts=(_models(kinds), _table(results), _finding(results), _interval(results), _example(kinds, groups[-1])),
-        picture=(_lines(exact, "exact", results), _lines(words, "words", results)),
-        receipt=say("receipt"),
-    )
+    middles, lengths = tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS), say("lengths")
+    picture = (
+        Lines(
+            say("bands", title=title), middles, lengths,
+            tuple(
+                Series.of(name, [share(group[what]) for group in results[kind]])
+                for kind, name in zip(kinds, say.names("kinds"), strict=True)
+            ),
+            title, (0.0, 1.0),
+        )
+        for what, title in enumerate(say.names("panels"))
+    )  # fmt: skip
+    parts = _models(kinds), _table(results), _finding(results), _interval(results), _example(kinds, groups[-1][0])
+    return story(say, parts, picture)
 
 
 def _span(lengths: range) -> Phrase:
@@ -247,16 +251,13 @@ def _models(kinds: Kinds) -> Phrase:
 
 
 def _table(results: Results) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for lengths, one, other in zip(LENGTHS, results[WITH], results[WITHOUT], strict=True):
-        exact = (
-            cell
-            for kind in (one, other)
-            for estimate in [share(kind.exact)]
-            for cell in (estimate.mean, TEXTS("interval_of", low=estimate.low, high=estimate.high))
-        )
-        rows.append((_span(lengths), *exact, *(share(kind.words).mean for kind in (one, other))))
-    return Table(title=TEXTS("table"), columns=TEXTS.names("columns"), rows=tuple(rows))
+    rows = []
+    for lengths, *pair in zip(LENGTHS, results[WITH], results[WITHOUT], strict=True):
+        row: list[Cell] = [_span(lengths)]
+        for exact in (share(group.exact) for group in pair):
+            row += [exact.mean, TEXTS("interval_of", low=exact.low, high=exact.high)]
+        rows.append((*row, *(share(group.words).mean for group in pair)))
+    return Table(TEXTS("table"), TEXTS.names("columns"), tuple(rows))
 
 
 def _finding(results: Results) -> Phrase:
@@ -278,27 +279,12 @@ def _interval(results: Results) -> Phrase:
     return TEXTS("interval", shorter=shorter, longer=longer, verdict=verdict)
 
 
-def _example(kinds: Kinds, pairs: Sequence[Pair]) -> Table:
+def _example(kinds: Kinds, pair: Pair) -> Table:
     """What the first model of each kind makes of one long sentence."""
-    rows = [(TEXTS("english"), " ".join(pairs[0].english)), (TEXTS("right"), " ".join(pairs[0].korean))]
+    rows = [(TEXTS("english"), " ".join(pair.english)), (TEXTS("right"), " ".join(pair.korean))]
     for name, kind in zip(TEXTS.names("kinds"), kinds.values(), strict=True):
         vocabulary, end = kind.card.target or kind.card.source, kind.card.plan.config.end
-        source, target = encode_pairs(pairs[:1], end)
-        with torch.inference_mode():
-            words = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
+        source, target = encode_pairs([pair], end)
+        words = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
         rows.append((name, " ".join(vocabulary.decode([word for word in words if word != end]))))
-    return Table(title=TEXTS("example"), columns=("", TEXTS("sentence")), rows=tuple(rows))
-
-
-def _lines(title: Phrase, what: Literal["exact", "words"], results: Results) -> Lines:
-    return Lines(
-        title=TEXTS("bands", title=title),
-        x=tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS),
-        x_title=TEXTS("lengths"),
-        series=tuple(
-            Series.of(name, [share(getattr(group, what)) for group in results[kind]])
-            for kind, name in zip((WITH, WITHOUT), TEXTS.names("kinds"), strict=True)
-        ),
-        y_title=title,
-        y_limits=(0.0, 1.0),
-    )
+    return Table(TEXTS("example"), ("", TEXTS("sentence")), tuple(rows))

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,7 +24,7 @@ from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel
+from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel, story
 from attnviz.stories.lessons.alignment import RECURRENT, STEP
 from attnviz.stories.record import Cell, Lines, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
@@ -44,10 +45,8 @@ SEVERAL = 4
 TEXTS = Texts("""
 receipt | free: {own}; forced: {right}; the shares are counted on {n} test sentences
     | 자유 생성: {own}; 교사 강요: {right}; 비율은 시험 문장 {n}개에서 셈
-no_error | no error on {n} unseen sentences: {right} of the words right forced, {own} free
-    | 학습에 쓰지 않은 문장 {n}개에서 오류 없음: 맞은 단어 교사 강요 {right}, 자유 생성 {own}
-title | {last.steps} steps after an error {right} of the words are right if errors are mended, {own} if not
-    | 오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {right}, 그대로 두면 {own}가 맞음
+title | {last.steps} steps after an error {mended} of the words are right if errors are mended, {unmended} if not
+    | 오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {mended}, 그대로 두면 {unmended}가 맞음
 forgot | , but for {share} of the words before, which were shown as unknown: so it had to look at the English sentence
     | 다만 앞 단어의 {share}는 모르는 단어로 보여 주어, 영어 문장을 보지 않을 수 없게 했습니다.
 two_ways | A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it would
@@ -60,8 +59,6 @@ two_ways | A decoder reads, at each step, the word before. While it is trained t
     번역합니다. 넣어 주는 단어는 “먹고 있다”가 맞는 자리의 “먹는다”입니다.
 wrong_word | “{SENTENCE}”: free running, and with “{FORCED}” forced on it
     | “{SENTENCE}”: 자유 생성, 그리고 “{FORCED}” 넣어 주기
-no_difference | The words forced on the model are those that it generates itself, so nothing differs.
-    | 넣어 준 단어가 모델이 스스로 생성하는 단어와 같아서 달라지는 것이 없습니다.
 english_decides | Here the English sentence decides: the wrong word does not change what it generates next.
     | 여기서는 영어 문장이 결정합니다. 틀린 단어를 읽어도 다음에 생성할 단어가 바뀌지 않습니다.
 word_decides | What it generates next depends on the word it was given, not on the English sentence alone.
@@ -75,9 +72,9 @@ what_follows | At step {place} {made.word} is forced on it, to which it gives a 
     같습니다. 다음에 예상하는 단어는 자기 단어 “{own.word}” 뒤에서
     “{after_own.expected}”({after_own.expected_chance:.3f}), “{made.word}” 뒤에서
     “{after_made.expected}”({after_made.expected_chance:.3f})입니다. {verdict}
-late | The wrong word is step {wrong}, yet the patterns are the same up to row {last}: a step looks with the state of
+late | The wrong word is step {wrong}, yet the patterns are the same up to row {row}: a step looks with the state of
     the step before, and only then reads its word.
-    | 틀린 단어는 단계 {wrong}인데 패턴은 행 {last}까지 같습니다. 각 단계는 앞 단계의 상태로 먼저 보고, 그다음에야 자기
+    | 틀린 단어는 단계 {wrong}인데 패턴은 행 {row}까지 같습니다. 각 단계는 앞 단계의 상태로 먼저 보고, 그다음에야 자기
     단어를 읽기 때문입니다.
 patterns | {late} Both patterns are drawn by {command}, without and with {more}. {rows}
     | {late} 두 패턴은 {command} 명령으로, {more} 옵션 없이 또 함께 그릴 수 있습니다. {rows}
@@ -125,8 +122,7 @@ at_place | words right at their place | 제자리에 맞은 단어
 WAYS = TEXTS.names("ways")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class After:
+class After(NamedTuple):
     """What is right so many steps after the first error."""
 
     steps: int
@@ -171,7 +167,7 @@ class TwoWays:
             longest[:, 1:] = torch.where(same, longest[:, :-1] + 1, longest[:, 1:]).cummax(dim=1).values
         return int(longest[:, -1].sum()) / int(self.here.sum())
 
-    def after_error(self, most: int) -> tuple[After, ...]:
+    def after_error(self, most: int = AFTER) -> list[After]:
         """Step by step after the first error, as far as there are sentences that long."""
         found = []
         for steps in range(1, most + 1):
@@ -179,8 +175,8 @@ class TwoWays:
             places = [place for place in places if self.here[place]]
             forced, free = (sum(bool(w[p] == self.target[p]) for p in places) for w in (self.forced, self.free))
             if places:
-                found.append(After(steps=steps, n=len(places), forced=forced, free=free))
-        return tuple(found)
+                found.append(After(steps, len(places), forced, free))
+        return found
 
 
 @torch.inference_mode()
@@ -192,8 +188,7 @@ def translate_ways(model: Translator, source: Tensor, target: Tensor) -> TwoWays
     return TwoWays(target=target, forced=model(source, target).words, free=free)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForcedStep:
+class ForcedStep(NamedTuple):
     """One step of a sentence."""
 
     word: str  # the word that the model generates, or that is forced on it
@@ -203,21 +198,18 @@ class ForcedStep:
 
 
 @torch.inference_mode()
-def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> tuple[ForcedStep, ...]:
+def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> list[ForcedStep]:
     """What the model expects at each step of what it generated, or of what was forced on it."""
     source, target = (
         torch.tensor([[token.id or 0 for token in tokens]]) for tokens in (record.key_tokens, record.query_tokens)
     )
-    chances = model(source, target).logits[0].softmax(dim=-1)
-    return tuple(
+    steps = zip(record.query_tokens, model(source, target).logits[0].softmax(dim=-1), strict=True)
+    return [
         ForcedStep(
-            word=token.text,
-            chance=float(chance[token.id or 0]),
-            expected=vocabulary.words[int(chance.argmax())],
-            expected_chance=float(chance.max()),
+            token.text, float(chance[token.id or 0]), vocabulary.words[int(chance.argmax())], float(chance.max())
         )
-        for token, chance in zip(record.query_tokens, chances, strict=True)
-    )
+        for token, chance in steps
+    ]
 
 
 def tell() -> Story:
@@ -225,55 +217,37 @@ def tell() -> Story:
     card, model = open_model(RECURRENT, RecurrentTranslator)
     vocabulary = card.target or card.source
     source = open_source(RECURRENT)
-    free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
+    records = free, forced = attend(SENTENCE, source), attend(SENTENCE, source, target=FORCED)
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
     both = translate_ways(model, *encode_pairs(pairs, model.config.end))
-    steps = [read(model, vocabulary, record) for record in (free, forced)]
-    patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, (free, forced), strict=True))
-    return Story(
-        name="forcing",
-        title=_found(both),
-        parts=(
-            _two_ways(card.plan.recipe),
-            _wrong_word(*steps),
-            _what_follows(*steps),
-            *_tell_measures(both),
-            *_one_sentence(both, pairs, vocabulary),
-            _patterns(free, forced),
-        ),
-        picture=(*patterns, *_lines(both)),
-        receipt=TEXTS("receipt", own=proved(free), right=proved(forced), n=len(pairs)),
-        views=_views((free, forced)),
-        records=(free, forced),
-    )
+    steps = [read(model, vocabulary, record) for record in records]
+    word = next(place for place, (own, made) in enumerate(zip(*steps, strict=False)) if own.word != made.word)
+    rows = enumerate(zip(*(record.pattern(0, 0) for record in records), strict=False))
+    row = next(place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6))
+    last = both.after_error()[-1]
+    say = TEXTS.given(
+        own=proved(free), right=proved(forced), n=len(pairs), last=last, wrong=word, row=row - 1, rows=ROWS,
+        mended=percent(last.forced / last.n), unmended=percent(last.free / last.n),
+        command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
+    )  # fmt: skip
+    parts = (
+        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(*steps, word), *_tell_measures(both),
+        *_one_sentence(both, pairs, vocabulary), say("patterns", late=say("late")),
+    )  # fmt: skip
+    patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
+    return story(say, parts, (*patterns, *_lines(both)), views=_views(records, {word, row}), records=records)
 
 
-def _views(records: Sequence[Attention]) -> tuple[StoryView, ...]:
+def _views(records: Sequence[Attention], steps: set[int]) -> tuple[StoryView, ...]:
     """The steps of the first word that differs and of the first row that does, both ways."""
-    pieces = zip(*([token.piece for token in record.query_tokens] for record in records), strict=False)
-    word_step = next((place for place, (own, made) in enumerate(pieces) if own != made), 0)
-    rows = zip(*(record.pattern(0, 0) for record in records), strict=False)
-    row_step = next(
-        (place for place, (own, made) in enumerate(rows) if not np.allclose(own, made, atol=1e-6)), word_step
-    )
     views = []
-    for step in sorted({word_step, row_step}):
+    for step in sorted(steps):
         for number, (way, record) in enumerate(zip(WAYS, records, strict=True)):
             row = record.pattern(0, 0)[step]
             at, word = record.key_tokens[int(row.argmax())].text, record.query_tokens[step].text
             text = TEXTS("view", way=way, step=step, word=word, at=at, weight=row.max())
             views.append(StoryView(text=text, record=number, head="0.0", query=step))
     return tuple(views)
-
-
-def _found(both: TwoWays) -> Phrase:
-    """What is right after an error, each way; or in all, where there is none."""
-    after = both.after_error(AFTER)
-    if not after:
-        right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
-        return TEXTS("no_error", n=len(both.target), right=right, own=own)
-    last = after[-1]
-    return TEXTS("title", last=last, right=percent(last.forced / last.n), own=percent(last.free / last.n))
 
 
 def _two_ways(recipe: Recipe) -> Phrase:
@@ -284,42 +258,26 @@ def _two_ways(recipe: Recipe) -> Phrase:
 
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
     """Both readings side by side, as far as the longer one goes."""
-    rows = []
-    for place, (own, made) in enumerate(itertools.zip_longest(free, forced)):
-        left: tuple[Cell, ...] = (own.word, own.chance) if own else ("", "")
-        right: tuple[Cell, ...] = (made.word, made.chance, made.expected, made.expected_chance) if made else ("",) * 4
-        rows.append((place, *left, *right))
-    return Table(title=TEXTS("wrong_word"), columns=(STEP, *TEXTS.names("word_columns")), rows=tuple(rows))
+    rows = tuple(
+        (place, *(own[:2] if own else ("", "")), *(made or ("",) * 4))
+        for place, (own, made) in enumerate(itertools.zip_longest(free, forced))
+    )
+    return Table(TEXTS("wrong_word"), (STEP, *TEXTS.names("word_columns")), rows)
 
 
-def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
+def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep], place: int) -> Phrase:
     """What the model makes of the wrong word: at that step and at the next."""
-    wrong = [place for place, (own, made) in enumerate(zip(free, forced, strict=False)) if own.word != made.word]
-    if not wrong or wrong[0] + 1 >= min(len(free), len(forced)):
-        return TEXTS("no_difference")
-    place = wrong[0]
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
     verdict = TEXTS("english_decides" if after_own.expected == after_made.expected else "word_decides")
     say = TEXTS.given(place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict)
     return say("what_follows")
 
 
-def _patterns(free: Attention, forced: Attention) -> Phrase:
-    """From which row on the two patterns differ, and how to draw them."""
-    n = min(len(free.query_tokens), len(forced.query_tokens))
-    same = [np.allclose(free.pattern(0, 0)[row], forced.pattern(0, 0)[row], atol=1e-6) for row in range(n)]
-    parts = [own.piece != made.piece for own, made in zip(free.query_tokens, forced.query_tokens, strict=False)]
-    late = Phrase("", "")
-    if True in parts and False in same:
-        late = TEXTS("late", wrong=parts.index(True), last=same.index(False) - 1)
-    command, more = f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', f'`--target "{FORCED}"`'
-    return TEXTS("patterns", late=late, command=command, more=more, rows=ROWS)
-
-
 def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
-    n, after = len(both.target), both.after_error(AFTER)
-    right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
+    n, after = len(both.target), both.after_error()
+    placed, ordered = ([way(words) for words in (both.forced, both.free)] for way in (both.accuracy, both.in_order))
+    right, own = map(percent, placed)
     text = TEXTS("accuracy", n=n, right=right, own=own)
     if not after:
         return (joined([text, TEXTS("nothing_goes_on")]),)
@@ -331,16 +289,10 @@ def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
         verdict=TEXTS("goes_on" if certain else "by_chance"),
     )  # fmt: skip
     rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
-    return text, Table(TEXTS("after_table", n=n), TEXTS.names("after_columns"), rows), _moved(both)
-
-
-def _moved(both: TwoWays) -> Phrase:
-    """How much of the difference is words at another place, not words lost."""
-    ordered = [both.in_order(words) for words in (both.forced, both.free)]
-    placed = [both.accuracy(words) for words in (both.forced, both.free)]
     forced, free = map(percent, ordered)
-    near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))
-    return TEXTS("moved", forced=forced, free=free, near=near, far=far)
+    near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))  # words at another place, words lost
+    table = Table(TEXTS("after_table", n=n), TEXTS.names("after_columns"), rows)
+    return text, table, TEXTS("moved", forced=forced, free=free, near=near, far=far)
 
 
 def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
@@ -348,36 +300,27 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
 
     Where there is no such sentence, of the first with an error.
     """
-    if not both.firsts:
-        return ()
     lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
     found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
-    row, first = found[0] if found else both.firsts[0]
+    row, first = (found or both.firsts)[0]
     names = ("-", *vocabulary.words[1:])  # after its end it generates nothing
     rows: list[tuple[Cell, ...]] = []
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
         right, *generated = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
         rows.append((place, right, *(word if word == right else TEXTS("wrong", word=word) for word in generated)))
     title = TEXTS("around", what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english))
-    return (Table(title=title, columns=(STEP, *TEXTS.names("sentence_columns")), rows=tuple(rows)),)
+    return (Table(title, (STEP, *TEXTS.names("sentence_columns")), tuple(rows)),)
 
 
 def _lines(both: TwoWays) -> tuple[Lines, ...]:
     """Both ways, step by step after the first error, with their intervals."""
-    after = both.after_error(AFTER)
+    after = both.after_error()
     if not after:
         return ()
-    shares = [[a.forced / a.n for a in after], [a.free / a.n for a in after]]
-    return (
-        Lines(
-            title=TEXTS("lines"),
-            x=tuple(float(a.steps) for a in after),
-            x_title=TEXTS("steps_after"),
-            series=tuple(
-                Series.of(name, [(share, *wilson(share, a.n)) for share, a in zip(found, after, strict=True)])
-                for name, found in zip(WAYS[::-1], shares, strict=True)
-            ),
-            y_title=TEXTS("at_place"),
-            y_limits=(0.0, 1.0),
-        ),
+    hits = zip(WAYS[::-1], zip(*((a.forced, a.free) for a in after), strict=True), strict=True)
+    series = tuple(
+        Series.of(way, [(hit / a.n, *wilson(hit / a.n, a.n)) for hit, a in zip(found, after, strict=True)])
+        for way, found in hits
     )
+    x = tuple(float(a.steps) for a in after)
+    return (Lines(TEXTS("lines"), x, TEXTS("steps_after"), series, TEXTS("at_place"), (0.0, 1.0)),)

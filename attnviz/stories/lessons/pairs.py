@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import TypeAlias
@@ -23,18 +22,19 @@ from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import own_model
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, story, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
+from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
 TOY = "toy"
-SPLITS: tuple[Split, Split] = ("validation", "test")
 SENTENCE = "She is eating a green apple"
+WORDS = words_of(SENTENCE)
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
 PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))
 """The first two should look at each other much, the third little."""
-CONTROL = "-".join(PAIRS[-1])
+NAMES = tuple(map("-".join, PAIRS))
+CONTROL = NAMES[-1]
 WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))
 """Each pair both ways: who looks, and at what."""
 FROM_END = {VERB: 5, ADJECTIVE: 3, NOUN: 2}
@@ -49,7 +49,7 @@ Rates: TypeAlias = Sequence[tuple[float, float]]
 TEXTS = Texts("""
 trained | It learned to name hidden words and what “it” stands for, not what to look at.
     | toy는 가려진 단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다.
-title | {who}: {listed} | {who}: {listed}
+title | {shown_who}: {listed} | {shown_who}: {listed}
 introduction | In “{SENTENCE}” one expects eating and apple to look at each other much (one eats an apple), green and
     apple too (the apple is green), eating and green little. Does {name} do so? {trained} If it looked everywhere alike,
     each weight would be 1/{n} = {even:.3f}.
@@ -115,33 +115,15 @@ share | share of unseen sentences | 학습에 쓰지 않은 문장에서의 비�
 view | In head {head}, “{one}” gives {weight:.2f} of its weight to “{other}”.
     | 헤드 {head}에서 “{one}”이 “{other}”에 주는 가중치는 {weight:.2f}입니다.
 view_all | All heads at once. | 모든 헤드를 한눈에.
+name | {name} | {name}
+receipt | {proof} | {proof}
 """, globals())  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
-    """How often each head's largest weight goes each of the ways [way, layer, head]."""
-
-    rate: torch.Tensor  # from the word that looks at the other
-    elsewhere: torch.Tensor  # from the other words of the same sentences, equally many words on
-
-    @property
-    def heads(self) -> list[Head]:
-        """For each way the head that goes it most often, beyond how often it goes as far from other words."""
-        leads = self.rate - self.elsewhere
-        layers_and_heads = (divmod(int(lead.argmax()), lead.shape[1]) for lead in leads)
-        return [(layer, head) for layer, head in layers_and_heads]
-
-    def of(self, heads: Sequence[Head]) -> Rates:
-        """The rate and that from elsewhere, for each way in its head."""
-        return [(float(r[head]), float(e[head])) for r, e, head in zip(self.rate, self.elsewhere, heads, strict=True)]
 
 
 def sentences(split: Split, n: int = SENTENCES) -> list[English]:
     """Unseen sentences that end as "... eating a green apple." does: verb, article, adjective, noun, full stop."""
     adjectives = {adjective.english for adjective in QUALITIES}
-    found = (s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives)
-    return list(islice(found, n))
+    return list(islice((s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives), n))
 
 
 def looked_by(model: LanguageEncoder, vocabulary: Vocabulary, found: Sequence[English]) -> Tensor:
@@ -157,8 +139,11 @@ def looked_in(source: Source, found: Sequence[English]) -> Tensor:
     return torch.stack([torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows])
 
 
-def looks(looked: Tensor, found: Sequence[English]) -> Looks:
-    """How often every head goes each way in sentences such as those of `sentences`, from where it looks most."""
+def looks(looked: Tensor, found: Sequence[English]) -> tuple[Tensor, Tensor]:
+    """How often every head goes each way [way, layer, head] in sentences such as those of `sentences`.
+
+    From the word that looks at the other; and from the other words of the same sentences, equally many words on.
+    """
     rows, places = torch.arange(len(found)), torch.arange(looked.shape[-1])
     n = torch.tensor([len(s.words) for s in found])
     rates, elsewhere = [], []
@@ -168,7 +153,14 @@ def looks(looked: Tensor, found: Sequence[English]) -> Looks:
         beside = (places < n[:, None]) & (there >= 0) & (there < n[:, None]) & (places != here[:, None])  # (B, T)
         rates.append(hits[rows, :, :, here].float().mean(dim=0))
         elsewhere.append((hits & beside[:, None, None]).sum(dim=(0, 3)) / beside.sum())
-    return Looks(rate=torch.stack(rates), elsewhere=torch.stack(elsewhere))
+    return torch.stack(rates), torch.stack(elsewhere)
+
+
+def choose(look: Callable[[Sequence[English]], Tensor], n: int) -> tuple[list[Head], Rates]:
+    """For each way the head that goes it most often beyond the same step elsewhere; and how often in test sentences."""
+    (rate, elsewhere), tried = (looks(look(s), s) for s in (sentences("validation", n), sentences("test", n)))
+    heads = [divmod(int(lead.argmax()), lead.shape[1]) for lead in rate - elsewhere]
+    return heads, [(float(r[head]), float(e[head])) for r, e, head in zip(*tried, heads, strict=True)]
 
 
 @torch.inference_mode()
@@ -178,67 +170,51 @@ def tell(model: Model = None) -> Story:
     (record,), name, is_toy = read_words(source, [SENTENCE]), name_of(source), source.name == TOY
     if is_toy:
         card, toy = open_model(TOY, LanguageEncoder)
-        n_others = SENTENCES
+        n = SENTENCES
         ways = [partial(looked_by, one, card.source) for one in (toy, measure.untrained(toy.config))]
     else:
-        n_others = own_model.SENTENCES
+        n = own_model.SENTENCES
         ways = [partial(looked_in, one) for one in (source, source.untrained())]
-    validation, test = (sentences(split, n_others) for split in SPLITS)
-    (heads, tried), (_, beside) = (_chosen(look, validation, test) for look in ways)
-    words = words_of(SENTENCE)
+    (heads, tried), (_, beside) = (choose(look, n) for look in ways)
+    weights = record.weights
     shares = (percent(tried[way][0]) for way in better_ways(tried))
     say = TEXTS.given(
-        name=name, n=len(words), even=1 / len(words), n_others=n_others, n_validation=len(validation),
-        listed=", ".join(f"{'-'.join(pair)} {share}" for pair, share in zip(PAIRS, shares, strict=True)),
+        name=name, n=len(WORDS), even=1 / len(WORDS), n_others=n, n_validation=n, proof=proved(record),
+        listed=", ".join(f"{pair} {share}" for pair, share in zip(NAMES, shares, strict=True)),
         trained=TEXTS("trained") if is_toy else Phrase("", ""),
     )  # fmt: skip
-    return Story(
-        name="pairs",
-        title=say("title", who=say("who" if is_toy else "who_else")),
-        parts=(
-            say("introduction"),
-            say("heads"),
-            _tried(say, record.weights, words, heads, tried=tried, beside=beside),
-            _shown(tried, beside, n_others),
-            *([say("one_way")] if record.kind == "decoder" else []),
-            *_verdict(tried, [there for there, _ in beside]),
-            _pairs(record.weights, words),
-            _means(record.weights.mean(axis=(0, 1)), words),
-            *notes_of([record]),
-        ),
-        picture=_picture(record.weights, words, heads, tried, beside, name=name),
-        views=_views(record.weights, words, heads, tried),
-        records=() if is_toy else (record,),
-        receipt=proved(record),
+    rows = (
+        (_way(way), "{}.{}".format(*head), *map(percent, (*mine, random)), between(weights[head], way)[0])
+        for way, head, mine, (random, _) in zip(WAYS, heads, tried, beside, strict=True)
     )
+    parts = (
+        "introduction", "heads", Table(say("tried"), say.names("columns"), tuple(rows)), _shown(tried, beside, n),
+        *(["one_way"] if record.kind == "decoder" else []), *_verdict(tried, [there for there, _ in beside]),
+        _pairs(weights), _means(weights.mean(axis=(0, 1))), *notes_of([record]),
+    )  # fmt: skip
+    picture = _picture(say, weights, heads, tried, beside)
+    return story(
+        say.given(shown_who=say("who" if is_toy else "who_else")), parts, picture,
+        views=_views(weights, heads, tried), records=() if is_toy else (record,),
+    )  # fmt: skip
 
 
-def _views(weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates) -> tuple[StoryView, ...]:
+def _views(weights: np.ndarray, heads: Sequence[Head], tried: Rates) -> Iterator[StoryView]:
     """Each pair in the head that links it best; then all heads."""
-    views = []
     for way in better_ways(tried):
         (one, other), head = WAYS[way], "{}.{}".format(*heads[way])
-        weight = between(weights[heads[way]], words, WAYS[way])[0]
-        text = TEXTS("view", head=head, one=one, other=other, weight=weight)
-        views.append(StoryView(text=text, sentence=SENTENCE, head=head, query=words.index(one), key=words.index(other)))
-    return *views, StoryView(text=TEXTS("view_all"), sentence=SENTENCE)
-
-
-def _chosen(
-    look: Callable[[Sequence[English]], Tensor], validation: Sequence[English], test: Sequence[English]
-) -> tuple[list[Head], Rates]:
-    """For each way the head that validation sentences choose, and how often it goes that way in test sentences."""
-    heads = looks(look(validation), validation).heads
-    return heads, looks(look(test), test).of(heads)
+        text = TEXTS("view", head=head, one=one, other=other, weight=between(weights[heads[way]], WAYS[way])[0])
+        yield StoryView(text=text, sentence=SENTENCE, head=head, query=WORDS.index(one), key=WORDS.index(other))
+    yield StoryView(text=TEXTS("view_all"), sentence=SENTENCE)
 
 
 def _shown(tried: Rates, beside: Rates, n: int) -> Phrase:
     """Which pairs are linked beyond what both yardsticks explain, with room for chance."""
     clear, rest = list[str](), list[str]()
-    for pair, way in zip(PAIRS, better_ways(tried), strict=True):
+    for pair, way in zip(NAMES, better_ways(tried), strict=True):
         (there, elsewhere), (chance, _) = tried[way], beside[way]
         beyond = wilson(there, n)[0] > max(elsewhere, wilson(chance, n)[1])
-        (clear if beyond else rest).append("-".join(pair))
+        (clear if beyond else rest).append(pair)
     yes, no = (", ".join(names) or TEXTS("none") for names in (clear, rest))
     return TEXTS("shown", yes=yes, no=no)
 
@@ -249,32 +225,31 @@ def better_ways(tried: Rates) -> list[int]:
     return [max((2 * pair, 2 * pair + 1), key=leads.__getitem__) for pair in range(len(PAIRS))]
 
 
-def between(weights: np.ndarray, words: Sequence[str], pair: tuple[str, str]) -> tuple[float, float]:
+def between(weights: np.ndarray, pair: tuple[str, str]) -> tuple[float, float]:
     """The weight of the first word's row on the second, and of the second's on the first, of one pattern."""
-    first, second = (words.index(word) for word in pair)
+    first, second = map(WORDS.index, pair)
     return float(weights[first, second]), float(weights[second, first])
 
 
-def _pairs(weights: np.ndarray, words: Sequence[str]) -> Table:
-    mean = weights.mean(axis=(0, 1))
+def _pairs(weights: np.ndarray) -> Table:
     rows = []
-    for pair in PAIRS:
-        first, second = (words.index(word) for word in pair)
-        largest = np.maximum(weights[:, :, first, second], weights[:, :, second, first])
-        layer, head = (int(i) for i in np.unravel_index(largest.argmax(), largest.shape))
-        forth = weights[layer, head, first, second] >= weights[layer, head, second, first]
-        where = TEXTS("most_in", layer=layer, head=head, way=_way(pair if forth else pair[::-1]))
-        rows.append(("-".join(pair), *between(mean, words, pair), float(largest.max()), where))
-    return Table(title=TEXTS("between"), columns=TEXTS.names("pair_columns"), rows=tuple(rows), shade=(0.0, 1.0))
+    for name, pair in zip(NAMES, PAIRS, strict=True):
+        first, second = map(WORDS.index, pair)
+        both = np.stack([weights[:, :, first, second], weights[:, :, second, first]])
+        layer, head = (int(i) for i in np.unravel_index(both.max(axis=0).argmax(), both.shape[1:]))
+        way = _way(pair[:: -1 if both[0, layer, head] < both[1, layer, head] else 1])
+        where = TEXTS("most_in", layer=layer, head=head, way=way)
+        rows.append((name, *between(weights.mean(axis=(0, 1)), pair), float(both.max()), where))
+    return Table(TEXTS("between"), TEXTS.names("pair_columns"), tuple(rows), shade=(0.0, 1.0))
 
 
-def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
-    named = {"-".join(pair): sum(between(mean, words, pair)) / 2 for pair in PAIRS}
+def _means(mean: np.ndarray) -> Phrase:
+    named = {name: sum(between(mean, pair)) / 2 for name, pair in zip(NAMES, PAIRS, strict=True)}
     order = sorted(named, key=lambda name: -named[name])
-    even, expected, unexpected = 1 / len(words), list[Phrase](), list[Phrase]()
-    for number, (name, value) in enumerate(named.items()):
+    even, expected, unexpected = 1 / len(WORDS), list[Phrase](), list[Phrase]()
+    for name, value in named.items():
         stands = TEXTS("just" if value == even else "more" if value > even else "less", pair=name)
-        (expected if (value > even) == (number < len(PAIRS) - 1) else unexpected).append(stands)
+        (expected if (value > even) == (name != CONTROL) else unexpected).append(stands)
     above = [name for name in order if name != CONTROL and named[name] <= named[CONTROL]]
     if above:
         unexpected.append(TEXTS("not_lowest", names=_and(above)))
@@ -285,25 +260,7 @@ def _means(mean: np.ndarray, words: Sequence[str]) -> Phrase:
     return TEXTS("means", listed=listed, even=even, yes=yes, no=no)
 
 
-def _tried(
-    say: Texts, weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], *, tried: Rates, beside: Rates
-) -> Table:
-    return Table(
-        title=say("tried"),
-        columns=say.names("columns"),
-        rows=tuple(
-            (
-                _way(way),
-                "{}.{}".format(*head),
-                *(percent(share) for share in (*shares, untrained_shares[0])),
-                between(weights[head], words, way)[0],
-            )
-            for way, head, shares, untrained_shares in zip(WAYS, heads, tried, beside, strict=True)
-        ),
-    )
-
-
-def _way(way: tuple[str, str]) -> Phrase:
+def _way(way: tuple[str, ...]) -> Phrase:
     return Phrase(" at ".join(way), " → ".join(way))
 
 
@@ -316,10 +273,10 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
     by_chance = [(there, chance) for (there, _), chance in zip(tried, random, strict=True)]
     orders, found = [], []
     for what, ways in zip(TEXTS.names("yardsticks"), (tried, by_chance), strict=True):
-        leads = {
-            "-".join(pair): max(ways[2 * number : 2 * number + 2], key=lambda shares: shares[0] - shares[1])
-            for number, pair in enumerate(PAIRS)
-        }
+        better = (
+            max(both, key=lambda shares: shares[0] - shares[1]) for both in zip(ways[::2], ways[1::2], strict=True)
+        )
+        leads = dict(zip(NAMES, better, strict=True))
         order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
         shares = ((name, *map(percent, leads[name])) for name in order)
         listed = joined((TEXTS("against", pair=p, there=there, elsewhere=e) for p, there, e in shares), ", ")
@@ -332,23 +289,15 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
     return joined(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=ROWS)
 
 
-def _picture(
-    weights: np.ndarray, words: Sequence[str], heads: Sequence[Head], tried: Rates, beside: Rates, *, name: str
-) -> tuple[Bars | Matrix, ...]:
-    shares = {
-        name: [there for there, _ in tried],
-        TEXTS("elsewhere", name=name): [there for _, there in tried],
-        TEXTS("random"): [there for there, _ in beside],
-    }
+def _picture(say: Texts, weights: np.ndarray, heads: Sequence[Head], tried: Rates, beside: Rates) -> Iterator[Panel]:
+    """The heads that link the first two pairs, the mean over all, and how often each way is gone."""
     linked: dict[Head, list[Phrase]] = {}
     for way in better_ways(tried)[:-1]:
         linked.setdefault(heads[way], []).append(_way(WAYS[way]))
     top = float(max(weights[head].max() for head in linked))
-    return (
-        *(
-            square(joined([head_name(head), joined(ways, ", ")], ": "), weights[head], words, top)
-            for head, ways in linked.items()
-        ),
-        square(TEXTS("mean"), weights.mean(axis=(0, 1)), words, top),
-        Bars(title=TEXTS("bars"), labels=tuple(map(_way, WAYS)), series=Series.each(shares), y_title=TEXTS("share")),
-    )
+    for head, ways in linked.items():
+        yield square(joined([head_name(head), joined(ways, ", ")], ": "), weights[head], WORDS, top)
+    yield square(say("mean"), weights.mean(axis=(0, 1)), WORDS, top)
+    (there, elsewhere), (random, _) = zip(*tried, strict=True), zip(*beside, strict=True)
+    series = Series.each({say("name"): there, say("elsewhere"): elsewhere, say("random"): random})
+    yield Bars(say("bars"), tuple(map(_way, WAYS)), series, say("share"))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import torch
 
-from attnviz.attention import Attention
 from attnviz.capture.source import Model, Source
 from attnviz.heads.tally import wilson
 from attnviz.models.language.english import English
@@ -19,9 +18,9 @@ from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import own_model
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, words_of
+from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, story, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
+from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
 TOY = "toy"
@@ -41,17 +40,17 @@ title | {who}“it” looks at {first} ({here:.2f}); with {wide} at {second} ({t
 told | toy was trained to name the noun that “it” stands for, but nobody told it where to look.
     | toy는 “it”이 가리키는 명사를 대도록 배웠지만, 어디를 보라고 배운 적은 없습니다.
 introduction | “{tired}”: what is tired? The animal. With “wide” instead it is the street. {told} Of the heads of {name}
-    the one shown here, {head}, looked from “it” at the right noun most often in {shares.n} other sentences of this
+    the one shown here, {head}, looked from “it” at the right noun most often in {n} other sentences of this
     kind.
     | “{tired}”에서 피곤한(tired) 것은 무엇일까요? 동물(animal)입니다. 대신 “wide”라고 하면 길(street)입니다. {told}
-    여기서 보는 것은 {name}의 {head}, 같은 종류의 다른 문장 {shares.n}개에서 “it”이 맞는 명사를 보는 일이 가장 많았던
+    여기서 보는 것은 {name}의 {head}, 같은 종류의 다른 문장 {n}개에서 “it”이 맞는 명사를 보는 일이 가장 많았던
     헤드입니다.
 ahead | {name} reads from left to right: at “it” it has not read “tired” or “wide”, so the row of “it” is the same in
     both sentences, and no head of it can turn with the last word.
     | {name}: 왼쪽에서 오른쪽으로만 읽는 모델입니다. “it”의 자리에서는 “tired”도 “wide”도 아직 읽지 않았으므로 “it”의
     행은 두 문장에서 같고, 어느 헤드도 마지막 단어에 따라 달라질 수 없습니다.
-table | who finds the right noun, on {shares.n} unseen test sentences
-    | 학습에 쓰지 않은 시험 문장 {shares.n}개에서 누가 맞는 명사를 찾는가
+table | who finds the right noun, on {n} unseen test sentences
+    | 학습에 쓰지 않은 시험 문장 {n}개에서 누가 맞는 명사를 찾는가
 columns | who (layer.head); right; right also when turned | 누가 (층.헤드); 정답; 바꾼 뒤에도 정답
 more | What one head looks at is not all that the model knows. | 헤드 하나가 보는 것이 모델이 아는 것의 전부는 아닙니다.
 whole | The model names the right noun in {share} of them; this head alone looks at it in {looks}. {more}
@@ -87,25 +86,16 @@ view_step | How “it” comes to that: q and k of “it” and “{word}”, nu
 view_all | All heads at once: which others turn with the last word?
     | 모든 헤드: 마지막 단어를 바꾸면 함께 달라지는 헤드는?
 bars | {name}: the row of “it” | {name}: “it”의 행
+receipt | {proof} | {proof}
 """, globals())  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """How often a head looks from "it" at the right noun, on unseen test sentences."""
 
     who: Phrase
     right: float  # as the sentences are
     turned: float  # both so and with their last word turned
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
-    """What is tried on the same sentences."""
-
-    n: int  # how many
-    head: Head  # chosen on as many validation sentences
-    found: tuple[Found, ...]  # the head's; that of random weights; then what needs neither head nor model
 
 
 def looks_in(source: Source, sentences: Sequence[English]) -> np.ndarray:
@@ -138,27 +128,28 @@ def turned(sentences: Sequence[English]) -> list[English]:
     ]
 
 
-def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> Shares:
-    """Try the heads of a model and of random weights on unseen sentences, beside what needs no head."""
+def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> list[Found]:
+    """A model's head and that of random weights on so many unseen sentences; then what needs neither head nor model."""
     test = measure.references("test", n)
     others = turned(test)
-    (look, untrained), (mine, chance) = looks, ("{}.{}".format(*head) for head in heads)
     offset = measure.fixed_offset(measure.references("validation", n))
+    (mine, mine_turned), (random, random_turned) = (
+        [look(some)[head] for some in (test, others)] for look, head in zip(looks, heads, strict=True)
+    )
     it = np.array([one.reference.pronoun for one in test if one.reference])
     first = np.array([min(one.reference.noun, one.reference.other) for one in test if one.reference])
+    own, untrained = ("{}.{}".format(*head) for head in heads)
     ways = (
-        (TEXTS("mine", name=name, head=mine), *(look(some)[heads[0]] for some in (test, others))),
-        (TEXTS("random", head=chance), *(untrained(some)[heads[1]] for some in (test, others))),
+        (TEXTS("mine", name=name, head=own), mine, mine_turned),
+        (TEXTS("random", head=untrained), random, random_turned),
         (TEXTS("offset", n=-offset), it + offset, it + offset),
         (TEXTS("first"), first, first),
     )
     found = []
     for who, here, there in ways:
         right = here == _nouns(test)
-        both = right & (there == _nouns(others))
-        found.append(Found(who=who, right=float(right.mean()), turned=float(both.mean())))
-    found.append(Found(who=TEXTS("coin"), right=1 / 2, turned=1 / 4))
-    return Shares(n=n, head=heads[0], found=tuple(found))
+        found.append(Found(who, float(right.mean()), float((right & (there == _nouns(others))).mean())))
+    return [*found, Found(TEXTS("coin"), 1 / 2, 1 / 4)]
 
 
 def _nouns(sentences: Sequence[English]) -> np.ndarray:
@@ -167,52 +158,46 @@ def _nouns(sentences: Sequence[English]) -> np.ndarray:
 
 def tell(model: Model = None) -> Story:
     """The demo: one row of attention in two sentences that differ in their last word."""
-    texts = (TIRED, WIDE)
     source = open_own(model or TOY)
-    records = list(read_words(source, texts))
-    words = [words_of(text) for text in texts]
-    name, it, named = name_of(source), words[0].index(IT), None
-    nouns: Sequence[str] = ("", "")
-    if source.name == TOY:
+    records, name, is_toy = list(read_words(source, (TIRED, WIDE))), name_of(source), source.name == TOY
+    words = [words_of(text) for text in (TIRED, WIDE)]
+    it, named, nouns = words[0].index(IT), 0.0, ("", "")
+    if is_toy:
+        n = SENTENCES
         card, toy = open_model(TOY, LanguageEncoder)
         with torch.inference_mode():
             places = toy(numbers(card.source, words)).referents[:, it].argmax(dim=-1)
-        nouns, named = card.source.decode(places.tolist()), measure.named_referents(toy, n=SENTENCES)
+        nouns, named = card.source.decode(places.tolist()), measure.named_referents(toy, n=n)
         models = toy, measure.untrained(toy.config)
         looks: list[Look] = [partial(looks_of_toy, one) for one in models]
-        shares = measure_shares(name, looks, [measure.reference_head(one, SENTENCES) for one in models], SENTENCES)
+        heads = [measure.reference_head(one, n) for one in models]
     else:
-        looks = [partial(looks_in, one) for one in (source, source.untrained())]
         n = own_model.SENTENCES
-        shares = measure_shares(name, looks, [best_head(look, n) for look in looks], n)
-    rows = [record.pattern(*shares.head)[it] for record in records]
+        looks = [partial(looks_in, one) for one in (source, source.untrained())]
+        heads = [best_head(look, n) for look in looks]
+    head, found = heads[0], measure_shares(name, looks, heads, n)
+    patterns = [record.pattern(*head) for record in records]
+    rows = [pattern[it] for pattern in patterns]
+    (first, here), (second, there) = ((w[row.argmax()], row.max()) for w, row in zip(words, rows, strict=True))
+    mine, random, *_, coin = found
     say = TEXTS.given(
-        name=name, head=head_name(shares.head), shares=shares, tired=TIRED[:-1],
-        told=TEXTS("told") if name == TOY else Phrase("", ""),
+        name=name, head=head_name(head), n=n, tired=TIRED[:-1], told=TEXTS("told") if is_toy else Phrase("", ""),
+        who="" if is_toy else f"{name} {head[0]}.{head[1]}: ", first=first, here=here, second=second, there=there,
+        wide=words[1][-2], turns=percent(mine.turned), random=percent(random.turned), coin=percent(coin.turned),
+        rows=ROWS, share=percent(named), looks=percent(mine.right), proof=proved(records[0]),
+        more=TEXTS("more") if named > mine.right else Phrase("", ""),
     )  # fmt: skip
-    return Story(
-        name="reference",
-        title=_title(name, shares.head, words, rows),
-        parts=(
-            say("introduction"),
-            _looks(words, rows, nouns),
-            *([say("ahead")] if records[0].kind == "decoder" else []),
-            _row(words, rows),
-            *_how_often(say, shares, named),
-            *notes_of(records),
-        ),
-        picture=_picture(records, shares.head, words, rows),
-        views=_views(shares.head, words, rows, is_toy=name == TOY),
-        records=() if name == TOY else tuple(records),
-        receipt=proved(records[0]),
-    )
-
-
-def _title(name: str, head: Head, words: list[list[str]], rows: list[np.ndarray]) -> Phrase:
-    (first, here), (second, there) = ((words[i][row.argmax()], row.max()) for i, row in enumerate(rows))
-    who = "" if name == TOY else f"{name} {head[0]}.{head[1]}: "
-    say = TEXTS.given(who=who, first=first, here=here, wide=words[1][-2], second=second, there=there)
-    return say("title_same" if first == second else "title")
+    clear = wilson(mine.turned, n)[0] > max(wilson(random.turned, n)[1], coin.turned)
+    shares = tuple((one.who, percent(one.right), percent(one.turned)) for one in found)
+    parts = (
+        "introduction", _looks(words, rows, nouns), *(["ahead"] if records[0].kind == "decoder" else []),
+        _row(words, rows), Table(say("table"), say.names("columns"), shares), *(["whole"] if is_toy else []),
+        say("turned", verdict=say("more_than_chance" if clear else "no_more")), *notes_of(records),
+    )  # fmt: skip
+    return story(
+        say, parts, _picture(patterns, head, words, rows), title="title_same" if first == second else "title",
+        views=_views(head, words, rows, is_toy=is_toy), records=() if is_toy else records,
+    )  # fmt: skip
 
 
 def _looks(words: list[list[str]], rows: list[np.ndarray], nouns: Sequence[str]) -> Phrase:
@@ -225,63 +210,33 @@ def _looks(words: list[list[str]], rows: list[np.ndarray], nouns: Sequence[str])
     return joined([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
 
 
-def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy: bool) -> tuple[StoryView, ...]:
+def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy: bool) -> list[StoryView]:
     """The row in both sentences; how its weight comes about, which a record of words does not hold; all heads."""
-    views = []
+    views, steps = [], []
     for number, (text, sentence, row) in enumerate(zip((TIRED, WIDE), words, rows, strict=True)):
         most = int(row.argmax())
-        say = TEXTS.given(end=sentence[-2], weight=row[most], word=sentence[most])
-        at = StoryView(
-            text=say("view"), sentence=text, record=number, head="{}.{}".format(*head), query=sentence.index(IT)
-        )
-        views += [at, replace(at, text=say("view_step"), key=most, step="score")]
-    first, step, second, _ = views
-    return first, second, *([step] if is_toy else []), StoryView(text=TEXTS("view_all"), sentence=TIRED)
+        say, query = TEXTS.given(end=sentence[-2], weight=row[most], word=sentence[most]), sentence.index(IT)
+        at = StoryView(text=say("view"), sentence=text, record=number, head="{}.{}".format(*head), query=query)
+        views.append(at)
+        steps.append(replace(at, text=say("view_step"), key=most, step="score"))
+    return [*views, *(steps[:1] if is_toy else []), StoryView(text=TEXTS("view_all"), sentence=TIRED)]
 
 
 def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:
-    labels = [first if first == second else f"{first} / {second}" for first, second in zip(*words, strict=True)]
-    return Table(
-        title=TEXTS("row"),
-        columns=(TEXTS("word"), *(f"... {sentence[-2]}" for sentence in words)),
-        rows=tuple(zip(labels, *(row.tolist() for row in rows), strict=True)),
-        shade=(0.0, float(max(row.max() for row in rows))),
-    )
+    ends = (f"... {sentence[-2]}" for sentence in words)
+    cells = tuple(zip(_labels(words, " / "), *(row.tolist() for row in rows), strict=True))
+    top = float(max(row.max() for row in rows))
+    return Table(TEXTS("row"), (TEXTS("word"), *ends), cells, shade=(0.0, top))
 
 
-def _how_often(say: Texts, shares: Shares, named: float | None) -> tuple[Phrase | Table, ...]:
-    mine, random, *_, coin = shares.found
-    table = Table(
-        title=say("table"),
-        columns=say.names("columns"),
-        rows=tuple((one.who, percent(one.right), percent(one.turned)) for one in shares.found),
-    )
-    say = say.given(
-        turns=percent(mine.turned), random=percent(random.turned), coin=percent(coin.turned), rows=ROWS,
-    )  # fmt: skip
-    clear = wilson(mine.turned, shares.n)[0] > max(wilson(random.turned, shares.n)[1], coin.turned)
-    turned = say("turned", verdict=say("more_than_chance" if clear else "no_more"))
-    if named is None:
-        return table, turned
-    more = say("more") if named > mine.right else Phrase("", "")
-    return table, say("whole", share=percent(named), looks=percent(mine.right), more=more), turned
+def _labels(words: list[list[str]], between: str) -> tuple[str, ...]:
+    """The words of both sentences, each once where it is the same in both."""
+    return tuple(between.join(dict.fromkeys(pair)) for pair in zip(*words, strict=True))
 
 
-def _picture(
-    records: list[Attention], head: Head, words: list[list[str]], rows: list[np.ndarray]
-) -> tuple[Bars | Matrix, ...]:
-    last, name = [sentence[-2] for sentence in words], head_name(head)
-    top = float(max(record.pattern(*head).max() for record in records))
-    labels = [first if first == second else f"{first}/{second}" for first, second in zip(*words, strict=True)]
-    return (
-        *(
-            square(TEXTS("pattern", name=name, end=end), record.pattern(*head), sentence, top)
-            for end, record, sentence in zip(last, records, words, strict=True)
-        ),
-        Bars(
-            title=TEXTS("bars", name=name),
-            labels=tuple(labels),
-            series=Series.each(dict(zip(last, rows, strict=True))),
-            y_title=TEXTS("weight"),
-        ),
-    )
+def _picture(patterns: list[np.ndarray], head: Head, words: list[list[str]], rows: list[np.ndarray]) -> Iterator[Panel]:
+    name, top = head_name(head), float(max(pattern.max() for pattern in patterns))
+    for pattern, sentence in zip(patterns, words, strict=True):
+        yield square(TEXTS("pattern", name=name, end=sentence[-2]), pattern, sentence, top)
+    series = Series.each({sentence[-2]: row for sentence, row in zip(words, rows, strict=True)})
+    yield Bars(TEXTS("bars", name=name), _labels(words, "/"), series, TEXTS("weight"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,23 +17,11 @@ from attnviz.attention import Attention
 from attnviz.capture.attend import attend_all
 from attnviz.capture.source import Model, Source, open_source
 from attnviz.models.language import splits
-from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import (
-    LEAST,
-    ROWS,
-    head_name,
-    largest,
-    numbers,
-    open_model,
-    percent,
-    proved,
-    small,
-    square,
-    words_of,
-)
+from attnviz.stories import common
+from attnviz.stories.common import LEAST, numbers, percent, proved, small, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, without_positions, written
-from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
+from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
 SHORT = ("There is a prince", "Is there a prince")
@@ -100,9 +89,9 @@ rows | the attention rows that differ most, with positions (places count from 0)
     | 위치가 있을 때 가장 많이 달라지는 어텐션의 행 (자리는 0부터)
 row_columns | layer.head; word (place); weight moved; looks most at; in the second sentence, at
     | 층.헤드; 단어 (자리); 옮겨 간 가중치; 가장 많이 보는 단어; 둘째 문장에서
-most_moved | On average {mean} of a row's weight moves to other words. The picture shows {name} in both sentences, here
+most_moved | On average {mean} of a row's weight moves to other words. The picture shows {head} in both sentences, here
     {most}: in {OTHERS} other such pairs its rows moved most. {rows}
-    | 한 행의 가중치는 평균 {mean}가 다른 단어로 옮겨 갑니다. 그림은 {name}의 두 문장에서의 패턴입니다(여기서는 {most}).
+    | 한 행의 가중치는 평균 {mean}가 다른 단어로 옮겨 갑니다. 그림은 {head}의 두 문장에서의 패턴입니다(여기서는 {most}).
     이런 쌍 {OTHERS}개에서 행이 가장 많이 달라진 헤드입니다. {rows}
 bars | how far each word's vector moves between the two sentences | 두 문장 사이에서 각 단어의 벡터가 움직인 정도
 pairs | short pair: first / second sentence; long pair: first / second sentence
@@ -115,25 +104,25 @@ something | something else in it tells the order. | 위치 말고도 순서를 �
 sentences | sentences | 문장
 left | {once} is left. | 차이는 {once}만 남습니다.
 which | first (did not get); second (could not get) | 첫째 (did not get); 둘째 (could not get)
-pattern | {name}: {what} | {name}: {what}
+pattern | {head}: {what} | {head}: {what}
 length | share of the vector's length | 벡터 길이에 대한 비율
 views | In head {head}, “{word}” at place {place} looks most at “{at}” (places count from 0).
     | 헤드 {head}: 위치 {place}의 “{word}”이(가) 가장 많이 보는 단어는 “{at}”입니다 (위치는 0부터).
 view_all | All heads on “{pair}”. | “{pair}”의 모든 헤드.
+proof | {seen} | {seen}
 """, globals())  # fmt: skip
 PAIRS = TEXTS.names("pairs")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class Compared(NamedTuple):
     """The same words in two orders."""
 
-    words: tuple[str, ...]  # of the first sentence
-    places: tuple[int, ...]  # where each of them stands in the second
+    words: Sequence[str]  # of the first sentence
+    places: Sequence[int]  # where each of them stands in the second
     without: float  # the largest difference between a word's two vectors, positions off
     placeless: float  # the same computed so that rounding cannot depend on a word's place
-    bare: tuple[float, ...]  # each word's difference without positions, as a share of its vector's length
-    placed: tuple[float, ...]  # the same with positions
+    bare: Sequence[float]  # each word's difference without positions, as a share of its vector's length
+    placed: Sequence[float]  # the same with positions
     largest: float  # the largest difference with positions
 
 
@@ -185,19 +174,13 @@ def compare(model: LanguageEncoder, shown: Tensor, words: Sequence[str], places:
     without, with_them = model(shown, positions=False).vectors, model(shown).vectors
     with placeless(model):
         once = model(shown, positions=False, attend=summed_once).vectors
-    apart = [(x[0] - x[1, list(places)]).abs() for x in (without, once, with_them)]
+    apart = [x[0] - x[1, list(places)] for x in (without, once, with_them)]
+    off, left, on = (float(difference.abs().max()) for difference in apart)
     bare, placed = (
-        tuple(((x[0] - x[1, list(places)]).norm(dim=-1) / x[0].norm(dim=-1)).tolist()) for x in (without, with_them)
+        (difference.norm(dim=-1) / x[0].norm(dim=-1)).tolist()
+        for difference, x in ((apart[0], without), (apart[2], with_them))
     )
-    return Compared(
-        words=tuple(words),
-        places=tuple(places),
-        without=float(apart[0].max()),
-        placeless=float(apart[1].max()),
-        bare=bare,
-        placed=placed,
-        largest=float(apart[2].max()),
-    )
+    return Compared(words, places, off, left, bare, placed, on)
 
 
 def shares_moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
@@ -213,10 +196,9 @@ def shares_moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -
 def moved(records: Iterable[Attention]) -> list[np.ndarray]:
     """The same for each two records of the same words, one after the other."""
     found = list(records)
-    words = [words_of(record.text) for record in found]
     return [
-        shares_moved(found[i].weights, found[i + 1].weights, same_words(words[i], words[i + 1]))
-        for i in range(0, len(found), 2)
+        shares_moved(one.weights, other.weights, same_words(words_of(one.text), words_of(other.text)))
+        for one, other in zip(found[::2], found[1::2], strict=True)
     ]
 
 
@@ -234,44 +216,37 @@ def tell(model: Model = None) -> Story:
     """The demo: two pairs of sentences, each of the same words, with positions and without."""
     source = open_own(model or TOY)
     others = [shares.mean(axis=-1, keepdims=True) for shares in moved(read_words(source, other_pairs()))]
-    head = largest(np.mean(others, axis=0))
-    return _of_toy(head) if source.name == TOY else _of_another(source, head)
-
-
-def _of_another(source: Source, head: Head) -> Story:
-    """Told with the weights of any model: what moves, with positions and without where they can be taken away."""
-    texts, name = (*SHORT, *LONG), name_of(source)
-    records, bare = list(read_words(source, texts)), without_positions(source, texts)
-    on, off = moved(records), moved(bare) if bare else None
-    first, second = (record.weights for record in records[2:])
-    words, rest = words_of(LONG[0]), Phrase("", "")
-    if off:
-        rest = TEXTS("rest", without=percent(float(off[1].mean())))
-    say = TEXTS.given(name=name, mean=percent(float(on[1].mean())), rest=rest)
-    ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
-    moves = Table(
-        title=say("moves"),
-        columns=(say("sentences"), *ways),
-        rows=tuple((pair, *(percent(float(way[i].mean())) for way in ways.values())) for i, pair in enumerate(PAIRS)),
-    )
-    bars = Bars(
-        title=say("moved_bars"),
-        labels=tuple(words),
-        series=Series.each({way: shares[1].mean(axis=(0, 1)) for way, shares in ways.items()}),
-        y_title=say("share"),
-    )
-    return Story(
-        name="word-order",
-        title=say("title_of_another"),
-        parts=(
-            say("introduction"), _without(say, off, records), moves,
-            _rows_moved(words, on[1], first, second), _most_moved(on[1], head), *notes_of(records),
-        ),
-        picture=(*_patterns(head, first, second), bars),
-        receipt=proved(records[2]),
-        views=_views(on[1], first, second),
-        records=tuple(records),
+    head, is_toy = common.largest(np.mean(others, axis=0)), source.name == TOY
+    records = attend_all(LONG, open_source(TOY)) if is_toy else list(read_words(source, (*SHORT, *LONG)))
+    patterns, shares = [record.weights for record in records[-2:]], moved(records)[-1]
+    say = TEXTS.given(
+        name=name_of(source), mean=percent(float(shares.mean())), seen=proved(records[-2]), rows=common.ROWS,
+        head=common.head_name(head), most=percent(float(shares[head].mean())),
     )  # fmt: skip
+    say, parts, bars = _of_toy(say) if is_toy else _of_another(say, source, records)
+    top = float(max(pattern[head].max() for pattern in patterns))
+    panels = (
+        common.square(say("pattern", what=what), pattern[head], words_of(text), top)
+        for what, pattern, text in zip(say.names("which"), patterns, LONG, strict=True)
+    )
+    return common.story(
+        say, ("introduction", *parts, _rows_moved(shares, *patterns), "most_moved", *notes_of(records)),
+        (*panels, bars), views=_views(shares, patterns), records=() if is_toy else records,
+        **{} if is_toy else {"title": "title_of_another", "receipt": "proof"},
+    )  # fmt: skip
+
+
+def _of_another(say: Texts, source: Source, records: Sequence[Attention]) -> tuple[Texts, list[Phrase | Table], Bars]:
+    """With the weights of any model: what moves, with positions and without where they can be taken away."""
+    on, bare = moved(records), without_positions(source, (*SHORT, *LONG))
+    off = moved(bare) if bare else None
+    say = say.given(rest=say("rest", without=percent(float(off[1].mean()))) if off else Phrase("", ""))
+    ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
+    rows = tuple((pair, *(percent(float(way[i].mean())) for way in ways.values())) for i, pair in enumerate(PAIRS))
+    series = Series.each({way: shares[1].mean(axis=(0, 1)) for way, shares in ways.items()})
+    moves = Table(say("moves"), (say("sentences"), *ways), rows)
+    bars = Bars(say("moved_bars"), tuple(words_of(LONG[0])), series, say("share"))
+    return say, [_without(say, off, records), moves], bars
 
 
 def _without(say: Texts, off: list[np.ndarray] | None, records: Sequence[Attention]) -> Phrase:
@@ -279,7 +254,7 @@ def _without(say: Texts, off: list[np.ndarray] | None, records: Sequence[Attenti
     if off is None:
         return say("cannot")
     pieces = [sorted(token.piece for token in record.query_tokens) for record in records]
-    same = [pieces[i] == pieces[i + 1] for i in range(0, len(pieces), 2)]
+    same = [one == other for one, other in zip(pieces[::2], pieces[1::2], strict=True)]
     most = float(max(shares.max() for shares, alike in zip(off, same, strict=True) if alike))
     if most < LEAST:
         return say("bag_of_words", most=small(most), other=Phrase("", "") if all(same) else say("other_token"))
@@ -287,46 +262,21 @@ def _without(say: Texts, off: list[np.ndarray] | None, records: Sequence[Attenti
 
 
 @torch.inference_mode()
-def _of_toy(head: Head) -> Story:
-    """Told with toy, whose vectors can be had with positions and without."""
-    card, model = open_model(TOY, LanguageEncoder)
+def _of_toy(say: Texts) -> tuple[Texts, list[Phrase | Table], Bars]:
+    """With toy, whose vectors can be had with positions and without."""
+    card, model = common.open_model(TOY, LanguageEncoder)
     model = model.double()  # so that rounding is far below what is to be seen
     found = []
     for pair in (SHORT, LONG):
         words = [words_of(sentence) for sentence in pair]
         found.append(compare(model, numbers(card.source, words), words[0], same_words(*words)))
     long = found[1]
-    records = attend_all(LONG, open_source("toy"))
-    first, second = (record.weights for record in records)
-    shares = shares_moved(first, second, long.places)
-    say = TEXTS.given(
-        name=TOY, off=small(max(c.without for c in found)), on=small(max(c.largest for c in found)),
-        seen=proved(records[0]),
-    )  # fmt: skip
-    differences = Table(
-        title=say("differences"),
-        columns=say.names("difference_columns"),
-        rows=tuple(
-            (pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True)
-        ),
-    )
-    bars = Bars(
-        title=say("bars"),
-        labels=long.words,
-        series=Series.each(dict(zip(say.names("ways"), (long.bare, long.placed), strict=True))),
-        y_title=say("length"),
-    )
-    return Story(
-        name="word-order",
-        title=say("title"),
-        parts=(
-            say("introduction"), differences, _exactness(found), _what_positions_do(long),
-            _rows_moved(long.words, shares, first, second), _most_moved(shares, head),
-        ),
-        picture=(*_patterns(head, first, second), bars),
-        receipt=say("receipt"),
-        views=_views(shares, first, second),
-    )  # fmt: skip
+    say = say.given(off=small(max(c.without for c in found)), on=small(max(c.largest for c in found)))
+    rows = tuple((pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True))
+    differences = Table(say("differences"), say.names("difference_columns"), rows)
+    series = Series.each(dict(zip(say.names("ways"), (long.bare, long.placed), strict=True)))
+    bars = Bars(say("bars"), tuple(long.words), series, say("length"))
+    return say, [differences, _exactness(found), _what_positions_do(long)], bars
 
 
 def _exactness(found: Sequence[Compared]) -> Phrase:
@@ -345,45 +295,27 @@ def _what_positions_do(long: Compared) -> Phrase:
     )
 
 
-def _rows_moved(words: Sequence[str], shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Table:
-    others = words_of(LONG[1])
+def _rows_moved(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Table:
+    words, others = map(words_of, LONG)
     there = same_words(words, others)
     rows = []
     for place in np.argsort(-shares, axis=None, kind="stable")[:SHOWN]:
         layer, head, query = (int(i) for i in np.unravel_index(place, shares.shape))
-        keys = int(first[layer, head, query].argmax()), int(second[layer, head, there[query]].argmax())
-        at = (f"{words[keys[0]]} ({keys[0]})", f"{others[keys[1]]} ({keys[1]})")
-        rows.append((f"{layer}.{head}", f"{words[query]} ({query})", percent(float(shares[layer, head, query])), *at))
-    return Table(title=TEXTS("rows"), columns=TEXTS.names("row_columns"), rows=tuple(rows))
+        here, then = int(first[layer, head, query].argmax()), int(second[layer, head, there[query]].argmax())
+        share, word = percent(float(shares[layer, head, query])), f"{words[query]} ({query})"
+        rows.append((f"{layer}.{head}", word, share, f"{words[here]} ({here})", f"{others[then]} ({then})"))
+    return Table(TEXTS("rows"), TEXTS.names("row_columns"), tuple(rows))
 
 
-def _views(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> tuple[StoryView, ...]:
+def _views(shares: np.ndarray, patterns: Sequence[np.ndarray]) -> Iterator[StoryView]:
     """The row that differs most, in both sentences; then all heads."""
     words = [words_of(text) for text in LONG]
     layer, head, query = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
-    views = []
-    for number, weights in enumerate((first, second)):  # the records of the short pair come first
-        place = same_words(*words)[query] if number else query
-        key = int(weights[layer, head, place].argmax())
-        text = TEXTS("views", head=f"{layer}.{head}", word=words[number][place], place=place, at=words[number][key])
-        views.append(
-            StoryView(
-                text=text, sentence=LONG[number], record=len(SHORT) + number, head=f"{layer}.{head}", query=place,
-            )
-        )  # fmt: skip
-    every = (StoryView(text=TEXTS("view_all", pair=text), sentence=text, record=at) for at, text in enumerate(SHORT))
-    return *views, *every
-
-
-def _most_moved(shares: np.ndarray, head: Head) -> Phrase:
-    mean, most = percent(float(shares.mean())), percent(float(shares[head].mean()))
-    return TEXTS("most_moved", name=head_name(head), mean=mean, most=most, rows=ROWS)
-
-
-def _patterns(head: Head, first: np.ndarray, second: np.ndarray) -> list[Matrix]:
-    """One head in both sentences of the long pair."""
-    name, top = head_name(head), float(max(first[head].max(), second[head].max()))
-    return [
-        square(TEXTS("pattern", name=name, what=what), pattern, words_of(text), top)
-        for what, pattern, text in zip(TEXTS.names("which"), (first[head], second[head]), LONG, strict=True)
-    ]
+    name, places = f"{layer}.{head}", (query, same_words(*words)[query])
+    for number, (weights, place) in enumerate(zip(patterns, places, strict=True)):
+        at = words[number][int(weights[layer, head, place].argmax())]
+        text = TEXTS("views", head=name, word=words[number][place], place=place, at=at)
+        record = len(SHORT) + number  # those of the short pair come first
+        yield StoryView(text=text, sentence=LONG[number], record=record, head=name, query=place)
+    for number, pair in enumerate(SHORT):
+        yield StoryView(text=TEXTS("view_all", pair=pair), sentence=pair, record=number)

@@ -113,15 +113,15 @@ def test_sentences_on_made_up_means() -> None:
     mean = np.full((6, 6), 0.1)
     eating, green, apple = (WORDS.index(word) for word in (pairs.VERB, pairs.ADJECTIVE, pairs.NOUN))
     mean[eating, green] = 0.05
-    text = pairs._means(mean, WORDS)
+    text = pairs._means(mean)
     assert "As expected: eating-green is below that; eating-green is the lowest." in text
     assert "Not as expected: eating-apple is below that; green-apple is below that." in text
     mean[eating, green], mean[green, apple] = 0.3, 0.9
-    text = pairs._means(mean, WORDS)
+    text = pairs._means(mean)
     assert "As expected: green-apple is above that." in text
     assert "eating-green is above that; eating-green is not below eating-apple." in text
     mean[eating, green], mean[eating, apple] = 0.05, 0.9
-    assert pairs._means(mean, WORDS).endswith("Not as expected: nothing.")
+    assert pairs._means(mean).endswith("Not as expected: nothing.")
 
 
 def test_heads_and_shares(
