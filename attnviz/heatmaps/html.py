@@ -21,7 +21,7 @@ from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
-from attnviz.render.signs import HasSigns
+from attnviz.render.signs import HeadSigns
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, joined
@@ -64,8 +64,8 @@ MOST = 5 * 2**23
 """Weights of one page; where there are more, tokens go together."""
 
 
-Roles: TypeAlias = HasSigns | str | os.PathLike[str] | None
-"""What was measured of heads, or the path of its file."""
+Roles: TypeAlias = Any
+"""What was measured of heads, which has the `signs` of those with a role, or the path of its file; or None."""
 
 
 def tour(
@@ -101,21 +101,19 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
     """With what the overview must know to show signs of roles: each once, and which of them each head has."""
     if roles is None:
         return content
+    measured = roles
     if isinstance(roles, str | os.PathLike):
         from attnviz.results import load
 
-        found: object = load(roles)
-        if not isinstance(found, HasSigns):
-            raise SelectionError(
-                f"{visible(os.fspath(roles))} holds no roles of heads: attnviz compare-heads writes them"
-            )
-        roles = found
-    known = content.labels
-    signs = roles.signs.among(model, known["is"], known["layers"], known["heads"])
-    once = list(dict.fromkeys(signs.values()))
+        measured = load(roles)
+    known, signs = content.labels, getattr(measured, "signs", None)
+    if not isinstance(signs, HeadSigns):
+        raise SelectionError(f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them")
+    of = signs.among(model, known["is"], known["layers"], known["heads"])
+    once = list(dict.fromkeys(of.values()))
     shown = {
         "signs": [{"sign": one.sign, "colour": one.colour, "words": one.words} for one in once],
-        "roles": {f"{layer}.{head}": once.index(sign) for (layer, head), sign in signs.items()},
+        "roles": {f"{layer}.{head}": once.index(sign) for (layer, head), sign in of.items()},
     }
     return replace(content, labels=known | shown)
 

@@ -105,10 +105,7 @@ def heatmap_all(
 
 
 def _pictures(
-    numbered: Sequence[tuple[int, str]],
-    source: Source,
-    choose: Mapping[str, Any],
-    make: Callable[[Attention], Picture],
+    numbered: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any], make: Callable[[Attention], Picture]
 ) -> Iterator[tuple[int, str, Picture | AttnvizError]]:
     """The picture of each sentence, or why there is none, in their order."""
     for some in (numbered[first : first + TOGETHER] for first in range(0, len(numbered), TOGETHER)):

@@ -62,10 +62,7 @@ def hide_special(record: Attention) -> Attention:
         query_tokens=tuple(record.query_tokens[i] for i in queries),
         key_tokens=tuple(record.key_tokens[i] for i in keys),
         short_rows=tuple(dict.fromkeys((*record.short_rows, "dropped"))),
-        notes=(
-            *record.notes,
-            Note.of("specials_hidden", tokens=" ".join(hidden)),
-        ),
+        notes=(*record.notes, Note.of("specials_hidden", tokens=" ".join(hidden))),
     )
 
 

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import functools
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.font_manager import FontEntry
 
 BASE = "DejaVu Sans"
 """Comes with Matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, symbols."""
@@ -34,12 +30,15 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
     Looks no further than needed: first Matplotlib's own font, then the Korean one shipped here, then the one that the
     extra ``cjk`` brings, then what is installed.
     """
+    from matplotlib import get_data_path
+
     wanted = {character for text in texts for character in text if _is_drawn(character)}
     families = [BASE]
-    wanted -= _drawn_by(_base_file(), frozenset(wanted))
-    for file in (str(KOREAN), *_extra()):
-        drawn = _drawn_by(file, frozenset(wanted))
-        if drawn:
+    wanted -= _drawn_by(str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), frozenset(wanted))
+    extra = find_spec("noto_cjk_sans_jp_regular")  # what the extra ``cjk`` brings
+    folders = (extra and extra.submodule_search_locations) or ()
+    for file in (str(KOREAN), *(str(Path(folder) / "NotoSansCJKjp-Regular.otf") for folder in folders)):
+        if drawn := _drawn_by(file, frozenset(wanted)):
             families.append(_family(file))
             wanted -= drawn
     while wanted:
@@ -51,18 +50,7 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
     return Typefaces(families=tuple(families), missing="".join(sorted(wanted)))
 
 
-def _extra() -> Iterator[str]:
-    """The font that the extra ``cjk`` brings, where it is installed: all Chinese, Japanese and Korean characters."""
-    found = find_spec("noto_cjk_sans_jp_regular")
-    for folder in (found and found.submodule_search_locations) or ():
-        yield str(Path(folder) / "NotoSansCJKjp-Regular.otf")
-
-
-PACKAGES = {
-    "East Asian": "fonts-noto-cjk",
-    "emoji": "fonts-symbola",
-    "": "fonts-noto-core",
-}
+PACKAGES = {"East Asian": "fonts-noto-cjk", "emoji": "fonts-symbola", "": "fonts-noto-core"}
 """The Debian and Ubuntu packages that have what is missing."""
 
 
@@ -112,21 +100,11 @@ def _drawn_by(file: str, wanted: frozenset[str]) -> frozenset[str]:
             character
             for character in wanted
             if font.get_char_index(ord(character))
-            and _has_width(font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox)
+            for left, _, right, _ in [font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox]
+            if right > left
         )
     except (OSError, RuntimeError):
         return frozenset()
-
-
-def _has_width(box: tuple[int, int, int, int]) -> bool:
-    return box[2] > box[0]
-
-
-@functools.cache
-def _base_file() -> str:
-    from matplotlib import get_data_path
-
-    return str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf")
 
 
 @functools.cache
@@ -144,29 +122,24 @@ def _best_installed(wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
     """The installed font that has most of these characters, and those it has."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
-    listed = {entry.fname: entry.name for entry in fontManager.ttflist if _is_plain(entry)}
-    known = {entry.fname for entry in fontManager.ttflist}
-    name, drawn = _best(listed, wanted)
-    if drawn != wanted:
+    def best(fonts: Mapping[str, str]) -> tuple[int, bool, str]:
+        """How many a font draws, whether it has no serifs, and its file: of the font that is best in this order."""
+        drawn = [(len(_drawn_by(file, wanted)), "Sans" in name, file) for file, name in fonts.items()]
+        return max(drawn, key=lambda one: one[:2], default=(0, False, ""))
+
+    # Upright ones of normal weight, and not the one that draws boxes for what is missing.
+    listed = {
+        entry.fname: entry.name
+        for entry in fontManager.ttflist
+        if entry.style == "normal" and str(entry.weight) in {"400", "regular", "normal", "book"}
+        if not entry.name.startswith("Last Resort")
+    }
+    n_drawn, _, file = best(listed)
+    if n_drawn < len(wanted):
         # Matplotlib lists the machine's fonts once and for all: what was installed since is not among them.
+        known = {entry.fname for entry in fontManager.ttflist}
         new = {file: Path(file).stem for file in findSystemFonts() if file not in known}
-        later, more = _best(new, wanted)
-        if len(more) > len(drawn):
-            return _family(next(file for file, stem in new.items() if stem == later)), more
-    return name, drawn
-
-
-def _best(fonts: Mapping[str, str], wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
-    """Of fonts given as file and name, the one that draws most; of two that draw as much, one without serifs."""
-    best: tuple[str, frozenset[str]] = ("", frozenset())
-    for file, name in fonts.items():
-        drawn = _drawn_by(file, wanted)
-        if drawn and (len(drawn), "Sans" in name) > (len(best[1]), "Sans" in best[0]):
-            best = (name, drawn)
-    return best
-
-
-def _is_plain(entry: FontEntry) -> bool:
-    """Whether a font is upright, of normal weight, and not the one that draws boxes for what is missing."""
-    weights = {"400", "regular", "normal", "book"}
-    return entry.style == "normal" and str(entry.weight) in weights and not entry.name.startswith("Last Resort")
+        n_new, _, later = best(new)
+        if n_new > n_drawn:
+            return _family(later), _drawn_by(later, wanted)
+    return (listed[file], _drawn_by(file, wanted)) if n_drawn else ("", frozenset())

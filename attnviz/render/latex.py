@@ -46,19 +46,12 @@ ESCAPES = {
 def document(body: str, packages: str, set_up: str = "") -> str:
     r"""A body as a document by itself, and in another one by ``\input``; its first line says which packages it needs.
 
-    Args:
-        body: the lines.
-        packages: what they need, with commas.
-        set_up: what holds for these lines alone.
+    `packages` stand with commas; `set_up` holds for this body alone.
     """
-    has_korean = any(map(_is_korean, body))
-    alone = _ALONE.replace("PACKAGES", packages.replace(" ", "")).replace(
-        "KOREAN", f"\n{_KOREAN}" if has_korean else ""
-    )
-    needed = f"{packages}, kotex" if has_korean else packages
-    use = f"% Compile it, or \\input it into a document with \\usepackage{{{needed}}}."
-    begin = f"{_BEGIN}\n{set_up}" if set_up else _BEGIN
-    return f"{use}\n{alone}\n{begin}\n{body}\n{_END}\n"
+    korean, kotex = (f"\n{_KOREAN}", ", kotex") if any(map(_is_korean, body)) else ("", "")
+    alone = _ALONE.replace("PACKAGES", packages.replace(" ", "")).replace("KOREAN", korean)
+    use = f"% Compile it, or \\input it into a document with \\usepackage{{{packages}{kotex}}}."
+    return "\n".join([use, alone, _BEGIN, *filter(None, [set_up]), body, _END, ""])
 
 
 def escaped(text: str) -> str:

@@ -11,21 +11,13 @@ from typing import Any
 
 PALETTES = {
     "teal": "attnviz",
-    "magma": "matplotlib",
-    "inferno": "matplotlib",
-    "plasma": "matplotlib",
-    "viridis": "matplotlib",
-    "cividis": "matplotlib",
-    "gray": "matplotlib",
-    "mako": "seaborn",
-    "rocket": "seaborn",
-    "crest": "seaborn",
-    "flare": "seaborn",
-}
+    "magma": "matplotlib", "inferno": "matplotlib", "plasma": "matplotlib", "viridis": "matplotlib",
+    "cividis": "matplotlib", "gray": "matplotlib",
+    "mako": "seaborn", "rocket": "seaborn", "crest": "seaborn", "flare": "seaborn",
+}  # fmt: skip
 """The palettes of the command line, and the library that each comes from.
 
-Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye. Any other
-colormap of these libraries may be named too.
+Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye.
 """
 DEFAULT = "teal"
 
@@ -40,21 +32,15 @@ PICTURES: dict[str, dict[str, Any]] = {
 """The endings of pictures, and what Matplotlib's `savefig` is given for each; no file holds the time of its making."""
 
 FILMS = (".gif", ".mp4")
-"""The endings of films."""
 
 
 def picture_path(
     command: str, shown: str, model: str, more: Sequence[str] = (), *, pair: str | None, target: str | None
 ) -> Path:
-    """A file in `outputs` named after what it shows: the same command writes the same file again.
+    """A file in `outputs` named after what it shows, and `more` that makes it another picture.
 
-    Args:
-        command: whose picture it is.
-        shown: the sentence, or what else is shown.
-        model: its name; empty where there is none.
-        more: what else makes it another picture.
-        pair: the second sentence.
-        target: what the model was made to generate.
+    The same command writes the same file again. `shown` is the sentence, `pair` the second one, `target` what the model
+    was made to generate; without a `model` its name is empty.
     """
     texts = " + ".join(filter(None, [shown, pair])) + (f" -> {target}" if target else "")
     name = re.sub(r"[(),]", "", model.rpartition("/")[2].removesuffix(" (seed 0)"))

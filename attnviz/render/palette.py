@@ -52,14 +52,10 @@ ENDS = {False: (0.18, 0.38), True: (0.94, 0.7)}
 def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Table:
     """The palette from weight 0 to the largest, as red, green, blue.
 
-    Weight 0 is the end nearest to the background, so that what matters stands out; ours begins with the background
-    itself, white or black. A name that ends in ``_r`` turns the palette round. A colormap that gets lighter and darker
-    by turns is used, and an `AttnvizWarning` tells of it.
-
-    Args:
-        palette: one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or
-            the object.
-        on_dark: whether the background is dark.
+    It is one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or the
+    object. Weight 0 is the end nearest to the background, so that what matters stands out; ours begins with the
+    background itself, white or black. A name that ends in ``_r`` turns the palette round. A colormap that gets lighter
+    and darker by turns is used, and an `AttnvizWarning` tells of it.
 
     Raises:
         SelectionError: no palette has this name.
@@ -73,7 +69,7 @@ def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Tabl
 @functools.cache
 def _named(name: str, *, on_dark: bool) -> Table:
     base = name.removesuffix("_r")
-    if PALETTES.get(base) == "attnviz" and name in {base, f"{base}_r"}:
+    if PALETTES.get(base) == "attnviz":
         table = _ramp(TEAL, ENDS[on_dark][0], LEVELS, on_dark=on_dark)
         return table if name == base else table[::-1]
 
@@ -82,7 +78,7 @@ def _named(name: str, *, on_dark: bool) -> Table:
     if base not in colormaps:
         import seaborn.cm  # noqa: F401 - it adds its colormaps to Matplotlib's
 
-    if base not in colormaps or name not in colormaps:
+    if not {base, name} <= {*colormaps}:
         raise SelectionError(f"there is no palette {name!r}{did_you_mean(name, PALETTES)}")
     return _oriented(colormaps[base], turned=name != base, on_dark=on_dark)
 
@@ -90,7 +86,7 @@ def _named(name: str, *, on_dark: bool) -> Table:
 def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
     """The colours of a colormap, its end nearest to the background first, or last where it is turned round.
 
-    A colormap whose ends are about as light as each other stays as it comes: neither is nearest to the background.
+    A colormap whose ends are about as light as each other stays as it comes.
     """
     rgb: np.ndarray = (colormap(np.linspace(0, 1, LEVELS))[:, :3] * 255).round().astype(np.uint8)
     light = luminance(rgb)
@@ -98,10 +94,7 @@ def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
     if (np.diff(light) * np.sign(-brighter)).min() < -TURNS:
         _tell_of_turns(colormap.name)
     dark_first = abs(brighter) > EVEN and (brighter > 0) == on_dark
-    if dark_first != turned:
-        rgb = rgb[::-1]
-    rgb.setflags(write=False)
-    return rgb
+    return _fixed(rgb[::-1] if dark_first != turned else rgb)
 
 
 @functools.cache
@@ -117,9 +110,7 @@ def _tell_of_turns(name: str) -> None:
 def diverging(*, on_dark: bool = False) -> Table:
     """The colours of signed numbers: blue below 0, red above, the background at 0, which is level `MIDDLE`."""
     below, above = (_ramp(hue, ENDS[on_dark][1], MIDDLE, on_dark=on_dark) for hue in (BLUE, RED))
-    rgb = np.concatenate([below[-1:], below[:0:-1], above])
-    rgb.setflags(write=False)
-    return rgb
+    return _fixed(np.concatenate([below[-1:], below[:0:-1], above]))
 
 
 def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
@@ -142,7 +133,10 @@ def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
     ]) @ (cones @ lab) ** 3  # fmt: skip
     linear = linear.clip(0, 1).T
     part = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
-    rgb: np.ndarray = (part * 255).round().astype(np.uint8)
+    return _fixed((part * 255).round().astype(np.uint8))
+
+
+def _fixed(rgb: Table) -> Table:
     rgb.setflags(write=False)
     return rgb
 
@@ -155,17 +149,15 @@ def luminance(rgb: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
 
 
 def levels(matrix: np.ndarray, top: float) -> np.ndarray:
-    """The palette's level of each weight, 0 to 255, where `top` is the scale's upper end."""
-    if top <= 0:
-        return np.zeros(matrix.shape, dtype=np.uint8)
-    return np.clip(np.rint(matrix / top * (LEVELS - 1)), 0, LEVELS - 1).astype(np.uint8)
+    """The palette's level of each weight, 0 to 255, where `top` is the scale's upper end; all 0 where that is 0."""
+    shares = matrix / top if top > 0 else np.zeros(matrix.shape)
+    return np.clip(np.rint(shares * (LEVELS - 1)), 0, LEVELS - 1).astype(np.uint8)
 
 
 def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
     """The level of each signed number in `diverging`, where the scale goes from ``-top`` to ``top``; 0 is `MIDDLE`."""
-    if top <= 0:
-        return np.full(values.shape, MIDDLE, dtype=np.uint8)
-    return (MIDDLE + np.clip(np.rint(values / top * (MIDDLE - 1)), 1 - MIDDLE, MIDDLE - 1)).astype(np.uint8)
+    shares = values / top if top > 0 else np.zeros(values.shape)
+    return (MIDDLE + np.clip(np.rint(shares * (MIDDLE - 1)), 1 - MIDDLE, MIDDLE - 1)).astype(np.uint8)
 
 
 def pixels(
@@ -190,13 +182,8 @@ def hexed(colour: UInt8[np.ndarray, " rgb"]) -> str:
 
 def readable(colour: str, *, dark: bool) -> str:
     """The nearest colour on the way to white (or black) that can be read on a dark (or light) screen."""
-    rgb = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.float64)
-    end = 255.0 if dark else 0.0
-    # Few terminals are quite black or white.
-    back = float(luminance(np.full(3, 30 if dark else 240, dtype=np.uint8)))
-    for part in np.linspace(0, 1, 21):
-        mixed = (rgb + (end - rgb) * part).round().astype(np.uint8)
-        light = float(luminance(mixed))
-        if (light + 0.05) / (back + 0.05) >= 4.5 if dark else (back + 0.05) / (light + 0.05) >= 4.5:
-            break
-    return hexed(mixed)
+    rgb = np.array([*bytes.fromhex(colour[1:])], dtype=np.float64)
+    way = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
+    back = luminance(np.full(3, 30 if dark else 240, dtype=np.uint8))  # few terminals are quite black or white
+    contrast = (luminance(way) + 0.05) / (back + 0.05)
+    return hexed(way[np.argmax(contrast >= 4.5 if dark else 1 / contrast >= 4.5)])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal, get_args
 
 import numpy as np
@@ -85,9 +86,7 @@ class Sheet:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
         over = max(float(panel.matrix.max()) for panel in self.panels)
-        above = (
-            f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" if over > largest else ""
-        )
+        above = f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" * (over > largest)
         if self.scale == "panel" and len(self.panels) > 1:
             return self.say(
                 f"weight, in each panel 0 to its own largest (max){above}; blank: below {BLANK} or a fiftieth of that",
@@ -106,7 +105,7 @@ class Sheet:
         """The number of each row's token, and of each column's: of the first where several go together."""
         rows, columns = len(self.query_labels), len(self.key_labels)
         (row, column), (tall, wide) = self.first, self.cell
-        return [row + i * tall for i in range(rows)], [column + i * wide for i in range(columns)]
+        return [*range(row, row + rows * tall, tall)], [*range(column, column + columns * wide, wide)]
 
     @property
     def distinct(self) -> Panel:
@@ -118,10 +117,8 @@ class Sheet:
         panels = pool(self, MOST_COMPARED, MOST_COMPARED).panels
         patterns = np.stack([panel.matrix for panel in panels]).astype(np.float64)
         own = _entropies(patterns)  # (head, row)
-        means = [
-            (_entropies((patterns + one) / 2) - (own + mine) / 2).mean()
-            for one, mine in zip(patterns, own, strict=True)
-        ]
+        pairs = zip(patterns, own, strict=True)
+        means = [(_entropies((patterns + one) / 2) - (own + mine) / 2).mean() for one, mine in pairs]
         return self.panels[int(np.argmax(means))]
 
     @property
@@ -144,50 +141,34 @@ class Sheet:
 
 
 def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
-    """What to draw of a record.
+    """What to draw of a record, all of its layers and heads.
 
-    Args:
-        record: with the layers and heads to show.
-        scale: `shared`, one colour scale up to the largest weight shown; `panel`, each head's up to its own;
-            `unit`, 0 to 1.
-        language: `en` or `ko`, of all that is said.
+    The scale is `shared`, one of colours up to the largest weight shown; `panel`, each head's up to its own; or `unit`,
+    0 to 1.
 
     Raises:
         SelectionError: no such scale.
     """
     if scale not in get_args(Scale):
         raise SelectionError(f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}")
-    matrices = record.weights.reshape(-1, *record.weights.shape[2:])
-    places = [(layer, head) for layer in record.layers for head in record.heads]
-    tops = _tops(list(matrices), scale, pooled=record.cell > 1)
-    panels = tuple(
-        Panel(layer=layer, head=head, matrix=matrix, top=top)
-        for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
-    )
     text = f"“{visible(record.text)}”" if record.text else ""
-    pooled = [one for one in record.notes if one.code == "pooled"]
     if record.pair is not None:
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
         text += f" → “{visible(record.target)}”"
+    n_tokens = {"n_queries": len(record.query_tokens), "n_keys": len(record.key_tokens)}
+    n_tokens |= next((dict(note.fields) for note in record.notes if note.code == "pooled"), {})
+    matrices = [*record.weights.reshape(-1, *record.weights.shape[2:])]
     return Sheet(
-        record=record,
-        panels=panels,
-        layers=record.layers,
-        heads=record.heads,
+        record=record, layers=record.layers, heads=record.heads, first=record.first, cell=(record.cell, record.cell),
+        panels=_panels(product(record.layers, record.heads), matrices, scale, pooled=record.cell > 1),
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
-        model=f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']}",
-        sentence=text,
-        scale=scale,
-        notes=tuple(sentence(note, language) for note in record.notes),
-        proof=proof(record.receipt, language),
-        is_proved=record.receipt is not None,
-        tokens=_tokens(pooled[0]) if pooled else (len(record.query_tokens), len(record.key_tokens)),
-        first=record.first,
-        cell=(record.cell, record.cell),
-        language=language,
-    )
+        model=f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']}", sentence=text, scale=scale,
+        notes=tuple(sentence(note, language) for note in record.notes), language=language,
+        proof=proof(record.receipt, language), is_proved=record.receipt is not None,
+        tokens=(int(n_tokens["n_queries"]), int(n_tokens["n_keys"])),
+    )  # fmt: skip
 
 
 def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
@@ -212,15 +193,11 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
         for panel in sheet.panels
     ]
     cell = tall * sheet.cell[0], wide * sheet.cell[1]
-    before, now = (sentence(_pooled(sheet, one), sheet.language) for one in (sheet.cell, cell))
+    before, now = (sentence(pooled_note(one), sheet.language) for one in (sheet, replace(sheet, cell=cell)))
+    places = [(panel.layer, panel.head) for panel in sheet.panels]
     return replace(
         sheet,
-        panels=tuple(
-            replace(panel, matrix=matrix, top=top)
-            for panel, matrix, top in zip(
-                sheet.panels, matrices, _tops(matrices, sheet.scale, pooled=True), strict=True
-            )
-        ),
+        panels=_panels(places, matrices, sheet.scale, pooled=True),
         query_labels=_group_labels(sheet.query_labels, rows, sheet.cell[0]),
         key_labels=_group_labels(sheet.key_labels, columns, sheet.cell[1]),
         cell=cell,
@@ -228,15 +205,10 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     )
 
 
-def _tokens(pooled: Note) -> tuple[int, int]:
-    """How many tokens the rows stand for, and the columns."""
-    fields = dict(pooled.fields)
-    return int(fields["n_queries"]), int(fields["n_keys"])
-
-
-def _pooled(sheet: Sheet, cell: tuple[int, int]) -> Note:
+def pooled_note(sheet: Sheet) -> Note:
     """How many tokens go together."""
-    return Note.of("pooled", cell=cell[0], wide=cell[1], n_queries=sheet.tokens[0], n_keys=sheet.tokens[1])
+    (tall, wide), (rows, columns) = sheet.cell, sheet.tokens
+    return Note.of("pooled", cell=tall, wide=wide, n_queries=rows, n_keys=columns)
 
 
 def blank_below(top: float) -> float:
@@ -250,23 +222,28 @@ def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarra
     return np.asarray(-(patterns * logs).sum(axis=-1))
 
 
-def _tops(matrices: Sequence[np.ndarray], scale: Scale, *, pooled: bool) -> list[float]:
-    """The upper end of each panel's colour scale: its largest weight, or less where many cells stand for many tokens.
+def _panels(
+    places: Iterable[tuple[int, int]], matrices: Sequence[np.ndarray], scale: Scale, *, pooled: bool
+) -> tuple[Panel, ...]:
+    """Heads, the colours of each up to its largest weight, or less where many cells stand for many tokens.
 
     In a long text a few links are so much stronger than all others that nothing else would be seen.
     """
     own = [float(matrix.max()) for matrix in matrices]
     if pooled and min(matrices[0].shape) >= MANY:
         own = [max(top / 20, float(np.quantile(one, 0.995))) for top, one in zip(own, matrices, strict=True)]
-    return {"shared": [max(own)] * len(own), "panel": own, "unit": [1.0] * len(own)}[scale]
+    tops = {"shared": [max(own)] * len(own), "panel": own, "unit": [1.0] * len(own)}[scale]
+    return tuple(
+        Panel(layer=layer, head=head, matrix=matrix, top=top)
+        for (layer, head), matrix, top in zip(places, matrices, tops, strict=True)
+    )
 
 
 def _group_labels(labels: Sequence[str], edges: Sequence[int], size: int) -> tuple[str, ...]:
     """The names of groups, by their first and last token; `size` is above 1 where these are groups already."""
-    ends = [*edges[1:], len(labels)]
-    firsts = [label.partition("…")[0] if size > 1 else label for label in labels]
-    lasts = [label.rpartition("…")[2] if size > 1 else label for label in labels]
+    ends = [last - 1 for last in (*edges[1:], len(labels))]
+    firsts, lasts = ([label.split("…")[end] if size > 1 else label for label in labels] for end in (0, -1))
     return tuple(
-        labels[first] if last - first == 1 else f"{clip(firsts[first], 8)}…{clip(lasts[last - 1], 8)}"
+        labels[first] if last == first else f"{clip(firsts[first], 8)}…{clip(lasts[last], 8)}"
         for first, last in zip(edges, ends, strict=True)
     )

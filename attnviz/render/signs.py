@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from attnviz.errors import SelectionError
 
@@ -20,7 +19,7 @@ class HeadSign:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadSigns:
-    """The signs of a model's heads, by layer and head; a head without one has no role that is established."""
+    """The signs of a model's heads, by layer and head; a head without one has no established role."""
 
     model: str
     kind: str  # which attention, such as ``encoder``
@@ -36,20 +35,10 @@ class HeadSigns:
         Raises:
             SelectionError: it is another model, or another attention of it.
         """
-        is_same = (model, kind) == (self.model, self.kind)
-        if not is_same or max(layers) >= self.n_layers or max(heads) >= self.n_heads:
+        if (model, kind) != (self.model, self.kind) or max(layers) >= self.n_layers or max(heads) >= self.n_heads:
             raise SelectionError(
                 f"the roles are those of {self.model} ({self.kind}, {self.n_layers} layers x {self.n_heads} heads), "
                 f"and cannot be shown on {model} ({kind}, layers to {max(layers)}, heads to {max(heads)}): "
                 "measure them by attnviz compare-heads on the same model"
             )
         return {place: sign for place, sign in self.of.items() if place[0] in layers and place[1] in heads}
-
-
-@runtime_checkable  # the shape checks of the tests ask
-class HasSigns(Protocol):
-    """What was measured of heads, such as a `HeadComparison`."""
-
-    @property
-    def signs(self) -> HeadSigns:
-        """The sign of each head that has a role."""

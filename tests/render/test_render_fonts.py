@@ -88,7 +88,7 @@ def fresh() -> Iterator[None]:
     """What is remembered about the machine's fonts, forgotten before and after."""
 
     def forget() -> None:
-        for name in ("_best_installed", "_drawn_by", "_family", "_base_file"):
+        for name in ("_best_installed", "_drawn_by", "_family"):
             getattr(fonts, name).cache_clear()
 
     forget()

@@ -35,8 +35,8 @@ class Picture:
     """A figure, and what its file says of it."""
 
     pen: Pen  # what it was drawn with
-    title: str  # what a file calls the picture
-    description: str  # what else it says of it: how it is read, and the receipt
+    title: str
+    description: str  # how it is read, and the receipt
     style: Style = STYLES["sheet"]  # what it is for
 
     @property
@@ -50,22 +50,18 @@ class Picture:
         return replace(self, style=style)
 
     def write(self, path: Path | BytesIO, suffix: str) -> Typefaces:
-        """Write the picture into a file; the same picture gives the same bytes each time.
+        """Write the picture into a file, or what else takes bytes; the same picture gives the same bytes each time.
 
-        Args:
-            path: the file, or what it is written into.
-            suffix: one of `attnviz.render.names.PICTURES`.
-
-        Returns:
-            The fonts used, with the characters that none has.
+        `suffix` is one of `attnviz.render.names.PICTURES`. What is returned are the fonts used, with the characters
+        that none has.
         """
         words = {"{title}": self.title, "{description}": self.description}
-        options = dict(PICTURES[suffix])
-        options["metadata"] = {field: words.get(text, text) for field, text in options["metadata"].items()}
+        fields = PICTURES[suffix]["metadata"].items()
+        options = PICTURES[suffix] | {"metadata": {field: words.get(text, text) for field, text in fields}}
         most = MOST_PIXELS if self.style.exact_dpi else PIXELS
         dpi = min(self.style.dpi, most / max(self.figure.get_size_inches()))
         if self.style.transparent:
-            self._open_page()
+            _open_page(self.figure)
         buffer = BytesIO()
         with usual_settings():
             self.figure.savefig(buffer, format=suffix.removeprefix("."), dpi=dpi, **options)
@@ -78,15 +74,15 @@ class Picture:
             path.write(content)
         return self.pen.typefaces
 
-    def _open_page(self) -> None:
-        """Leave open what has the colour of the page."""
-        self.figure.patch.set_alpha(0)
-        for ax in self.figure.axes:
-            ax.patch.set_alpha(0)
-            for image in ax.images:
-                pixels = np.asarray(image.get_array())
-                white = (pixels[..., :3] == 255).all(axis=-1)
-                image.set_data(np.dstack([pixels[..., :3], np.where(white, 0, 255).astype(np.uint8)]))
+
+def _open_page(figure: Figure) -> None:
+    """Leave open what has the colour of the page."""
+    for part in (figure, *figure.axes):
+        part.patch.set_alpha(0)
+    for image in (image for ax in figure.axes for image in ax.images):
+        pixels = np.asarray(image.get_array())[..., :3]
+        white = (pixels == 255).all(axis=-1)
+        image.set_data(np.dstack([pixels, np.where(white, 0, 255).astype(np.uint8)]))
 
 
 def blank_figure(texts: Sequence[str]) -> Pen:
@@ -94,9 +90,7 @@ def blank_figure(texts: Sequence[str]) -> Pen:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    made = Figure(dpi=DPI, facecolor="white")
-    FigureCanvasAgg(made)
-    return Pen(made, typefaces_for(texts))
+    return Pen(FigureCanvasAgg(Figure(dpi=DPI, facecolor="white")).figure, typefaces_for(texts))
 
 
 @contextmanager

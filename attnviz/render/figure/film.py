@@ -43,12 +43,12 @@ def even(inches: float) -> float:
 
 
 def write_film(reels: Sequence[Reel], path: Path, suffix: str) -> None:
-    """Write reels one after another, in the way of `WRITERS`.
+    """Write reels one after another, as ``.gif`` or as ``.mp4``.
 
     Raises:
         OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
     """
-    WRITERS[suffix](reels, path)
+    {".gif": _write_gif, ".mp4": _write_mp4}[suffix](reels, path)
 
 
 def pixels_of(page: Page) -> Pixels:
@@ -70,32 +70,19 @@ def _write_gif(reels: Sequence[Reel], path: Path) -> None:
         table = np.array(colours.getpalette(), dtype=np.uint8).reshape(-1, 3)
         table[(table >= NEARLY_WHITE).all(axis=1)] = 255
         colours.putpalette(table.tobytes())
-        images += [
-            Image.fromarray(picture).quantize(palette=colours, dither=Image.Dither.NONE) for picture in reel.pictures
-        ]
+        images += [Image.fromarray(one).quantize(palette=colours, dither=Image.Dither.NONE) for one in reel.pictures]
+    first, *others = images
     durations = [round(1000 * seconds) for _, seconds in _timed(reels)]
-    images[0].save(
-        path, format="GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True
-    )
+    first.save(path, format="GIF", save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
 
 
-def expect_writer(suffix: str) -> None:
-    """Refuse a film that cannot be written here, before anything is drawn.
+def expect_writer(suffix: str) -> str:
+    """The program that writes such a film, or none where none is needed; asked for before anything is drawn.
 
     Raises:
         OutputError: there is no ffmpeg for an ``.mp4``.
     """
-    if suffix == ".mp4":
-        need_ffmpeg()
-
-
-def need_ffmpeg() -> str:
-    """The path of ffmpeg.
-
-    Raises:
-        OutputError: it is not installed.
-    """
-    path = which("ffmpeg")
+    path = which("ffmpeg") if suffix == ".mp4" else ""
     if path is None:
         raise OutputError("an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
     return path
@@ -106,7 +93,7 @@ def _write_mp4(reels: Sequence[Reel], path: Path) -> None:
     given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(A_SECOND), "-i", "-"]
     # Players know no other colours than these, and browsers begin to show what has its index in front.
     made = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", f"file:{path}"]
-    command = [need_ffmpeg(), "-y", "-loglevel", "error", *given, *made]
+    command = [expect_writer(".mp4"), "-y", "-loglevel", "error", *given, *made]
     with TemporaryFile() as messages:
         try:
             with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=messages) as ffmpeg:  # noqa: S603 - no shell; ours
@@ -130,7 +117,3 @@ def _timed(reels: Sequence[Reel]) -> Iterator[tuple[Pixels, float]]:
     for reel in reels:
         for number, picture in enumerate(reel.pictures, start=1):
             yield picture, reel.last if number == len(reel.pictures) else reel.seconds
-
-
-WRITERS = {".gif": _write_gif, ".mp4": _write_mp4}
-"""How a film is written, by the ending of its file."""

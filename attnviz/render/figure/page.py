@@ -33,9 +33,9 @@ Place = tuple[float, float, float, float]
 class Line:
     """One line of words."""
 
-    text: str  # the words
+    text: str
     size: float  # of its letters, in points
-    colour: str  # of its letters
+    colour: str
     pitch: float  # how far below it the next line stands, in inches
 
 
@@ -49,16 +49,10 @@ def lines(
     leading: float = 1.35,
     most: int | None = None,
 ) -> list[Line]:
-    """Texts in lines no wider than this.
+    """Texts, each in `most` lines no wider than `width` (inches), in letters of `size` (points).
 
-    Args:
-        pen: what is written with.
-        texts: each begins a new line.
-        width: in inches.
-        size: of the letters, in points.
-        colour: of all; None: the first text, which is the receipt, is black, the others are grey.
-        leading: from line to line, in sizes of the letters.
-        most: so many lines of each text at most.
+    Without a `colour` the first text, which is the receipt, is black, the others are grey. From line to line it is
+    `leading` sizes of the letters.
     """
     return [
         Line(line, size, colour or (GREY if index else BLACK), leading * size * POINT)
@@ -90,11 +84,7 @@ class Page:
         self.ax.text(left, top, text, **self.pen.style(size, **style))
 
     def write(self, written: Sequence[Line], top: float, left: float = MARGIN, *, va: str = "top") -> float:
-        """Write lines below one another; `va` says which part of a line stands at its height.
-
-        Returns:
-            Where the next line would stand.
-        """
+        """Write lines below one another, and return where the next would stand; `va`: what of a line stands there."""
         for line in written:
             self.text(left, top, line.text, line.size, va=va, color=line.colour)
             top += line.pitch
@@ -118,7 +108,7 @@ class Page:
         from matplotlib.patches import Rectangle
 
         left, top, width, height = place
-        return self.ax.add_patch(Rectangle((left, top), width, height, **style))
+        return self.ax.add_artist(Rectangle((left, top), width, height, **style))
 
     def axes(self, place: Place) -> Axes:
         """New axes in a place."""
@@ -143,14 +133,8 @@ class Page:
     ) -> None:
         """The colours of a scale, upright with the lowest below; or along, with the lowest at the left.
 
-        One image with two or three numbers. Matplotlib's own bar, which somebody's own axes get, needs axes and a
-        norm of its own, and has no place for numbers at its ends.
-
-        Args:
-            table: the colours, the lowest first.
-            place: left, top and length.
-            marks: what is written beside the bar, by the share of its length at which it stands.
-            along: whether it lies.
+        `place` is left, top and length; `marks` are written beside the bar, by the share of its length. Matplotlib's
+        own bar, which somebody's own axes get, needs axes and a norm, and has no place for numbers at its ends.
         """
         left, top, length = place
         style: dict[str, Any] = {"size": max(SMALL, self.pen.least), "va": "center", "color": GREY}
@@ -191,17 +175,10 @@ def scale_marks(low: float, high: float) -> dict[float, str]:
 
 
 def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **style: Any) -> float:
-    """The names of what is drawn on axes, above them, in as many columns as there is room for.
+    """The names of what is drawn on axes, above them, in as many columns as have room; returns their height in inches.
 
-    Args:
-        ax: the axes, which have their size.
-        pen: for their figure.
-        names: as many as there are handles, in their order.
-        sample: what the handle and the gaps of an entry take across, in sizes of the letters.
-        style: what else Matplotlib's `legend` takes.
-
-    Returns:
-        How high the names stand, in inches.
+    `sample` is what the handle and the gaps of an entry take across, in sizes of the letters; `style` is what else
+    Matplotlib's `legend` takes.
     """
     from matplotlib.transforms import ScaledTranslation
 

@@ -17,7 +17,6 @@ from attnviz.render.sheet import BLANK, Panel, Sheet
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.colors import Colormap
-    from matplotlib.figure import Figure
 
 
 def draw_on(
@@ -39,8 +38,11 @@ def draw_on(
     root = ax.get_figure(root=True)
     if root is None:
         raise SelectionError("the ax given belongs to no figure")
+    from matplotlib.colors import to_rgb
+
+    back = luminance((np.array(to_rgb(root.get_facecolor())) * 255).round().astype(np.uint8))
     with usual_settings():
-        ink, quiet = (BLACK, GREY) if _is_light(root) else ("white", FRAME)
+        ink, quiet = (BLACK, GREY) if back > 0.18 else ("white", FRAME)
         pen = Pen(root, typefaces_for([*texts_of(sheet), title or ""]), ink=ink, quiet=quiet)
         draw_pattern(ax, sheet, palette, pen, title=title, cbar=cbar, annot=annot)
 
@@ -69,9 +71,8 @@ def draw_pattern(
         sheet: with one panel.
         palette: its colours.
         pen: for the figure of these axes.
-        cell: the side of a cell, in inches, on axes made for it; None on somebody's own axes, which then get a title,
-            and the keys below, where such axes have room for them. What a figure's caption would say is kept as the
-            label of the image.
+        cell: the side of a cell, in inches, on axes made for it; None on somebody's own axes, which have the keys
+            below, and where the label of the image keeps what a caption would say.
         upright: whether the keys' names stand upright.
         title: of somebody's own axes: `auto`, which names layer and head, or another one; None writes none.
         cbar: whether somebody's own axes give some of their room to a colour bar.
@@ -115,51 +116,26 @@ def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
     bar.outline.set(edgecolor=FRAME, linewidth=0.6)
 
 
-def _is_light(figure: Figure) -> bool:
-    """Whether dark writing can be read on somebody's figure."""
-    from matplotlib.colors import to_rgb
-
-    rgb = (np.array(to_rgb(figure.get_facecolor())) * 255).round().astype(np.uint8)
-    return bool(luminance(rgb) > 0.18)
-
-
 def write_numbers(
     ax: Axes, panel: Panel, palette: str | Colormap, pen: Pen, size: float, *, place: tuple[float, float, float]
 ) -> None:
     """Write the weights of a panel into its cells, of this size in points; 0 writes none.
 
-    Args:
-        ax: where.
-        panel: whose weights.
-        palette: the colours of its cells.
-        pen: for the figure of these axes.
-        size: of the letters.
-        place: the left and upper end of the panel, and the side of a cell.
+    `place` is the left and upper end of the panel, and the side of a cell.
     """
-    if not size:
-        return
     left, top, cell = place
-    table = colours(palette)
-    white = ink(table)[levels(panel.matrix, panel.top)]
-    for row, column in np.argwhere(panel.matrix >= BLANK):
-        style = pen.style(size, color="white" if white[row, column] else BLACK)
+    white = ink(colours(palette))[levels(panel.matrix, panel.top)]
+    for row, column in np.argwhere(panel.matrix >= BLANK) if size else ():
+        text = f"{panel.matrix[row, column]:.2f}"
+        style = pen.style(size, color="white" if white[row, column] else BLACK, ha="center", va="center", zorder=4)
         where = (left + (column + 0.5) * cell, top + (row + 0.5) * cell)
-        ax.text(*where, _short(float(panel.matrix[row, column])), ha="center", va="center", zorder=4, **style)
+        ax.text(*where, "1" if text == "1.00" else text.removeprefix("0"), **style)
 
 
 def number_size(cell: float, annot: bool | None, least: float = LEAST_TEXT) -> float:  # noqa: FBT001 - as users give it
-    """The size, in points, in which a number fits a cell; 0 for none: where it would be too small to read, or unwanted.
+    """The size, in points, in which a number fits a cell of so many inches; 0: too small to read, or unwanted.
 
-    Args:
-        cell: its side, in inches.
-        annot: True: however small it is; False: never.
-        least: the smallest that letters may be, in points.
+    With `annot` True it is written however small it is, with False never.
     """
     size = min(TEXT + 1, cell / POINT * 0.36)
     return size if (size >= least if annot is None else annot) else 0.0
-
-
-def _short(weight: float) -> str:
-    """A weight with two decimals: ``.34``, ``1``."""
-    text = f"{weight:.2f}"
-    return "1" if text == "1.00" else text.removeprefix("0")

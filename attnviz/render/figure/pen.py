@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ SENTENCE_LINES = 3
 """A longer sentence is cut in the title; its tokens are all in the picture."""
 LONGEST_LINE = 1000
 """More characters than the widest sheet has room for in a line."""
+TINY = 1e-9
+"""Inches by which widths may differ that were added in another order."""
 DPI = 150.0
 PIXELS = 4000
 """The widest and highest a PNG may get, in pixels."""
@@ -52,52 +55,51 @@ class Pen:
 
     def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
         """Keyword arguments of a text. Dollar signs are characters here, never mathematics."""
-        return {
-            "fontfamily": self.typefaces.families,
-            "fontsize": size,
-            "parse_math": False,
-            "color": self.ink,
-            **more,
-        }
+        return {"fontfamily": self.typefaces.families, "fontsize": size, "parse_math": False, "color": self.ink, **more}
 
     def width(self, text: str, size: float = TEXT) -> float:
         """How wide a text is, in inches."""
-        known = self.widths.get((text, size))
-        if known is not None:
-            return known
-        from matplotlib.font_manager import FontProperties
+        if (text, size) not in self.widths:
+            from matplotlib.font_manager import FontProperties
 
-        font = FontProperties(family=list(self.typefaces.families), size=size)
-        renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
-        pixels: float = renderer.get_text_width_height_descent(text, font, ismath=False)[0]
-        return self.widths.setdefault((text, size), pixels / self.figure.dpi)
+            font = FontProperties(family=list(self.typefaces.families), size=size)
+            renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
+            pixels, *_ = renderer.get_text_width_height_descent(text, font, ismath=False)
+            self.widths[text, size] = pixels / self.figure.dpi
+        return self.widths[text, size]
 
     def widest(self, texts: Sequence[str], size: float = TEXT) -> float:
         """The width of the widest of these texts, in inches."""
         return max((self.width(text, size) for text in set(texts)), default=0.0)
 
     def wrap(self, text: str, width: float, size: float = TEXT, most: int | None = None) -> list[str]:
-        """A text in `most` lines no wider than this; a word that is wider itself goes on in the next line."""
+        """A text in `most` lines no wider than this; a word that is wider itself goes on in the next line.
+
+        Words are measured one by one: no font moves letters together over a space.
+        """
         lines: list[str] = []
+        end = math.inf  # of the last line, in inches
         for word in text.split():
-            rest = word
-            if lines and len(rest) <= LONGEST_LINE and self.width(f"{lines[-1]} {rest}", size) <= width:
-                lines[-1] += f" {rest}"
+            if end + (more := self.width(" ", size) + self.width(word[:LONGEST_LINE], size)) <= width + TINY:
+                lines[-1] += f" {word}"
+                end += more
                 continue
+            rest = word
             while rest:
                 if len(lines) == most:
                     return lines
-                end = self._fitting(rest, width, size)
-                lines.append(rest[:end])
-                rest = rest[end:]
+                n = self._fitting(rest, width, size)
+                lines.append(rest[:n])
+                rest = rest[n:]
+            end = self.width(lines[-1], size)
         return lines
 
     def _fitting(self, text: str, width: float, size: float) -> int:
         """How many characters of a text fit, 1 at least."""
-        lengths = range(1, min(len(text), LONGEST_LINE) + 1)
-        if self.width(text[: lengths[-1]], size) <= width:
-            return lengths[-1]
-        return max(1, bisect_right(lengths, width, key=lambda length: self.width(text[:length], size)))
+        n = min(len(text), LONGEST_LINE)
+        if self.width(text[:n], size) <= width:
+            return n
+        return max(1, bisect_right(range(1, n + 1), width, key=lambda end: self.width(text[:end], size)))
 
 
 def clipped(labels: Sequence[str]) -> list[str]:

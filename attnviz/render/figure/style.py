@@ -43,25 +43,14 @@ class Style:
 STYLES = {
     "sheet": Style(),
     "slides": Style(
-        width=40 / 3,
-        height=7.5,
-        sizes=(20.0, 18.0, 16.0, 14.0, 12.0),
-        least=10.0,
-        margin=0.2,
-        dpi=144.0,
+        width=40 / 3, height=7.5, sizes=(20.0, 18.0, 16.0, 14.0, 12.0), least=10.0, margin=0.2, dpi=144.0,
         caption="receipt",
     ),
     "paper": Style(
-        width=3.3,
-        sizes=(8.0, 7.5, 7.0, 6.5, 6.0),
-        least=6.0,
-        margin=0.03,
-        dpi=600.0,
-        has_title=False,
-        caption="",
+        width=3.3, sizes=(8.0, 7.5, 7.0, 6.5, 6.0), least=6.0, margin=0.03, dpi=600.0, has_title=False, caption="",
         exact_dpi=True,
     ),
-}
+}  # fmt: skip
 """By name; a slide has 1,920 dots across, a paper's column 3.3 inches, as at ACL, IEEE and Nature."""
 
 
@@ -98,9 +87,8 @@ def style_of(
     """
     style = STYLES[name]
     if width is not None:
-        wide = inches(width)
-        high = style.height * wide / style.width if style.height and style.width else None
-        style = replace(style, width=wide, height=high)
+        high = style.height and style.width and style.height * inches(width) / style.width
+        style = replace(style, width=inches(width), height=high)
     if dpi is not None:
         style = replace(style, dpi=float(dpi), exact_dpi=True)
         if style.width and style.width * dpi > MOST_PIXELS:
@@ -136,8 +124,7 @@ def enlarge(figure: Figure, factor: float) -> None:
 
     if factor == 1:
         return
-    width, height = map(float, figure.get_size_inches())
-    figure.set_size_inches(width * factor, height * factor)
+    figure.set_size_inches(figure.get_size_inches() * factor)
     for text in figure.findobj(Text):
         text.set_fontsize(float(text.get_fontsize()) * factor)
     for line in figure.findobj(Line2D):
@@ -154,6 +141,5 @@ def smallest_letters(figure: Figure) -> float:
     """The size of the smallest letters on a figure, in points."""
     from matplotlib.text import Text
 
-    return min(
-        float(text.get_fontsize()) for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()
-    )
+    shown = (text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip())
+    return min(float(text.get_fontsize()) for text in shown)

@@ -42,8 +42,8 @@ def build(
     Args:
         title: of the window, and the page's heading.
         head: what is said below it, which can be read without scripts too: the name of each line, and its text.
-        labels: plain values; the scripts read them from the element ``labels``.
-        data: numbers; the scripts inflate them from the element ``data``; there may be none.
+        labels: plain values, in the element ``labels``.
+        data: numbers, which the scripts inflate from the element ``data``; there may be none.
         own: the page's own scripts (``.js``) and styles (``.css``), in their order, after those of all pages.
         language: `en` or `ko`.
         shared: the scripts before its own.

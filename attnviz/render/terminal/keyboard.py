@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import typer
 
+from attnviz.render.terminal.screen import is_behind
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -68,14 +70,8 @@ def browse(
 ) -> Literal["quit", "more"]:
     """Show one page after another as the keys say, in `whole_screen`, until the one that quits.
 
-    Args:
-        keys: what each key pressed means.
-        draw: the lines of a page, by its number from 0.
-        below: the line below them.
-        n_pages: how many pages there are.
-        console: makes what is printed on.
-        first: the page to begin at.
-        grows: whether there may be more pages: "more" is then returned where the one after the last is wanted.
+    `draw` makes the lines of a page, by its number from 0, and `below` the line below them. Where the number of pages
+    `grows`, "more" is returned when the one after the last is wanted.
     """
     place, top, seen = first, 0, None
     while True:
@@ -91,7 +87,11 @@ def browse(
             with screen.capture() as output:
                 for line in lines[top:last]:
                     screen.print(line, soft_wrap=True)
-            _draw(output.get().splitlines(), below(place, (top + 1, last, len(lines)), screen), room)
+            shown = [*output.get().splitlines(), *[""] * room][:room]
+            body = "".join(f"{line}\x1b[K\r\n" for line in shown)  # over the page before: it flickers less
+            foot = below(place, (top + 1, last, len(lines)), screen)
+            sys.stdout.write(f"\x1b[H{body}\x1b[7m{foot}\x1b[m\x1b[K\x1b[J")
+            sys.stdout.flush()
             seen = (size, place, top)
         key = next(keys)
         if key == "quit":
@@ -105,13 +105,6 @@ def browse(
         target = {"next": place + 1, "back": place - 1, "first": 0, "last": n_pages - 1}.get(key, place)
         target = min(max(target, 0), n_pages - 1)
         place, top = target, top if target == place else 0
-
-
-def _draw(lines: list[str], below: str, room: int) -> None:
-    """Write a page over the one before it, which flickers less than an empty screen between them."""
-    body = "".join(f"{line}\x1b[K\r\n" for line in [*lines, *[""] * (room - len(lines))])
-    sys.stdout.write(f"\x1b[H{body}\x1b[7m{below}\x1b[m\x1b[K\x1b[J")
-    sys.stdout.flush()
 
 
 @contextmanager
@@ -138,12 +131,16 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
     except ImportError:  # Windows
         yield repeat("")
         return
-    if sys.stdin is None or not sys.stdin.isatty() or (not patience and _is_behind()):
+    if sys.stdin is None or not sys.stdin.isatty() or (not patience and is_behind()):
         yield repeat("")
         return
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
-    handler = signal.signal(signal.SIGTERM, _end)
+
+    def end(*_: object) -> NoReturn:
+        raise typer.Exit(128 + signal.SIGTERM)
+
+    handler = signal.signal(signal.SIGTERM, end)
     try:
         tty.setcbreak(keyboard)
         mode = termios.tcgetattr(keyboard)
@@ -153,18 +150,6 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
     finally:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
         signal.signal(signal.SIGTERM, handler)
-
-
-def _is_behind() -> bool:
-    """Whether we run in the background, where to ask for keys would stop us."""
-    try:
-        return os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp()
-    except OSError:
-        return True
-
-
-def _end(*_: object) -> NoReturn:
-    raise typer.Exit(128 + signal.SIGTERM)
 
 
 def _read_keys(keyboard: int, patience: float) -> Iterator[str]:

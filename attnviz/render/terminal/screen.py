@@ -32,8 +32,7 @@ class Screen:
     """What a terminal can show."""
 
     width: int = 80  # in cells
-    # whether cells can be coloured from the palette (24-bit and 256 colours), or are shaded (16 or none)
-    colour: bool = True
+    colour: bool = True  # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
     dark: bool = True  # whether its background is dark
     unicode: bool = True  # whether it can show more than ASCII
     palette: str = DEFAULT  # one of `attnviz.render.names.PALETTES`, or any other colormap's name
@@ -83,8 +82,8 @@ class Screen:
 def _styles(palette: str | None, on_dark: bool, page: tuple[int, int, int] | None) -> list[Style]:  # noqa: FBT001 - a key of the cache
     """A style for each level of a palette, or of signed numbers.
 
-    White stands for a light page and black for a dark one; where its colour is known, it multiplies the palette's, or
-    their opposites each other, so that the scale begins with the page itself and never turns back.
+    Where the page's colour is known, it multiplies the palette's, or their opposites each other, so that the scale
+    begins with the page itself and never turns back.
     """
     table = diverging(on_dark=on_dark) if palette is None else colours(palette, on_dark=on_dark)
     if page is not None:
@@ -98,11 +97,7 @@ def _styles(palette: str | None, on_dark: bool, page: tuple[int, int, int] | Non
 
 
 def console_here(color: Literal["auto", "always", "never"] = "auto") -> Console:
-    """Standard output, as wide as the window, with no colour where none is wanted.
-
-    Args:
-        color: whether there is colour; ``auto`` asks ``NO_COLOR``, ``FORCE_COLOR`` and the terminal, in this order.
-    """
+    """Standard output, as wide as the window; ``auto`` asks ``NO_COLOR``, ``FORCE_COLOR``, then the terminal."""
     from rich.console import Console
 
     plain = color == "never" or (color == "auto" and bool(os.environ.get("NO_COLOR")))  # Rich still prints bold and dim
@@ -121,24 +116,11 @@ def screen_of(console: Console, background: str, palette: str) -> Screen:
     colour = console.color_system in {"256", "truecolor"} and not console.no_color
     dark, page = background != "light", None
     if background == "auto" and colour:
-        dark, page = _ask_background()
-    return Screen(
-        width=console.width,
-        colour=colour,
-        dark=dark,
-        unicode=console.encoding.lower().startswith("utf"),
-        palette=palette,
-        page=page,
-    )
-
-
-def _ask_background() -> tuple[bool, tuple[int, int, int] | None]:
-    """Whether the terminal's background is dark, as far as it says, and its colour where it tells that."""
-    number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
-    if number.isdigit():
-        return int(number) not in {7, 15}, None
-    page = _background()
-    return page is None or bool(np.array(page) @ (0.2126, 0.7152, 0.0722) <= HALF), page
+        number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+        page = None if number.isdigit() else _background()
+        dark = number not in {"7", "15"} and (page is None or bool(np.array(page) @ (0.2126, 0.7152, 0.0722) <= HALF))
+    can_unicode = console.encoding.lower().startswith("utf")
+    return Screen(width=console.width, colour=colour, dark=dark, unicode=can_unicode, palette=palette, page=page)
 
 
 def _background() -> tuple[int, int, int] | None:
@@ -152,7 +134,7 @@ def _background() -> tuple[int, int, int] | None:
         import tty
     except ImportError:  # Windows has no such terminal
         return None
-    if not _can_answer():
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()) or is_behind():
         return None
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
@@ -173,11 +155,9 @@ def _background() -> tuple[int, int, int] | None:
     return red, green, blue
 
 
-def _can_answer() -> bool:
-    """Whether a terminal can answer: not in a pipe, nor in the background, where a question would stop us."""
-    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
+def is_behind() -> bool:
+    """Whether we run in the background, where a question to the terminal would stop us."""
     try:
-        return os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+        return os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp()
     except OSError:
-        return False
+        return True
