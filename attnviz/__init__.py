@@ -31,72 +31,37 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "Attention": "attnviz.attention",
-    "Diagnosis": "attnviz.capture.doctor",
-    "HeadComparison": "attnviz.heads.record",
-    "Note": "attnviz.attention",
-    "Receipt": "attnviz.attention",
-    "Token": "attnviz.attention",
-    "Walkthrough": "attnviz.walkthroughs.record",
-    "as_source": "attnviz.capture.source",
-    "attend": "attnviz.capture.attend",
-    "attend_all": "attnviz.capture.attend",
-    "compare_heads": "attnviz.heads.api",
-    "compare_models": "attnviz.heads.api",
-    "decoding_steps": "attnviz.walkthroughs.api",
-    "doctor": "attnviz.capture.doctor",
-    "generate": "attnviz.generations.api",
-    "heatmap": "attnviz.heatmaps.api",
-    "heatmap_all": "attnviz.heatmaps.lines",
-    "hide_special": "attnviz.heatmaps.words",
-    "load": "attnviz.results",
-    "merge_words": "attnviz.heatmaps.words",
-    "open_source": "attnviz.capture.source",
-    "page": "attnviz.results",
-    "save": "attnviz.results",
-    "verify": "attnviz.walkthroughs.verify",
-    "walkthrough": "attnviz.walkthroughs.api",
-    "watch": "attnviz.capture.sources.modules",
+    "attention": ("Attention", "Note", "Receipt", "Token"),
+    "capture.attend": ("attend", "attend_all"),
+    "capture.doctor": ("Diagnosis", "doctor"),
+    "capture.source": ("as_source", "open_source"),
+    "capture.sources.modules": ("watch",),
+    "generations.api": ("generate",),
+    "heads.api": ("compare_heads", "compare_models"),
+    "heads.record": ("HeadComparison",),
+    "heatmaps.api": ("heatmap",),
+    "heatmaps.lines": ("heatmap_all",),
+    "heatmaps.words": ("hide_special", "merge_words"),
+    "results": ("load", "page", "save"),
+    "walkthroughs.api": ("decoding_steps", "walkthrough"),
+    "walkthroughs.record": ("Walkthrough",),
+    "walkthroughs.verify": ("verify",),
 }
-"""Where each public name lives. It is imported on first use: `import attnviz` alone loads no library."""
+"""Where the public names live. Each is imported on first use: `import attnviz` alone loads no library."""
 
 __all__ = [
-    "Attention",
-    "Diagnosis",
-    "HeadComparison",
-    "Note",
-    "Receipt",
-    "Token",
-    "Walkthrough",
-    "__version__",
-    "as_source",
-    "attend",
-    "attend_all",
-    "compare_heads",
-    "compare_models",
-    "decoding_steps",
-    "doctor",
-    "generate",
-    "heatmap",
-    "heatmap_all",
-    "hide_special",
-    "load",
-    "merge_words",
-    "open_source",
-    "page",
-    "save",
-    "verify",
-    "walkthrough",
+    "Attention", "Diagnosis", "HeadComparison", "Note", "Receipt", "Token", "Walkthrough", "__version__", "as_source",
+    "attend", "attend_all", "compare_heads", "compare_models", "decoding_steps", "doctor", "generate", "heatmap",
+    "heatmap_all", "hide_special", "load", "merge_words", "open_source", "page", "save", "verify", "walkthrough",
     "watch",
-]
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
+    for module, names in _HOME.items():
+        if name in names:
+            return globals().setdefault(name, getattr(import_module(f"attnviz.{module}"), name))
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,25 +74,15 @@ def _decoded(raw: bytes, source: str) -> str:
 
 @dataclass(slots=True)
 class _Session:
-    """One command as it runs.
+    """One command as it runs."""
 
-    Attributes:
-        shell: how it speaks.
-        files: how it writes pictures.
-        since: when the part that runs now began, in seconds.
-        pager: what shows its output; None where nothing does.
-        shown: what the pager was given.
-        held: what was told meanwhile, which would be lost behind the pager.
-        usual: where it would have been told, and what Ctrl-C does, without a pager.
-    """
-
-    shell: ShellSettings = field(default_factory=ShellSettings)
-    files: FileSettings = field(default_factory=FileSettings)
-    since: float = field(default_factory=time.perf_counter)
-    pager: subprocess.Popen[bytes] | None = None
-    shown: str = ""
-    held: io.StringIO = field(default_factory=io.StringIO)
-    usual: tuple[Any, Any] = (None, None)
+    shell: ShellSettings = field(default_factory=ShellSettings)  # how it speaks
+    files: FileSettings = field(default_factory=FileSettings)  # how it writes pictures
+    since: float = field(default_factory=time.perf_counter)  # when the part that runs now began, in seconds
+    pager: subprocess.Popen[bytes] | None = None  # what shows its output
+    shown: str = ""  # what the pager was given
+    held: io.StringIO = field(default_factory=io.StringIO)  # what was told meanwhile, which would be lost behind it
+    usual: tuple[Any, Any] = (None, None)  # where it would have been told, and what Ctrl-C does, without a pager
 
 
 _now = _Session()
@@ -127,17 +117,14 @@ def took(part: str) -> None:
         sys.stderr.write(f"{_now.since - before:8.2f} s  {visible(part)}\n")
 
 
-@contextmanager
-def opened(model: LoadingSettings, text: str = "", *, generates: bool = False) -> Iterator[Source]:
+def open_model(model: LoadingSettings, text: str = "", *, generates: bool = False) -> Source:
     """The model that is to read a text, and meanwhile a line on standard error that tells that it is loading."""
     from attnviz.capture.source import open_source
 
-    with closing(Notices()) as notices:
-        notices.loading(model.name)
-        source = open_source(**model.arguments, notify=notices.tell, reads=text, generates=generates)
-        notices.close()
-        took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
-        yield source
+    with loading(model.name) as notify:
+        source = open_source(**model.arguments, notify=notify, reads=text, generates=generates)
+    took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
+    return source
 
 
 def _origin(name: str, model: LoadingSettings) -> str:
@@ -152,30 +139,25 @@ def _origin(name: str, model: LoadingSettings) -> str:
     return str(path.resolve()) if path.exists() else f"{constants.HF_HUB_CACHE} (the cache of Hugging Face)"
 
 
-class Notices:
-    """The line that tells that a model is loading, which goes when it is there, and lines that stay."""
+@contextmanager
+def loading(model: str | None) -> Iterator[Callable[[str], None]]:
+    """Tell that a model is loading, where a person is looking, until it is there or a line that stays is told."""
+    name = model or "distilbert-base-uncased"
+    is_shown = is_watched() and os.environ.get("TERM") != "dumb" and not name.startswith("toy")
 
-    def __init__(self) -> None:
-        self._loading = False
+    def write(line: str) -> None:
+        nonlocal is_shown
+        sys.stderr.write(f"\r\x1b[2K{line}" if is_shown else line)
+        sys.stderr.flush()
+        is_shown = False
 
-    def loading(self, model: str | None) -> None:
-        """Tell that a model is loading, where a person is looking."""
-        if is_watched() and os.environ.get("TERM") != "dumb" and not (model or "").startswith("toy"):
-            sys.stderr.write(f"loading {visible(model or 'distilbert-base-uncased')} ...")
-            sys.stderr.flush()
-            self._loading = True
-
-    def tell(self, line: str) -> None:
-        """One line that a user should know."""
-        self.close()
-        sys.stderr.write(f"attnviz: {line}\n")
-
-    def close(self) -> None:
-        """Take away the line that tells that a model is loading."""
-        if self._loading:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
-        self._loading = False
+    if is_shown:
+        sys.stderr.write(f"loading {visible(name)} ...")
+        sys.stderr.flush()
+    try:
+        yield lambda line: write(f"attnviz: {line}\n")
+    finally:
+        write("")
 
 
 def check_writable(paths: Iterable[Path]) -> None:
@@ -201,18 +183,14 @@ def check_films(paths: Iterable[Path]) -> None:
     Raises:
         OutputError: there is no ffmpeg for an ``.mp4``.
     """
-    for suffix in {path.suffix.lower() for path in paths} & {".mp4"}:
+    if any(path.suffix.lower() == ".mp4" for path in paths):
         from attnviz.render.figure.film import expect_writer
 
-        expect_writer(suffix)
+        expect_writer(".mp4")
 
 
 def write(path: Path, make: Callable[[], object]) -> None:
-    """Write a file, and tell so: that it replaced one that held something else, or that it was written.
-
-    Args:
-        path: the file.
-        make: writes it.
+    """Write a file by `make`, and tell so: that it replaced one that held something else, or that it was written.
 
     Raises:
         OutputError: the file cannot be written.
@@ -248,9 +226,7 @@ def _digest(path: Path) -> bytes | None:
 def write_content(path: Path, make: Callable[[], tuple[bytes, str]]) -> None:
     """Write a picture, whole or not at all, and tell so, and which characters no font has.
 
-    Args:
-        path: the file.
-        make: gives what is in it, and the characters in it that no font has.
+    `make` gives what is in it, and those characters.
 
     Raises:
         OutputError: the file cannot be written; or there are such characters, and none is wanted.
@@ -292,17 +268,12 @@ def print_lines(view: Callable[[Screen], Iterable[Text]], background: str, palet
     took("computed")
     console = console_here()
     lines = [*view(screen_of(console, background, palette))]
-
-    def print_all() -> None:
+    pager = _pager_of(console, len(lines))
+    with console.capture() if pager else nullcontext() as shown:
         for line in lines:
             console.print(line, soft_wrap=True)
-
-    if command := _pager_of(console, len(lines)):
-        with console.capture() as shown:
-            print_all()
-        _page(shown.get(), command)
-    else:
-        print_all()
+    if shown:
+        _page(shown.get(), pager)
     took("printed")
 
 

@@ -1,25 +1,7 @@
-"""Every error that attnviz raises on purpose.
+"""Every error that attnviz raises on purpose, each a kind of `AttnvizError`.
 
-::
-
-    AttnvizError
-    ├── InputError          the text cannot be used
-    │   └── TooLongError    more tokens than the model has positions
-    ├── SelectionError      a layer, head or kind that is not there
-    ├── SettingsError       settings that exclude one another, or one that makes no sense
-    ├── ModelError          the model cannot be used
-    │   ├── UnknownModelError      no such model
-    │   ├── UnreachableModelError  neither in the cache nor to be downloaded now
-    │   ├── NoAttentionError       it has no attention that attnviz can see
-    │   └── NotVerifiedError       the weights are not proved to be the model's own
-    ├── RecordError         a record's parts do not fit together
-    │   └── FileFormatError        a file holds no record
-    └── OutputError         a file cannot be written
-
-    AttnvizWarning          something a user should know, where no error is due
-
-Each message is one line that says what is wrong and, where it helps, what to do. Only the command line
-turns errors into that line and an exit status.
+Each message is one line that says what is wrong and, where it helps, what to do. Only the command line turns errors
+into that line and an exit status.
 """
 
 from __future__ import annotations

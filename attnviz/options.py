@@ -16,29 +16,17 @@ PANELS = (INPUT, MODEL, SHOWN, LOOK, FILES, SIZES, RARE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """How a field of a group is given on the command line.
+    """How a field of a group is given on the command line."""
 
-    Attributes:
-        names: such as ``--model`` and ``-m``; none for the argument that stands without a name.
-        help: one sentence. ``{endings}`` stands for the endings of the files that the group can write.
-        metavar: what help shows for the value; empty for the usual word.
-        panel: under which heading help has it.
-        shows_default: whether help tells the default by itself.
-        least: the smallest number; None where there is none.
-        most: the largest number, likewise.
-        variable: of the environment, which says what is usual on the command line.
-        completes: what the shell completes: names of models, palettes or stories.
-    """
-
-    names: tuple[str, ...]
-    help: str
-    metavar: str = ""
-    panel: str = ""
-    shows_default: bool = True
-    least: int | None = None
-    most: int | None = None
-    variable: str = ""
-    completes: Literal["", "models", "palettes", "stories"] = ""
+    names: tuple[str, ...]  # such as ``--model`` and ``-m``; none for the argument that stands without a name
+    help: str  # one sentence; ``{endings}`` stands for the endings of the files that the group can write
+    metavar: str = ""  # what help shows for the value; empty for the usual word
+    panel: str = ""  # under which heading help has it
+    shows_default: bool = True  # whether help tells the default by itself
+    least: int | None = None  # the smallest number
+    most: int | None = None  # the largest number
+    variable: str = ""  # of the environment, which says what is usual on the command line
+    completes: Literal["", "models", "palettes", "stories"] = ""  # what the shell completes
 
 
 REQUIRED: Any = MISSING
@@ -55,40 +43,36 @@ def option(*names: str, default: object = None, **more: Any) -> Any:  # noqa: AN
 
 
 def changed(settings: object, *names: str) -> tuple[str, ...]:
-    """The options, as they are typed, of those fields of a group that are not as usual here.
+    """The options, as they are typed, of those fields (of all, where none is named) that are not as usual here.
 
-    Args:
-        settings: a group.
-        names: the fields to look at; all of them where none is named.
+    Usual is the default, or what a variable of the environment says.
     """
+
+    def usual(one: Field[Any]) -> tuple[object, ...]:
+        variable = one.metadata["option"].variable
+        return one.default, *([os.environ[variable]] if variable in os.environ else [])
+
     return tuple(
-        _long_name(one.metadata["option"])
+        _long_name(one)
         for one in fields(settings)  # type: ignore[arg-type]  # every group is a dataclass
-        if (not names or one.name in names) and getattr(settings, one.name) not in _usual(one)
+        if (not names or one.name in names) and getattr(settings, one.name) not in usual(one)
     )
 
 
 def name_parts(settings: object, *names: str) -> list[str]:
     """What a file's name tells of settings that make another picture, such as ``palette-viridis``.
 
-    Args:
-        settings: a group.
-        names: the fields to tell of; all of them where none is named, but for the terminal's background.
+    Of the fields named; where none is, of all but the terminal's background.
     """
     parts = []
     for one in fields(settings):  # type: ignore[arg-type]  # every group is a dataclass
-        value, name = getattr(settings, one.name), _long_name(one.metadata["option"]).lstrip("-")
+        value, name = getattr(settings, one.name), _long_name(one).lstrip("-")
         if value != one.default and (one.name in names or (not names and one.name != "background")):
             text = slug("+".join(map(str, value)) if isinstance(value, tuple) else str(value), 20)
             parts.append(name if value is True else f"no-{name}" if value is False else f"{name}-{text}")
     return parts
 
 
-def _usual(one: Field[Any]) -> tuple[object, ...]:
-    """What a field holds where nothing is typed: its default, or what a variable of the environment says."""
-    variable = one.metadata["option"].variable
-    return one.default, *([os.environ[variable]] if variable in os.environ else [])
-
-
-def _long_name(described: Option) -> str:
-    return described.names[0].partition("/")[0] if described.names else "a sentence"
+def _long_name(one: Field[Any]) -> str:
+    names: tuple[str, ...] = one.metadata["option"].names
+    return names[0].partition("/")[0] if names else "a sentence"

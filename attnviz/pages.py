@@ -12,13 +12,9 @@ from attnviz.storage.files import check_ending, write_whole
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page as text.
+    """A page as text."""
 
-    Attributes:
-        html: all of it.
-    """
-
-    html: str
+    html: str  # all of it
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it, whole or not at all.

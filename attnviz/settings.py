@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -26,6 +27,27 @@ Kind = Literal["encoder", "decoder", "cross"]
 
 RECORDS = (".json", ".npz", ".safetensors")
 PAGE = ".html"
+
+Background = Literal["auto", "dark", "light"]
+
+kind_option = partial(option, "--kind", help="Which attention, where a model has several.", panel=SHOWN)
+layer_option = partial(
+    option, "--layer", default=(), metavar="N", panel=SHOWN,
+    help="A layer or a range, such as 2, 0-3, -1 (the last); repeatable.",
+)  # fmt: skip
+head_option = partial(
+    option, "--head", default=(), metavar="L.H", panel=SHOWN,
+    help="A head with its layer, such as 2.3; or heads of each --layer, such as 3, 0-3.",
+)  # fmt: skip
+palette_option = partial(
+    option, "--palette", default=DEFAULT, metavar="NAME", completes="palettes", panel=LOOK, variable="ATTNVIZ_PALETTE",
+    help=f"{', '.join(PALETTES)}, or any colormap of Matplotlib or seaborn; with _r turned round.",
+)  # fmt: skip
+background_option = partial(
+    option, "--background", default="auto", help="The terminal's background; auto asks it.", panel=RARE
+)
+lang_option = partial(option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
+"""Options of several groups: `layers_and_heads` reads layers and heads, `check_palette` refuses other palettes."""
 
 READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")
 """Endings of files that attnviz reads."""
@@ -61,10 +83,6 @@ class TextSettings:
         if self.text is not None and self.file is not None:
             raise SettingsError("give the sentence or --file, not both")
         check_sentence(self.text)
-
-
-def _size(name: str, least: int, meaning: str) -> Any:  # noqa: ANN401 - as option
-    return option(f"--{name}", help=meaning, metavar="N", least=least, panel=SIZES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,10 +134,18 @@ class LoadingSettings:
 class ModelSettings(LoadingSettings):
     """The same, and the sizes of the model with random weights."""
 
-    seed: int | None = _size("seed", 0, "Another seed, another model [default: 0].")
-    d_model: int | None = _size("d-model", 1, "The width of the words' vectors [default: 20].")
-    n_heads: int | None = _size("n-heads", 1, "How many heads share it [default: 4].")
-    n_layers: int | None = _size("n-layers", 1, "How many layers follow one another [default: 2].")
+    seed: int | None = option(
+        "--seed", help="Another seed, another model [default: 0].", metavar="N", least=0, panel=SIZES
+    )
+    d_model: int | None = option(
+        "--d-model", help="The width of the words' vectors [default: 20].", metavar="N", least=1, panel=SIZES
+    )
+    n_heads: int | None = option(
+        "--n-heads", help="How many heads share it [default: 4].", metavar="N", least=1, panel=SIZES
+    )
+    n_layers: int | None = option(
+        "--n-layers", help="How many layers follow one another [default: 2].", metavar="N", least=1, panel=SIZES
+    )
 
     def __post_init__(self) -> None:
         LoadingSettings.__post_init__(self)
@@ -134,20 +160,11 @@ class ModelSettings(LoadingSettings):
         return {name: size for name, size in chosen.items() if size is not None}
 
 
-def kind_option() -> Any:  # noqa: ANN401 - as option
-    """Which attention is shown, for the groups that choose one."""
-    return option("--kind", help="Which attention, where a model has several.", panel=SHOWN)
-
-
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Layers or heads: single numbers and ranges, some perhaps counted from the end.
+    """Layers or heads: single numbers and ranges, some perhaps counted from the end."""
 
-    Attributes:
-        ends: first and last of each.
-    """
-
-    ends: tuple[tuple[int, int], ...]
+    ends: tuple[tuple[int, int], ...]  # first and last of each
 
     @classmethod
     def read(cls, typed: Sequence[str], name: str) -> Ranges | None:
@@ -190,32 +207,13 @@ class Ranges:
         numbers: list[int] = []
         n = held[-1] + 1 if held else 0
         for first, last in self.ends:
-            if first == last:
-                numbers.append(first)
-                continue
-            start, end = (number + n if number < 0 else number for number in (first, last))
-            if held and start < 0:
+            start, end = (number + n if number < 0 and first != last else number for number in (first, last))
+            if held and start < 0 and first != last:
                 raise SelectionError(f"the range {first}-{last} begins before the first: there are {n}, counted from 0")
             if start > end:
                 raise SettingsError(f"the range {first}-{last} ends before it begins")
             numbers += range(start, end + 1)
         return numbers
-
-
-def layer_option() -> Any:  # noqa: ANN401 - as option
-    """Layers and ranges of them, for the groups that choose some."""
-    return option(
-        "--layer", default=(), help="A layer or a range, such as 2, 0-3, -1 (the last); repeatable.", metavar="N",
-        panel=SHOWN,
-    )  # fmt: skip
-
-
-def head_option() -> Any:  # noqa: ANN401 - as option
-    """Heads and ranges of them, perhaps with their layer; `layers_and_heads` reads both."""
-    return option(
-        "--head", default=(), help="A head with its layer, such as 2.3; or heads of each --layer, such as 3, 0-3.",
-        metavar="L.H", panel=SHOWN,
-    )  # fmt: skip
 
 
 def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges | None, Ranges | None]:
@@ -237,15 +235,6 @@ def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges 
     return Ranges.read([one], "--head"), heads
 
 
-def palette_option() -> Any:  # noqa: ANN401 - as option
-    """The colours, for the groups that choose some; `check_palette` refuses other names."""
-    return option(
-        "--palette", default=DEFAULT, metavar="NAME",
-        help=f"{', '.join(PALETTES)}, or any colormap of Matplotlib or seaborn; with _r turned round.",
-        completes="palettes", panel=LOOK, variable="ATTNVIZ_PALETTE",
-    )  # fmt: skip
-
-
 def check_palette(name: str) -> None:
     """Refuse a palette that is not there.
 
@@ -260,14 +249,6 @@ def check_palette(name: str) -> None:
         colours(name)
     except SelectionError as error:
         raise SettingsError(f"Invalid value for '--palette': {error}") from None
-
-
-def background_option() -> Any:  # noqa: ANN401 - as option
-    """The terminal's background, for the groups that draw on it."""
-    return option("--background", default="auto", help="The terminal's background; auto asks it.", panel=RARE)
-
-
-Background = Literal["auto", "dark", "light"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +276,12 @@ class PageSettings:
         """The style, with what is wanted otherwise."""
         from attnviz.render.figure.style import style_of
 
-        return style_of(self.style, width=self.width, dpi=self.dpi, transparent=self.transparent)
+        return style_of(self.style, width=self.width, dpi=self.dpi, transparent=self.transparent, **self.letters)
+
+    @property
+    def letters(self) -> dict[str, Any]:
+        """What is wanted of the letters, where some of it can be chosen."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,24 +296,14 @@ class FigureSettings(PageSettings):
     no_caption: bool = option("--no-caption", default=False, help="Nothing below the picture.", panel=LOOK)
 
     @property
-    def look(self) -> Style:
-        """The style, with what is wanted otherwise."""
-        from attnviz.render.figure.style import style_of
-
-        return style_of(
-            self.style, width=self.width, dpi=self.dpi, font_size=self.font_size, caption=not self.no_caption,
-            transparent=self.transparent,
-        )  # fmt: skip
+    def letters(self) -> dict[str, Any]:
+        """What is wanted of the letters, and whether there is a caption."""
+        return {"font_size": self.font_size, "caption": not self.no_caption}
 
     @property
     def heading(self) -> str | None:
         """The title: `auto`, another one, or None for none."""
         return None if self.title == "none" else self.title
-
-
-def lang_option() -> Any:  # noqa: ANN401 - as option
-    """The language, for the groups that have texts in several."""
-    return option("--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -120,23 +121,27 @@ def _open_output(stream: TextIO | None) -> TextIO:
     """The same stream, whose reader may leave; a character that it cannot show is written as its number."""
     if stream is None:  # closed by whoever started us
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open as long as we are
-    raw = _Output(stream.fileno(), "wb", closefd=False)
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw),
-        encoding=stream.encoding,
-        errors="backslashreplace",
-        line_buffering=stream.isatty() or stream.fileno() == 2,  # noqa: PLR2004 - standard error
-    )
+    raw = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
+    by_line = stream.isatty() or stream.fileno() == 2  # noqa: PLR2004 - standard error
+    return io.TextIOWrapper(raw, encoding=stream.encoding, errors="backslashreplace", line_buffering=by_line)
 
 
 def main() -> NoReturn:
     """Run the command line and exit with its status."""
     sys.stdout, sys.stderr = _open_output(sys.stdout), _open_output(sys.stderr)
-    signal.signal(signal.SIGINT, _interrupt)
+
+    def interrupt(*_: object) -> None:
+        _PRESSED.set()
+        raise KeyboardInterrupt
+
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as the library hands them over
+        sys.stderr.write(f"attnviz: {message}\n")
+
+    signal.signal(signal.SIGINT, interrupt)
     # A library's advice to programmers is not for the person at the terminal.
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AttnvizWarning)
-    warnings.showwarning = _tell
+    warnings.showwarning = tell
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     status = _run()
     try:
@@ -145,11 +150,6 @@ def main() -> NoReturn:
         status = _fail(str(error), 1)
     # Not sys.exit: tearing down torch costs a tenth of a second, and everything is written by now.
     os._exit(status)
-
-
-def _tell(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as the library hands them over
-    """Tell of a warning in one line."""
-    sys.stderr.write(f"attnviz: {message}\n")
 
 
 @cache
@@ -171,27 +171,19 @@ def _run() -> int:
             status = INTERRUPTED
         elif isinstance(error, AttnvizError):
             return _fail(str(error), 1)
-        elif _is_out_of_memory(error):
+        elif isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))):
             return _fail("there is not enough memory here for a text of this length: shorten it", 1)
         else:
             raise
     return _fail("interrupted", INTERRUPTED) if status == INTERRUPTED else int(status)
 
 
-def _is_out_of_memory(error: Exception) -> bool:
-    """Whether numbers had no room: torch says so in the words of a more general error."""
-    words = str(error).lower()
-    said = "out of memory" in words or "allocate memory" in words or "not enough memory" in words
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and said)
+_NO_MEMORY = re.compile("out of memory|allocate memory|not enough memory", re.IGNORECASE)
+"""How torch says that numbers had no room, in a more general error."""
 
 
 _PRESSED = threading.Event()
 """Whether Ctrl-C was pressed: while libraries load, some turn the exception that it raises into another."""
-
-
-def _interrupt(*_: object) -> None:
-    _PRESSED.set()
-    raise KeyboardInterrupt
 
 
 def _misused(error: typer.TyperException) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from attnviz.commands import Notices, print_lines
+from attnviz.commands import loading, print_lines
 from attnviz.options import RARE, REQUIRED, option
 
 if TYPE_CHECKING:
@@ -61,11 +60,10 @@ def command(doctor: DoctorSettings) -> None:
     """
     from attnviz.capture.doctor import doctor as examine
 
-    with closing(Notices()) as notices:
-        notices.loading(doctor.model)
+    with loading(doctor.model) as notify:
         found = examine(
             doctor.model, random=doctor.random, seed=doctor.seed, dtype=doctor.dtype, revision=doctor.revision,
-            trust_remote_code=doctor.trust_remote_code, notify=notices.tell,
+            trust_remote_code=doctor.trust_remote_code, notify=notify,
         )  # fmt: skip
     print_lines(lambda screen: _draw(found, screen), "auto")
     if found.refusal:
@@ -75,7 +73,6 @@ def command(doctor: DoctorSettings) -> None:
 
 
 def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
-    """The verdict, a row a layer, and what the columns are."""
     from rich.text import Text
 
     from attnviz.render.terminal.table import Column, folded_table
@@ -88,11 +85,11 @@ def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
         Column("layer", [str(one.number) for one in layers], right=True),
         Column("kind", [one.kind for one in layers]),
         Column("heads", [str(one.heads) for one in layers], right=True),
-        Column("keys", [_or_nothing(one.key_heads) for one in layers], right=True),
+        Column("keys", [_number(one.key_heads) for one in layers], right=True),
         Column("mask", [one.mask for one in layers]),
-        Column("window", [_or_nothing(one.window) for one in layers], right=True),
-        Column("output", [_difference(one.output) for one in layers], right=True),
-        Column("eager", [_difference(one.eager) for one in layers], right=True),
+        Column("window", [_number(one.window) for one in layers], right=True),
+        Column("output", [_number(one.output, ".1e") for one in layers], right=True),
+        Column("eager", [_number(one.eager, ".1e") for one in layers], right=True),
         Column("extras", [", ".join(one.extras) for one in layers]),
     )
     shown = [column for column in columns if any(map(str, column.cells))]
@@ -102,9 +99,5 @@ def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
     yield from wrap("; ".join(told), screen, "dim")
 
 
-def _or_nothing(number: int | None) -> str:
-    return "" if number is None else str(number)
-
-
-def _difference(number: float | None) -> str:
-    return "" if number is None else f"{number:.1e}" if number else "0"
+def _number(number: float | None, form: str = "") -> str:
+    return "" if number is None else f"{number:{form}}" if number else "0"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import Field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -45,6 +45,7 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
     if strange := [name for name, group in groups.items() if not is_dataclass(group)]:
         raise TypeError(f"{command.__module__} takes {', '.join(strange)}, which is no group of settings")
     parameters: dict[str, inspect.Parameter] = {}
+    repeatable = {one.name for group in groups.values() for one in fields(group) if isinstance(one.default, tuple)}
     for group in groups.values():
         hints = get_type_hints(group)
         for one in fields(group):
@@ -55,9 +56,9 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
     @functools.wraps(command)
     def run(context: Any, **values: Any) -> None:  # noqa: ANN401 - of Typer, and whatever was typed
         try:
+            typed = {name: tuple(given or ()) if name in repeatable else given for name, given in values.items()}
             made = {
-                name: group(**{one.name: _value(values[one.name], one) for one in fields(group)})
-                for name, group in groups.items()
+                name: group(**{one.name: typed[one.name] for one in fields(group)}) for name, group in groups.items()
             }
             if not takes_shell:
                 command(context, **made)
@@ -77,33 +78,25 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
 
 def _together(typed: ShellSettings, context: Any) -> ShellSettings:  # noqa: ANN401 - of Typer
     """What was typed after the command's name, and before it."""
-    before: ShellSettings = context.find_root().obj or typed
-    chosen = {one.name: getattr(typed, one.name) for one in fields(typed)}
-    return replace(before, **{one.name: chosen[one.name] for one in fields(typed) if chosen[one.name] != one.default})
-
-
-def _value(given: Any, one: Field[Any]) -> Any:  # noqa: ANN401 - whatever was typed
-    """What a group holds of what was typed: of repeatable options a tuple."""
-    if isinstance(one.default, tuple):
-        return tuple(given or ())
-    return given
+    usual = ShellSettings()
+    after = {one.name: getattr(typed, one.name) for one in fields(typed)}
+    return replace(
+        context.find_root().obj or usual,
+        **{name: value for name, value in after.items() if value != getattr(usual, name)},
+    )
 
 
 def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  # noqa: ANN401 - a type
     option: Option = one.metadata["option"]
     repeatable = get_origin(hint) is tuple
     kind = list[get_args(hint)[0]] | None if repeatable else hint  # type: ignore[misc]
-    text = option.help.replace("{endings}", ", ".join(end.removeprefix(".") for end in getattr(group, "ENDINGS", ())))
-    more: dict[str, Any] = {"help": text, "show_default": option.shows_default}
-    if option.metavar:
-        more["metavar"] = option.metavar
-    more["rich_help_panel"] = option.panel or INPUT
-    if option.variable:
-        more |= {"envvar": option.variable, "show_envvar": True}
-    if option.least is not None or option.most is not None:
-        more |= {"min": option.least, "max": option.most}
-    if option.completes:
-        more["autocompletion"] = _COMPLETERS[option.completes]
+    endings = ", ".join(end.removeprefix(".") for end in getattr(group, "ENDINGS", ()))
+    more: dict[str, Any] = {
+        "help": option.help.replace("{endings}", endings), "show_default": option.shows_default,
+        "metavar": option.metavar or None, "rich_help_panel": option.panel or INPUT,
+        "envvar": option.variable or None, "show_envvar": bool(option.variable),
+        "min": option.least, "max": option.most, "autocompletion": _COMPLETERS.get(option.completes),
+    }  # fmt: skip
     described = typer.Option(*option.names, **more) if option.names else typer.Argument(**more)
     default = None if repeatable else inspect.Parameter.empty if one.default is REQUIRED else one.default
     return inspect.Parameter(
@@ -175,18 +168,17 @@ class CommandGroup(TyperGroup):
 
 
 def _models(incomplete: str) -> list[str]:
-    """Names to complete: the home-built models, and what is in the cache."""
-    from huggingface_hub import constants
-
     from attnviz.models.registry import names
 
-    cached = Path(constants.HF_HUB_CACHE).glob("models--*")
-    known = [*names(), *(folder.name.removeprefix("models--").replace("--", "/") for folder in cached)]
-    return [name for name in known if name.startswith(incomplete)]
+    return [name for name in (*names(), *cached_models()) if name.startswith(incomplete)]
 
 
-def _palettes(incomplete: str) -> list[str]:
-    return [name for name in PALETTES if name.startswith(incomplete)]
+def cached_models() -> Iterator[str]:
+    """The names of the pretrained models of which something is in the cache."""
+    from huggingface_hub import constants
+
+    for folder in Path(constants.HF_HUB_CACHE).glob("models--*"):
+        yield folder.name.removeprefix("models--").replace("--", "/")
 
 
 def _stories(incomplete: str) -> list[str]:
@@ -195,4 +187,7 @@ def _stories(incomplete: str) -> list[str]:
     return [name for name in DEMOS if name.startswith(incomplete)]
 
 
-_COMPLETERS = {"models": _models, "palettes": _palettes, "stories": _stories}
+_COMPLETERS: dict[str, Callable[[str], list[str]]] = {
+    "models": _models, "stories": _stories,
+    "palettes": lambda incomplete: [name for name in PALETTES if name.startswith(incomplete)],
+}  # fmt: skip

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
 
+from attnviz.cli.groups import cached_models
 from attnviz.errors import FileFormatError, InputError
 from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names, trained
 from attnviz.options import option
@@ -46,11 +48,13 @@ def command(models: ModelsSettings) -> None:
         else:
             _tell_trained(name, measure=models.measure)
     _tell_bottleneck(measure=models.measure)
-    own = _trained_here()
+    own = list(_trained_here())
     typer.echo("Trained here:\n" if own else "Trained here, in this folder and in outputs/: none\n")
     for path in own:
         _tell_trained(str(path), measure=models.measure)
-    cached = _cached()
+    from attnviz.capture.sources.hub import is_cached
+
+    cached = [name for name in sorted(cached_models()) if is_cached(name)]
     typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
     for name in cached:
         typer.echo(f"  {visible(name)}")
@@ -78,7 +82,6 @@ def _tell_words(name: str) -> None:
 
 
 def _tell_trained(name: str, *, measure: bool) -> None:
-    """What a trained model learned, and how good it is."""
     from attnviz.models.training.files import load_home_built
     from attnviz.models.training.measure import quality, quality_lines
 
@@ -94,16 +97,14 @@ def _tell_trained(name: str, *, measure: bool) -> None:
     typer.echo("")
 
 
-def _trained_here() -> list[Path]:
+def _trained_here() -> Iterator[Path]:
     """The files of weights that ``attnviz train`` wrote, in this folder and where it writes by itself."""
     from attnviz.models.training.files import ENDING, load_card
 
-    found = []
     for path in sorted([*Path().glob(f"*{ENDING}"), *outputs().glob(f"*{ENDING}")]):
         with suppress(FileFormatError):  # a record, or another program's
             load_card(path)
-            found.append(path)
-    return found
+            yield path
 
 
 def _tell_bottleneck(*, measure: bool) -> None:
@@ -119,14 +120,3 @@ def _tell_bottleneck(*, measure: bool) -> None:
         typer.echo("  sentences without a fault, with attention minus without, and the 95 % interval:")
         typer.echo(f"  shorter half of the lengths: {shorter}; longer half: {longer}")
     typer.echo("")
-
-
-def _cached() -> list[str]:
-    """The names of the pretrained models that the cache holds whole."""
-    from huggingface_hub import constants
-
-    from attnviz.capture.sources.hub import is_cached
-
-    folders = Path(constants.HF_HUB_CACHE).glob("models--*")
-    names = sorted(folder.name.removeprefix("models--").replace("--", "/") for folder in folders)
-    return [name for name in names if is_cached(name)]

@@ -56,22 +56,16 @@ def command(training: TrainingSettings) -> None:
     Ctrl-C stops it after the step it is at; the same command then goes on from there. At the end the weights, with
     all that is known about them and how good they are on unseen sentences, are written to one safetensors file.
     """
-    from attnviz.storage import check_writable
-
-    check_writable(training.path)
-    _train(training.name, training.path, training.seed, training.steps)
-
-
-def _train(name: str, path: Path, seed: int | None, steps: int | None) -> None:
-    """Train with a bar; Ctrl-C ends it after the step it is at, until the state is kept."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from attnviz.models.training.loop import State
     from attnviz.models.training.measure import quality_lines
     from attnviz.models.training.run import train_home_built, unfinished
-    from attnviz.storage import write_whole
+    from attnviz.storage import check_writable, write_whole
 
+    name, path = training.name, training.path
+    check_writable(path)
     pressed = threading.Event()
     interrupt = signal.signal(signal.SIGINT, lambda *_: pressed.set())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -96,15 +90,9 @@ def _train(name: str, path: Path, seed: int | None, steps: int | None) -> None:
 
     try:
         ended = train_home_built(
-            name,
-            path,
-            seed=seed,
-            steps=steps,
-            begin=begin,
+            name, path, seed=training.seed, steps=training.steps, begin=begin, stop=pressed.is_set, write=write,
             progress=lambda step, loss: bar.update(shown, completed=step + 1, description=f"{name}: loss {loss:.3f}"),
-            stop=pressed.is_set,
-            write=write,
-        )
+        )  # fmt: skip
     finally:
         end()
         signal.signal(signal.SIGINT, interrupt)

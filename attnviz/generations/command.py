@@ -6,7 +6,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.commands import check_films, check_writable, opened, read_text, took, write, write_content, write_picture
+from attnviz.commands import (
+    check_films,
+    check_writable,
+    open_model,
+    read_text,
+    took,
+    write,
+    write_content,
+    write_picture,
+)
 from attnviz.generations import settings
 from attnviz.options import name_parts
 from attnviz.render.names import FILMS, picture_path
@@ -53,7 +62,8 @@ def command(
     from attnviz.generations.api import generate
     from attnviz.generations.live import Live
 
-    with opened(model, text, generates=True) as source, Live(appearance) as live:
+    source = open_model(model, text, generates=True)
+    with Live(appearance) as live:
         record = generate(
             text, source, max_new_tokens=prompt.max_new_tokens, chat=prompt.chat, on_step=live.show,
             layers=selection.layers, heads=selection.heads, sample=sampling.sample, temperature=sampling.temperature,

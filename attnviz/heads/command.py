@@ -17,7 +17,7 @@ import typer
 from attnviz.commands import (
     check_writable,
     is_watched,
-    opened,
+    open_model,
     print_json,
     print_lines,
     read_text,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.attention import Attention
-    from attnviz.capture.source import Source
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.runs import CorpusProgress
@@ -107,7 +106,7 @@ def command(
     with _progress_bar(text, expect=partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=table.thresholds, checkpoint=output.checkpoint,
-            roles=table.roles, progress=progress, opening=_opening,
+            roles=table.roles, progress=progress, opening=open_model,
         )  # fmt: skip
     if output.json:
         from attnviz.heads.tables import to_json
@@ -171,7 +170,7 @@ def head_command(
     with _progress_bar(text, expect=partial(_expect_head, layer, number)) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=head.thresholds, checkpoint=output.checkpoint,
-            progress=progress, opening=_opening,
+            progress=progress, opening=open_model,
         )  # fmt: skip
     profile = comparison.head(layer, number)
     from attnviz.heads.terminal.page import draw_head
@@ -213,7 +212,7 @@ def _show_changes(
     with _progress_bar(text) as progress:
         changes = compare_models(
             model, Path(str(against.against)) if against.is_saved else other, _sentences(text), settings=survey,
-            thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=_opening,
+            thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=open_model,
         )  # fmt: skip
     limit = against.fail_above
     above = () if limit is None else exceeds(changes, limit)
@@ -249,11 +248,6 @@ def _sentences(text: CorpusSettings) -> CorpusSettings | str:
     sentence = read_text(text.text)
     check_text(sentence, "standard input" if text.text == "-" else "the text")
     return sentence
-
-
-def _opening(model: ModelSettings) -> Source:
-    with opened(model) as source:
-        return source
 
 
 def _check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -34,8 +34,6 @@ def heatmap(
     scale: Scale = "shared",
     cbar: bool | None = None,
     annot: bool | None = None,
-    title: str | None = "auto",
-    lang: Literal["en", "ko"] = "en",
     **look: Any,
 ) -> Axes:
     """Draw attention: one head's pattern where layer and head are given, else all heads on one sheet.
@@ -56,9 +54,8 @@ def heatmap(
         scale: ``shared``, ``panel`` or ``unit``: where the colour scale of each panel ends.
         cbar: whether there is a colour bar; None: on a new figure.
         annot: whether weights stand in the cells; None: where they can be read there.
-        title: another title; None for none.
-        lang: the language of the words around it, English or Korean.
-        look: what a new figure is for and its size there, such as ``style="paper", width="8cm"``: the other fields of
+        look: ``title``, another one, or None for none; ``lang``, ``en`` or ``ko``, of the words around it; and of a new
+            figure what it is for and its size there, such as ``style="paper", width="8cm"``: the other fields of
             `attnviz.settings.FigureSettings`.
 
     Returns:
@@ -70,7 +67,7 @@ def heatmap(
     """
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
     chosen = record.select(None if layer is None else [layer], None if head is None else [head])
-    sheet = resolve(chosen, scale, lang)
+    sheet, title = resolve(chosen, scale, look.pop("lang", "en")), look.pop("title", "auto")
     if ax is None:
         style = FigureSettings(**look).look
         return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]
@@ -81,27 +78,18 @@ def heatmap(
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
-    """A record, without a receipt, of weights that another program computed.
-
-    Args:
-        attention: as for `heatmap`.
-        tokens: likewise.
-
-    Raises:
-        RecordError: as for `heatmap`.
-    """
+    """A record, without a receipt, of weights that another program computed; all is as for `heatmap`."""
     is_tuple = not isinstance(attention, np.ndarray) and not hasattr(attention, "detach")
     if is_tuple and not len(attention):
         raise RecordError("there is no attention: expected an array of shape (layer, head, query, key)")
-    weights = np.stack([_one_sentence(layer) for layer in attention]) if is_tuple else _array(attention)
+    weights = np.stack([_one_sentence(_array(layer)) for layer in attention]) if is_tuple else _array(attention)
     queries, keys = _labels(tokens, weights.shape)
     name = "output_attentions" if is_tuple else "an array"
     return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
 
 
-def _one_sentence(layer: Any) -> np.ndarray:
+def _one_sentence(weights: np.ndarray) -> np.ndarray:
     """The weights of a layer (head, query, key), of a batch that holds one sentence."""
-    weights = _array(layer)
     if weights.ndim != 4 or weights.shape[0] != 1:
         raise RecordError(
             f"each layer must have the shape (1, head, query, key), of one sentence, but one has {weights.shape}: "
@@ -120,10 +108,10 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
     """The labels of queries and keys."""
     if tokens is None:
         n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
-        return [str(number) for number in range(n_queries)], [str(number) for number in range(n_keys)]
+        return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
     if all(isinstance(token, str) for token in tokens):
         return list(tokens), list(tokens)  # type: ignore[arg-type]  # as just seen
     if len(tokens) != 2:
         raise RecordError("tokens must be a label for each token, or two such lists: the queries' and the keys'")
     queries, keys = tokens
-    return [str(token) for token in queries], [str(token) for token in keys]
+    return [*map(str, queries)], [*map(str, keys)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attnviz.commands import (
     check_writable,
     is_watched,
-    opened,
+    open_model,
     print_json,
     print_lines,
     read_text,
@@ -100,8 +100,7 @@ def command(
     record = _record(text, model, selection, output)
     page = None
     if any(path.suffix.lower() == PAGE for path in output.output):  # roles that are another model's are refused at once
-        look = {name: getattr(appearance, name) for name in ("palette", "scale", "lang", "roles")}
-        page = record.page(**look)
+        page = record.page(**{name: getattr(appearance, name) for name in ("palette", "scale", "lang", "roles")})
     if output.json:
         from attnviz.storage import to_json
 
@@ -141,12 +140,7 @@ def _draw_lines(
     appearance: HeatmapAppearance,
     figure: FigureSettings,
 ) -> None:
-    """Draw each line of a file; what fails is told at the end.
-
-    Raises:
-        InputError: some lines failed.
-        SettingsError: an option of one sentence.
-    """
+    """Draw each line of a file; what fails is told at the end."""
     from attnviz.heatmaps.lines import heatmap_all
 
     alone = (*changed(text, "pair", "target"), *changed(selection, "words", "hide_special", "rows", "keys", "full"))
@@ -154,21 +148,14 @@ def _draw_lines(
         raise SettingsError(f"{' and '.join(alone)}: of one sentence; the lines of a file are drawn as they are")
     lines = read_text(None, text.file).splitlines()
     check_writable([path if path.suffix else path / "x.png"])
-    layers, heads = selection.layers, selection.heads
-    choose = {
-        "kind": selection.kind, "truncate": text.truncate,
-        "layers": layers.known() if layers else None, "heads": heads.known() if heads else None,
-    }  # fmt: skip
-    look = {one.name: getattr(figure, one.name) for one in fields(figure)}
-    with (
-        opened(model, next(filter(str.strip, lines), "")) as source,
-        _progress(sum(map(bool, map(str.strip, lines)))) as on_done,
-    ):
+    sentences = [line for line in lines if line.strip()]
+    source = open_model(model, *sentences[:1])
+    with _progress(len(sentences)) as on_done:
         failures = heatmap_all(
-            lines, path, source, choose=choose, palette=appearance.palette, scale=appearance.scale,
-            lang=appearance.lang, on_done=on_done, **look,
+            lines, path, source, choose=selection.known | {"truncate": text.truncate}, palette=appearance.palette,
+            scale=appearance.scale, lang=appearance.lang, on_done=on_done, **asdict(figure),
         )  # fmt: skip
-    n = sum(bool(line.strip()) for line in lines)
+    n = len(sentences)
     tell(f"wrote {visible(str(path))}{'' if path.suffix else '/'}: {n - len(failures)} of {n} lines")
     for failure in failures:
         sys.stderr.write(f"attnviz: {failure}\n")
@@ -189,23 +176,20 @@ def _progress(n: int) -> Iterator[Callable[[int], None]]:
 
 def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: HeatmapOutput) -> Attention:
     """The record to show: loaded, or captured now; with the layers, heads and tokens that were chosen."""
-    if text.load is not None:
-        if text.text is not None or changed(text, "file", "pair", "target") or changed(model, "model", "toy"):
-            raise SettingsError("--load draws a saved record: it takes no sentence and no model")
-        if selection.kind is not None:
+    if text.load is None:
+        record = _captured(text, model, selection, output)
+    else:
+        given = text.text is not None or selection.kind is not None
+        if given or changed(text, "file", "pair", "target") or changed(model, "model", "toy"):
             raise SettingsError("--load draws a saved record: it takes no sentence and no model")
         if changed(text, "truncate") or changed(model):
             raise SettingsError("--load draws a saved record: no model is run, so it takes no option of one")
         from attnviz.storage import load
 
         check_writable(output.planned())
-        record = load(text.load).part(selection.window["rows"], selection.window["keys"])
-    else:
-        record = _captured(text, model, selection, output)
-    layers, heads = selection.layers, selection.heads
-    record = record.select(
-        layers.among(record.layers) if layers else None, heads.among(record.heads) if heads else None
-    )
+        record = load(text.load).part(**selection.window)
+    held = zip(selection.ranges, (record.layers, record.heads), strict=True)
+    record = record.select(*(chosen and chosen.among(there) for chosen, there in held))
     if selection.words or selection.hide_special:
         from attnviz.heatmaps.words import hide_special, merge_words
 
@@ -226,13 +210,10 @@ def _captured(text: HeatmapText, model: ModelSettings, selection: HeatmapSelecti
     check_writable(output.planned())
     from attnviz.capture.attend import attend
 
-    layers, heads = selection.layers, selection.heads
-    with opened(model, sentence) as source:
-        return attend(
-            sentence, source, pair=pair, target=text.target, kind=selection.kind,
-            layers=layers.known() if layers else None, heads=heads.known() if heads else None, truncate=text.truncate,
-            rows=selection.window["rows"], keys=selection.window["keys"], memory=selection.bytes,
-        )  # fmt: skip
+    return attend(
+        sentence, open_model(model, sentence), pair=pair, target=text.target, truncate=text.truncate,
+        memory=selection.bytes, **selection.known, **selection.window,
+    )  # fmt: skip
 
 
 def _usual_path(record: Attention, target: str | None, more: list[str], *, everything: bool) -> Path:

@@ -38,9 +38,9 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
     )
     said = [Phrase(f"strongest links between tokens: {links}", f"토큰 사이의 가장 강한 연결: {links}")] if links else []
     if record.exact is not None and record.exact.statistics:
-        at = record.layers.index(layer), record.heads.index(head)
+        row, column = record.layers.index(layer), record.heads.index(head)
         means = [
-            Phrase(*(text.format(_figure(values[at[0]][at[1]] * unit)) for text in words))
+            Phrase(*(text.format(_figure(values[row][column] * unit)) for text in words))
             for name, values in record.exact.statistics.items()
             for unit, *words in [STATED[name]]
             if name != "next" or record.kind != "decoder"
@@ -52,12 +52,5 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
 
 def _figure(value: float) -> str:
     """A number in two or three digits that count."""
-    return (
-        f"{value:,.0f}"
-        if value >= 100
-        else f"{value:.3g}"
-        if value > 1
-        else f"{value:.2f}"
-        if value >= 0.01
-        else f"{value:.2g}"
-    )
+    form = ",.0f" if value >= 100 else ".3g" if value > 1 else ".2f" if value >= 0.01 else ".2g"
+    return f"{value:{form}}"

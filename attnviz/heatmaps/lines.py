@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attnviz.attention import Attention, Kind
+from attnviz.attention import Attention
 from attnviz.capture.source import Model, Source, as_source
 from attnviz.errors import AttnvizError, InputError, OutputError
 from attnviz.heatmaps.figure import draw
@@ -56,11 +58,10 @@ def heatmap_all(
 
     Args:
         texts: a sentence each; blank ones are left out.
-        path: a folder, in which each becomes a PNG named after its number and its words, or a ``.pdf``, in which each
-            is a page.
+        path: a folder, for a PNG of each, named after its number and its words, or a ``.pdf``, for a page of each.
         model: as for `attnviz.attend`.
         tokenizer: likewise.
-        choose: ``kind``, ``layers``, ``heads``, ``truncate``, as for `attnviz.attend`.
+        choose: ``kind``, ``layers``, ``heads``, ``truncate``, likewise.
         palette: as ``cmap`` of `attnviz.heatmap`.
         scale: as for `attnviz.heatmap`.
         lang: likewise.
@@ -68,7 +69,7 @@ def heatmap_all(
         look: what the pictures are for and their size, as for `attnviz.heatmap`.
 
     Returns:
-        What could not be drawn, and why; nothing where all was.
+        What could not be drawn, and why.
 
     Raises:
         InputError: there is no sentence.
@@ -81,92 +82,76 @@ def heatmap_all(
     if not numbered:
         raise InputError("there is no sentence: all lines are blank")
     source = as_source(model, tokenizer, reads=numbered[0][1])
-    settings, failures = FigureSettings(**look), list[Failure]()
+    settings, failures, width = FigureSettings(**look), list[Failure](), len(str(len(texts)))
 
-    def make(record: Attention) -> Picture:
-        return draw(resolve(record, scale, lang), palette, title=settings.heading, style=settings.look)
-
-    def good() -> Iterator[tuple[int, str, Picture]]:
-        for done, (number, text, picture) in enumerate(_pictures(numbered, source, choose or {}, make), start=1):
-            if isinstance(picture, Picture):
-                yield number, text, picture
+    def pictures() -> Iterator[tuple[str, Picture]]:
+        for done, (number, text, found) in enumerate(_records(numbered, source, choose or {}), start=1):
+            try:
+                record = _expect(found)
+                picture = draw(resolve(record, scale, lang), palette, title=settings.heading, style=settings.look)
+            except AttnvizError as error:
+                failures.append(Failure(line=number, text=text, reason=str(error)))
             else:
-                failures.append(Failure(line=number, text=text, reason=str(picture)))
+                yield f"{number:0{width}}-{slug(text, 40)}.png", picture
             if on_done is not None:
                 on_done(done)
 
-    if path.suffix:
-        _write_pages(path, good())
-    else:
-        width = len(str(len(texts)))
-        for number, text, picture in good():
-            _write_one(path / f"{number:0{width}}-{slug(text, 40)}.png", picture)
+    _write(path, pictures())
     return tuple(failures)
 
 
-def _pictures(
-    numbered: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any], make: Callable[[Attention], Picture]
-) -> Iterator[tuple[int, str, Picture | AttnvizError]]:
-    """The picture of each sentence, or why there is none, in their order."""
-    for some in (numbered[first : first + TOGETHER] for first in range(0, len(numbered), TOGETHER)):
-        for (number, text), found in zip(some, _records(some, source, choose), strict=True):
-            picture: Picture | AttnvizError
-            try:
-                picture = found if isinstance(found, AttnvizError) else make(found)
-            except AttnvizError as error:
-                picture = error
-            yield number, text, picture
+def _expect(found: Attention | AttnvizError) -> Attention:
+    if isinstance(found, AttnvizError):
+        raise found
+    return found
 
 
-def _write_one(path: Path, picture: Picture) -> None:
-    write_whole(path, lambda temporary: picture.write(temporary, ".png"))
-
-
-def _write_pages(path: Path, pictures: Iterator[tuple[int, str, Picture]]) -> None:
-    """One PDF with all pictures; none where there is none."""
+def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
+    """Pictures in a folder by their names, or as the pages of one PDF, which is not written where there is none."""
     from matplotlib.backends.backend_pdf import PdfPages
 
-    first = next(pictures, None)
-    if first is None:
+    if not path.suffix:
+        for name, picture in pictures:
+            write_whole(path / name, partial(picture.write, suffix=".png"))
         return
 
-    def write(temporary: Path) -> None:
+    def write(first: Picture, temporary: Path) -> None:
         about = {"Creator": "attnviz", "CreationDate": None}
         with usual_settings(), PdfPages(temporary, metadata=about) as pages:  # which writes the fonts when it is closed
-            pages.savefig(first[2].figure)
-            for _, _, picture in pictures:
+            for picture in chain([first], (picture for _, picture in pictures)):
                 pages.savefig(picture.figure)
 
-    write_whole(path, write)
+    for _, first in pictures:  # once: writing it writes all that follow
+        write_whole(path, partial(write, first))
 
 
 def _records(
-    some: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any]
-) -> list[Attention | AttnvizError]:
-    """The record of each sentence, or why there is none; sentences of like length run together."""
+    numbered: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any]
+) -> Iterator[tuple[int, str, Attention | AttnvizError]]:
+    """The record of each sentence, or why there is none, in their order; those of like length run together."""
     from attnviz.capture.attend import attend_batch
     from attnviz.capture.batching import in_batches, join
 
-    kind: Kind | None = choose.get("kind")
-    kept: dict[str, Any] = {name: choose.get(name) for name in ("layers", "heads")}
-    found: dict[int, Attention | AttnvizError] = {}
-    singles: dict[int, Batch] = {}
-    for number, text in some:
+    def attend(together: Sequence[Batch]) -> list[Attention | AttnvizError]:
         try:
-            check_text(text)
-            singles[number] = source.encode([text], truncate=bool(choose.get("truncate")), kind=kind)
-        except AttnvizError as error:
-            found[number] = error
-    numbers = {id(single): number for number, single in singles.items()}
-    for together in in_batches(list(singles.values()), TOKENS):
-        try:
-            records = attend_batch(join(together), source, **kept)
-        except AttnvizError:  # each alone: one of them may be at fault
-            for single in together:
-                try:
-                    (found[numbers[id(single)]],) = attend_batch(single, source, **kept)
-                except AttnvizError as error:
-                    found[numbers[id(single)]] = error
-        else:
-            found |= {numbers[id(single)]: record for single, record in zip(together, records, strict=True)}
-    return [found[number] for number, _ in some]
+            return [*attend_batch(join(together), source, layers=choose.get("layers"), heads=choose.get("heads"))]
+        except AttnvizError as error:  # each alone: one of them may be at fault
+            return [error] if len(together) == 1 else [attend([single])[0] for single in together]
+
+    for first in range(0, len(numbered), TOGETHER):
+        some = numbered[first : first + TOGETHER]
+        found: dict[int, Attention | AttnvizError] = {}
+        numbers: dict[int, int] = {}  # of the line, by which batch of one sentence it is
+        singles: list[Batch] = []
+        for number, text in some:
+            try:
+                check_text(text)
+                single = source.encode([text], truncate=bool(choose.get("truncate")), kind=choose.get("kind"))
+            except AttnvizError as error:
+                found[number] = error
+            else:
+                singles.append(single)
+                numbers[id(single)] = number
+        for together in in_batches(singles, TOKENS):
+            found |= zip([numbers[id(single)] for single in together], attend(together), strict=True)
+        yield from ((number, text, found[number]) for number, text in some)

@@ -61,12 +61,18 @@ class HeatmapSelection:
     full: bool = option("--full", default=False, help="Print every head by itself, one after the other.", panel=SHOWN)
 
     def __post_init__(self) -> None:
-        _ = self.layers, self.heads, self.window, self.bytes  # refused here, before any work
+        _ = self.ranges, self.window, self.bytes  # refused here, before any work
 
     @property
-    def layers(self) -> Ranges | None:
-        """The layers chosen; None for all."""
-        return layers_and_heads(self.layer, self.head)[0]
+    def ranges(self) -> tuple[Ranges | None, Ranges | None]:
+        """The layers and the heads chosen; None for all."""
+        return layers_and_heads(self.layer, self.head)
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What `attnviz.attend` is given: the kind, and layers and heads that need not be counted from the end."""
+        layers, heads = (one and one.known() for one in self.ranges)
+        return {"kind": self.kind, "layers": layers, "heads": heads}
 
     @property
     def window(self) -> dict[str, slice | None]:
@@ -81,18 +87,12 @@ class HeatmapSelection:
             raise SettingsError(f"Invalid value for '--memory': {self.memory!r} is no size such as 500MB or 4GB")
         return int(float(match[1]) * 2 ** (10 * ("KMGT".index(match[2].upper()) + 1)))
 
-    @property
-    def heads(self) -> Ranges | None:
-        """The heads chosen; None for all."""
-        return layers_and_heads(self.layer, self.head)[1]
-
 
 def _slice(name: str, typed: str | None) -> slice | None:
     """A number or a range of tokens, both ends in it, perhaps counted from the end; None for all."""
-    ranges = Ranges.read([] if typed is None else [typed], name)
-    if ranges is None:
+    if typed is None:
         return None
-    ((first, last),) = ranges.ends
+    first, last = Ranges.read([typed], name).ends[0]  # type: ignore[union-attr]  # of one that was typed
     return slice(first, None if last == -1 else last + 1)
 
 
@@ -131,11 +131,7 @@ class HeatmapOutput(OutputSettings):
         check_endings([path for path in self.output if path.suffix or len(self.output) > 1], self.ENDINGS)
 
     def many(self, text: HeatmapText) -> Path | None:
-        """The folder, or the PDF, for the lines of a file; None where one sentence is drawn.
-
-        Raises:
-            SettingsError: a folder for one sentence.
-        """
+        """The folder, or the PDF, for the lines of a file; None where one sentence is drawn, which needs a file."""
         if text.file is None or text.load is not None or len(self.output) != 1:
             check_endings(self.output, self.ENDINGS)
             return None

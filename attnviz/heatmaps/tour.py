@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from safetensors import safe_open
 
 from attnviz.errors import SelectionError
@@ -63,15 +62,13 @@ def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object],
         SelectionError: no model of this name runs in a page.
     """
     if name not in TOURS:
-        raise SelectionError(
-            f"no model {name} runs in a page: expected {' or '.join(TOURS)}{did_you_mean(name, TOURS)}"
-        )
+        known = " or ".join(TOURS)
+        raise SelectionError(f"no model {name} runs in a page: expected {known}{did_you_mean(name, TOURS)}")
     path = HOME_BUILT[name].weights or Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
     with safe_open(path, framework="numpy") as file:  # without torch, which a page need not wait for
         card = json.loads(file.metadata()["card"])
-        parts = {
-            part: file.get_tensor(part) for part in sorted(file.keys()) if part.startswith(("embedding", "encoder"))
-        }
+        names = sorted(name for name in file.keys() if name.startswith(("embedding", "encoder")))  # noqa: SIM118 - no dict
+        parts = {name: file.get_tensor(name) for name in names}
     config = card["config"]
     n_layers, n_heads = config["n_layers"], config["n_heads"]
     example = str(told.views[0][1]["text"]) if told else EXAMPLES[name].format(_LAST[name][0])
@@ -90,14 +87,12 @@ def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object],
         "model": name, "kind": KINDS["encoder"], "is": "encoder", "sentence": example, "size": [0, 0], "links": 0,
         "about": [f"{n_layers} layers x {n_heads} heads", f"층 {n_layers}개 x 헤드 {n_heads}개"],
         "layers": [*range(n_layers)], "heads": [*range(n_heads)], "tops": [0] * (n_layers * n_heads),
-        "queries": {"texts": [], "words": [], "names": {}, "special": [],
-                    "segments": [], "glued": []},
-        "keys": None, "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False,
-        "command": "", "absent": ["", ""], "steps": [],
-        "notes": [[], []], "toy": toy, "opens": told.opens() if told else {},
+        "queries": {"texts": [], "words": [], "names": {}, "special": [], "segments": [], "glued": []}, "keys": None,
+        "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False, "command": "",
+        "absent": ["", ""], "steps": [], "notes": [[], []], "toy": toy, "opens": told.opens() if told else {},
         "guide": told.guide if told else {"told": [], "steps": _guide(name)},
     }  # fmt: skip
-    return made, planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), np.float32().itemsize)
+    return made, planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), 4)
 
 
 def _guide(name: str) -> list[dict[str, object]]:
@@ -105,31 +100,26 @@ def _guide(name: str) -> list[dict[str, object]]:
     first, second = (EXAMPLES[name].format(last) for last in _LAST[name])
     it, animal, street, place, at = _IT[name]
     head = {"text": first, "head": "1.3", "view": "matrix", "toward": "from"}
-    steps = (
+    steps = {
         (
             "Each small picture is one head: rows are the words that look, columns the words looked at.",
             "작은 그림 하나가 헤드 하나입니다. 행은 보는 단어, 열은 보이는 단어입니다.",
-            {"text": first, "head": ""},
-        ),
+        ): {"text": first, "head": ""},
         (
             f"In head 1.3, “{it}” looks most at “{animal}”, the noun it stands for.",
             f"헤드 1.3에서 “{it}”은 자기가 가리키는 명사 “{animal}”을 가장 많이 봅니다.",
-            head | {"query": place},
-        ),
+        ): head | {"query": place},
         (
             f"Say “{_LAST[name][1]}” instead of “{_LAST[name][0]}”, and it looks most at “{street}”.",
             f"“{_LAST[name][0]}” 대신 “{_LAST[name][1]}”라고 하면 “{street}”을 가장 많이 봅니다.",
-            head | {"text": second, "query": place},
-        ),
+        ): head | {"text": second, "query": place},
         (
             f"Turn it round: which words look at “{animal}”?",
             f"거꾸로 보면: 어떤 단어가 “{animal}”을 봅니까?",
-            head | {"toward": "to", "key": at},
-        ),
+        ): head | {"toward": "to", "key": at},
         (
             "The same weights as lines: the wider a line, the larger the weight.",
             "같은 가중치를 선으로: 선이 굵을수록 가중치가 큽니다.",
-            head | {"view": "lines", "query": place},
-        ),
-    )
-    return [{"texts": [english, korean], "state": state} for english, korean, state in steps]
+        ): head | {"view": "lines", "query": place},
+    }
+    return [{"texts": texts, "state": state} for texts, state in steps.items()]

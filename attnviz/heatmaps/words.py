@@ -23,10 +23,10 @@ def merge_words(record: Attention) -> Attention:
     """
     _expect_tokens(record)
     query_groups, key_groups = word_groups(record.query_tokens), word_groups(record.key_tokens)
-    n_merged = len(record.query_tokens) - len(query_groups) + len(record.key_tokens) - len(key_groups)
-    if not any(token.word is not None for token in (*record.query_tokens, *record.key_tokens)):
+    tokens = (*record.query_tokens, *record.key_tokens)
+    if all(token.word is None for token in tokens):
         raise SelectionError("word pieces cannot be merged: this record does not say which word each token is of")
-    if n_merged == 0:
+    if len(query_groups) + len(key_groups) == len(tokens):
         return record
     weights = np.add.reduceat(record.weights, [group[0] for group in key_groups], axis=3, dtype=np.float64)
     weights = np.add.reduceat(weights, [group[0] for group in query_groups], axis=2)
@@ -67,30 +67,25 @@ def hide_special(record: Attention) -> Attention:
 
 
 def _expect_tokens(record: Attention) -> None:
-    """Refuse a record of groups of tokens."""
     if record.cell > 1:
         raise SelectionError(f"{POOLED}: choose a part with --rows and --keys, or give it more --memory")
 
 
 def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
     """The indices of the tokens, those of one word together."""
-
-    def word(index: int) -> tuple[int, int]:
-        token = tokens[index]
-        return (0, token.word) if token.word is not None else (1, index)
-
-    return [list(group) for _, group in groupby(range(len(tokens)), key=word)]
+    words = [(index,) if token.word is None else token.word for index, token in enumerate(tokens)]
+    return [list(group) for _, group in groupby(range(len(tokens)), key=words.__getitem__)]
 
 
 def merged_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention) -> tuple[Token, ...]:
     """The tokens, those of one word as one, named as it was typed."""
-    return tuple(
-        tokens[group[0]] if len(group) == 1 else _merge([tokens[i] for i in group], record) for group in groups
-    )
+    return tuple(_merge([tokens[i] for i in group], record) for group in groups)
 
 
 def _merge(pieces: Sequence[Token], record: Attention) -> Token:
-    first = pieces[0]
+    first, *more = pieces
+    if not more:
+        return first
     spans = [token.span for token in pieces if token.span is not None]
     typed = (record.text, record.pair or "", record.target or "")[first.segment]
     span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -132,10 +131,10 @@ def _calculated(
     is_named = model is None or isinstance(model, str | os.PathLike)
     name = None if model is None else str(model) if is_named else "a model in memory"
 
-    def open_model(_: ModelSettings, sentence: str) -> AbstractContextManager[Source]:
+    def open_model(_: ModelSettings, sentence: str) -> Source:
         from attnviz.capture.source import as_source
 
-        return nullcontext(as_source(model, tokenizer, reads=sentence, generates=True, **loading))
+        return as_source(model, tokenizer, reads=sentence, generates=True, **loading)
 
     return calculate(
         text,
@@ -154,7 +153,7 @@ def calculate(
     *,
     each_step: bool = False,
     full: bool = False,
-    open_model: Callable[[ModelSettings, str], AbstractContextManager[Source]],
+    open_model: Callable[[ModelSettings, str], Source],
 ) -> list[Walkthrough]:
     """The calculations that groups of settings describe.
 
@@ -182,9 +181,8 @@ def calculate(
     from attnviz.walkthroughs.capture.walks import follow
 
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
-    with open_model(loading, sentence) as source:
-        words = replace(text, text=sentence)
-        return follow(words, source, selection, each_step=each_step and not chooses_query, full=full)
+    source, words = open_model(loading, sentence), replace(text, text=sentence)
+    return follow(words, source, selection, each_step=each_step and not chooses_query, full=full)
 
 
 def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough:

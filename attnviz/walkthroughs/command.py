@@ -90,7 +90,7 @@ def command(
     from attnviz.walkthroughs.api import calculate
 
     film = any(path.suffix.lower() in FILMS for path in output.output)
-    opening = partial(commands.opened, generates=True)
+    opening = partial(commands.open_model, generates=True)
     walks = calculate(text, model, selection, each_step=film, full=appearance.full, open_model=opening)
     walk, view = walks[0], _view(walks[0], text, model, appearance)
     first = appearance.jump or 1

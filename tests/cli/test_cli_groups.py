@@ -158,7 +158,7 @@ def test_ranges() -> None:
     assert ranges.among(range(6)) == [2, 0, 1, -1]
     assert Ranges.read([], "--layer") is None
     with pytest.raises(SettingsError, match="the range 3-1 ends before it begins"):
-        HeatmapSelection(layer=("3-1",)).layers.among(range(6))  # type: ignore[union-attr]
+        HeatmapSelection(layer=("3-1",)).ranges[0].among(range(6))  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ class Picture:
 
 def _open_page(figure: Figure) -> None:
     """Leave open what has the colour of the page."""
-    for part in (figure, *figure.axes):
-        part.patch.set_alpha(0)
+    for patch in (figure.patch, *(ax.patch for ax in figure.axes)):
+        patch.set_alpha(0)
     for image in (image for ax in figure.axes for image in ax.images):
         pixels = np.asarray(image.get_array())[..., :3]
         white = (pixels == 255).all(axis=-1)

@@ -124,7 +124,7 @@ def enlarge(figure: Figure, factor: float) -> None:
 
     if factor == 1:
         return
-    figure.set_size_inches(figure.get_size_inches() * factor)
+    figure.set_size_inches(*(figure.get_size_inches() * factor))
     for text in figure.findobj(Text):
         text.set_fontsize(float(text.get_fontsize()) * factor)
     for line in figure.findobj(Line2D):

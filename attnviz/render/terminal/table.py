@@ -38,9 +38,10 @@ def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Itera
     Cells that have no room are cut with an ellipsis; where that is not enough, the last columns are left out.
     """
     gaps = [gap if column.gap is None else column.gap for column in columns]
-    while len(columns) > 2 and _least(columns) + sum(gaps[1:]) > screen.width:
-        columns, gaps = columns[:-1], gaps[:-1]
     widths = [column.width for column in columns]
+    needs = [min(column.least or width, width) for column, width in zip(columns, widths, strict=True)]
+    while len(columns) > 2 and sum(needs) + sum(gaps[1:]) > screen.width:
+        columns, gaps, widths, needs = columns[:-1], gaps[:-1], widths[:-1], needs[:-1]
     spare = screen.width - sum(widths) - sum(gaps[1:])
     for index, column in enumerate(columns):
         if spare < 0 and column.least:
@@ -48,11 +49,6 @@ def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Itera
             spare += widths[index] - narrower
             widths[index] = narrower
     yield from rows(columns, widths, screen, gap=gap)
-
-
-def _least(columns: Sequence[Column]) -> int:
-    """The cells that columns cannot do without."""
-    return sum(min(column.least, column.width) if column.least else column.width for column in columns)
 
 
 def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
@@ -104,11 +100,17 @@ def rows(
     columns: Sequence[Column], widths: Sequence[int], screen: Screen, *, gap: int = GAP, folded: bool = False
 ) -> Iterator[Text]:
     """The titles, if any, and the rows of columns that have these widths; a cell that is wider is cut or folded."""
+
+    def cut(cell: Text, width: int) -> Text:
+        short = cell.copy()
+        short.plain = fit(cell.plain, width, screen)
+        return short
+
     titles = [Text(column.title, "dim") for column in columns]
     cells = [[Text(cell) if isinstance(cell, str) else cell for cell in column.cells] for column in columns]
     for index, row in enumerate((titles, *zip(*cells, strict=True)) if any(titles) else zip(*cells, strict=True)):
         stacks = [
-            [cell] if cell.cell_len <= width else fold(cell, width) if folded else [_cut(cell, width, screen)]
+            [cell] if cell.cell_len <= width else fold(cell, width) if folded else [cut(cell, width)]
             for cell, width in zip(row, widths, strict=True)
         ]
         height = max(map(len, stacks))
@@ -117,13 +119,6 @@ def rows(
         for line in range(height):
             parts = [stack[line] if line < len(stack) else Text() for stack in stacks]
             yield _join(parts, columns, widths, gap)
-
-
-def _cut(cell: Text, width: int, screen: Screen) -> Text:
-    """The cell in so many cells of the screen, with an ellipsis."""
-    cut = cell.copy()
-    cut.plain = fit(cell.plain, width, screen)
-    return cut
 
 
 def _join(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], gap: int) -> Text:

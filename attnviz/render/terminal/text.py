@@ -61,15 +61,10 @@ def wrap(
     first: int | None = None,
     most: int = READABLE,
 ) -> list[Text]:
-    """The text in lines no wider than the screen; no line where there is no text.
+    """The text, as the screen can show it, in lines no wider than the screen; no line where there is no text.
 
-    Args:
-        text: words, which are shown as the screen can.
-        screen: where.
-        style: of the words.
-        indent: cells left free before each line.
-        first: cells left free before the first line, where these are not as many.
-        most: cells that a line has on a wide screen.
+    Before each line `indent` cells are left free, before the first one `first`; on a wide screen a line has at `most`
+    so many cells.
     """
     if not text:
         return []
