@@ -6,13 +6,13 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from jaxtyping import UInt8
 
-from attnviz.attention import GENERATED, Attention, Exact, Note, Token, Vectors
+from attnviz.attention import GENERATED, Attention, Exact, Token, Vectors
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.exact import exactly
 from attnviz.heatmaps.words import merged_tokens, word_groups
@@ -20,7 +20,7 @@ from attnviz.models.registry import HOME_BUILT, TOY
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
-from attnviz.render.sheet import KINDS, Scale, Sheet, pool, resolve
+from attnviz.render.sheet import KINDS, Scale, pool, pooled_note, resolve
 from attnviz.render.signs import HeadSigns
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
@@ -93,8 +93,8 @@ class Content:
 
 
 def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
-    given = {name: getattr(content, name) for name in ("labels", "data")}
-    return WebPage(build(content.title, content.head, own=(*more, *OWN), language=content.labels["lang"], **given))
+    title, head, labels, data = content.title, content.head, content.labels, content.data
+    return WebPage(build(title, head, labels=labels, data=data, own=(*more, *OWN), language=labels["lang"]))
 
 
 def _signed(content: Content, model: str, roles: Roles) -> Content:
@@ -119,7 +119,6 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
 
 
 def _tour(model: str, palette: str, scale: Scale, lang: str, told: StoryText | None = None) -> Content:
-    """The page in which a model runs."""
     from attnviz.heatmaps.tour import labels
 
     expect_language(lang)
@@ -135,12 +134,7 @@ def story(
 ) -> WebPage:
     """A story as a page: sentences that set the views of its records, or of `toy`, which then runs in it.
 
-    Args:
-        told: its title, what comes first, and the sentences.
-        palette: as for `page`.
-        lang: likewise.
-        more: further labels, which its own scripts read.
-        own: these scripts and their styles.
+    Its `own` scripts read `more` labels; the rest is as for `attnviz.page`.
 
     Raises:
         SelectionError: a palette that is not there.
@@ -159,7 +153,6 @@ def story(
 
 
 def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Content:
-    """The page of a record."""
     expect_language(lang)
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
@@ -170,27 +163,29 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Conten
     labels, data = _packed(weights.reshape(-1, *weights.shape[-2:]))
     vectors, absent = (None, HELD) if is_pooled else _vectors(record)
     if vectors is not None:
-        data += planes(
-            b"".join(part.astype("<f4").tobytes() for part in (vectors.query, vectors.key, vectors.value)), 4
-        )
+        parts = (vectors.query, vectors.key, vectors.value)
+        data += planes(b"".join(part.astype("<f4").tobytes() for part in parts), 4)
         labels["vectors"] = {
             "d_k": vectors.query.shape[-1], "d_v": vectors.value.shape[-1], "scaling": vectors.scaling,
         }  # fmt: skip
     same = record.query_tokens == record.key_tokens
-    sides = (
-        [_groups(sheet.query_labels), _groups(sheet.key_labels)]
-        if is_pooled
-        else [_side(record.query_tokens, record), _side(record.key_tokens, record)]
-    )
+    steps = [row for row, token in enumerate(record.query_tokens) if token.segment == GENERATED]
+    notes = list(record.notes)
+    if is_pooled or record.kind == "encoder":
+        steps = []
+    if is_pooled:
+        notes = [*(note for note in notes if note.code != "pooled"), pooled_note(sheet)]
+    tokens = (sheet.query_labels, sheet.key_labels) if is_pooled else (record.query_tokens, record.key_tokens)
+    sides = [_side(side, record) for side in tokens]
     labels |= {
         "lang": lang, "scale": scale, "model": visible(record.model), "kind": KINDS[record.kind],
         "about": [replace(sheet, language=language).size for language in LANGUAGES],
         "sentence": sheet.sentence, "is": record.kind, "layers": record.layers, "heads": record.heads,
         "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
         "proof": [proof(record.receipt, language) for language in LANGUAGES], "proved": sheet.is_proved,
-        "steps": [] if is_pooled or record.kind == "encoder" else _steps(record),
+        "steps": steps,
         "absent": [absent, absent.ko], "command": "" if is_pooled else _walkthrough(record),
-        "notes": [[sentence(note, language) for note in _notes(record, sheet)] for language in LANGUAGES],
+        "notes": [[sentence(note, language) for note in notes] for language in LANGUAGES],
         "palette": palettes(palette),
     }  # fmt: skip
     if is_pooled:
@@ -200,8 +195,9 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Conten
             texts = [[token.text for token in side] for side in (record.exact.query_tokens, record.exact.key_tokens)]
             labels["tokens"] = {"queries": texts[0], "keys": None if texts[0] == texts[1] else texts[1]}
             data += _token_links(record.exact, None if record.kind == "cross" else record.first[0] - record.first[1])
-    title = sheet.sentence or visible(record.model)
-    return Content(title=title, head=_said(sheet), labels=labels, data=data)
+    head = [("model", f"{sheet.model} · {sheet.size}"), ("proof" + " proved" * sheet.is_proved, sheet.proof)]
+    head += [("note", note) for note in sheet.notes]
+    return Content(title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data)
 
 
 def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:
@@ -218,11 +214,6 @@ def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:
     return (vectors if np.allclose(weights, record.weights, rtol=0, atol=NEAR) else None), MORE
 
 
-def _steps(record: Attention) -> list[int]:
-    """The rows of what the model generated, one a step."""
-    return [place for place, token in enumerate(record.query_tokens) if token.segment == GENERATED]
-
-
 def _walkthrough(record: Attention) -> str:
     """The command that computes a row from the model on; empty where nobody can tell by its name which model it was."""
     model = record.model.removesuffix(" (seed 0)")
@@ -232,24 +223,6 @@ def _walkthrough(record: Attention) -> str:
     more = [*(["--kind", record.kind] if record.kind != "encoder" else [])]
     more += [] if record.target is None else ["--target", record.target]
     return shlex.join(["attnviz", "walkthrough", "-m", model, record.text, *more])
-
-
-def _said(sheet: Sheet) -> list[tuple[str, str]]:
-    """What stands under the heading."""
-    return [
-        ("model", f"{sheet.model} · {sheet.size}"),
-        ("proof proved" if sheet.is_proved else "proof", sheet.proof),
-        *(("note", note) for note in sheet.notes),
-    ]
-
-
-def _notes(record: Attention, sheet: Sheet) -> list[Note]:
-    """The record's notes, with how many tokens go together on the page."""
-    if max(sheet.cell) == 1:
-        return list(record.notes)
-    (tall, wide), (rows, columns) = sheet.cell, sheet.tokens
-    pooled = Note.of("pooled", cell=tall, wide=wide, n_queries=rows, n_keys=columns)
-    return [*(note for note in record.notes if note.code != "pooled"), pooled]
 
 
 def _packed(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
@@ -268,7 +241,9 @@ def _packed(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     order = np.argsort(-np.take_along_axis(weights, strongest, axis=-1), axis=-1, kind="stable")
     strongest = np.take_along_axis(strongest, order, axis=-1)
     exact = np.take_along_axis(weights, strongest, axis=-1)
-    codes = _codes(weights, tops)
+    codes = np.empty(weights.shape, dtype=np.uint8)
+    for code, weight, top in zip(codes, weights, tops, strict=True):  # all at once would take their memory twice more
+        code[...] = np.rint(weight * (255 / top if top else 0))
     np.put_along_axis(codes, strongest, np.uint8(0), axis=-1)
     by_rank = [np.ascontiguousarray(np.moveaxis(one, -1, 1)) for one in (strongest, exact)]  # (head, rank, query)
     return about | {"links": k}, b"".join([
@@ -293,47 +268,26 @@ def _token_links(found: Exact, itself: int | None) -> bytes:
     return b"".join(planes(one.astype(kind).tobytes(), 4) for one, kind in zip(sides, ("<u4", "<f4"), strict=True))
 
 
-def _codes(weights: np.ndarray, tops: np.ndarray) -> UInt8[np.ndarray, "head query key"]:
-    """Each weight as a byte, head by head: all at once would take the memory of the weights again, twice."""
-    codes = np.empty(weights.shape, dtype=np.uint8)
-    for code, weight, top in zip(codes, weights, tops, strict=True):
-        code[...] = np.rint(weight * (255 / top if top else 0))
-    return codes
-
-
-def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
-    """The tokens of the rows, or of the columns: their texts, words and sentences."""
-    groups = word_groups(tokens)
-    words = [number for number, group in enumerate(groups) for _ in group]
-    names = zip(groups, merged_tokens(tokens, groups, record), strict=True)
-    spans = [token.span for token in tokens]
+def _side(tokens: Sequence[Token] | Sequence[str], record: Attention) -> dict[str, object]:
+    """The rows, or the columns: texts, words and sentences of tokens; of groups of them nothing but names is known."""
+    groups, n = [one for one in tokens if isinstance(one, str)], len(tokens)
+    if groups:
+        return {
+            "texts": [*map(visible, groups)], "words": [*range(n)], "names": {}, "special": [], "segments": [0] * n,
+            "glued": [],
+        }  # fmt: skip
+    tokens = [one for one in tokens if isinstance(one, Token)]
+    words = word_groups(tokens)
+    names = zip(words, merged_tokens(tokens, words, record), strict=True)
+    segments: list[int] = []
+    for token in tokens:  # one that stands between or after sentences is of the one before it
+        segments.append(segments[-1] if token.special and segments else token.segment)
+    pairs = enumerate(pairwise([token.span for token in tokens]), start=1)
     return {
         "texts": [visible(token.text) for token in tokens],
-        "words": words,
-        "names": {group[0]: visible(word.text) for group, word in names if len(group) > 1},
+        "words": [number for number, word in enumerate(words) for _ in word],
+        "names": {word[0]: visible(name.text) for word, name in names if len(word) > 1},
         "special": [i for i, token in enumerate(tokens) if token.special],
-        "segments": _segments(tokens),
-        "glued": [i for i in range(1, len(spans)) if _touch(spans[i - 1], spans[i])],
+        "segments": segments,
+        "glued": [i for i, (before, after) in pairs if before and after and before[1] == after[0]],
     }
-
-
-def _segments(tokens: Sequence[Token]) -> list[int]:
-    """The sentence of each token; one that stands between or after sentences is of the one before it."""
-    segments: list[int] = []
-    for token in tokens:
-        segments.append(segments[-1] if token.special and segments else token.segment)
-    return segments
-
-
-def _groups(names: Sequence[str]) -> dict[str, object]:
-    """Groups of tokens, of which nothing but their names is known."""
-    n = len(names)
-    return {
-        "texts": [visible(name) for name in names], "words": list(range(n)), "names": {}, "special": [],
-        "segments": [0] * n, "glued": [],
-    }  # fmt: skip
-
-
-def _touch(before: tuple[int, int] | None, after: tuple[int, int] | None) -> bool:
-    """Whether nothing stands between two tokens in the sentence as it was typed."""
-    return before is not None and after is not None and before[1] == after[0]

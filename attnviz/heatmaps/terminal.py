@@ -51,15 +51,12 @@ class CellFormat:
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     """The whole view of a sheet: of many heads an overview, then the one whose pattern is most its own.
 
-    Args:
-        sheet: what to show.
-        screen: where.
-        full: show every head by itself instead.
+    With `full` every head by itself instead.
     """
-    query_labels, key_labels = (
-        tuple(spell(label, screen) for label in labels) for labels in (sheet.query_labels, sheet.key_labels)
-    )
-    sheet = replace(sheet, query_labels=query_labels, key_labels=key_labels)
+    names = {
+        side: tuple(spell(name, screen) for name in getattr(sheet, side)) for side in ("query_labels", "key_labels")
+    }
+    sheet = replace(sheet, **names)
     if full or len(sheet.panels) == 1:
         scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
         body = [*_bands(scaled, screen, cell), *_exactly(scaled, screen)]
@@ -68,25 +65,21 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     large = replace(sheet, panels=(one,), layers=(one.layer,), heads=(one.head,))
     scaled, cell = _fit_one(large, screen)
     place = one.place
-    what = sheet.say(
-        f"{sheet.size}, layers down; {place} (below) differs most",
-        f"{sheet.size}, 세로는 층; {place}(아래)이 나머지와 가장 다름",
-    )
-    above = [*_head(sheet, screen, ""), *_wrap(what, screen)]
-    title = sheet.say(
-        f"head {place}: its pattern differs most from the others'", f"헤드 {place}: 다른 헤드와 가장 다른 패턴"
-    )
-    below = [*_wrap(title, screen, "bold"), *list(_bands(scaled, screen, cell))[1:], *_exactly(scaled, screen)]
-    more = [
-        sheet.say(
-            f"more: --head {place} one head; --full every head, one by one",
-            f"더 보기: --head {place} 이 헤드만, --full 모든 헤드를 하나씩",
+    what, title, more = (
+        sheet.say(*texts)
+        for texts in (
+            (f"{sheet.size}, layers down; {place} (below) differs most",
+             f"{sheet.size}, 세로는 층; {place}(아래)이 나머지와 가장 다름"),
+            (f"head {place}: its pattern differs most from the others'", f"헤드 {place}: 다른 헤드와 가장 다른 패턴"),
+            (f"more: --head {place} one head; --full every head, one by one",
+             f"더 보기: --head {place} 이 헤드만, --full 모든 헤드를 하나씩"),
         )
-    ]
-    room = SCREEN_LINES - len(above) - len(below) - len(_foot(sheet, scaled, cell, screen, [*more, "-"])) - 1
+    )  # fmt: skip
+    above = [*_head(sheet, screen, ""), *_wrap(what, screen)]
+    below = [*_wrap(title, screen, "bold"), *list(_bands(scaled, screen, cell))[1:], *_exactly(scaled, screen)]
+    room = SCREEN_LINES - len(above) - len(below) - len(_foot(sheet, scaled, cell, screen, [more, "-"])) - 1
     thumbnails, note = _thumbnails(sheet, screen, room)
-    foot = _foot(sheet, scaled, cell, screen, [*note, *more])
-    return [*above, *thumbnails, Text(), *below, *foot]
+    return [*above, *thumbnails, Text(), *below, *_foot(sheet, scaled, cell, screen, [*note, more])]
 
 
 def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
@@ -105,31 +98,25 @@ def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
 
 def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()) -> list[Text]:
     """What colours and numbers mean, what must be said, and the receipt."""
-    percent = cell.digits == "percent"
+    percent, axes = cell.digits == "percent", sheet.say(*AXES)
     numbers = sheet.say("percent" if percent else "rounded", "%" if percent else "반올림한 값")
     numbers = f"; {sheet.say('numbers', '숫자')}: {numbers}" if cell.digits else ""
-    how = [sheet.say(*AXES)]
     if not cell.digits and not screen.colour:
-        how.append(sheet.say(f"{screen.dot} is a small weight", f"{screen.dot}: 작은 가중치"))
-    remarks = ["; ".join(how), *(note for note in scaled.notes if note not in sheet.notes)]
+        axes += "; " + sheet.say(f"{screen.dot} is a small weight", f"{screen.dot}: 작은 가중치")
+    remarks = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
     if cell.halves:
-        remarks.append(
-            sheet.say("each line holds two rows, and names the upper one", "한 줄에 두 행이 있고, 위쪽 행의 이름을 씀")
-        )
+        two = "each line holds two rows, and names the upper one", "한 줄에 두 행이 있고, 위쪽 행의 이름을 씀"
+        remarks.append(sheet.say(*two))
+    remarks += [*more, *(note for note in sheet.notes if note in scaled.notes)]
     return [
         Text(),
         *legend(scaled.legend + numbers, screen, most=screen.width),
-        *(
-            line
-            for text in (*remarks, *more, *(note for note in sheet.notes if note in scaled.notes))
-            for line in _wrap(text, screen, "dim")
-        ),
+        *(line for text in remarks for line in _wrap(text, screen, "dim")),
         *_wrap(sheet.proof, screen, "bold" if sheet.is_proved else ""),
     ]
 
 
 def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
-    """A text in lines as wide as the screen, as the panels are."""
     return wrap(text, screen, style, most=screen.width)
 
 
@@ -165,7 +152,7 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
     thin = CellFormat(1, "", halves=screen.colour and screen.unicode)
     for cell in (CellFormat(3 if screen.colour else 4, "percent"), CellFormat(2, ""), thin):
-        across = (room + GAP) // (max(n_keys * cell.width, _title_width(sheet)) + GAP)
+        across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
         if n_keys * cell.width <= room and height <= TALLEST:
@@ -174,12 +161,9 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     return _pooled(sheet, screen, max(most, 48 if n_rows > n_keys else most), most), thin
 
 
-def _title_width(sheet: Sheet) -> int:
-    return max(cell_len(_title(panel, sheet)) for panel in sheet.panels)
-
-
-def _title(panel: Panel, sheet: Sheet) -> str:
-    return f"{sheet.name(panel)} max {panel.top:.3g}" if sheet.scale == "panel" else sheet.name(panel)
+def _titles(sheet: Sheet) -> list[str]:
+    own = sheet.scale == "panel"
+    return [f"{sheet.name(panel)} max {panel.top:.3g}" if own else sheet.name(panel) for panel in sheet.panels]
 
 
 def _label_width(sheet: Sheet) -> int:
@@ -189,41 +173,31 @@ def _label_width(sheet: Sheet) -> int:
 
 def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
     """Labelled panels, as many side by side as the screen holds; the labels stand once at the left of each band."""
-    labels = _row_labels(sheet, screen)
-    left = max(map(cell_len, labels))
+    left, titles = _label_width(sheet), _titles(sheet) if len(sheet.panels) > 1 else []
+    digits = len(str(sheet.numbers[0][-1]))
+    labels = [
+        f"{number:>{digits}} {set_cell_size(fit(label, left - digits - 1, screen), left - digits - 1)}"
+        for number, label in zip(sheet.numbers[0], sheet.query_labels, strict=True)
+    ]
     room = screen.width - left - 1
-    width = max(len(sheet.key_labels) * cell.width, _title_width(sheet) if len(sheet.panels) > 1 else 0)
+    width = max([len(sheet.key_labels) * cell.width, *map(cell_len, titles)])
     across = max(1, (room + GAP) // (width + GAP))
     width = min(width, room)
     header = _column_header(sheet.key_labels, sheet.numbers[1], cell)
     for start in range(0, len(sheet.panels), across):
         panels = sheet.panels[start : start + across]
         yield Text()
-        if len(sheet.panels) > 1:
-            names = [_title(panel, sheet) for panel in panels]
-            titles = "".join(f"{title:<{width + GAP}}" for title in names[:-1]) + f"{names[-1]:<{width}}"
-            yield Text(" " * min(left + 1, screen.width - len(titles)) + titles, "bold", no_wrap=True)
+        if titles:
+            line = (" " * GAP).join(f"{title:<{width}}" for title in titles[start : start + across])
+            yield Text(" " * min(left + 1, screen.width - len(line)) + line, "bold", no_wrap=True)
         for names_of_keys in header:
             *others, last = [set_cell_size(names_of_keys, width)] * len(panels)
             last = last if others else set_cell_size(names_of_keys, room)
             yield Text(" " * (left + 1) + (" " * GAP).join([*others, last]).rstrip(), "dim", no_wrap=True)
         matrices = [_matrix(panel, screen, cell) for panel in panels]
-        names = labels[::2] if cell.halves else labels
-        for row, name in enumerate(names):
-            line = Text(" " * (left - cell_len(name)) + name + " ", no_wrap=True)
-            for index, rows in enumerate(matrices):
-                pad = width - rows[row].cell_len + GAP if index < len(matrices) - 1 else 0
-                line = Text.assemble(line, rows[row], " " * pad)
-            yield line
-
-
-def _row_labels(sheet: Sheet, screen: Screen) -> list[str]:
-    digits = len(str(sheet.numbers[0][-1]))
-    width = min(LABEL_WIDTH, max(cell_len(label) for label in sheet.query_labels))
-    return [
-        f"{number:>{digits}} {set_cell_size(fit(label, width, screen), width)}"
-        for number, label in zip(sheet.numbers[0], sheet.query_labels, strict=True)
-    ]
+        for name, *parts in zip(labels[:: 2 if cell.halves else 1], *matrices, strict=True):
+            padded = (part for row in parts for part in (row, " " * (width - row.cell_len + GAP)))
+            yield Text.assemble(f"{name} ", *[*padded][:-1], no_wrap=True)
 
 
 def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellFormat) -> list[str]:
@@ -247,15 +221,14 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
     """One panel's rows of cells."""
-    level = np.where(
-        panel.matrix < blank_below(panel.top), NOTHING, levels(panel.matrix, panel.top).astype(int)
-    ).tolist()
+    steps = levels(panel.matrix, panel.top).astype(int)
+    level = np.where(panel.matrix < blank_below(panel.top), NOTHING, steps).tolist()
     if cell.halves:
         return [_half_line(level[row : row + 2], screen, cell.width) for row in range(0, len(level), 2)]
     lines = []
-    for row, steps in zip(panel.matrix.tolist(), level, strict=True):
+    for row, row_steps in zip(panel.matrix.tolist(), level, strict=True):
         line = Text(no_wrap=True)
-        for weight, step in zip(row, steps, strict=True):
+        for weight, step in zip(row, row_steps, strict=True):
             if step == NOTHING:
                 line.append(" " * cell.width)
             elif screen.colour:
@@ -314,13 +287,11 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
         return lines, []
     tall, broad = small.cell
     top = f"{max(panel.top for panel in small.panels):.3g}"
-    if sheet.scale == "panel":
-        end = sheet.say("each to its own largest", "저마다 최댓값까지")
-    else:
-        end = sheet.say(f"0 to {top}", f"0~{top}")
+    own = ("each to its own largest", "저마다 최댓값까지")
+    ends = own if sheet.scale == "panel" else (f"0 to {top}", f"0~{top}")
     note = sheet.say(
-        f"thumbnails: {tall} x {broad} tokens a cell (keys: sum, queries: mean), {end}",
-        f"작은 그림: 한 칸이 토큰 {tall} x {broad}개 (키는 합, 쿼리는 평균), {end}",
+        f"thumbnails: {tall} x {broad} tokens a cell (keys: sum, queries: mean), {ends[0]}",
+        f"작은 그림: 한 칸이 토큰 {tall} x {broad}개 (키는 합, 쿼리는 평균), {ends[1]}",
     )
     return lines, [note]
 
@@ -342,12 +313,12 @@ def _thumbnail_lines(sheet: Sheet, small: Sheet, screen: Screen, across: int, *,
         for index, layer in enumerate(sheet.layers):
             panels = [small.panels[index * len(sheet.heads) + i] for i in chosen]
             matrices = [_matrix(panel, screen, CellFormat(1, "", halves=halves)) for panel in panels]
-            for row in range(len(matrices[0])):
-                name = sheet.say(f"layer {layer}", f"층 {layer}") if row == 0 else ""
-                line = Text(set_cell_size(name, margin), no_wrap=True)
-                for thumb in matrices:
-                    line = Text.assemble(line, thumb[row], " " * (width - thumb[row].cell_len + 1))
+            name = sheet.say(f"layer {layer}", f"층 {layer}")
+            for parts in zip(*matrices, strict=True):
+                padded = (part for row in parts for part in (row, " " * (width - row.cell_len + 1)))
+                line = Text.assemble(set_cell_size(name, margin), *padded, no_wrap=True)
                 line.rstrip_end(screen.width)
                 yield line
+                name = ""
             if apart and index < len(sheet.layers) - 1:
                 yield Text()
