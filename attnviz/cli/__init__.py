@@ -92,8 +92,8 @@ COMMANDS: dict[str, Any] = {
 
 for _name, _module in COMMANDS.items():
     app.command(
-        _name, epilog=_module.EXAMPLES, context_settings={"max_content_width": 100},
-        cls=getattr(_module, "Command", Command),
+        _name, cls=getattr(_module, "Command", Command), context_settings={"max_content_width": 100},
+        epilog="\n\n".join(["Examples:", *_module.EXAMPLES.splitlines()]),
     )(as_command(_module.command))  # fmt: skip
 
 

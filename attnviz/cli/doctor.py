@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from attnviz.capture.doctor import Diagnosis
     from attnviz.render.terminal.screen import Screen
 
-EXAMPLES = """Examples:
-
-attnviz doctor toy-transformer
-
+EXAMPLES = """attnviz doctor toy-transformer
 attnviz doctor bert-base-uncased
-
 attnviz doctor ./folder --random"""
 
 

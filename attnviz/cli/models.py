@@ -17,12 +17,8 @@ from attnviz.options import option
 from attnviz.render.names import outputs
 from attnviz.text.display import visible
 
-EXAMPLES = """Examples:
-
-attnviz models
-
+EXAMPLES = """attnviz models
 attnviz models toy-ko
-
 attnviz models --measure"""
 
 

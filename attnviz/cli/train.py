@@ -19,10 +19,7 @@ from attnviz.render.names import outputs
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 
-EXAMPLES = """Examples:
-
-attnviz train toy
-
+EXAMPLES = """attnviz train toy
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
 
 

@@ -25,16 +25,10 @@ from attnviz.text.display import check_text
 if TYPE_CHECKING:
     from attnviz.attention import Attention
 
-EXAMPLES = """Examples:
-
-attnviz generate "I love"
-
+EXAMPLES = """attnviz generate "I love"
 attnviz generate "She is eating a green apple" -m toy-seq2seq --lang ko
-
 attnviz generate "The big animal" --sample --temperature 1.5 --seed 3 -o record.npz
-
 attnviz generate "The big animal" -o film.gif
-
 attnviz generate "Why is the sky blue?" -m Qwen/Qwen3-0.6B --chat"""
 
 

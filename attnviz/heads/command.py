@@ -58,31 +58,18 @@ if TYPE_CHECKING:
 CHANGED = 3
 """The exit status where a head changed by more than ``--fail-above`` allows."""
 
-EXAMPLES = """Examples:
-
-attnviz compare-heads
-
+EXAMPLES = """attnviz compare-heads
 attnviz compare-heads --toy --sort role
-
 attnviz compare-heads --corpus sentences.txt -m bert-base-uncased -o heads.png -o heads.csv
-
 attnviz compare-heads -m ./before --against ./after --fail-above 0.1
-
 attnviz compare-heads --conllu sample_inputs/treebank.conllu"""
 
-HEAD_EXAMPLES = """Examples:
-
-attnviz head 3.7
-
+HEAD_EXAMPLES = """attnviz head 3.7
 attnviz head 2.3 --toy
-
 attnviz head -1.-1 --toy
-
 attnviz head 3.7 --load week.stats"""
 
-MERGE_EXAMPLES = """Examples:
-
-attnviz merge monday.stats tuesday.stats -o week.stats"""
+MERGE_EXAMPLES = """attnviz merge monday.stats tuesday.stats -o week.stats"""
 
 
 def command(

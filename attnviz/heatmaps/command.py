@@ -10,26 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.commands import (
-    check_writable,
-    is_watched,
-    open_model,
-    print_json,
-    print_lines,
-    read_text,
-    tell,
-    write,
-    write_picture,
-)
+from attnviz import commands
 from attnviz.errors import InputError, SettingsError
-from attnviz.heatmaps.settings import (
-    HeatmapAppearance,
-    HeatmapOutput,
-    HeatmapSelection,
-    HeatmapText,
-    TourOutput,
-    TourSettings,
-)
+from attnviz.heatmaps import settings
 from attnviz.options import changed, name_parts
 from attnviz.render.names import picture_path
 from attnviz.settings import PAGE, RECORDS, FigureSettings, ModelSettings
@@ -41,50 +24,40 @@ if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.render.terminal.screen import Screen
 
-EXAMPLES = """Examples:
-
-attnviz heatmap "I love all you"
-
+EXAMPLES = """attnviz heatmap "I love all you"
 attnviz heatmap --toy "the animal didn't cross the street because it was too tired" --layer 1
-
 attnviz heatmap -m toy-random "나는 너희 모두를 사랑해" --d-model 16 --n-heads 2
-
 attnviz heatmap "She is eating a green apple" -m bert-base-uncased --words -o apple.svg
-
 attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf
-
 attnviz heatmap --toy "I love all you" -o page.html --open"""
 
 
-PAGE_EXAMPLES = """Examples:
-
-attnviz page --open
-
+PAGE_EXAMPLES = """attnviz page --open
 attnviz page -m toy-ko --lang ko -o tour.html"""
 
 
-def page_command(tour: TourSettings, output: TourOutput) -> None:
+def page_command(tour: settings.TourSettings, output: settings.TourOutput) -> None:
     """Write a page in which you type a sentence and a small model shows where it looks.
 
     The model that comes with attnviz runs in the page itself, which needs no network. For a page of your own sentence
     and model: attnviz heatmap "..." -o page.html.
     """
     paths = output.usual(tour.model)
-    check_writable(paths)
+    commands.check_writable(paths)
     from attnviz.heatmaps import html
 
     page = html.tour(tour.model, palette=tour.palette, lang=tour.lang, roles=tour.roles)
     for path in paths:
-        write(path, partial(page.save, path))
+        commands.write(path, partial(page.save, path))
 
 
 def command(
-    text: HeatmapText,
+    text: settings.HeatmapText,
     model: ModelSettings,
-    selection: HeatmapSelection,
-    appearance: HeatmapAppearance,
+    selection: settings.HeatmapSelection,
+    appearance: settings.HeatmapAppearance,
     figure: FigureSettings,
-    output: HeatmapOutput,
+    output: settings.HeatmapOutput,
 ) -> None:
     """See where every head of a model looks in a sentence.
 
@@ -104,7 +77,7 @@ def command(
     if output.json:
         from attnviz.storage import to_json
 
-        print_json(to_json(record))
+        commands.print_json(to_json(record))
     else:
         from attnviz.heatmaps import terminal
         from attnviz.render.sheet import resolve
@@ -113,7 +86,7 @@ def command(
             lang = appearance.lang if screen.unicode else "en"
             return terminal.draw(resolve(record, appearance.scale, lang), screen, full=selection.full)
 
-        print_lines(view, appearance.background, appearance.palette)
+        commands.print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
     more = [*name_parts(model, "dtype", "revision"), *name_parts(selection, "rows", "keys", "words", "hide_special")]
     more += [*name_parts(appearance), *name_parts(figure)]
@@ -121,23 +94,23 @@ def command(
     usual = () if output.json else (_usual_path(record, target, more, everything=overview),)
     for path in output.output or usual:
         if path.suffix.lower() in RECORDS:
-            write(path, partial(record.save, path))
+            commands.write(path, partial(record.save, path))
         elif page is not None and path.suffix.lower() == PAGE:
-            write(path, partial(page.save, path))
+            commands.write(path, partial(page.save, path))
         else:
             from attnviz.heatmaps.figure import draw
             from attnviz.render.sheet import resolve
 
             sheet = resolve(record, appearance.scale, appearance.lang)
-            write_picture(path, draw(sheet, appearance.palette, title=figure.heading, style=figure.look))
+            commands.write_picture(path, draw(sheet, appearance.palette, title=figure.heading, style=figure.look))
 
 
 def _draw_lines(
     path: Path,
-    text: HeatmapText,
+    text: settings.HeatmapText,
     model: ModelSettings,
-    selection: HeatmapSelection,
-    appearance: HeatmapAppearance,
+    selection: settings.HeatmapSelection,
+    appearance: settings.HeatmapAppearance,
     figure: FigureSettings,
 ) -> None:
     """Draw each line of a file; what fails is told at the end."""
@@ -146,17 +119,17 @@ def _draw_lines(
     alone = (*changed(text, "pair", "target"), *changed(selection, "words", "hide_special", "rows", "keys", "full"))
     if alone:
         raise SettingsError(f"{' and '.join(alone)}: of one sentence; the lines of a file are drawn as they are")
-    lines = read_text(None, text.file).splitlines()
-    check_writable([path if path.suffix else path / "x.png"])
+    lines = commands.read_text(None, text.file).splitlines()
+    commands.check_writable([path if path.suffix else path / "x.png"])
     sentences = [line for line in lines if line.strip()]
-    source = open_model(model, *sentences[:1])
+    source = commands.open_model(model, *sentences[:1])
     with _progress(len(sentences)) as on_done:
         failures = heatmap_all(
             lines, path, source, choose=selection.known | {"truncate": text.truncate}, palette=appearance.palette,
             scale=appearance.scale, lang=appearance.lang, on_done=on_done, **asdict(figure),
         )  # fmt: skip
     n = len(sentences)
-    tell(f"wrote {visible(str(path))}{'' if path.suffix else '/'}: {n - len(failures)} of {n} lines")
+    commands.tell(f"wrote {visible(str(path))}{'' if path.suffix else '/'}: {n - len(failures)} of {n} lines")
     for failure in failures:
         sys.stderr.write(f"attnviz: {failure}\n")
     if failures:
@@ -169,15 +142,33 @@ def _progress(n: int) -> Iterator[Callable[[int], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True, disable=not is_watched()) as bar:
+    with Progress(console=Console(stderr=True), transient=True, disable=not commands.is_watched()) as bar:
         task = bar.add_task("drawing lines", total=n)
         yield lambda done: bar.update(task, completed=done)
 
 
-def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: HeatmapOutput) -> Attention:
-    """The record to show: loaded, or captured now; with the layers, heads and tokens that were chosen."""
+def _record(
+    text: settings.HeatmapText,
+    model: ModelSettings,
+    selection: settings.HeatmapSelection,
+    output: settings.HeatmapOutput,
+) -> Attention:
+    """The record to show: loaded, or of a run of the model; with the layers, heads and tokens that were chosen."""
     if text.load is None:
-        record = _captured(text, model, selection, output)
+        from attnviz.text.display import check_text
+
+        sentence = commands.read_text(text.text, text.file)
+        pair = None if text.pair is None else commands.read_text(text.pair, None, "the second sentence")
+        check_text(sentence)
+        if pair is not None:
+            check_text(pair, "the second sentence")
+        commands.check_writable(output.planned())
+        from attnviz.capture.attend import attend
+
+        record = attend(
+            sentence, commands.open_model(model, sentence), pair=pair, target=text.target, truncate=text.truncate,
+            memory=selection.bytes, **selection.known, **selection.window,
+        )  # fmt: skip
     else:
         given = text.text is not None or selection.kind is not None
         if given or changed(text, "file", "pair", "target") or changed(model, "model", "toy"):
@@ -186,7 +177,7 @@ def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection
             raise SettingsError("--load draws a saved record: no model is run, so it takes no option of one")
         from attnviz.storage import load
 
-        check_writable(output.planned())
+        commands.check_writable(output.planned())
         record = load(text.load).part(**selection.window)
     held = zip(selection.ranges, (record.layers, record.heads), strict=True)
     record = record.select(*(chosen and chosen.among(there) for chosen, there in held))
@@ -196,24 +187,6 @@ def _record(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection
         record = merge_words(record) if selection.words else record
         record = hide_special(record) if selection.hide_special else record
     return record
-
-
-def _captured(text: HeatmapText, model: ModelSettings, selection: HeatmapSelection, output: HeatmapOutput) -> Attention:
-    """The record of a run of the model on the sentence; what cannot be read or written is refused before."""
-    from attnviz.text.display import check_text
-
-    sentence = read_text(text.text, text.file)
-    pair = None if text.pair is None else read_text(text.pair, None, "the second sentence")
-    check_text(sentence)
-    if pair is not None:
-        check_text(pair, "the second sentence")
-    check_writable(output.planned())
-    from attnviz.capture.attend import attend
-
-    return attend(
-        sentence, open_model(model, sentence), pair=pair, target=text.target, truncate=text.truncate,
-        memory=selection.bytes, **selection.known, **selection.window,
-    )  # fmt: skip
 
 
 def _usual_path(record: Attention, target: str | None, more: list[str], *, everything: bool) -> Path:

@@ -19,22 +19,7 @@ from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import draw_pattern, number_size, texts_of, write_numbers
-from attnviz.render.figure.pen import (
-    GAP,
-    GREY,
-    LARGEST,
-    LEAST_TEXT,
-    PITCH,
-    PIXELS,
-    POINT,
-    SENTENCE_LINES,
-    SMALL,
-    TEXT,
-    TITLE,
-    Pen,
-    clipped,
-    ordinal,
-)
+from attnviz.render.figure.pen import GAP, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, TITLE, Pen, clipped, ordinal
 from attnviz.render.figure.style import STYLES, Style, enlarge
 from attnviz.render.palette import DEFAULT, colours, pixels
 from attnviz.render.sheet import AXES, Sheet, pool, resolve
@@ -44,6 +29,12 @@ from attnviz.text.display import clip
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
+LARGEST = 16.0
+"""The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
+SHARP = 32.0
+"""Inches that the largest PNG has at 125 dots an inch: no more cells can be told apart on a sheet."""
+SENTENCE_LINES = 3
+"""A longer sentence is cut in the title; its tokens are all in the picture."""
 BAR = 0.7
 """Inches that a colour bar takes beside the panels, numbers included."""
 MOST_CELLS = 2000
@@ -70,16 +61,10 @@ def draw(
     annot: bool | None = None,
     style: Style = STYLES["sheet"],
 ) -> Picture:
-    """A picture of a sheet: one pattern large, or all panels on a grid.
+    """A picture of a sheet: one pattern large, or all panels on a grid, as `attnviz.heatmap` has them.
 
-    Args:
-        sheet: what to draw.
-        palette: as `heatmap` takes it.
-        title: `auto`, which is the sentence, or another title; None leaves out the title and the model below it.
-        cbar: whether a colour bar stands beside the panels.
-        annot: whether the weights stand in the cells; None: where one pattern has room for them.
-        style: what the picture is for; it is laid out for its width, and an `AttnvizWarning` tells of names that have
-            no room there.
+    Without a `title` the model below it is left out, too. It is laid out for the width of its `style`, and an
+    `AttnvizWarning` tells of names that have no room there.
 
     Raises:
         SelectionError: a palette that is not there.
@@ -130,7 +115,7 @@ class _Wanted:
     annot: bool | None  # whether weights stand in the cells; None: where one pattern has room for them
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Caption:
     """The words above the picture and those below it, with the inches that each takes with its margin."""
 
@@ -162,13 +147,8 @@ def _caption(sheet: Sheet, pen: Pen, wanted: _Wanted, width: float, margin: floa
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
     said = {"all": [sheet.proof, sheet.say(*AXES), sheet.legend, *more, *sheet.notes], "receipt": [sheet.proof]}
     below = lines(pen, said.get(style.caption, []), room, size, leading=1.3)
-    return _Caption(
-        above=above,
-        below=below,
-        head=margin + height_of(above) + (0.25 * size * POINT + 0.1) * bool(above or style.has_title),
-        foot=margin + height_of(below) + 0.06 * bool(below or style.has_title),
-        margin=margin,
-    )
+    head = margin + height_of(above) + (0.25 * size * POINT + 0.1) * bool(above or style.has_title)
+    return _Caption(above, below, head, margin + height_of(below) + 0.06 * bool(below or style.has_title), margin)
 
 
 def _colour_bar(page: Page, sheet: Sheet, palette: str | Colormap, place: tuple[float, float, float]) -> None:
@@ -187,7 +167,7 @@ def _tell(style: Style, what: str, needed: float) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _One:
     """Where one pattern stands on its page, in inches for letters of the usual size."""
 
@@ -252,9 +232,7 @@ def _place_one(sheet: Sheet, pen: Pen, wanted: _Wanted, zoom: float) -> _One:
         )
     height = top + max(len(queries) * cell, 0.8 * wanted.cbar) + 0.12 + caption.foot  # the colour bar's at least
     spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
-    return _One(
-        width=width, height=height, left=before + spare / 2, top=top, cell=cell, upright=upright, caption=caption
-    )
+    return _One(width, height, before + spare / 2, top, cell, upright, caption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +245,7 @@ class _Grid:
     cell: float
     left: float
     top: float
-    panel: tuple[float, float]
+    panel: tuple[float, float]  # across and down, as are the gaps between panels
     gaps: tuple[float, float]
     names: tuple[str, ...]  # above each panel; empty where nothing is
     print: float  # the size of the tokens' labels, in points
@@ -297,7 +275,7 @@ def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
     if wrapped and style.height:  # on a slide as many side by side as make the largest
         across = max(range(1, n + 1), key=lambda a: _grid(sheet, pen, wanted, (a, math.ceil(n / a)), around).cell)
     down = math.ceil(n / across)
-    most = [int((style.width or PIXELS / 125) * 100 * 0.8 / many) for many in (down, across)]
+    most = [int((style.width or SHARP) * 100 * 0.8 / many) for many in (down, across)]
     sheet = pool(sheet, max(most[0], LEAST_CELLS), max(most[1], LEAST_CELLS))
     grid = _grid(sheet, pen, wanted, (across, down), around)
     if style.width is None:
@@ -306,10 +284,8 @@ def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
     x, y, wide, high = grid.place(across * down - 1)
     right = x + wide + (grid.gaps[0] - GAP if style.width is None else 0.0)
     width = style.width / zoom if style.width else max(right + BAR * wanted.cbar + margin, 4.5)
-    more = []
-    if grid.step > 1:
-        more = [sheet.say(f"every {ordinal(grid.step)} token is named", f"토큰 이름은 {grid.step}개마다 씀")]
-    more += [sheet.say(*ROUNDED)] if wanted.annot else []
+    step = f"every {ordinal(grid.step)} token is named", f"토큰 이름은 {grid.step}개마다 씀"
+    more = [sheet.say(*texts) for texts, is_said in ((step, grid.step > 1), (ROUNDED, wanted.annot)) if is_said]
     caption = _caption(sheet, pen, wanted, width, margin, *more)
     spare = max(0.0, width - margin - 0.6 * wanted.cbar - right) / 2 if style.width else 0.0
     grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
@@ -371,26 +347,18 @@ def _grid(
     if not wrapped and not numbered:
         wide = max(wide, pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger))
         high = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
+    panel = n_columns * cell, n_rows * cell
     return _Grid(
-        across=across,
-        wrapped=wrapped,
-        numbered=numbered,
-        cell=cell,
-        left=left,
-        top=top,
-        panel=(n_columns * cell, n_rows * cell),
-        gaps=(max(gap, wide + 0.06 - n_columns * cell), max(gap + named, high + 0.06 - n_rows * cell)),
-        names=names,
-        print=size,
-        step=step,
-    )
+        across=across, wrapped=wrapped, numbered=numbered, cell=cell, left=left, top=top, panel=panel, names=names,
+        gaps=(max(gap, wide + 0.06 - panel[0]), max(gap + named, high + 0.06 - panel[1])), print=size, step=step,
+    )  # fmt: skip
 
 
 def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) -> None:
     """Tokens along the first column and the first row; names of layers and heads, or of each panel."""
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     large, small = TEXT * page.pen.larger, max(SMALL, page.pen.least)
-    shown = range(0, max(len(queries), len(keys)) if grid.step else 0, grid.step or 1)
+    every = slice(0, None if grid.step else 0, grid.step or 1)
     layer, number = sheet.say("layer", "층"), sheet.say("head", "헤드")
     apart = math.ceil((page.pen.widest([f"{sheet.heads[-1]}"], large) + 0.04) / (grid.panel[0] + grid.gaps[0]))
     for index, (panel, name) in enumerate(zip(sheet.panels, grid.names, strict=True)):
@@ -399,16 +367,16 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
             page.text(x, y - 0.03, name, small, va="bottom", color=GREY)
         if index % grid.across == 0:
             edge = margin + (0.14 if grid.numbered else 0.0)
-            for i in shown[: math.ceil(len(queries) / (grid.step or 1))]:
-                page.text(x - 0.04, y + (i + 0.5) * grid.cell, queries[i], grid.print, ha="right", va="center")
+            for i, query in list(enumerate(queries))[every]:
+                page.text(x - 0.04, y + (i + 0.5) * grid.cell, query, grid.print, ha="right", va="center")
             if not grid.wrapped:
                 text = f"{panel.layer}" if grid.numbered else f"{layer} {panel.layer}"
                 page.text(edge, y + height / 2, text, large, rotation=0 if grid.numbered else 90, va="center")
         if index < grid.across:
             above = y - 0.04 - (PITCH if name else 0)
-            for i in shown[: math.ceil(len(keys) / (grid.step or 1))]:
+            for i, key in list(enumerate(keys))[every]:
                 middle = x + (i + 0.5) * grid.cell
-                page.text(middle, above, keys[i], grid.print, rotation=90, ha="center", va="bottom")
+                page.text(middle, above, key, grid.print, rotation=90, ha="center", va="bottom")
             if not grid.wrapped and (not grid.numbered or index % apart == 0):
                 text = f"{panel.head}" if grid.numbered else f"{number} {panel.head}"
                 page.text(x + width / 2, head + 0.08 + edge - margin, text, large, ha="center", va="center")

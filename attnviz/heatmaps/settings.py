@@ -7,33 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from attnviz import settings
 from attnviz.errors import SettingsError
 from attnviz.models.registry import TOY, TOY_KOREAN
 from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, option
 from attnviz.render.names import PICTURES, outputs
-from attnviz.settings import (
-    PAGE,
-    RECORDS,
-    Background,
-    FileSettings,
-    Kind,
-    OutputSettings,
-    Ranges,
-    TextSettings,
-    background_option,
-    check_endings,
-    check_palette,
-    head_option,
-    kind_option,
-    lang_option,
-    layer_option,
-    layers_and_heads,
-    palette_option,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatmapText(TextSettings):
+class HeatmapText(settings.TextSettings):
     """The sentence, or a saved record in its place."""
 
     load: Path | None = option("--load", help="Draw a saved record (json, npz, safetensors) instead.", panel=INPUT)
@@ -43,9 +25,9 @@ class HeatmapText(TextSettings):
 class HeatmapSelection:
     """Which part of the record is shown."""
 
-    layer: tuple[str, ...] = layer_option()
-    head: tuple[str, ...] = head_option()
-    kind: Kind | None = kind_option()
+    layer: tuple[str, ...] = settings.layer_option()
+    head: tuple[str, ...] = settings.head_option()
+    kind: settings.Kind | None = settings.kind_option()
     words: bool = option(
         "--words", default=False, help="Merge word pieces: to a word the sum, from it the mean.", panel=SHOWN
     )
@@ -64,9 +46,9 @@ class HeatmapSelection:
         _ = self.ranges, self.window, self.bytes  # refused here, before any work
 
     @property
-    def ranges(self) -> tuple[Ranges | None, Ranges | None]:
+    def ranges(self) -> tuple[settings.Ranges | None, settings.Ranges | None]:
         """The layers and the heads chosen; None for all."""
-        return layers_and_heads(self.layer, self.head)
+        return settings.layers_and_heads(self.layer, self.head)
 
     @property
     def known(self) -> dict[str, Any]:
@@ -92,7 +74,7 @@ def _slice(name: str, typed: str | None) -> slice | None:
     """A number or a range of tokens, both ends in it, perhaps counted from the end; None for all."""
     if typed is None:
         return None
-    first, last = Ranges.read([typed], name).ends[0]  # type: ignore[union-attr]  # of one that was typed
+    first, last = settings.Ranges.read([typed], name).ends[0]  # type: ignore[union-attr]  # of one that was typed
     return slice(first, None if last == -1 else last + 1)
 
 
@@ -112,28 +94,28 @@ class HeatmapAppearance:
         "--scale", default="shared", help="Where colours end: one scale for all, each panel's own, or 0 to 1.",
         panel=LOOK,
     )  # fmt: skip
-    palette: str = palette_option()
-    background: Background = background_option()
-    lang: Literal["en", "ko"] = lang_option()
+    palette: str = settings.palette_option()
+    background: settings.Background = settings.background_option()
+    lang: Literal["en", "ko"] = settings.lang_option()
     roles: Path | None = roles_option()
 
     def __post_init__(self) -> None:
-        check_palette(self.palette)
+        settings.check_palette(self.palette)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeatmapOutput(OutputSettings):
+class HeatmapOutput(settings.OutputSettings):
     """The files to write: pictures, a page to explore, records; or JSON to print."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, PAGE, *RECORDS)
+    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, settings.PAGE, *settings.RECORDS)
 
     def __post_init__(self) -> None:
-        check_endings([path for path in self.output if path.suffix or len(self.output) > 1], self.ENDINGS)
+        settings.check_endings([path for path in self.output if path.suffix or len(self.output) > 1], self.ENDINGS)
 
     def many(self, text: HeatmapText) -> Path | None:
         """The folder, or the PDF, for the lines of a file; None where one sentence is drawn, which needs a file."""
         if text.file is None or text.load is not None or len(self.output) != 1:
-            check_endings(self.output, self.ENDINGS)
+            settings.check_endings(self.output, self.ENDINGS)
             return None
         return self.output[0] if self.output[0].suffix.lower() in {"", ".pdf"} else None
 
@@ -145,19 +127,19 @@ class TourSettings:
     model: Literal["toy", "toy-ko"] = option(
         "--model", "-m", default=TOY, panel=MODEL, help=f"The model: {TOY} reads English, {TOY_KOREAN} Korean."
     )
-    palette: str = palette_option()
-    lang: Literal["en", "ko"] = lang_option()
+    palette: str = settings.palette_option()
+    lang: Literal["en", "ko"] = settings.lang_option()
     roles: Path | None = roles_option()
 
     def __post_init__(self) -> None:
-        check_palette(self.palette)
+        settings.check_palette(self.palette)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TourOutput(FileSettings):
+class TourOutput(settings.FileSettings):
     """The page to write."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (PAGE,)
+    ENDINGS: ClassVar[tuple[str, ...]] = (settings.PAGE,)
 
     output: tuple[Path, ...] = option(
         "--output", "-o", default=(), metavar="FILE", panel=FILES,
@@ -167,4 +149,4 @@ class TourOutput(FileSettings):
 
     def usual(self, model: str) -> tuple[Path, ...]:
         """The files named, or else one in `outputs`."""
-        return self.output or (outputs() / f"page-{model}{PAGE}",)
+        return self.output or (outputs() / f"page-{model}{settings.PAGE}",)

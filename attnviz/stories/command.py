@@ -30,16 +30,10 @@ if TYPE_CHECKING:
 
     from attnviz.render.terminal.screen import Screen
 
-EXAMPLES = """Examples:
-
-attnviz demo
-
+EXAMPLES = """attnviz demo
 attnviz demo positions
-
 attnviz demo reference -m distilbert-base-uncased
-
 attnviz demo alignment -o alignment.svg -o alignment.json
-
 attnviz demo library --lang ko"""
 
 

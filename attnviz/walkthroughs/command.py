@@ -31,26 +31,15 @@ if TYPE_CHECKING:
 
     from attnviz.walkthroughs.record import Walkthrough
 
-EXAMPLES = """Examples:
-
-attnviz walkthrough --toy
-
+EXAMPLES = """attnviz walkthrough --toy
 attnviz walkthrough -m bert-base-uncased "She is eating a green apple" --query eating --head 3.5
-
 attnviz walkthrough -m toy-seq2seq "I love all you" --query 1 --lang ko -o walk.html
-
 attnviz walkthrough --example seq2seq
-
 attnviz walkthrough --toy --interactive --jump 6
-
 attnviz walkthrough -m toy-seq2seq "I love all you" -o walk.gif
-
 attnviz walkthrough --input numbers.yaml --steps score,softmax,context -o homework.tex"""
 
-VERIFY_EXAMPLES = """Examples:
-
-attnviz walkthrough --toy -o walk.json
-
+VERIFY_EXAMPLES = """attnviz walkthrough --toy -o walk.json
 attnviz verify walk.json"""
 
 MOST_LISTED = 12

@@ -21,13 +21,9 @@ TEXT, SMALL, TITLE = 7.5, 6.0, 10.0
 PITCH = 1.25 * TEXT * POINT
 """The least distance of two labels that do not touch."""
 MARGIN, GAP = 0.15, 0.14
-LARGEST = 16.0
-"""The widest and highest a sheet may get; what needs more is drawn with smaller cells, then pooled."""
 LEAST_TEXT = 4.5
 """Print smaller than this, in points, nobody reads: fewer labels are drawn instead."""
 LABEL_LENGTH = 18
-SENTENCE_LINES = 3
-"""A longer sentence is cut in the title; its tokens are all in the picture."""
 LONGEST_LINE = 1000
 """More characters than the widest sheet has room for in a line."""
 TINY = 1e-9
