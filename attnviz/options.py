@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Literal
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
-from attnviz.render.names import slug
+from attnviz.errors import SelectionError, SettingsError
+from attnviz.render.names import PALETTES, slug
+
+_Group = TypeVar("_Group")
 
 INPUT, MODEL, SHOWN, LOOK, FILES = "Input", "Model", "What is shown", "Appearance", "Files"
 SIZES, RARE = "Sizes of toy-random", "Rarely used"
@@ -40,6 +45,57 @@ def option(*names: str, default: object = None, **more: Any) -> Any:  # noqa: AN
     """
     more.setdefault("shows_default", default not in (None, (), "", REQUIRED))
     return field(default=default, metadata={"option": Option(names=names, **more)})
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def group(cls: type[_Group]) -> type[_Group]:
+    """A group of settings: a frozen dataclass whose values are checked wherever it is made.
+
+    A value that its `Option` or its type does not allow is a `SettingsError`, then comes the group's own
+    ``__post_init__``.
+    """
+    combined = cls.__dict__.get("__post_init__")
+
+    def check(self: _Group) -> None:
+        _check(self)
+        if combined is not None:
+            combined(self)
+
+    if combined is not None or not hasattr(cls, "__post_init__"):
+        cls.__post_init__ = check  # type: ignore[attr-defined]
+    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+def _check(settings: object) -> None:
+    """Refuse a value that is none of its choices, no palette, or outside its range."""
+    group: type = type(settings)
+    for one in fields(group):
+        value, option = getattr(settings, one.name), one.metadata["option"]
+        choices, name = _choices(group)[one.name], f"'{_long_name(one)}'"
+        if choices and value not in choices:
+            raise SettingsError(
+                f"Invalid value for {name}: {value!r} is not one of {', '.join(map(repr, filter(None, choices)))}"
+            )
+        if option.completes == "palettes":
+            check_palette(value)
+        if value is None or (option.least is None and option.most is None):
+            continue
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise SettingsError(f"Invalid value for {name}: {value!r} is no number")
+        if (option.least is not None and value < option.least) or (option.most is not None and value > option.most):
+            allowed = f"at least {option.least}" if option.most is None else f"from {option.least} to {option.most}"
+            raise SettingsError(f"Invalid value for {name}: it must be {allowed}, not {value}")
+
+
+@cache
+def _choices(group: type) -> dict[str, tuple[object, ...]]:
+    """Of each field its choices; none where it takes any value of its type."""
+    found = {}
+    for name, hint in get_type_hints(group).items():
+        parts = get_args(hint) if get_origin(hint) is UnionType or get_origin(hint) is Union else (hint,)
+        named = [get_args(part) or (None,) for part in parts if part is NoneType or get_origin(part) is Literal]
+        found[name] = tuple(value for part in named for value in part) if len(named) == len(parts) else ()
+    return found
 
 
 def changed(settings: object, *names: str) -> tuple[str, ...]:
@@ -76,3 +132,19 @@ def name_parts(settings: object, *names: str) -> list[str]:
 def _long_name(one: Field[Any]) -> str:
     names: tuple[str, ...] = one.metadata["option"].names
     return names[0].partition("/")[0] if names else "a sentence"
+
+
+def check_palette(name: str) -> None:
+    """Refuse a palette that is not there.
+
+    Raises:
+        SettingsError: no palette has this name.
+    """
+    if name.removesuffix("_r") in PALETTES:
+        return  # those that are listed need not be loaded to be known
+    from attnviz.render.palette import colours
+
+    try:
+        colours(name)
+    except SelectionError as error:
+        raise SettingsError(f"Invalid value for '--palette': {error}") from None

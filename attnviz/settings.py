@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM, is_random
-from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, SIZES, changed, option
+from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, SIZES, changed, group, option
 from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ head_option = partial(
 )  # fmt: skip
 palette_option = partial(
     option, "--palette", default=DEFAULT, metavar="NAME", completes="palettes", panel=LOOK, variable="ATTNVIZ_PALETTE",
-    help=f"{', '.join(PALETTES)}, or any colormap of Matplotlib or seaborn; with _r turned round.",
+    help=f"{', '.join(PALETTES)}, or any colormap of Matplotlib or seaborn; _r at the end reverses it.",
 )  # fmt: skip
 background_option = partial(
     option, "--background", default="auto", help="The terminal's background; auto asks it.", panel=RARE
 )
 lang_option = partial(option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
-"""Options of several groups: `layers_and_heads` reads layers and heads, `check_palette` refuses other palettes."""
+"""Options of several groups: `layers_and_heads` reads layers and heads."""
 
 READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")
 """Endings of files that attnviz reads."""
@@ -65,7 +65,7 @@ def check_sentence(text: str | None) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class TextSettings:
     """The sentence, and what goes with it."""
 
@@ -85,12 +85,13 @@ class TextSettings:
         check_sentence(self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class LoadingSettings:
     """Which model, and how it is loaded."""
 
     model: str | None = option(
-        "--model", "-m", help="Its name, folder or file, or code.py:function [default: distilbert-base-uncased].",
+        "--model", "-m",
+        help="The model: its name, folder or file, or code.py:function [default: distilbert-base-uncased].",
         completes="models", panel=MODEL, variable="ATTNVIZ_MODEL",
     )  # fmt: skip
     toy: bool = option("--toy", default=False, help="The small model that comes with attnviz.", panel=MODEL)
@@ -130,7 +131,7 @@ class LoadingSettings:
         return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class ModelSettings(LoadingSettings):
     """The same, and the sizes of the model with random weights."""
 
@@ -141,10 +142,10 @@ class ModelSettings(LoadingSettings):
         "--d-model", help="The width of the words' vectors [default: 20].", metavar="N", least=1, panel=SIZES
     )
     n_heads: int | None = option(
-        "--n-heads", help="How many heads share it [default: 4].", metavar="N", least=1, panel=SIZES
+        "--n-heads", help="The number of heads [default: 4].", metavar="N", least=1, panel=SIZES
     )
     n_layers: int | None = option(
-        "--n-layers", help="How many layers follow one another [default: 2].", metavar="N", least=1, panel=SIZES
+        "--n-layers", help="The number of layers [default: 2].", metavar="N", least=1, panel=SIZES
     )
 
     def __post_init__(self) -> None:
@@ -235,23 +236,7 @@ def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges 
     return Ranges.read([one], "--head"), heads
 
 
-def check_palette(name: str) -> None:
-    """Refuse a palette that is not there.
-
-    Raises:
-        SettingsError: no palette has this name.
-    """
-    if name.removesuffix("_r") in PALETTES:
-        return  # those that are listed need not be loaded to be known
-    from attnviz.render.palette import colours
-
-    try:
-        colours(name)
-    except SelectionError as error:
-        raise SettingsError(f"Invalid value for '--palette': {error}") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class PageSettings:
     """What a picture is for, and its size there."""
 
@@ -260,13 +245,13 @@ class PageSettings:
         panel=LOOK,
     )  # fmt: skip
     width: str | None = option(
-        "--width", help="How wide the picture stands there: 3.3in, 8cm, 84mm, 240pt [default: by style].",
+        "--width", help="The width of the picture: 3.3in, 8cm, 84mm, 240pt [default: by style].",
         metavar="LENGTH", panel=LOOK,
     )  # fmt: skip
     dpi: int | None = option(
-        "--dpi", help="Dots an inch of a PNG [default: by style].", metavar="N", least=20, most=2400, panel=LOOK
+        "--dpi", help="Dots per inch of a PNG [default: by style].", metavar="N", least=20, most=2400, panel=LOOK
     )
-    transparent: bool = option("--transparent", default=False, help="Leave the page's colour open.", panel=LOOK)
+    transparent: bool = option("--transparent", default=False, help="No background colour.", panel=LOOK)
 
     def __post_init__(self) -> None:
         _ = self.look  # refused here, before any work
@@ -284,16 +269,16 @@ class PageSettings:
         return {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class FigureSettings(PageSettings):
     """What a picture is for, its size there, and the words that go with it."""
 
     font_size: float | None = option(
-        "--font-size", help="Of labels, in points [default: by style and room].", metavar="POINTS", least=4, most=72,
-        panel=LOOK,
+        "--font-size", help="The size of labels, in points [default: by style and room].", metavar="POINTS",
+        least=4, most=72, panel=LOOK,
     )  # fmt: skip
-    title: str = option("--title", default="auto", help="Another title; none for none.", metavar="TEXT", panel=LOOK)
-    no_caption: bool = option("--no-caption", default=False, help="Nothing below the picture.", panel=LOOK)
+    title: str = option("--title", default="auto", help="Another title, or none.", metavar="TEXT", panel=LOOK)
+    no_caption: bool = option("--no-caption", default=False, help="No text below the picture.", panel=LOOK)
 
     @property
     def letters(self) -> dict[str, Any]:
@@ -306,7 +291,7 @@ class FigureSettings(PageSettings):
         return None if self.title == "none" else self.title
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class FileSettings:
     """The files to write."""
 
@@ -332,7 +317,7 @@ class FileSettings:
         return [*(self.output or usual), *(path for path in more if path is not None)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class OutputSettings(FileSettings):
     """The files to write, or JSON to print."""
 
@@ -343,7 +328,7 @@ class OutputSettings(FileSettings):
         return FileSettings.planned(self, *more, writes_picture=writes_picture and not self.json)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class ShellSettings:
     """How a command speaks: what all commands take, before their name or after it."""
 

@@ -14,7 +14,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
 
@@ -28,7 +27,7 @@ from attnviz.errors import AttnvizError, AttnvizWarning, OutputError
 from attnviz.generations import command as generate
 from attnviz.heads import command as heads
 from attnviz.heatmaps import command as heatmap
-from attnviz.options import RARE, option
+from attnviz.options import RARE, group, option
 from attnviz.settings import ShellSettings
 from attnviz.stories import command as demo
 from attnviz.text.display import visible
@@ -53,7 +52,7 @@ app = typer.Typer(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class MainSettings(ShellSettings):
     """What is typed before the name of a command."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from attnviz.commands import loading, print_lines
-from attnviz.options import RARE, REQUIRED, option
+from attnviz.options import RARE, REQUIRED, group, option
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,7 +29,7 @@ MEANINGS = {
 """What columns are, below the table."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class DoctorSettings:
     """Which model is looked at."""
 

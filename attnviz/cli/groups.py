@@ -93,9 +93,9 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     endings = ", ".join(end.removeprefix(".") for end in getattr(group, "ENDINGS", ()))
     more: dict[str, Any] = {
         "help": option.help.replace("{endings}", endings), "show_default": option.shows_default,
-        "metavar": option.metavar or None, "rich_help_panel": option.panel or INPUT,
+        "metavar": option.metavar or _METAVARS.get(kind), "rich_help_panel": option.panel or INPUT,
         "envvar": option.variable or None, "show_envvar": bool(option.variable),
-        "min": option.least, "max": option.most, "autocompletion": _COMPLETERS.get(option.completes),
+        "autocompletion": _COMPLETERS.get(option.completes),
     }  # fmt: skip
     described = typer.Option(*option.names, **more) if option.names else typer.Argument(**more)
     default = None if repeatable else inspect.Parameter.empty if one.default is REQUIRED else one.default
@@ -104,12 +104,17 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     )
 
 
+_METAVARS: dict[Any, str] = {str: "TEXT", str | None: "TEXT", Path: "FILE", Path | None: "FILE", int: "N"}
+"""What help shows for a value, by its type."""
+
+
 def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # noqa: ANN401 - of Typer
     """The options of a command as help shows them, by their headings, in order."""
     rows: dict[str, list[tuple[str, str]]] = {name: [] for name in PANELS}
     for parameter in command.get_params(context):
         if (record := parameter.get_help_record(context)) is not None:
-            rows[getattr(parameter, "rich_help_panel", None) or RARE].append(record)
+            name = re.sub(r" <\w+>$", "", record[0]) if parameter.param_type_name == "argument" else record[0]
+            rows[getattr(parameter, "rich_help_panel", None) or RARE].append((name, record[1]))
     return {name: records for name, records in rows.items() if records}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from attnviz.cli.groups import cached_models
 from attnviz.errors import FileFormatError, InputError
 from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names, trained
-from attnviz.options import option
+from attnviz.options import group, option
 from attnviz.render.names import outputs
 from attnviz.text.display import visible
 
@@ -22,7 +21,7 @@ attnviz models toy-ko
 attnviz models --measure"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class ModelsSettings:
     """What is told of the models."""
 

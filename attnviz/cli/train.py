@@ -6,7 +6,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import typer
@@ -14,7 +13,7 @@ import typer
 from attnviz.commands import is_watched, tell
 from attnviz.errors import SettingsError
 from attnviz.models.registry import trained
-from attnviz.options import FILES, REQUIRED, option
+from attnviz.options import FILES, REQUIRED, group, option
 from attnviz.render.names import outputs
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
@@ -23,7 +22,7 @@ EXAMPLES = """attnviz train toy
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class TrainingSettings:
     """Which model is trained, and how."""
 

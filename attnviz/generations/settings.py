@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from attnviz import settings
 from attnviz.errors import SettingsError
-from attnviz.options import INPUT, MODEL, SHOWN, changed, option
+from attnviz.options import INPUT, MODEL, SHOWN, changed, group, option
 from attnviz.render.names import FILMS, PICTURES
 
 DEFAULT_MODEL = "toy-decoder"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class Prompt:
     """What the model goes on with, and how far."""
 
     text: str | None = option(help="The text to go on with, or to translate; - reads it from standard input.")
     file: Path | None = option("--file", help="Read the text from a file.", panel=INPUT)
     max_new_tokens: int = option(
-        "--max-new-tokens", default=40, help="At most so many.", metavar="N", least=1, panel=INPUT
+        "--max-new-tokens", default=40, help="The most tokens to generate.", metavar="N", least=1, panel=INPUT
     )
     chat: bool = option("--chat", default=False, help="Put the text into the model's chat template.", panel=INPUT)
 
@@ -31,25 +31,31 @@ class Prompt:
         settings.check_sentence(self.text)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class Sampling:
     """How each token is chosen: the likeliest, or one drawn by how likely it is."""
 
     sample: bool = option(
-        "--sample", default=False, help="Draw each token by how likely it is; else the likeliest.", panel=INPUT
+        "--sample",
+        default=False,
+        help="Draw each token by its probability; without it, the most likely one is taken.",
+        panel=INPUT,
     )
     temperature: float = option(
-        "--temperature", default=1.0, help="Of --sample: below 1 likely tokens come more often.", metavar="T",
+        "--temperature", default=1.0, help="With --sample: below 1, likely tokens come more often.", metavar="T",
         panel=INPUT,
     )  # fmt: skip
     top_k: int | None = option(
-        "--top-k", help="Of --sample: only of the K likeliest.", metavar="K", least=1, panel=INPUT
+        "--top-k", help="With --sample: choose among the K most likely tokens.", metavar="K", least=1, panel=INPUT
     )
     top_p: float | None = option(
-        "--top-p", help="Of --sample: only of the likeliest that together have this share.", metavar="P", panel=INPUT
+        "--top-p",
+        help="With --sample: choose among the most likely tokens that together have probability P.",
+        metavar="P",
+        panel=INPUT,
     )
     seed: int = option(
-        "--seed", default=0, help="Of --sample: the same seed, the same text.", metavar="N", least=0, panel=INPUT
+        "--seed", default=0, help="With --sample: the same seed gives the same text.", metavar="N", least=0, panel=INPUT
     )
 
     def __post_init__(self) -> None:
@@ -60,8 +66,6 @@ class Sampling:
             raise SettingsError(f"the temperature must be above 0, not {self.temperature:g} (--temperature)")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise SettingsError(f"the share must be above 0 and at most 1, not {self.top_p:g} (--top-p)")
-        if self.top_k is not None and self.top_k < 1:
-            raise SettingsError(f"at least 1 token must be left to draw from, not {self.top_k} (--top-k)")
 
     @classmethod
     def names(cls) -> set[str]:
@@ -75,13 +79,13 @@ class Sampling:
         return ", ".join(f"{name} {value:g}" for name, value in parts if value is not None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class GeneratingModel(settings.LoadingSettings):
     """Which model, and how it is loaded."""
 
     model: str | None = option(
-        "--model", "-m", help=f"Its name, folder or file [default: {DEFAULT_MODEL}].", completes="models", panel=MODEL,
-        variable="ATTNVIZ_MODEL",
+        "--model", "-m", help=f"The model: its name, folder or file [default: {DEFAULT_MODEL}].", completes="models",
+        panel=MODEL, variable="ATTNVIZ_MODEL",
     )  # fmt: skip
 
     @property
@@ -90,7 +94,7 @@ class GeneratingModel(settings.LoadingSettings):
         return self.model or DEFAULT_MODEL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class GenerationSelection:
     """Which heads are kept and shown."""
 
@@ -120,7 +124,7 @@ def _numbers(ranges: settings.Ranges | None, what: str) -> list[int] | None:
     return [first for first, _ in ranges.ends]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class GenerationAppearance:
     """How it is shown."""
 
@@ -132,11 +136,8 @@ class GenerationAppearance:
     background: settings.Background = settings.background_option()
     lang: Literal["en", "ko"] = settings.lang_option()
 
-    def __post_init__(self) -> None:
-        settings.check_palette(self.palette)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class GenerationOutput(settings.FileSettings):
     """The files to write: the record, its picture, a page to explore it, a film of its steps."""
 

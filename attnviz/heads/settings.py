@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, option
+from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, group, option
 from attnviz.render.names import PICTURES
 from attnviz.settings import (
     Background,
@@ -40,7 +39,7 @@ TABLES = (".csv", ".json", ".tex", ".html", STATS)
 NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class CorpusSettings:
     """Where the sentences are; those that come with attnviz where nothing is given."""
 
@@ -87,7 +86,7 @@ class CorpusSettings:
         return self.text or Path(self.path or self.load or "samples").name
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class SurveySettings:
     """How a corpus is measured."""
 
@@ -113,15 +112,8 @@ class SurveySettings:
         help="Measure fixed offsets from so many tokens back to so many ahead.",
     )  # fmt: skip
 
-    def __post_init__(self) -> None:
-        if self.controls < 0 or not 1 <= self.max_offset <= FARTHEST:
-            raise SettingsError(
-                f"controls are taken of 0 sentences or more, and offsets go from 1 to {FARTHEST}: not "
-                f"{self.controls}, {self.max_offset}"
-            )
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class ViewSettings:
     """How heads are shown, and from when on one has a role."""
 
@@ -138,7 +130,7 @@ class ViewSettings:
         return read_thresholds(self.threshold)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class TableSettings(ViewSettings):
     """Which heads the table shows, in which order."""
 
@@ -217,7 +209,7 @@ def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
     return thresholds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class AgainstSettings:
     """Another model to compare with."""
 
@@ -236,7 +228,7 @@ class AgainstSettings:
         return self.against is not None and self.against.lower().endswith(STATS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class HeadOutput(FileSettings):
     """The files of one head's page."""
 
@@ -248,7 +240,7 @@ class HeadOutput(FileSettings):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class ComparisonOutput(HeadOutput):
     """The files of a comparison."""
 
@@ -273,7 +265,7 @@ class ComparisonOutput(HeadOutput):
         return {name: path for name, path in named.items() if path is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class HeadSettings(ViewSettings):
     """Which head is shown."""
 
@@ -300,7 +292,7 @@ class HeadSettings(ViewSettings):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class MergeSettings:
     """The parts of a corpus, and the file for the whole."""
 

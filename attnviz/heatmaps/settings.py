@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from attnviz import settings
 from attnviz.errors import SettingsError
 from attnviz.models.registry import TOY, TOY_KOREAN
-from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, option
+from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, group, option
 from attnviz.render.names import PICTURES, outputs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class HeatmapText(settings.TextSettings):
     """The sentence, or a saved record in its place."""
 
     load: Path | None = option("--load", help="Draw a saved record (json, npz, safetensors) instead.", panel=INPUT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class HeatmapSelection:
     """Which part of the record is shown."""
 
@@ -38,7 +37,7 @@ class HeatmapSelection:
     keys: str | None = option("--keys", help="Only these key tokens, such as 0-100.", metavar="N-N", panel=SHOWN)
     memory: str = option(
         "--memory", default="1GB", metavar="SIZE", panel=RARE,
-        help="Of weights at most; where there are more, tokens go together.",
+        help="The most memory for weights; where more is needed, tokens are grouped.",
     )  # fmt: skip
     full: bool = option("--full", default=False, help="Print every head by itself, one after the other.", panel=SHOWN)
 
@@ -86,7 +85,7 @@ def roles_option() -> Any:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class HeatmapAppearance:
     """How it is drawn."""
 
@@ -99,11 +98,8 @@ class HeatmapAppearance:
     lang: Literal["en", "ko"] = settings.lang_option()
     roles: Path | None = roles_option()
 
-    def __post_init__(self) -> None:
-        settings.check_palette(self.palette)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class HeatmapOutput(settings.OutputSettings):
     """The files to write: pictures, a page to explore, records; or JSON to print."""
 
@@ -120,7 +116,7 @@ class HeatmapOutput(settings.OutputSettings):
         return self.output[0] if self.output[0].suffix.lower() in {"", ".pdf"} else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class TourSettings:
     """Which model runs in the page, and how the page looks."""
 
@@ -131,11 +127,8 @@ class TourSettings:
     lang: Literal["en", "ko"] = settings.lang_option()
     roles: Path | None = roles_option()
 
-    def __post_init__(self) -> None:
-        settings.check_palette(self.palette)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class TourOutput(settings.FileSettings):
     """The page to write."""
 

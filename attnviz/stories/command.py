@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from attnviz.commands import check_writable, print_json, print_lines, write, write_picture
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.options import FILES, MODEL, name_parts, option
+from attnviz.options import FILES, MODEL, group, name_parts, option
 from attnviz.render.names import PICTURES, outputs
 from attnviz.settings import (
     PAGE,
@@ -18,7 +17,6 @@ from attnviz.settings import (
     OutputSettings,
     PageSettings,
     background_option,
-    check_palette,
     lang_option,
     palette_option,
 )
@@ -37,7 +35,7 @@ attnviz demo alignment -o alignment.svg -o alignment.json
 attnviz demo library --lang ko"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class StorySettings:
     """Which story, and how it is shown."""
 
@@ -58,10 +56,9 @@ class StorySettings:
                 check_model(self.name, self.model)
             except SelectionError as error:
                 raise SettingsError(str(error)) from None
-        check_palette(self.palette)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class StoryOutput(OutputSettings):
     """The files: pictures, and the story's numbers."""
 

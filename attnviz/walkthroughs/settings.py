@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, Literal
 
 from attnviz.errors import SettingsError
-from attnviz.options import INPUT, LOOK, REQUIRED, SHOWN, changed, option
+from attnviz.options import INPUT, LOOK, REQUIRED, SHOWN, changed, group, option
 from attnviz.render.names import FILMS, PICTURES
 from attnviz.settings import (
     Background,
@@ -16,7 +16,6 @@ from attnviz.settings import (
     OutputSettings,
     TextSettings,
     background_option,
-    check_palette,
     kind_option,
     lang_option,
     layers_and_heads,
@@ -26,7 +25,7 @@ from attnviz.settings import (
 PAGES = (".md", ".tex", ".csv", ".html")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class WalkthroughText(TextSettings):
     """The sentence, or numbers that need no model."""
 
@@ -53,7 +52,7 @@ class WalkthroughText(TextSettings):
             raise SettingsError("--solution goes with --exercise: it fills in the blank cells")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class WalkthroughModel(ModelSettings):
     """Which model; the seed may be that of an exercise, so that `loading` checks it."""
 
@@ -73,7 +72,7 @@ class WalkthroughModel(ModelSettings):
         return ModelSettings(**chosen | ({"seed": None} if exercise else {}))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class WalkthroughSelection:
     """Which part of the model is followed, and how its scores are made."""
 
@@ -121,7 +120,7 @@ class WalkthroughSelection:
         return self.all_queries or (self.whole_layer and self.query is None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class WalkthroughAppearance:
     """How it is shown."""
 
@@ -143,11 +142,8 @@ class WalkthroughAppearance:
     palette: str = palette_option()
     background: Background = background_option()
 
-    def __post_init__(self) -> None:
-        check_palette(self.palette)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class WalkthroughOutput(OutputSettings):
     """The files: pictures, films, pages, and all numbers as JSON."""
 
@@ -159,7 +155,7 @@ class WalkthroughOutput(OutputSettings):
         return self.json or any(path.suffix.lower() == ".json" for path in self.output)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@group
 class VerifySettings:
     """What is computed again."""
 

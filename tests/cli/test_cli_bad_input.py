@@ -232,7 +232,7 @@ def test_the_default_folder_cannot_be_written(
         ),
         (
             ["I", "-m", "toy-random", "--n-layers", "-1"],
-            "Invalid value for '--n-layers': Input should be greater than or equal to 1",
+            "Invalid value for '--n-layers': it must be at least 1, not -1",
         ),
         (["I", "--toy", "--revision", "x"], "--toy comes with attnviz: it has no --revision and no code to trust"),
         (["I", "--load", "x.npz"], "--load draws a saved record: it takes no sentence and no model"),

@@ -12,8 +12,9 @@ from attnviz.cli import COMMANDS, app
 from attnviz.cli.groups import as_command, groups_of
 from attnviz.errors import SettingsError
 from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapOutput, HeatmapSelection, HeatmapText
+from attnviz.models.registry import RANDOM
 from attnviz.options import changed, option
-from attnviz.settings import ModelSettings, Ranges, TextSettings, layers_and_heads
+from attnviz.settings import FigureSettings, ModelSettings, Ranges, TextSettings, layers_and_heads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,17 @@ ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
             ("a", "--toy", "--memory", "lots"),
             "'lots' is no size such as 500MB",
         ),
+        (
+            lambda: ModelSettings(device="tpu"),  # type: ignore[arg-type]
+            ("a", "--device", "tpu"),
+            "'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'",
+        ),
+        (
+            lambda: ModelSettings(model=RANDOM, n_heads=0),
+            ("a", "-m", RANDOM, "--n-heads", "0"),
+            "it must be at least 1, not 0",
+        ),
+        (lambda: FigureSettings(dpi=1), ("a", "--toy", "--dpi", "1"), "it must be from 20 to 2400, not 1"),
         (lambda: HeatmapSelection(layer=("x",)), ("a", "--toy", "--layer", "x"), "'x' is neither a number nor a range"),
     ],
 )
@@ -56,6 +68,18 @@ def test_one_message(
     status, line = refused("heatmap", *arguments)
     assert status == 2
     assert line == f"attnviz heatmap: {error.value} (see attnviz heatmap --help)"
+
+
+def test_values_are_checked_in_python_too() -> None:
+    """A value that is none of the choices, or no number: in every group, in one that builds on another too."""
+    for make in (
+        lambda: HeatmapSelection(kind="x"),  # type: ignore[arg-type]
+        lambda: FigureSettings(style="x"),  # type: ignore[arg-type]
+        lambda: ModelSettings(model=RANDOM, seed="3"),  # type: ignore[arg-type]
+        lambda: FigureSettings(dpi=True),
+    ):
+        with pytest.raises(SettingsError, match="Invalid value for '--"):
+            make()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

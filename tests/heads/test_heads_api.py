@@ -179,7 +179,7 @@ def test_parts_put_together(tmp_path: Path) -> None:
 
 def test_settings_that_make_no_sense() -> None:
     """Refused by the group, in Python as on the command line."""
-    with pytest.raises(SettingsError, match="offsets go from 1 to 128"):
+    with pytest.raises(SettingsError, match="it must be from 1 to 128"):
         SurveySettings(max_offset=0)
     with pytest.raises(SelectionError, match="no role 'prevous'"):
         attnviz.compare_heads("I love you", model="toy-random", thresholds={"prevous": 0.4})

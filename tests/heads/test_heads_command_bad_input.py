@@ -93,7 +93,7 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
             "Invalid value for '--output' / '-o': a.png is to be written twice",
         ),
         (["--layer", "x"], "Invalid value for '--layer': 'x' is neither a number nor a range such as 0-3"),
-        (["--controls", "-1"], "Invalid value for '--controls': Input should be greater than or equal to 0"),
+        (["--controls", "-1"], "Invalid value for '--controls': it must be at least 0, not -1"),
         (["--field", "s"], "--field says where a --corpus of JSON lines holds its sentences: there is no --corpus"),
         (["I", "--corpus", "a"], "give one of a sentence and --corpus: they say where the sentences are"),
         (["--conllu", "b", "--corpus", "a"], "give one of --corpus and --conllu: they say where the sentences are"),
