@@ -44,7 +44,7 @@ def as_before() -> Iterator[None]:
             ["train", "no-such"],
             "there is no model 'no-such' to train: there are toy, toy-decoder, toy-ko, toy-seq2seq",
         ),
-        (["train"], "Missing argument 'name'"),
+        (["train"], "Missing argument 'NAME'"),
         (["train", "toy", "--steps", "-5"], "'--steps': it must be at least 1, not -5"),
         (["train", "toy", "--steps", "0"], "'--steps': it must be at least 1, not 0"),
         (["train", "toy", "--steps", "many"], "'--steps': Input should be a valid integer"),
