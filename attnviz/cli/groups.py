@@ -93,7 +93,8 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     endings = ", ".join(end.removeprefix(".") for end in getattr(group, "ENDINGS", ()))
     more: dict[str, Any] = {
         "help": option.help.replace("{endings}", endings), "show_default": option.shows_default,
-        "metavar": option.metavar or (_METAVARS.get(kind) if option.names else one.name.upper()), "rich_help_panel": option.panel or INPUT,
+        "metavar": option.metavar or (_METAVARS.get(kind) if option.names else one.name.upper()),
+        "rich_help_panel": option.panel or INPUT,
         "envvar": option.variable or None, "show_envvar": bool(option.variable),
         "autocompletion": _COMPLETERS.get(option.completes),
     }  # fmt: skip
