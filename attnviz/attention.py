@@ -1,7 +1,6 @@
 """The record: the attention of one run of a model, and the proof that it is the model's own.
 
-A record never changes. Whatever is computed from it (words merged, specials hidden) is a new record, which
-says in its notes what was done.
+It never changes: what is computed from it (words merged, specials hidden) is a new record, whose notes say so.
 """
 
 from __future__ import annotations
@@ -135,10 +134,7 @@ NO_RECEIPT = "not verified: this record came without a receipt"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Vectors:
-    """What weights are computed from: softmax(query key^T * scaling), and what they are multiplied by.
-
-    Queries and keys are as the scores take them, after positions are applied; all float32.
-    """
+    """Queries and keys as softmax(query key^T * scaling) takes them, after positions, and values; all float32."""
 
     query: Float32[np.ndarray, "layer head query d_k"]
     key: Float32[np.ndarray, "layer head key d_k"]
@@ -365,10 +361,7 @@ class Attention:
         return int(part.get("query_first", 0)), int(part.get("key_first", 0))
 
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
-        """The same record with these rows and columns only; what rows then lack went to other keys.
-
-        Raises SelectionError: nothing is left, or the record is pooled already.
-        """
+        """The same with these rows and columns only, or SelectionError; what rows then lack went to other keys."""
         if rows is None and keys is None:
             return self
         if self.cell > 1:
@@ -381,10 +374,7 @@ class Attention:
         )
 
     def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
-        """The same record with these layers and heads only; None keeps all, negative numbers count from the end.
-
-        Raises SelectionError: a layer or head that is not there.
-        """
+        """The same with these layers and heads only, or SelectionError; None keeps all, negative numbers count back."""
         if layers is None and heads is None:
             return self
         for chosen, what in ((layers, "layer"), (heads, "head")):
@@ -393,20 +383,15 @@ class Attention:
         rows = positions(self.layers if layers is None else layers, self.layers, "layer")
         columns = positions(self.heads if heads is None else heads, self.heads, "head")
         return replace(
-            self,
-            weights=self.weights[np.ix_(rows, columns)],
+            self, weights=self.weights[np.ix_(rows, columns)],
             vectors=None if self.vectors is None else self.vectors.select(rows, columns),
             exact=None if self.exact is None else self.exact.select(rows, columns),
-            layers=tuple(self.layers[row] for row in rows),
-            heads=tuple(self.heads[column] for column in columns),
-        )
+            layers=tuple(self.layers[row] for row in rows), heads=tuple(self.heads[column] for column in columns),
+        )  # fmt: skip
 
 
 def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
-    """Where each wanted layer or head stands among those held, in the order held, each once.
-
-    Raises SelectionError: one of them is not there; the message says which are.
-    """
+    """Where each wanted layer or head stands among those held, in their order, each once; or SelectionError."""
     found = set()
     for number in wanted:
         actual = number if number >= 0 else held[number] if -number <= len(held) else None
@@ -420,10 +405,7 @@ def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int
 
 
 def cut(queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None) -> dict[str, Any]:
-    """The labels of a part of a record: its tokens, why its rows may be short, and a note that says which part it is.
-
-    Raises SelectionError: there is nothing in it.
-    """
+    """The labels of a part of a record: its tokens, why its rows may be short, and a note; or SelectionError."""
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
     fields: dict[str, int] = {}
     for name, tokens, chosen in (("query", queries, rows), ("key", keys, columns)):

@@ -15,21 +15,11 @@ if TYPE_CHECKING:
 
 
 def attend(
-    text: str,
-    model: Model = None,
-    tokenizer: object = None,
-    *,
-    pair: str | None = None,
-    target: str | None = None,
-    kind: Kind | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    rows: slice | None = None,
-    keys: slice | None = None,
-    truncate: bool = False,
-    memory: int = MEMORY,
+    text: str, model: Model = None, tokenizer: object = None, *, pair: str | None = None, target: str | None = None,
+    kind: Kind | None = None, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None,
+    rows: slice | None = None, keys: slice | None = None, truncate: bool = False, memory: int = MEMORY,
     **loading: Unpack[Loading],
-) -> Attention:
+) -> Attention:  # fmt: skip
     """Run a model on a sentence and return its attention, proved to be the model's own.
 
     Args:
@@ -70,19 +60,11 @@ def attend(
 
 
 def attend_all(
-    texts: Sequence[str],
-    source: Source,
-    *,
-    pairs: Sequence[str | None] | None = None,
-    targets: Sequence[str | None] | None = None,
-    kind: Kind | None = None,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    rows: slice | None = None,
-    keys: slice | None = None,
-    truncate: bool = False,
-    memory: int = MEMORY,
-) -> list[Attention]:
+    texts: Sequence[str], source: Source, *, pairs: Sequence[str | None] | None = None,
+    targets: Sequence[str | None] | None = None, kind: Kind | None = None, layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None, rows: slice | None = None, keys: slice | None = None,
+    truncate: bool = False, memory: int = MEMORY,
+) -> list[Attention]:  # fmt: skip
     """Run a model on sentences as one batch, and return a record for each; padding changes no number.
 
     The receipt of each record is that of the whole batch. Arguments and errors are those of `attend`.
@@ -93,15 +75,9 @@ def attend_all(
 
 
 def attend_batch(
-    batch: Batch,
-    source: Source,
-    *,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    rows: slice | None = None,
-    keys: slice | None = None,
-    memory: int = MEMORY,
-) -> list[Attention]:
+    batch: Batch, source: Source, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None,
+    rows: slice | None = None, keys: slice | None = None, memory: int = MEMORY,
+) -> list[Attention]:  # fmt: skip
     """The same of sentences that are encoded already."""
     from attnviz.capture.observers import KeepWeights
     from attnviz.capture.stream import KeepVectors

@@ -29,18 +29,10 @@ class GeneratedText:
 
 
 def join_generations(
-    sentences: Sequence[Sentence],
-    generations: Sequence[GeneratedText],
-    kind: Kind,
-    unit: Literal["word", "token"],
-    inputs: dict[str, Tensor],
-    *,
-    real: tuple[Tensor, Tensor],
-) -> Batch:
-    """A batch of an encoder-decoder: each sentence with what is generated from it, and the queries and keys of a kind.
-
-    `real` says where there are tokens in the sources and in what is generated [batch, token].
-    """
+    sentences: Sequence[Sentence], generations: Sequence[GeneratedText], kind: Kind, unit: Literal["word", "token"],
+    inputs: dict[str, Tensor], *, real: tuple[Tensor, Tensor],
+) -> Batch:  # fmt: skip
+    """Each sentence with what is generated from it, its queries and keys; `real` is of the sources and the targets."""
     whole = []
     for sentence, one in zip(sentences, generations, strict=True):
         with_target = replace(sentence, target=one.text, notes=(*sentence.notes, *one.notes))
@@ -69,30 +61,22 @@ def join(batches: Sequence[Batch]) -> Batch:
     """One batch of all sentences, padded on the right: no number of any sentence depends on the others."""
     keys = [batch.real_keys for batch in batches if batch.real_keys is not None]
     return replace(
-        batches[0],
-        sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
+        batches[0], sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
         inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in batches[0].inputs},
-        real=_stack([batch.real for batch in batches]),
-        real_keys=_stack(keys) if keys else None,
-    )
+        real=_stack([batch.real for batch in batches]), real_keys=_stack(keys) if keys else None,
+    )  # fmt: skip
 
 
 def take_first(batch: Batch) -> Batch:
     """The first sentence of a batch, with the padding it has there."""
     return replace(
-        batch,
-        sentences=batch.sentences[:1],
-        inputs={name: given[:1] for name, given in batch.inputs.items()},
-        real=batch.real[:1],
-        real_keys=None if batch.real_keys is None else batch.real_keys[:1],
-    )
+        batch, sentences=batch.sentences[:1], inputs={name: given[:1] for name, given in batch.inputs.items()},
+        real=batch.real[:1], real_keys=None if batch.real_keys is None else batch.real_keys[:1],
+    )  # fmt: skip
 
 
 def in_batches(singles: Sequence[Batch], tokens: int) -> Iterator[list[Batch]]:
-    """Sentences of like length together, so many that with their padding they have at most so many tokens.
-
-    A longer sentence is a batch of its own.
-    """
+    """Sentences of like length together, padded at most so many tokens; a longer one is a batch of its own."""
     together: list[Batch] = []
     for single in sorted(singles, key=size_of):
         if together and (len(together) + 1) * size_of(single) > tokens:
@@ -109,10 +93,7 @@ def size_of(batch: Batch) -> int:
 
 
 def shuffle(single: Batch, seed: int) -> Batch | None:
-    """A batch of one sentence with the tokens that are read shuffled; special tokens stay where they are.
-
-    None where the keys are what the model itself generates: there is no other order of that.
-    """
+    """One sentence with what is read shuffled, but for special tokens; None where the model itself generates that."""
     (sentence,) = single.sentences
     if single.kind == "decoder" and sentence.keys is not None:
         return None

@@ -114,8 +114,6 @@ def doctor(
 
 
 class _Weights:
-    """Keeps the weights of all layers of one batch."""
-
     def __init__(self) -> None:
         self.weights: dict[int, Tensor] = {}
         self.given: dict[int, Layer] = {}

@@ -21,10 +21,7 @@ ROWS = 64
 
 
 class ExactRows:
-    """Of one layer of one sentence, while its rows stream by: some links of each row, and these `STATISTICS`.
-
-    Of rows and keys the first and one-past-last that is kept are given.
-    """
+    """Some links of each row of a layer of a sentence, and these `STATISTICS`, as these rows and keys stream by."""
 
     def __init__(
         self, n_heads: int, rows: tuple[int, int], keys: tuple[int, int], n_links: int, statistics: tuple[str, ...]

@@ -1,8 +1,6 @@
-"""What may be kept of the rows of attention that a model streams by.
+"""What may be kept of the rows of attention that a model streams by: all weights, a pooled picture, strong links.
 
-A source hands every observer each block of query rows once, layer by layer. Keeping all of the weights is one
-thing to do with a block; a pooled picture, the strongest links or a running sum are others, and none needs more than
-this interface.
+A source hands every observer each block of query rows once, layer by layer.
 """
 
 from __future__ import annotations
@@ -120,10 +118,7 @@ class KeepWeights:
         ]
 
     def observe(self, block: Block) -> None:
-        """Keep what is wanted of a block.
-
-        Raises InputError: not even a cell a head fits in the memory; SelectionError: a chosen head is not there.
-        """
+        """Keep what is wanted of a block; InputError where the memory, SelectionError where a head is lacking."""
         n_heads, n_rows, n_seen = block.seen.shape[1:]
         if block.first_row == 0:
             self._seen.append(block.layer)
@@ -177,10 +172,7 @@ class KeepWeights:
         return self._spans[index] if self._window == (None, None) and self.cell == 1 else None
 
     def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
-        """The weights of one sentence of the batch, without its padding; of groups of tokens where `cell` is above 1.
-
-        Raises NoAttentionError: the layers have different numbers of heads; SelectionError, as `layers`.
-        """
+        """One sentence's weights without padding, of groups of tokens where `cell` is above 1; or NoAttentionError."""
         layers = [self._kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
             counts = ", ".join(str(layer.shape[0]) for layer in layers)
@@ -211,7 +203,6 @@ class KeepWeights:
         return "decoder" if causal else "encoder"
 
     def _shape(self, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-        """Rows and columns kept of a sentence."""
         return tuple(-(-(last - first) // self.cell) for first, last in spans)
 
     def _rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:
@@ -248,7 +239,6 @@ class KeepWeights:
                 layers[:] = [_grouped(_grouped(one, more).mT, more).mT.contiguous() for one in layers]
 
     def _exactly(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:
-        """What is exact of a layer all of whose weights were kept."""
         found = [self._rows(*spans) for spans in self._spans]
         for one, (rows, _), weights in zip(found, self._spans, layer, strict=True):
             for first in range(0, weights.shape[1], CELLS):

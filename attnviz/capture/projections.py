@@ -89,10 +89,7 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
 
 
 class KeepProjections(LayerObserver):
-    """Keeps one layer's query, key and value, and the calls right before and after its attention.
-
-    The layer is a number from 0, or from the end where it is negative.
-    """
+    """Keeps one layer's query, key and value, and the calls around its attention; layer -1 is the last one."""
 
     def __init__(self, layer: int) -> None:
         self._wanted = layer

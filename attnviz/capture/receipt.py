@@ -55,10 +55,7 @@ def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype,
 
 
 def digest_of(model: nn.Module) -> str:
-    """A short digest of all of a model's weights, with their names, shapes and number formats.
-
-    Every byte is read, which takes seconds for each gigabyte: a single row of embeddings makes another model.
-    """
+    """A short digest of every byte of a model's weights, with names, shapes and formats; takes seconds a gigabyte."""
     found = blake2b(digest_size=8)
     for name, tensor in sorted(model.state_dict().items()):
         found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())

@@ -40,38 +40,23 @@ class Source(Protocol):
     generates: bool  # whether it generates text, so that a target can be given
 
     def encode(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
-        *,
-        truncate: bool = False,
-        kind: Kind | None = None,
-        targets: Sequence[str | None] | None = None,
-    ) -> Batch:
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
+        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
+    ) -> Batch:  # fmt: skip
         """Tokenize sentences into one padded batch."""
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model once; every observer sees every block of rows.
-
-        Raises NoAttentionError: no layer's attention could be seen; NotVerifiedError: a layer's weights are not proved
-        to be the model's own; ModelError: the model cannot be run.
-        """
+        """Run the model, every block of rows seen by every observer; or ModelError: it has none, or is not proved."""
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""
 
     def untrained(self, seed: int = 0) -> Source:
-        """The same architecture with random weights, drawn from a seed: what a trained model is held against.
-
-        Raises ModelError: no other model can be made of it.
-        """
+        """The same architecture with weights drawn from a seed, what a trained model is held against; or ModelError."""
 
 
 def expect_kind(source: Source, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
-    """The kind of attention to show: the one chosen, or the usual one.
-
-    Raises SelectionError: the model has no such attention, or generates nothing, so that no target can be given.
-    """
+    """The kind of attention to show, the one chosen or the usual one; or SelectionError: it, or a target, is none."""
     if kind is not None and kind not in source.kinds:
         has = " and ".join(source.kinds)
         raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
@@ -96,24 +81,19 @@ Model: TypeAlias = "str | Path | Source | Module | None"
 
 
 def as_source(
-    model: Model = None,
-    tokenizer: object = None,
-    *,
-    reads: str = "",
-    generates: bool = False,
+    model: Model = None, tokenizer: object = None, *, reads: str = "", generates: bool = False,
     **loading: Unpack[Loading],
-) -> Source:
+) -> Source:  # fmt: skip
     """The source that a model's attention streams from.
 
     Args:
-        model: a name or a folder, as for `open_source`; a Hugging Face model that is in memory, of any head, or a torch
-            module that takes the numbers of tokens [batch, token]: both stay as they were found; or a source, which is
-            returned as it is.
+        model: a name or a folder, as for `open_source`; a Hugging Face model in memory, of any head, or a torch module
+            that takes the numbers of tokens [batch, token], which stay as they were found; or a source, returned as is.
         tokenizer: of a model in memory, its own; a torch module's has ``encode`` and ``decode``, and without one the
             module reads the bytes of a text.
-        reads: the text that it is to read, where there is one.
-        generates: whether it is to generate, as for `open_source`.
-        loading: as for `open_source`; a model in memory is loaded already.
+        reads: as for `open_source`; so are `generates` and `loading`.
+        generates: likewise.
+        loading: likewise; a model in memory is loaded already.
 
     Raises:
         ModelError: the model cannot be used, or the tokenizer is not its own.
@@ -141,18 +121,10 @@ def as_source(
 
 
 def open_source(
-    model: str | None = None,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    sizes: Mapping[str, int] | None = None,
-    notify: Callable[[str], None] | None = None,
-    reads: str = "",
-    drawn: int | None = None,
-    generates: bool = False,
-) -> Source:
+    model: str | None = None, *, device: str = "auto", dtype: str = "auto", revision: str | None = None,
+    trust_remote_code: bool = False, sizes: Mapping[str, int] | None = None,
+    notify: Callable[[str], None] | None = None, reads: str = "", drawn: int | None = None, generates: bool = False,
+) -> Source:  # fmt: skip
     """Find and load a model.
 
     Args:

@@ -39,12 +39,8 @@ class MaskRows:
 
     @classmethod
     def __torch_function__(
-        cls,
-        function: Callable[..., Any],
-        types: object,
-        given: tuple[object, ...] = (),
-        named: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401 - whatever the function returns
+        cls, function: Callable[..., Any], types: object, given: tuple[object, ...] = (), named: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401  # fmt: skip
         return function(*(one.rows(0, one.n_rows) if isinstance(one, cls) else one for one in given), **(named or {}))
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a tensor has
@@ -99,10 +95,7 @@ SMALL = 96 * 2**10
 
 
 class KeepVectors(LayerObserver):
-    """Keeps the queries, keys and values of the heads whose weights `keep` keeps, where all of them are small.
-
-    Of a part of a sentence nothing is kept.
-    """
+    """Keeps queries, keys and values of heads whose weights `keep` keeps, of whole sentences, where all are small."""
 
     def __init__(self, keep: KeepWeights) -> None:
         self._keep = keep
@@ -250,7 +243,6 @@ def visible_keys(
 
 
 def _causal(first: int, last: int, first_key: int, last_key: int, device: torch.device) -> Bool[Tensor, "rows key"]:
-    """Whether each key is the row's own token or an earlier one."""
     rows: Bool[Tensor, "rows 1"] = torch.arange(first, last, device=device)[:, None]
     return torch.arange(first_key, last_key, device=device) <= rows
 
@@ -278,11 +270,7 @@ class ForwardPass:
         return all(isinstance(observer, KeepWeights | KeepVectors) for observer in self.observers)
 
     def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
-        """Stream a layer's rows to the observers, compared with the native implementation's output.
-
-        A refusal names the keywords that are `unknown`. Raises NotVerifiedError: weights times values are not the
-        native output.
-        """
+        """Stream a layer's rows, or NotVerifiedError, which names `unknown` keywords: it is not the native output."""
         layer = replace(layer, number=max(layer.number, max(self._differences, default=-1) + 1))
         query, key, scoring = layer.query, layer.key, layer.scoring
         self.dtype = query.dtype
@@ -339,13 +327,10 @@ class ForwardPass:
                 f"it; {LOAD_INSTEAD}"
             )
         return Receipt(
-            native=self.native,
-            dtype=str(self.dtype).removeprefix("torch."),
-            tolerance=tolerance_of(self.dtype),
-            layers=tuple(self._differences),
-            differences=tuple(self._differences.values()),
+            native=self.native, dtype=str(self.dtype).removeprefix("torch."), tolerance=tolerance_of(self.dtype),
+            layers=tuple(self._differences), differences=tuple(self._differences.values()),
             sums=SUMS if self._sums else None,
-        )
+        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -362,11 +347,9 @@ class LastRows:
         if mask is None and layer.scoring.causal:
             mask = torch.ones(last, layer.key.shape[2], dtype=torch.bool, device=query.device).tril()
         scoring = replace(
-            layer.scoring,
-            causal=False,
-            mask=None if mask is None else rows_of(mask, first, last),
+            layer.scoring, causal=False, mask=None if mask is None else rows_of(mask, first, last),
             bias=None if bias is None else rows_of(bias, first, last),
-        )
+        )  # fmt: skip
         self.run.layer(
             replace(layer, query=query[:, :, first:], output=layer.output[:, first:], scoring=scoring), unknown
         )

@@ -26,22 +26,15 @@ class Generating(Loading, total=False):
 
 
 def generate(
-    prompt: str,
-    model: Model = None,
-    tokenizer: object = None,
-    *,
-    max_new_tokens: int = 40,
-    chat: bool = False,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    on_step: Callable[[Step], None] | None = None,
-    **more: Unpack[Generating],
-) -> Attention:
+    prompt: str, model: Model = None, tokenizer: object = None, *, max_new_tokens: int = 40, chat: bool = False,
+    layers: Sequence[int] | None = None, heads: Sequence[int] | None = None,
+    on_step: Callable[[Step], None] | None = None, **more: Unpack[Generating],
+) -> Attention:  # fmt: skip
     """Let a model go on with a text, or translate it, and return the attention of all that it read and generated.
 
     Each token is read once, its keys and values are kept (a torch module of one's own reads the whole text anew), and
-    its row of weights is proved as it comes. Ctrl-C, or a
-    ``KeyboardInterrupt`` from `on_step`, stops it; what there is, is kept, with a note.
+    its row of weights is proved as it comes. Ctrl-C, or a ``KeyboardInterrupt`` from `on_step`, stops it; what there
+    is, is kept, with a note.
 
     Args:
         prompt: the text that it goes on with, or the sentence to translate.

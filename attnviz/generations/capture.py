@@ -85,7 +85,6 @@ class Generation:
         return logits
 
     def _size(self, n_rows: int) -> int:
-        """Bytes of the weights of so many rows of the whole text."""
         n_keys = len(self.decoding.sentence.tokens) + (0 if self.decoding.kind == "cross" else self.most)
         return 4 * len(self.kept[0]) * len(self.kept[1]) * n_rows * n_keys
 
@@ -130,18 +129,10 @@ class Generation:
 
 
 def follow(
-    decoding: Decoding,
-    *,
-    most: int,
-    sampling: Sampling,
-    layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None,
-    on_step: Callable[[Step], None] | None = None,
-) -> Attention:
-    """Generate until the end, until there are so many tokens, or until the keyboard stops it.
-
-    Raises KeyboardInterrupt, TooLongError: it was stopped, or the model can read no more, before the first token.
-    """
+    decoding: Decoding, *, most: int, sampling: Sampling, layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None, on_step: Callable[[Step], None] | None = None,
+) -> Attention:  # fmt: skip
+    """Generate until the end, so many tokens, or the keyboard stops it; with no token yet, that is raised."""
     whole = most if decoding.room is None else min(most, decoding.room)
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long)

@@ -33,13 +33,10 @@ attnviz generate "Why is the sky blue?" -m Qwen/Qwen3-0.6B --chat"""
 
 
 def command(
-    prompt: settings.Prompt,
-    sampling: settings.Sampling,
-    model: settings.GeneratingModel,
-    selection: settings.GenerationSelection,
-    appearance: settings.GenerationAppearance,
+    prompt: settings.Prompt, sampling: settings.Sampling, model: settings.GeneratingModel,
+    selection: settings.GenerationSelection, appearance: settings.GenerationAppearance,
     output: settings.GenerationOutput,
-) -> None:
+) -> None:  # fmt: skip
     """See a text go on, each new token with what it attends to.
 
     The text so far is shaded by the newest token's row of attention, the mean over layers and heads, or one head's.
@@ -74,7 +71,6 @@ def command(
 
 
 def _write(record: Attention, path: Path, appearance: settings.GenerationAppearance) -> None:
-    """The record in one file, by its ending."""
     suffix = path.suffix.lower()
     if suffix in RECORDS:
         write(path, partial(record.save, path))

@@ -59,10 +59,7 @@ class Scene:
 def content(
     record: Attention, suffix: str, *, palette: str = DEFAULT, language: Literal["en", "ko"] = "en"
 ) -> tuple[bytes, str]:
-    """A film of a record that was generated, and the characters in it that no font has.
-
-    Raises OutputError: there is no ffmpeg for an ``.mp4``, or it fails; SelectionError: nothing was generated.
-    """
+    """A film of a generation, and the characters that no font has; or SelectionError, OutputError (no ffmpeg)."""
     expect_writer(suffix)
     steps = list(steps_of(record))
     with usual_settings():
@@ -133,7 +130,6 @@ def _draw(scene: Scene, step: Step) -> Page:
 
 
 def _draw_top(page: Page, scene: Scene, step: Step, top: float) -> None:
-    """The tokens that the newest attends to most, with bars."""
     said = f"“{step.token.text}”의 어텐션:" if scene.language == "ko" else f"“{step.token.text}” attends to:"
     page.text(EDGE, top + ROW / 2, said, SMALL, va="center")
     beside = EDGE + 1.6

@@ -121,7 +121,6 @@ def draw_end(record: Attention, view: GenerationView) -> list[Text]:
 
 
 def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
-    """The tokens as a text has them, and whether each is the newest."""
     return [(spell(part, screen), n == len(tokens)) for n, part in enumerate(running_text(tokens), start=1)]
 
 

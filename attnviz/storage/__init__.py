@@ -1,7 +1,6 @@
 """The record as a file: ``.safetensors``, ``.npz`` without pickle, ``.json``; and attention made elsewhere.
 
-The three formats hold the same labels, one dictionary, and differ only in how the numbers lie beside it.
-Files are written whole or not at all.
+The formats hold the same labels, one dictionary, and differ only in how the numbers lie beside it.
 """
 
 from __future__ import annotations
@@ -23,26 +22,17 @@ __all__ = ["check_ending", "check_writable", "load", "save", "to_json", "write_w
 
 
 def save(record: Attention, path: str | os.PathLike[str]) -> Path:
-    """Write a record, losing nothing, in the format that the path's ending names, and return the path.
-
-    Raises:
-        OutputError: the ending is none of the three, or the file cannot be written.
-        RecordError: a label holds what no file can hold: half a character, a number that is not finite.
-    """
+    """Write a record, losing nothing, in the format of the path's ending; or OutputError, RecordError."""
     write = WRITERS[check_ending(path, WRITERS, "a record is")]
     return write_whole(path, lambda temporary: write(record, temporary))
 
 
 def load(path: str | os.PathLike[str]) -> Attention:
-    """Read a record that attnviz saved, or attention weights that another program saved.
+    """Read a record that attnviz saved, or attention weights that another program saved, or raise FileFormatError.
 
-    Another program's file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or
-    without the first axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``,
-    ``text`` and ``kind`` if it likes. Its record has no receipt.
-
-    Raises:
-        FileFormatError: the file cannot be read, holds no attention, or was changed after its receipt was
-            issued.
+    Another program's file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or without
+    the first axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind``
+    if it likes. Its record has no receipt.
     """
     path = Path(path)
     try:

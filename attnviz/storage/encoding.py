@@ -63,10 +63,7 @@ _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 def to_text(labels: object, what: str) -> str:
-    """Fields by name as JSON, on one line; dataclasses and numbers of numpy's may be in them.
-
-    Raises RecordError: a text holds half a character, or a number is not finite.
-    """
+    """Fields as JSON on one line, with dataclasses and numpy's numbers; or RecordError: half a character, NaN."""
     try:
         text = json.dumps(labels, ensure_ascii=False, allow_nan=False, default=plain)
         text.encode()
@@ -76,10 +73,7 @@ def to_text(labels: object, what: str) -> str:
 
 
 def from_text(text: str | bytes) -> dict[str, object]:
-    """The fields that a JSON text holds.
-
-    Raises FileFormatError: it is not JSON, holds NaN, names a field twice, or is no object.
-    """
+    """The fields of a JSON text, or FileFormatError: it is none, holds NaN, or a field twice, or is no object."""
     try:
         found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
     except ValueError as error:
@@ -139,11 +133,7 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type, and a value of that type
-    """A value from JSON as the type that a field is annotated with.
-
-    Raises FileFormatError: it is of another type, holds half a character or infinity; the message names the field, as
-    ``key_tokens[2].id``.
-    """
+    """A value from JSON as of a type, or FileFormatError, which names the field, as ``key_tokens[2].id``."""
     import msgspec
 
     _check_text(value, where)
@@ -156,10 +146,9 @@ def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type
 def decode_fields(
     found: Mapping[str, object], kind: type, *, apart: Collection[str] = (), later: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The fields of a dataclass from JSON, each of its type; others may stand beside them.
+    """The fields of a dataclass from JSON, each of its type, or FileFormatError; others may stand beside them.
 
-    Fields `apart` are left out; so are those of `later` that an older file lacks. Raises FileFormatError: fields are
-    missing, or as of `decode`.
+    Fields `apart` are left out; so are those of `later` that an older file lacks.
     """
     hints = {name: hint for name, hint in _hints(kind).items() if name not in apart}
     if missing := [name for name in hints if name not in found and name not in later]:
@@ -233,13 +222,9 @@ def write(value: object, path: str | os.PathLike[str], kind: str, classes: Class
 
 
 def read(  # noqa: PLR0917 - all are needed
-    path: str | os.PathLike[str],
-    kind: str,
-    classes: Classes,
-    wanted: type[_T],
-    fits: Callable[[_T], bool],
+    path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type[_T], fits: Callable[[_T], bool],
     upgrade: Callable[[Any], Any],
-) -> _T:
+) -> _T:  # fmt: skip
     """Read a ``.stats`` file of a kind, `ONE` or `TWO`: the class `wanted`, whose parts must fit together.
 
     `upgrade` makes of the JSON that the first version of `BEFORE` wrote what is written now. Raises FileFormatError:

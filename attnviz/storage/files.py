@@ -79,10 +79,7 @@ def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _mode(target: Path) -> int | None:
-    """The permissions of the file there now; None where there is none.
-
-    Replacing a file needs a writable folder only; files that open() would refuse are refused here.
-    """
+    """The permissions of the file there now, if any; those that open() would refuse are refused here."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:

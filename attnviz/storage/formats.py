@@ -25,11 +25,7 @@ _PACKED = 200
 
 
 def to_json(record: Attention) -> str:
-    """The record as JSON, on one line: its labels, and its numbers as nested lists.
-
-    Each weight is the shortest number that gives back the same float32. Raises RecordError: a label holds half a
-    character or a number that is not finite.
-    """
+    """The record as JSON, on one line; each weight is the shortest number that gives back the same float32."""
     numbers = {name: _shortest(one) if one.dtype == np.float32 else one for name, one in arrays(record).items()}
     return to_text({**describe(record), **{name: one.tolist() for name, one in numbers.items()}}, _WHAT)
 

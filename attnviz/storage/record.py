@@ -52,10 +52,7 @@ def arrays(record: Attention) -> dict[str, np.ndarray]:
 
 
 def rebuild(found: Mapping[str, object]) -> Attention:
-    """The record of a file that attnviz wrote.
-
-    Raises RecordError: a label is missing, of another type or does not fit, or was changed after the receipt.
-    """
+    """The record of a file of attnviz's; or RecordError: a label is missing, of another type, or changed since."""
     version = decode(found.get("version"), int, "version")
     if version not in {VERSION, WITH_LINKS}:
         raise FileFormatError(
@@ -166,10 +163,7 @@ def _check_numbers(value: list[object], axes: int = 1) -> None:
 
 
 def adopt(found: Mapping[str, object], name: str) -> Attention:
-    """The record of what a file that another program made holds, without a receipt; `name` is the file's.
-
-    Raises RecordError: weights or tokens are missing or do not fit together.
-    """
+    """The record of what another program's file of this name holds, without a receipt; or RecordError."""
     weights = _as_weights(_find_weights(found))
     queries, keys = (_tokens(found, name) for name in ("query_tokens", "key_tokens"))
     is_causal = len(keys) > 1 and not np.triu(weights, 1).any()

@@ -1,9 +1,7 @@
 """Texts that a model goes on with: what it has read is kept, and each new token is read alone, its row proved.
 
-References:
-    Radford et al. 2018, GPT, the next word of the words so far: https://openai.com/research/language-unsupervised
-    Pope et al. 2022, "Efficiently Scaling Transformer Inference", section 2.1, the keys and values that are kept:
-    https://arxiv.org/abs/2211.05102
+Sources: Radford et al. 2018, GPT (https://openai.com/research/language-unsupervised); the keys and values that are
+kept, Pope et al. 2022, "Efficiently Scaling Transformer Inference", section 2.1 (https://arxiv.org/abs/2211.05102).
 """
 
 from __future__ import annotations
@@ -125,7 +123,6 @@ class PretrainedDecoding(Decoding):
         return self._watched(numbers, observers)
 
     def _watched(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Tensor, Receipt]:
-        """One pass over these tokens; of a model that computes attention apart, with an eye on torch's functions."""
         run = self._run(len(numbers), observers)
         if self._is_apart:
             run.native = SOFTMAX

@@ -1,8 +1,6 @@
 """Pretrained encoder-decoders: what they generate, freely or by teacher forcing, and which attention is which.
 
-References:
-    Vaswani et al. 2017, "Attention Is All You Need", section 3.2.3, the three uses of attention:
-    https://arxiv.org/abs/1706.03762
+Source: the three uses of attention in Vaswani et al. 2017, section 3.2.3 (https://arxiv.org/abs/1706.03762).
 """
 
 from __future__ import annotations
@@ -70,10 +68,7 @@ class Generator:
         return join_generations(batch.sentences, generations, kind, "token", inputs, real=(real_source, real_target))
 
     def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
-        """Whether a layer that runs, with these queries and keys [batch, head, token, d_k], is of the batch's kind.
-
-        Raises NoAttentionError: its kind is not clear.
-        """
+        """Whether a layer with these queries and keys is of the batch's kind, or NoAttentionError: it is not clear."""
         kind = self._kinds.get(module)
         n_source, n_target = batch.inputs["input_ids"].shape[1], batch.inputs["decoder_input_ids"].shape[1]
         expected = {"encoder": (n_source,) * 2, "cross": (n_target, n_source), "decoder": (n_target,) * 2}
@@ -130,7 +125,6 @@ class Generator:
         return GeneratedText(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
 
     def _start(self, number: int) -> Token:
-        """What the decoder reads before anything is generated."""
         piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
         return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
 

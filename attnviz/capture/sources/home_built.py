@@ -64,14 +64,9 @@ class _HomeBuilt(Source):
         self._model: Any = model.to(self._device, dtype or torch.float32)
 
     def encode(
-        self,
-        texts: Sequence[str],
-        pairs: Texts | None = None,
-        *,
-        truncate: bool = False,
-        kind: Kind | None = None,
+        self, texts: Sequence[str], pairs: Texts | None = None, *, truncate: bool = False, kind: Kind | None = None,
         targets: Texts | None = None,
-    ) -> Batch:
+    ) -> Batch:  # fmt: skip
         """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
         shown = expect_kind(self, kind, targets)
         nothing = [None] * len(texts)
@@ -80,14 +75,12 @@ class _HomeBuilt(Source):
         return self._batch(sentences, shown, targets or nothing, truncate=truncate)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model once; every observer sees every block of rows of the batch's kind."""
         run = ForwardPass(batch=batch, observers=observers, native="home-built")
         with torch.inference_mode(), show_calls(self._model, observers):
             self._run(batch, run)
         return run.receipt(self.name)
 
     def digest(self) -> str:
-        """A digest of the bytes of all weights: another model has another one."""
         return digest_of(self._model)
 
     @abstractmethod
@@ -264,7 +257,6 @@ class TrainedSource(_HomeBuilt):
         return Sentence(text=text, pair=pair, tokens=tokens, notes=notes, is_cut=n_words > limit)
 
     def _generate(self, source: Tensor, given: str | None, *, truncate: bool) -> GeneratedText:
-        """What is generated: the words given, or the model's own, running free; then its end."""
         config, vocabulary = self._card.plan.config, self._card.target or self._card.source
         if given is None:
             numbers = self._model.translate(source[None]).words[0].tolist()
@@ -283,7 +275,6 @@ class TrainedSource(_HomeBuilt):
         return GeneratedText(text=" ".join(words), tokens=whole, read=(start, *whole[:-1]))
 
     def _labelled(self, words: Sequence[str]) -> tuple[Token, ...]:
-        """Words as generated tokens; the end is a special one."""
         tokens, place, vocabulary = list[Token](), 0, self._card.target or self._card.source
         for number, word in enumerate(words):
             if word == END:
@@ -321,7 +312,6 @@ class TrainedSource(_HomeBuilt):
         )  # fmt: skip
 
     def _next(self, source: Tensor, read: Sequence[int], run: LastRows) -> Tensor:
-        """The logits of the word after those read; the run sees the last rows of the attention."""
         model = self._model
         words = torch.tensor([read], device=self._device)
         if isinstance(model, LanguageDecoder):
@@ -338,7 +328,6 @@ class TrainedSource(_HomeBuilt):
 
 
 def _read_words(text: str, pair: str | None, vocabulary: Vocabulary | None = None) -> tuple[Token, ...]:
-    """The words of a sentence and its pair as tokens, with their numbers in a vocabulary."""
     tokens: list[Token] = []
     number = 0
     for segment, part in enumerate((text, pair or "")):
@@ -359,17 +348,13 @@ def _token(word: str, start: int, number: int, segment: int, vocabulary: Vocabul
     spelled = word.removeprefix(PIECE) if is_particle else word
     text = token_text(spelled, continues=True) if is_particle else visible(word)
     return Token(
-        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else text,
-        piece=word,
-        id=None if vocabulary is None else vocabulary.encode([word])[0],
-        span=(start, start + len(spelled)),
-        word=number,
-        segment=segment,
-    )
+        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else text, piece=word,
+        id=None if vocabulary is None else vocabulary.encode([word])[0], span=(start, start + len(spelled)),
+        word=number, segment=segment,
+    )  # fmt: skip
 
 
 def _special(mark: str, segment: int, number: int | None = None) -> Token:
-    """What a model reads beside the words."""
     return Token(text=mark, piece=mark, id=number, special=True, segment=segment)
 
 

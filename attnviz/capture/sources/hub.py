@@ -37,8 +37,8 @@ class Location:
 def locate(model: str, revision: str | None = None, *, needs_weights: bool = True) -> Location:
     """Find a model, or its configuration alone, within a few seconds.
 
-    Raises UnknownModelError: the name is neither a folder nor one the hub knows; UnreachableModelError: it is not in
-    the cache and the hub does not answer, or may not be asked; ModelError: the hub refuses it, as it does gated models.
+    Raises UnknownModelError: there is none of this name; UnreachableModelError: the hub does not answer, or may not be
+    asked; ModelError: the hub refuses it, as it does gated models.
     """
     is_folder = False
     with suppress(OSError, RuntimeError):  # longer than a path may be; in the home of nobody

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -37,15 +37,9 @@ matrix."""
 
 
 def open_pretrained(
-    location: Location,
-    *,
-    device: torch.device,
-    dtype: torch.dtype | None = None,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-    seed: int | None = None,
-    generates: bool = False,
-) -> PretrainedSource:
+    location: Location, *, device: torch.device, dtype: torch.dtype | None = None, revision: str | None = None,
+    trust_remote_code: bool = False, seed: int | None = None, generates: bool = False,
+) -> PretrainedSource:  # fmt: skip
     """Load a pretrained model; with a seed, its configuration alone, and draw its weights.
 
     One that `generates` comes with its projection to words. Raises ModelError: it cannot be loaded as it is.
@@ -67,50 +61,37 @@ def open_pretrained(
 
 
 def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
-    """A model that is in memory already, of any head; afterwards it is as it was before.
-
-    Raises ModelError: it is no Hugging Face model, or the tokenizer is not its own.
-    """
+    """A model that is in memory already, of any head; afterwards it is as it was before. Or ModelError."""
     loaded = adopt(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
-    name = f"{type(model).__name__} in memory"
-    return PretrainedSource(f"{name}, from {origin}" if origin else name, loaded, owner=model)
+    name = f"{type(model).__name__} in memory{f', from {origin}' if origin else ''}"
+    return PretrainedSource(name, loaded, owner=model)
 
 
 class PretrainedSource:
     """A pretrained model, run as its own library runs it; one that has an owner stays as the owner left it."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
-        self.name = name
-        self.has_sinks = False
+        self.name, self.has_sinks, self._is_apart = name, False, False
         self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
-        self._is_apart = False
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
         self._owner, self._notes, self._speaks = owner, loaded.notes, loaded.speaks
-        self._native = native_of(self._model)
-        self._device = self._model.device
+        self._native, self._device = native_of(self._model), self._model.device
         causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
         self._generator: Generator | None = None
         if self._whole is not None:
             # A sentence alone is read by the encoder: what a decoder looks at depends on what is generated.
-            self.kinds = ("encoder", "cross", "decoder")
-            self._generator = Generator(
-                self.name, self._tokenizer, self._whole, native=native_of(self._whole), has_head=loaded.has_head
-            )
+            self.kinds, native = ("encoder", "cross", "decoder"), native_of(self._whole)
+            self._generator = Generator(name, loaded.tokenizer, self._whole, native=native, has_head=loaded.has_head)
         self.generates = self._generator is not None
         self._limit = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def encode(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
-        *,
-        truncate: bool = False,
-        kind: Kind | None = None,
-        targets: Sequence[str | None] | None = None,
-    ) -> Batch:
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
+        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
+    ) -> Batch:  # fmt: skip
         """As `Source.encode`; InputError, too, where there is no token; ModelError where it cannot generate freely.
 
         An encoder-decoder reads a sentence alone with its encoder. For another kind of attention, or with a target
@@ -125,14 +106,12 @@ class PretrainedSource:
         batch = self._batch([sentence for sentence, _ in encoded], [row for _, row in encoded])
         if self._generator is None:
             return batch
-        has_target = any(target is not None for target in targets)
-        if shown == "encoder" and not has_target:
+        if shown == "encoder" and all(target is None for target in targets):
             return replace(batch, kind=shown)
         with keep_state(self._owner):
             return self._generator.generate(batch, targets, kind or "cross", truncate=truncate)
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool, **more: Any) -> tuple[Sentence, Any]:
-        """A sentence with its tokens, and what the tokenizer made of it."""
         more |= {"return_offsets_mapping": self._tokenizer.is_fast, "return_special_tokens_mask": True}
         encoded = self._tokenizer(text, pair, verbose=False, **more)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
@@ -180,13 +159,8 @@ class PretrainedSource:
         ahead = LooksAhead()
         observers = [*observers, ahead] if is_apart else observers
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if is_apart else native)
-        # Tensors of inference mode that a model keeps could not be trained with afterwards.
-        without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
-        with ExitStack() as stack:
-            for context in (keep_state(self._owner), without_gradients(), show_calls(model, observers), quiet()):
-                stack.enter_context(context)
-            apart = Apart(run, self.name, splits=True)
-            stack.enter_context(looking(Eye(apart)) if is_apart else show_layers(run, **shown))
+        seeing = looking(Eye(Apart(run, self.name, splits=True))) if is_apart else show_layers(run, **shown)
+        with self._at_rest(), show_calls(model, observers), seeing:
             try:
                 if not is_apart:
                     watch(model, native)
@@ -233,10 +207,16 @@ class PretrainedSource:
             source=torch.tensor([numbers], device=self._device) if is_whole else None,
             kinds=kinds_of(model) if is_whole else {},
         )  # fmt: skip
-        without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
-        with keep_state(self._owner), without_gradients(), quiet():
+        with self._at_rest():
             watch(model, decoding.native)
             yield decoding
+
+    @contextmanager
+    def _at_rest(self) -> Iterator[None]:
+        # Tensors of inference mode that a model keeps could not be trained with afterwards.
+        without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
+        with keep_state(self._owner), without_gradients(), quiet():
+            yield
 
     def _prompt(self, text: str, *, chat: bool) -> tuple[Sentence, Any]:
         """What is read before anything is generated: the text, or a chat in which it is what the user says."""

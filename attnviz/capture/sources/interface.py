@@ -1,14 +1,10 @@
 """The one place that all attention of a Hugging Face model passes through, with attnviz looking on.
 
 transformers lets a function be registered as an attention implementation. Ours calls the model's native
-implementation, returns exactly its output, and shows query, key and value to whoever watches: the forward
-pass stays the model's own.
-
-Two traps (each gives numbers that are wrong and says nothing): a registered function also needs a registered
-mask, or padding is attended to; and `from_config(attn_implementation=...)` writes into the config it was given.
-
-Of a long text no mask of all queries and keys is made, which would be larger than all else: the library makes it for a
-block of queries at a time, and its fused implementation runs on those.
+implementation, returns exactly its output, and shows query, key and value to whoever watches: the forward pass stays
+the model's own. Two traps (each gives numbers that are wrong and says nothing): a registered function also needs a
+registered mask, or padding is attended to; and `from_config(attn_implementation=...)` writes into its config. Of a long
+text no mask of all queries and keys is made: the library makes it for a block of queries at a time.
 """
 
 from __future__ import annotations
@@ -110,14 +106,10 @@ def _mask(make: Callable[..., Tensor | None], *, q_length: int, kv_length: int, 
 
 
 def _in_rows(  # noqa: PLR0917 - as the library calls them
-    run: Callable[..., tuple[Tensor, Tensor | None]],
-    module: nn.Module,
-    query: Float[Tensor, "batch head query d_k"],
-    key: Float[Tensor, "batch group key d_k"],
-    value: Float[Tensor, "batch group key d_v"],
-    mask: MaskRows,
-    **given: Any,
-) -> tuple[Float[Tensor, "batch query head d_v"], None]:
+    run: Callable[..., tuple[Tensor, Tensor | None]], module: nn.Module,
+    query: Float[Tensor, "batch head query d_k"], key: Float[Tensor, "batch group key d_k"],
+    value: Float[Tensor, "batch group key d_v"], mask: MaskRows, **given: Any,
+) -> tuple[Float[Tensor, "batch query head d_v"], None]:  # fmt: skip
     """The native implementation on a block of queries at a time, and the keys that one of them may see."""
     bias, parts = given.pop("position_bias", None), []
     for first in range(0, query.shape[2], ROWS):
@@ -152,15 +144,11 @@ def _scoring(
     causal = getattr(module, "is_causal", unmasked) if causal is None else causal
     scaling, bias = given.get("scaling"), given.get("position_bias")
     return Scoring(
-        scaling=None if scaling is None else float(scaling),
-        mask=mask,
+        scaling=None if scaling is None else float(scaling), mask=mask, rounded=native == "eager",
         causal=bool(causal) and not is_one and not (unmasked and native == "eager"),
-        softcap=given.get("softcap"),
         bias=bias if bias is not None and bias.any() else None,  # T5 adds zeros where it has none, as across sentences
-        sinks=given.get("s_aux"),
-        window=given.get("sliding_window"),
-        rounded=native == "eager",
-    )
+        softcap=given.get("softcap"), sinks=given.get("s_aux"), window=given.get("sliding_window"),
+    )  # fmt: skip
 
 
 def native_of(model: Any) -> str:

@@ -174,7 +174,6 @@ def _check_implementations(location: Location, options: dict[str, Any]) -> None:
 
 
 def _implementations(held: Any, *, is_named: bool) -> Iterator[str]:
-    """The names of attention in a configuration, at any depth."""
     if isinstance(held, dict):
         for key, value in held.items():
             own = key in {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
@@ -207,10 +206,7 @@ LEAST_SHARE = 0.98
 
 
 def adopt(model: Any, tokenizer: Any) -> Loaded:
-    """A model that is in memory, and its tokenizer: its base, whatever head it has.
-
-    Raises ModelError: it is no Hugging Face model, or the tokenizer is not its own.
-    """
+    """A model in memory and its tokenizer: its base, whatever head it has; or ModelError: they do not fit."""
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     if not isinstance(model, PreTrainedModel):
@@ -235,12 +231,23 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
 
 
 @contextmanager
+def evaluated(module: nn.Module) -> Iterator[None]:
+    """A module in evaluation mode; afterwards each of its parts is as before."""
+    training = [(one, one.training) for one in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for one, was in training:
+            one.training = was
+
+
+@contextmanager
 def keep_state(model: Any) -> Iterator[None]:
     """Somebody's model in evaluation mode; afterwards its configurations and modes are as before. None is no model."""
     if model is None:
         yield
         return
-    training = [(module, module.training) for module in model.modules()]
     configs = {id(config): config for config in _configs(getattr(module, "config", None) for module in model.modules())}
     kept = [(config, dict(vars(config))) for config in configs.values()]
     generation = getattr(model, "generation_config", None)
@@ -248,20 +255,17 @@ def keep_state(model: Any) -> Iterator[None]:
         if generation is not None:
             model.generation_config = copy.deepcopy(generation)
         model.config.use_cache = False
-        model.eval()
-        yield
+        with evaluated(model):
+            yield
     finally:
         if generation is not None:
             model.generation_config = generation
         for config, fields in kept:
             vars(config).clear()
             vars(config).update(fields)
-        for module, was_training in training:
-            module.training = was_training
 
 
 def _configs(held: Iterable[Any]) -> Iterator[Any]:
-    """The configurations among these, and those within them."""
     from transformers import PreTrainedConfig
 
     waiting, seen = list(held), set()

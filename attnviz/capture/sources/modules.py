@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
 from typing import Any, Protocol, cast, final, runtime_checkable
 
 import numpy as np
@@ -167,7 +166,6 @@ class Eye(TorchFunctionMode):
             self._pending.pop(next(iter(self._pending)))
 
     def _own(self, found: _Weights) -> None:
-        """Attention whose weights are a tensor of the module's own."""
         used = found.tensor if found.before_dropout is None else found.before_dropout
         weights = used.detach().reshape(found.shape)
         while weights.ndim < AXES:  # (batch, query, key) is one head; (query, key) one input too
@@ -176,7 +174,6 @@ class Eye(TorchFunctionMode):
         self._shown.own(weights, cross=None, dropped=found.before_dropout is not None)
 
     def _fused(self, *args: Any, cross: bool | None = None, **named: Any) -> Tensor:
-        """Call the fused function, and show what it was given."""
         given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
         output = FUSED(**given)
         with torch.no_grad():
@@ -288,8 +285,7 @@ class Watched:
         if not hasattr(module, "named_modules"):
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
         self.layers: list[SeenLayer] = []
-        self._module = module
-        self._eye = Eye(self)
+        self._module, self._eye = module, Eye(self)
         self._open: ExitStack | None = None
         self._path: list[str] = []
 
@@ -304,9 +300,7 @@ class Watched:
             self._open = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         opened, self._open = self._open, None
         self._path = []
         self._eye.forget()
@@ -314,27 +308,20 @@ class Watched:
             opened.close()
 
     def attention(
-        self,
-        tokens: Sequence[str | Token] | None = None,
-        key_tokens: Sequence[str | Token] | None = None,
-        *,
-        kind: Kind | None = None,
-        layers: Sequence[int] | None = None,
-        index: int = 0,
-    ) -> Attention:
+        self, tokens: Sequence[str | Token] | None = None, key_tokens: Sequence[str | Token] | None = None, *,
+        kind: Kind | None = None, layers: Sequence[int] | None = None, index: int = 0,
+    ) -> Attention:  # fmt: skip
         """The record of one input of the last run.
 
         Args:
-            tokens: a label for each query, of which there may be more (padding), which are then left out; None numbers
-                them.
+            tokens: a label for each query; there may be more queries (padding), which are left out. None numbers them.
             key_tokens: likewise for the keys; None where they are the queries'.
             kind: which attention, where the module has several.
             layers: which of `layers`, counted from 0; None takes all of the kind.
             index: which input of the batch.
 
         Returns:
-            The record: `weights` of shape (layer, head, query, key), float32. Its layers have the numbers that they
-            have in `layers`.
+            The record: `weights` of shape (layer, head, query, key), float32; its layers are numbered as in `layers`.
 
         Raises:
             NoAttentionError: no attention was seen.
@@ -381,10 +368,7 @@ class Watched:
         self._keep(weights.shape, held, cross=cross, dropped=dropped)
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
-        """Keep what the weights of the fused function are computed from.
-
-        The module may write over its output; where it does over its query, key or value, the receipt refuses.
-        """
+        """Keep what the weights of the fused function are computed from; where that is written over, it is refused."""
         held = replace(layer, output=layer.output.clone())
         self._keep((*layer.query.shape[:3], layer.key.shape[2]), held, cross=cross, dropped=dropped)
 
@@ -441,9 +425,7 @@ def watch(module: nn.Module) -> Watched:
 
 def _four(tensor: Tensor) -> Tensor:
     """As (batch, head, token, number): a single head where there are three axes, further axes as a batch."""
-    if tensor.ndim == AXES - 1:
-        return tensor[:, None]
-    return tensor.reshape(-1, *tensor.shape[-3:])
+    return tensor[:, None] if tensor.ndim == AXES - 1 else tensor.reshape(-1, *tensor.shape[-3:])
 
 
 def _tokens(given: Sequence[str | Token] | None, n: int, what: str) -> tuple[Token, ...]:

@@ -23,6 +23,7 @@ from attnviz.capture.receipt import digest_of
 from attnviz.capture.source import expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
+from attnviz.capture.sources.loading import evaluated
 from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
 from attnviz.capture.sources.tokens import broken_syllable, n_tokens, own_generated, own_meaning, own_tokens
 from attnviz.capture.stream import ForwardPass, LastRows
@@ -32,10 +33,7 @@ from attnviz.text.names import did_you_mean
 
 
 def build(file: str, name: str) -> tuple[nn.Module, object]:
-    """Run a file of code, and call its function of this name: the module and its tokenizer, None where there is none.
-
-    Raises UnknownModelError: there is no such function in it; ModelError: its code fails, or returns something else.
-    """
+    """The module that a function in a file of code returns, and its tokenizer or None; or a ModelError."""
     path, shown = Path(file).expanduser(), visible(file)
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
@@ -87,14 +85,10 @@ class ModuleSource:
         self._device = next((one.device for one in module.parameters()), torch.device("cpu"))
 
     def encode(
-        self,
-        texts: Sequence[str],
-        pairs: Sequence[str | None] | None = None,
-        *,
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *,
         truncate: bool = False,  # noqa: ARG002 - how much it can read, only the module knows
-        kind: Kind | None = None,
-        targets: Sequence[str | None] | None = None,
-    ) -> Batch:
+        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
+    ) -> Batch:  # fmt: skip
         """As `Source.encode`; InputError, too, for a second sentence, or where the tokenizer cannot read a text."""
         if any(pair is not None for pair in pairs or ()):
             raise InputError(f"{self.name} is a module of your own: it reads one sentence, and no pair")
@@ -140,8 +134,7 @@ class ModuleSource:
         return run.receipt(self.name)
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass, apart: Apart) -> Any:
-        """What the module returns, while its attention is shown."""
-        with _evaluated(self._module), torch.no_grad(), looking(Eye(apart)):
+        with evaluated(self._module), torch.no_grad(), looking(Eye(apart)):
             try:
                 return self._module(ids)
             except AttnvizError:
@@ -220,14 +213,3 @@ class ModuleSource:
                         f"{self.name} cannot be made anew: {path or type(module).__name__} has no reset_parameters()"
                     )
         return other
-
-
-@contextmanager
-def _evaluated(module: nn.Module) -> Iterator[None]:
-    training = [(one, one.training) for one in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for one, was in training:
-            one.training = was

@@ -15,10 +15,7 @@ from attnviz.text.words import assign_words
 
 
 def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None) -> tuple[Token, ...]:
-    """The tokens of a sentence and its pair, as the tokenizer encoded them.
-
-    `encoded` has a mask of special tokens and, from a fast tokenizer, offsets.
-    """
+    """The tokens of a sentence and its pair, as encoded with a mask of special tokens and, by a fast one, offsets."""
     ids: list[int] = encoded["input_ids"]
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
     fast = tokenizer.is_fast
@@ -92,7 +89,6 @@ def is_of_library(tokenizer: Any) -> bool:
 
 
 def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-    """Tokens that mean a text, each with its place in it."""
     decode = partial(own_meaning, tokenizer)
     decoded = [decode([number]) for number in ids]
     spans = _grown(decode, ids, text) if decode(ids) == text else _sought(decoded, text)
@@ -125,7 +121,6 @@ def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tup
 
 
 def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
-    """Where in the text each token stands."""
     again = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
     special = tokenizer.all_special_ids  # where the text was cut, its end stands earlier
     if len(ids) <= len(again["input_ids"]) and all(
@@ -167,7 +162,6 @@ def _label_pieces(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str
 def _label(
     tokens: Sequence[Token], decoded: Sequence[str], typed: tuple[str, str], unknown: int | None = None
 ) -> tuple[Token, ...]:
-    """The same tokens with the text to show for each, of what each means alone."""
     parts = _parts(tokens, decoded)
     labelled = []
     for index, token in enumerate(tokens):

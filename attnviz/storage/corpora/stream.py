@@ -47,7 +47,6 @@ class _CountingStream(io.RawIOBase):
         self._ahead = b""
 
     def readable(self) -> bool:
-        """Always."""
         return True
 
     def look(self, size: int) -> bytes:
@@ -57,7 +56,6 @@ class _CountingStream(io.RawIOBase):
         return self._ahead
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        """Read some bytes, as soon as there are any."""
         space = memoryview(buffer).cast("B")
         if self._ahead:
             found, self._ahead = self._ahead[: len(space)], self._ahead[len(space) :]
@@ -69,10 +67,7 @@ class _CountingStream(io.RawIOBase):
 
 
 class LineStream:
-    """The lines of a file, or of standard input (``-``).
-
-    Raises InputError: it cannot be read, or is packed or encoded in a way that is not known.
-    """
+    """The lines of a file or of standard input (``-``); or InputError: it is packed or encoded in no known way."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.size: int | None = None  # the bytes of the file as it lies on the disk; None where it is no regular file
