@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,8 @@ from attnviz.stories.record import Bars, Lines, Matrix, decimals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+STAGE = 10
+"""Inches of the square figure on which each panel is drawn before it has a place."""
 WIDTH, HEIGHT = 3.6, 3.0
 """Inches of the axes."""
 LINES_OF_A_LABEL = 3
@@ -31,27 +33,31 @@ SIDE = 3.6
 """Inches of a panel of more cells than can be named."""
 
 
-def draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, resize: Callable[[float, float], None]) -> float:
+def resize(ax: Axes, width: float, height: float) -> None:
+    """Give axes on the stage their size in inches."""
+    ax.set_position((0.2, 0.2, width / STAGE, height / STAGE))
+
+
+def draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen) -> float:
     """Draw the cells and name them."""
     width, height = _size(matrix, pen.widest(matrix.columns) + 0.12)
-    resize(width, height)
+    resize(ax, width, height)
     n_rows, n_columns = matrix.values.shape
     masked = np.isnan(matrix.values)
     shown = table_of(matrix, palette)[_levels(matrix)]
     ax.set_facecolor("#f4f4f4")
     if masked.any():
         ax.patch.set(hatch="////", edgecolor="#c8c8c8", linewidth=0)
-    ax.imshow(
-        np.dstack([shown, np.where(masked, 0, 255).astype(np.uint8)]), aspect="auto", interpolation="none", zorder=2
-    )
+    image = np.dstack([shown, np.where(masked, 0, 255).astype(np.uint8)])
+    ax.imshow(image, aspect="auto", interpolation="none", zorder=2)
     cell_width, cell_height = width / n_columns, height / n_rows
     upright = bool(matrix.columns) and pen.widest(matrix.columns) > cell_width - 0.06
     turned, room = (90.0, PITCH) if upright else (0.0, 0.3)
-    _name_cells(ax.set_xticks, matrix.columns, n=n_columns, cell=cell_width, room=room, pen=pen, turned=turned)
-    _name_cells(ax.set_yticks, matrix.rows, n=n_rows, cell=cell_height, room=PITCH, pen=pen)
+    across = _cells(matrix.columns, n_columns, cell_width, room)
+    ax.set_xticks(*across, rotation=turned, **pen.style())
+    ax.set_yticks(*_cells(matrix.rows, n_rows, cell_height, PITCH), **pen.style())
     ax.tick_params(length=0, pad=3)
-    ax.set_xlabel(matrix.column_title, labelpad=4, **pen.style(color=pen.quiet))
-    ax.set_ylabel(matrix.row_title, labelpad=4, **pen.style(color=pen.quiet))
+    _name_axes(ax, pen, matrix.column_title, matrix.row_title)
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     return 0.0
 
@@ -80,9 +86,9 @@ def table_of(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
     return diverging() if matrix.diverging else colours(palette)
 
 
-def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float], None]) -> float:
+def draw_lines(ax: Axes, lines: Lines, pen: Pen) -> float:
     """Draw the lines with their intervals."""
-    resize(WIDTH, HEIGHT)
+    resize(ax, WIDTH, HEIGHT)
     few = len(lines.x) <= 24
     for index, one in enumerate(lines.series):
         colour = COLOURS[index % len(COLOURS)]
@@ -90,19 +96,11 @@ def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float]
         if one.low:
             ax.fill_between(lines.x, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
         ax.plot(
-            lines.x,
-            one.values,
-            color=colour,
-            linewidth=1.4,
-            marker=MARKERS[index % len(MARKERS)] if few else "",
-            markersize=3.5,
+            lines.x, one.values, color=colour, linewidth=1.4, label=one.name, clip_on=False, zorder=3,
             linestyle=(0, (2, 3)) if covers else ("-", "--")[index // len(COLOURS) % 2],
-            markerfacecolor="none" if covers else colour,
-            markeredgewidth=1.4 if covers else 1.0,
-            label=one.name,
-            clip_on=False,
-            zorder=3,
-        )
+            marker=MARKERS[index % len(MARKERS)] if few else "", markersize=3.5,
+            markerfacecolor="none" if covers else colour, markeredgewidth=1.4 if covers else 1.0,
+        )  # fmt: skip
     if lines.doubling:
         ax.set_xscale("log", base=2)
         ax.minorticks_off()
@@ -117,28 +115,23 @@ def draw_lines(ax: Axes, lines: Lines, pen: Pen, resize: Callable[[float, float]
     return _legend(ax, pen, lines.y_title, WIDTH)
 
 
-def draw_bars(ax: Axes, bars: Bars, pen: Pen, resize: Callable[[float, float], None]) -> float:
+def draw_bars(ax: Axes, bars: Bars, pen: Pen) -> float:
     """Draw the bars, those of one label side by side."""
     n, n_series = len(bars.labels), len(bars.series)
     width = min(6.0, max(2.4, n * (0.2 + 0.3 * n_series)))
-    resize(width, HEIGHT)
+    resize(ax, width, HEIGHT)
     thick = 0.8 / n_series
     places = np.arange(n)
-    numbers = [f"{value:.2f}" for one in bars.series for value in one.values if not math.isnan(value)]
-    longest = max((abs(value) for one in bars.series for value in one.values if not math.isnan(value)), default=0.0)
-    fits = pen.widest(numbers, SMALL) < thick * width / n - 0.03
+    given = [value for one in bars.series for value in one.values if not math.isnan(value)]
+    longest = max(map(abs, given), default=0.0)
+    fits = pen.widest([f"{value:.2f}" for value in given], SMALL) < thick * width / n - 0.03
     for index, one in enumerate(bars.series):
         errors = [np.subtract(one.values, one.low), np.subtract(one.high, one.values)] if one.low else None
         drawn = ax.bar(
-            places + (index - (n_series - 1) / 2) * thick,
-            one.values,
-            thick * 0.94,
-            color=COLOURS[index % len(COLOURS)],
-            yerr=errors,
+            places + (index - (n_series - 1) / 2) * thick, one.values, thick * 0.94, label=one.name, zorder=2,
+            color=COLOURS[index % len(COLOURS)], yerr=errors,
             error_kw={"elinewidth": 0.8, "capsize": 2, "ecolor": pen.ink},
-            label=one.name,
-            zorder=2,
-        )
+        )  # fmt: skip
         if fits:
             ax.bar_label(drawn, fmt="%.2f", padding=2, **pen.style(SMALL, color=pen.quiet))
         elif pen.width("0", SMALL) < thick * width / n:
@@ -162,24 +155,14 @@ def _size(matrix: Matrix, label: float) -> tuple[float, float]:
     return SIDE * (1.4 if n_columns > 2 * n_rows else 1), SIDE * (1.4 if n_rows > 2 * n_columns else 1)
 
 
-def _name_cells(
-    set_ticks: Callable[..., object],
-    labels: Sequence[str],
-    *,
-    n: int,
-    cell: float,
-    room: float,
-    pen: Pen,
-    turned: float = 0.0,
-) -> None:
-    """Name the cells along one side, or count them where they have no names; not each, where they stand too close."""
+def _cells(labels: Sequence[str], n: int, cell: float, room: float) -> tuple[range, list[str]]:
+    """Which cells along one side are named, or counted where they have no names; not each, where they are too close."""
     if labels:
         places = range(0, n, max(1, math.ceil(room / cell - 0.01)))
-        set_ticks(places, [labels[place] for place in places], rotation=turned, **pen.style())
-        return
+        return places, [labels[place] for place in places]
     steps = (step * 10**power for power in range(9) for step in (1, 2, 5))
     places = range(0, n, next(step for step in steps if step * cell >= room))
-    set_ticks(places, [f"{place}" for place in places], **pen.style())
+    return places, [f"{place}" for place in places]
 
 
 def _levels(matrix: Matrix) -> UInt8[np.ndarray, "row column"]:
@@ -206,17 +189,22 @@ def _ticks(ax: Axes, lines: Lines, pen: Pen) -> None:
     room = pen.widest([f"{x:g}" for x in lines.x]) + 0.06
     along = np.log2 if lines.doubling else np.asarray
     inches = (along(np.array(lines.x)) - along(low)) / (along(high) - along(low)) * WIDTH
-    kept: list[int] = []
-    for index in range(len(lines.x) - 1, -1, -1):
-        if not kept or inches[kept[-1]] - inches[index] >= room:
-            kept.append(index)
-    ax.set_xticks([lines.x[index] for index in kept], [f"{lines.x[index]:g}" for index in kept])
+    kept, after = [], math.inf
+    for x, at in zip(lines.x[::-1], inches[::-1], strict=True):
+        if after - at >= room:
+            kept.append(x)
+            after = at
+    ax.set_xticks(kept, [f"{x:g}" for x in kept])
+
+
+def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
+    ax.set_xlabel(x_title, labelpad=4, **pen.style(color=pen.quiet))
+    ax.set_ylabel(y_title, labelpad=4, **pen.style(color=pen.quiet))
 
 
 def _finish_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
     """The axes' names, a quiet grid, no box."""
-    ax.set_xlabel(x_title, labelpad=4, **pen.style(color=pen.quiet))
-    ax.set_ylabel("\n".join(pen.wrap(y_title, HEIGHT)), labelpad=4, **pen.style(color=pen.quiet))
+    _name_axes(ax, pen, x_title, "\n".join(pen.wrap(y_title, HEIGHT)))
     ax.tick_params(length=0, pad=4, labelsize=TEXT, labelcolor=pen.ink)
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)
     ax.set_axisbelow(True)

@@ -17,7 +17,7 @@ from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import MARGIN, POINT, TEXT, TITLE, Pen
 from attnviz.render.palette import DEFAULT
-from attnviz.stories.figure.panels import draw_bars, draw_lines, draw_matrix, print_numbers, table_of
+from attnviz.stories.figure.panels import STAGE, draw_bars, draw_lines, draw_matrix, print_numbers, resize, table_of
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
 
 if TYPE_CHECKING:
@@ -62,19 +62,15 @@ def draw(story: Story, palette: str = DEFAULT) -> Picture:
 
 def _drawn(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
     """Draw one panel and measure it."""
-    pen.figure.set_size_inches(10, 10)
+    pen.figure.set_size_inches(STAGE, STAGE)
     ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
-
-    def resize(width: float, height: float) -> None:
-        ax.set_position((0.2, 0.2, width / 10, height / 10))
-
     match panel:
         case Matrix():
-            legend = draw_matrix(ax, panel, palette, pen, resize)
+            legend = draw_matrix(ax, panel, palette, pen)
         case Lines():
-            legend = draw_lines(ax, panel, pen, resize)
+            legend = draw_lines(ax, panel, pen)
         case Bars():
-            legend = draw_bars(ax, panel, pen, resize)
+            legend = draw_bars(ax, panel, pen)
     box = ax.get_window_extent()
     title = pen.wrap(panel.title, max(box.width / pen.figure.dpi, 2.4), TEXT + 1)
     pad = 6 + legend / POINT
@@ -88,36 +84,26 @@ def _title(ax: Axes, text: str, pad: float, pen: Pen) -> None:
 
 def _measure(panel: Panel, ax: Axes, pen: Pen, pad: float) -> DrawnPanel:
     """How far a panel that is drawn reaches."""
-    box = ax.get_window_extent()
     around = ax.get_tightbbox(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
     left, below, right, above = (float(x) / pen.figure.dpi for x in around.extents)  # type: ignore[union-attr]
-    x0, y0, x1, y1 = (float(x) / pen.figure.dpi for x in box.extents)
+    x0, y0, x1, y1 = (float(x) / pen.figure.dpi for x in ax.get_window_extent().extents)
     has_bar = isinstance(panel, Matrix)
     return DrawnPanel(
-        panel=panel,
-        ax=ax,
-        width=x1 - x0,
-        height=y1 - y0,
-        left=x0 - left,
-        right=max(right - x1, BAR if has_bar else 0.0),
-        above=above - y1,
-        below=y0 - below,
-        has_bar=has_bar,
-        pad=pad,
-    )
+        panel=panel, ax=ax, width=x1 - x0, height=y1 - y0, left=x0 - left, above=above - y1, below=y0 - below,
+        right=max(right - x1, BAR if has_bar else 0.0), has_bar=has_bar, pad=pad,
+    )  # fmt: skip
 
 
 def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
     """Panels that stand side by side: charts as tall as the matrices, titles at one height."""
     tall = max((one.height for one in row if isinstance(one.panel, Matrix)), default=0.0)
-    pen.figure.set_size_inches(10, 10)
+    pen.figure.set_size_inches(STAGE, STAGE)
     grown = []
     for one in row:
-        if isinstance(one.panel, Matrix) or not one.height < tall <= TALLEST:
-            grown.append(one)
-            continue
-        one.ax.set_position((0.2, 0.2, one.width / 10, tall / 10))
-        grown.append(_measure(one.panel, one.ax, pen, one.pad))
+        short = not isinstance(one.panel, Matrix) and one.height < tall <= TALLEST
+        if short:
+            resize(one.ax, one.width, tall)
+        grown.append(_measure(one.panel, one.ax, pen, one.pad) if short else one)
     above = max(one.above for one in grown)
     for one in grown:
         _title(one.ax, one.ax.get_title(loc="left"), one.pad + (above - one.above) / POINT, pen)
@@ -168,7 +154,7 @@ def _rows(panels: list[DrawnPanel]) -> list[list[DrawnPanel]]:
     return [
         [
             replace(one, has_bar=False, right=one.right - BAR + 0.1)
-            if after is not None and one.right <= BAR and _same_colours(one.panel, after.panel)
+            if one.has_bar and one.right <= BAR and _scale(one) == _scale(after)
             else one
             for one, after in zip(row, [*row[1:], None], strict=True)
         ]
@@ -176,13 +162,9 @@ def _rows(panels: list[DrawnPanel]) -> list[list[DrawnPanel]]:
     ]
 
 
-def _same_colours(one: Panel, other: Panel) -> bool:
-    """Whether one colour bar says what the colours of both mean."""
-    return (
-        isinstance(one, Matrix)
-        and isinstance(other, Matrix)
-        and (one.limits, one.diverging) == (other.limits, other.diverging)
-    )
+def _scale(drawn: DrawnPanel | None) -> tuple[tuple[float, float], bool] | None:
+    """What a colour bar says of a panel; None where it has none."""
+    return (drawn.panel.limits, drawn.panel.diverging) if drawn and isinstance(drawn.panel, Matrix) else None
 
 
 def _words_below(story: Story) -> list[str]:
@@ -193,16 +175,13 @@ def _words_below(story: Story) -> list[str]:
         for kind, name in ((Lines, story.say("bands", "띠")), (Bars, story.say("whiskers", "수염")))
         if any(isinstance(panel, kind) and any(one.low for one in panel.series) for panel in story.picture)
     ]
-    notes = [
-        story.say(f"rows: {row}, columns: {column}", f"행: {row}, 열: {column}")
-        for row, column in dict.fromkeys((m.row_title, m.column_title) for m in matrices)
-    ]
+    axes = dict.fromkeys((m.row_title, m.column_title) for m in matrices)
+    notes = [story.say(f"rows: {row}, columns: {column}", f"행: {row}, 열: {column}") for row, column in axes]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
         notes.append(story.say("hatched: masked, so that there is no number", "빗금: 마스크로 가려져 수가 없음"))
     if intervals:
-        notes.append(
-            story.say(f"{' and '.join(intervals)}: the interval of each value", f"{', '.join(intervals)}: 각 값의 구간")
-        )
+        bands, korean = " and ".join(intervals), ", ".join(intervals)
+        notes.append(story.say(f"{bands}: the interval of each value", f"{korean}: 각 값의 구간"))
     return [story.receipt, *([" · ".join(notes)] if notes else [])]
 
 

@@ -166,10 +166,10 @@ def tell() -> Story:
     names = (say("named", name=name, head=head_name(head)) for name, head in zip(NAMES, heads, strict=True))
     rates = (*zip(names, errors, strict=True), (say("diagonal"), diagonal))
     shown = [*first, *second]
-    parts = (
+    parts: list[str | Table] = [
         _what_is_seen(first, recurrent), *map(_steps, first, second), _by_themselves(own), _crossing(first),
         _against_gold(gold, pair), "errors", Table(say("errors_table"), say.names("error_columns"), rates),
-    )  # fmt: skip
+    ]  # fmt: skip
     panels = (steps_panel(say("panel", one=one, name=head_name(one.head)), one.record, one.head) for one in shown)
     return story(say, parts, panels, views=_views(shown), records=tuple(one.record for one in shown))
 

@@ -231,7 +231,7 @@ def tell() -> Story:
         command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
     )  # fmt: skip
     parts = (
-        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(*steps, word), *_tell_measures(both),
+        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(word, *steps), *_tell_measures(both),
         *_one_sentence(both, pairs, vocabulary), say("patterns", late=say("late")),
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
@@ -265,7 +265,7 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
     return Table(TEXTS("wrong_word"), (STEP, *TEXTS.names("word_columns")), rows)
 
 
-def _what_follows(free: Sequence[ForcedStep], forced: Sequence[ForcedStep], place: int) -> Phrase:
+def _what_follows(place: int, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
     """What the model makes of the wrong word: at that step and at the next."""
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
     verdict = TEXTS("english_decides" if after_own.expected == after_made.expected else "word_decides")

@@ -138,8 +138,12 @@ def tell() -> Story:
     found = {way: means(norms) for way, norms in ways if norms is not None}
     attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
     say = TEXTS.given(far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs))
-    rows = tuple((back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN)
+    table = Table(
+        say("table"),
+        (say("back"), *found),
+        tuple((back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN),
+    )
     series = tuple(Series.of(way, estimates) for way, estimates in found.items())
     x, words_back = tuple(map(float, range(LENGTH))), say("words_back")
     lines = Lines(say("picture"), x, words_back, series, say("share"), y_doubling=True)
-    return story(say, ("introduction", Table(say("table"), (say("back"), *found), rows), "chain", "cost"), [lines])
+    return story(say, ("introduction", table, "chain", "cost"), [lines])

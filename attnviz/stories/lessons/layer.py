@@ -140,7 +140,9 @@ def tell() -> Story:
     ]
     alike = _similarity_in_words([steps[0][0].alike, *(step[-1].alike for step in steps)])
     cosines = partial(signed, axes=(say("word"), say("word")), top=1.0, rows=words, columns=words)
-    lengths = {say("layer", number=i): [step.length for step in layer_steps] for i, layer_steps in enumerate(steps)}
+    lengths: dict[str, list[float]] = {
+        say("layer", number=i): [step.length for step in layer_steps] for i, layer_steps in enumerate(steps)
+    }
     return story(
         say,
         ("introduction", "attention", Table(say("table"), say.names("columns"), tuple(rows), digits=2), "norms", alike),

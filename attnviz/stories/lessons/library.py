@@ -140,10 +140,10 @@ def tell() -> Story:
         for title, names, made in zip(say.names("tables"), (TOPICS, PAGES), (SPINES, CONTENTS), strict=True)
     )
     found, other = (_scored(*one) for one in zip(SOUGHT, scores, weights, strict=True))
-    parts = (
+    parts: list[str | Table] = [
         "introduction", *library, "dictionary", "soft", found, "found", other, "absent", "multiplied",
         _sharpened(say, exact), *_on_one_another(weights[0]),
-    )  # fmt: skip
+    ]  # fmt: skip
     titles, topics = say.names("vector_axes")
     rows, made = (*(f"? {title}" for title in SOUGHT), *SPINES), torch.cat([query, key]).numpy()
     shares = Series.each(dict(zip(SOUGHT, weights.tolist(), strict=True)))

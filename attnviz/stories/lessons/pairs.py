@@ -183,15 +183,19 @@ def tell(model: Model = None) -> Story:
         listed=", ".join(f"{pair} {share}" for pair, share in zip(NAMES, shares, strict=True)),
         trained=TEXTS("trained") if is_toy else Phrase("", ""),
     )  # fmt: skip
-    rows = (
-        (_way(way), "{}.{}".format(*head), *map(percent, (*mine, random)), between(weights[head], way)[0])
-        for way, head, mine, (random, _) in zip(WAYS, heads, tried, beside, strict=True)
+    table = Table(
+        say("tried"),
+        say.names("columns"),
+        tuple(
+            (_way(way), "{}.{}".format(*head), *map(percent, (*mine, random)), between(weights[head], way)[0])
+            for way, head, mine, (random, _) in zip(WAYS, heads, tried, beside, strict=True)
+        ),
     )
-    parts = (
-        "introduction", "heads", Table(say("tried"), say.names("columns"), tuple(rows)), _shown(tried, beside, n),
+    parts: list[str | Table] = [
+        "introduction", "heads", table, _shown(tried, beside, n),
         *(["one_way"] if record.kind == "decoder" else []), *_verdict(tried, [there for there, _ in beside]),
         _pairs(weights), _means(weights.mean(axis=(0, 1))), *notes_of([record]),
-    )  # fmt: skip
+    ]  # fmt: skip
     picture = _picture(say, weights, heads, tried, beside)
     return story(
         say.given(shown_who=say("who" if is_toy else "who_else")), parts, picture,

@@ -9,7 +9,7 @@ import math
 
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.stories.common import signed, story
-from attnviz.stories.record import Lines, Matrix, Series, Story, Table
+from attnviz.stories.record import Lines, Matrix, Panel, Series, Story, Table
 from attnviz.text.phrase import Texts
 
 D_MODEL = 512
@@ -105,9 +105,9 @@ def tell() -> Story:
     )
     position = say("position")
     three = Series.each({say("place", start=start): cosines[start] for start in STARTS})
-    picture = (
+    picture: list[Panel] = [
         *(signed(title, table[:, number::2], (position, "i"), 1.0) for number, title in enumerate(say.names("waves"))),
         Matrix(say("alike"), cosines, row_title=position, column_title=position),
         Lines(say("rows"), tuple(map(float, range(N_POSITIONS))), position, three, say("cosine"), (0.0, 1.0)),
-    )
+    ]
     return story(say, ("why", by_hand, "clocks", "distance", by_distance, "length"), picture)

@@ -161,7 +161,8 @@ def tell(model: Model = None) -> Story:
     source = open_own(model or TOY)
     records, name, is_toy = list(read_words(source, (TIRED, WIDE))), name_of(source), source.name == TOY
     words = [words_of(text) for text in (TIRED, WIDE)]
-    it, named, nouns = words[0].index(IT), 0.0, ("", "")
+    it, named = words[0].index(IT), 0.0
+    nouns: Sequence[str] = ("", "")
     if is_toy:
         n = SENTENCES
         card, toy = open_model(TOY, LanguageEncoder)
@@ -189,11 +190,11 @@ def tell(model: Model = None) -> Story:
     )  # fmt: skip
     clear = wilson(mine.turned, n)[0] > max(wilson(random.turned, n)[1], coin.turned)
     shares = tuple((one.who, percent(one.right), percent(one.turned)) for one in found)
-    parts = (
+    parts: list[str | Table] = [
         "introduction", _looks(words, rows, nouns), *(["ahead"] if records[0].kind == "decoder" else []),
         _row(words, rows), Table(say("table"), say.names("columns"), shares), *(["whole"] if is_toy else []),
         say("turned", verdict=say("more_than_chance" if clear else "no_more")), *notes_of(records),
-    )  # fmt: skip
+    ]  # fmt: skip
     return story(
         say, parts, _picture(patterns, head, words, rows), title="title_same" if first == second else "title",
         views=_views(head, words, rows, is_toy=is_toy), records=() if is_toy else records,
