@@ -7,14 +7,16 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.render.names import DEFAULT
+from attnviz.render.names import DEFAULT, PICTURES
 from attnviz.storage.encoding import to_text, with_nulls
+from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.phrase import Phrase, korean
 
 if TYPE_CHECKING:
@@ -155,9 +157,18 @@ class Story:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: a palette that is not there.
         """
-        from attnviz.stories.files import save
+        path = Path(path)
+        check_ending(path, (*PICTURES, ".json", ".html"), "a story is")
+        suffix = path.suffix.lower()
+        if suffix == ".html":
+            return self.page(palette=palette).save(path)
+        if suffix == ".json":
+            return write_whole(path, to_json(self) + "\n")
+        from attnviz.stories.figure.sheet import draw
 
-        return save(self, Path(path), palette)
+        buffer = BytesIO()
+        draw(self, palette).write(buffer, suffix)
+        return write_whole(path, buffer.getvalue())
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""
