@@ -17,66 +17,42 @@ ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
 
 @dataclass(frozen=True, kw_only=True)
 class StackConfig:
-    """The sizes of a stack of layers; as they stand here, those of the paper (Vaswani et al. 2017, table 3, "base").
+    """The sizes of a stack of layers; as they stand here, those of the paper (Vaswani et al. 2017, table 3, "base")."""
 
-    Attributes:
-        d_model: the width of the words' vectors.
-        n_heads: how many heads share it.
-        n_layers: how many layers follow one another (in each half, where there are two).
-        d_ff: the width inside the feed-forward networks.
-        activation: ``relu`` as in the paper, or ``gelu`` as in BERT and GPT.
-        dropout: the share of what each sub-layer adds that training leaves out; 0.1 in the paper.
-    """
-
-    d_model: int = 512
-    n_heads: int = 8
-    n_layers: int = 6
-    d_ff: int = 2048
-    activation: Activation = "relu"
-    dropout: float = 0.0
+    d_model: int = 512  # the width of the words' vectors
+    n_heads: int = 8  # how many heads share it
+    n_layers: int = 6  # how many layers follow one another (in each half, where there are two)
+    d_ff: int = 2048  # the width inside the feed-forward networks
+    activation: Activation = "relu"  # ``relu`` as in the paper, or ``gelu`` as in BERT and GPT
+    dropout: float = 0.0  # the share of what each sub-layer adds that training leaves out; 0.1 in the paper
 
 
 @dataclass(frozen=True, kw_only=True)
 class ToyConfig(StackConfig):
-    """The sizes of the encoder with random weights, which reads any words.
-
-    Attributes:
-        seed: another seed, another model; the same seed, the same model.
-        positions: ``none`` for a model that cannot tell the order of its words; those that training would have learned
-            are drawn at random like everything else.
-        special_tokens: whether each sentence is read between ``[CLS]`` and ``[SEP]``.
-    """
+    """The sizes of the encoder with random weights, which reads any words."""
 
     d_model: int = 20
     n_heads: int = 4
     n_layers: int = 2
     d_ff: int = 80
-    seed: int = 0
+    seed: int = 0  # another seed, another model; the same seed, the same model
+    # ``none`` for a model that cannot tell the order of its words; those that training would have learned are drawn at
+    # random like everything else
     positions: Positions = "sinusoidal"
-    special_tokens: bool = False
+    special_tokens: bool = False  # whether each sentence is read between ``[CLS]`` and ``[SEP]``
 
 
 @dataclass(frozen=True, kw_only=True)
 class WordsConfig:
-    """What every model that reads numbers of words must know about them.
+    """What every model that reads numbers of words must know about them."""
 
-    Attributes:
-        pad: the number that fills a batch up, always after the words.
-        unknown: that of any word which is not in the vocabulary.
-        start: what a decoder begins with.
-        end: what a decoder stops with.
-        mask: what an encoder hides a word behind; a model that hides none may give it any other's number.
-        max_length: how many words the model reads or generates at most.
-        dropout: the share that training leaves out, of the words' vectors and, in a Transformer, of what each
-            sub-layer adds.
-    """
-
-    pad: int = 0
-    unknown: int = 1
-    start: int = 2
-    end: int = 3
-    mask: int = 4
-    max_length: int = 128
+    pad: int = 0  # the number that fills a batch up, always after the words
+    unknown: int = 1  # that of any word which is not in the vocabulary
+    start: int = 2  # what a decoder begins with
+    end: int = 3  # what a decoder stops with
+    mask: int = 4  # what an encoder hides a word behind; a model that hides none may give it any other's number
+    max_length: int = 128  # how many words the model reads or generates at most
+    # the share that training leaves out, of the words' vectors and, in a Transformer, of what each sub-layer adds
     dropout: float = 0.0
 
     def check(self, n_words: int) -> None:
@@ -97,64 +73,41 @@ class WordsConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerConfig(WordsConfig, StackConfig):
-    """The sizes that every Transformer of words has.
-
-    Attributes:
-        positions: whether the vectors say where a word stands.
-    """
+    """The sizes that every Transformer of words has."""
 
     d_model: int = 48
     n_heads: int = 6
     n_layers: int = 3
     d_ff: int = 192
-    positions: bool = True
+    positions: bool = True  # whether the vectors say where a word stands
 
 
 @dataclass(frozen=True, kw_only=True)
 class LanguageConfig(TransformerConfig):
-    """The sizes of a model of one language.
+    """The sizes of a model of one language."""
 
-    Attributes:
-        n_words: how many words it knows, special ones included.
-        language: of these words.
-    """
-
-    n_words: int
-    language: Language = "english"
+    n_words: int  # how many words it knows, special ones included
+    language: Language = "english"  # of these words
 
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationConfig(TransformerConfig):
-    """The sizes of a Transformer that translates.
+    """The sizes of a Transformer that translates."""
 
-    Attributes:
-        n_source_words: how many words it can read, special ones included.
-        n_target_words: how many words it can generate, special ones included.
-    """
-
-    n_source_words: int
-    n_target_words: int
+    n_source_words: int  # how many words it can read, special ones included
+    n_target_words: int  # how many words it can generate, special ones included
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentConfig(WordsConfig):
-    """The sizes of a recurrent encoder-decoder.
+    """The sizes of a recurrent encoder-decoder."""
 
-    Attributes:
-        n_source_words: how many words it can read, special ones included.
-        n_target_words: how many words it can generate, special ones included.
-        d_embedding: the width of the words' vectors.
-        d_hidden: the width of the states.
-        cell: ``gru``, ``lstm`` or ``rnn``.
-        attention: the name of its score function; None for a model without attention.
-        forgetful: whether the encoder's gates, before training, let little of the past through, so that each state is
-            at first about its own word, and the decoder learns to look for the others.
-    """
-
-    n_source_words: int
-    n_target_words: int
-    d_embedding: int = 32
-    d_hidden: int = 64
-    cell: Cell = "gru"
-    attention: ScoreName | None = "scaled_dot"
+    n_source_words: int  # how many words it can read, special ones included
+    n_target_words: int  # how many words it can generate, special ones included
+    d_embedding: int = 32  # the width of the words' vectors
+    d_hidden: int = 64  # the width of the states
+    cell: Cell = "gru"  # ``gru``, ``lstm`` or ``rnn``
+    attention: ScoreName | None = "scaled_dot"  # the name of its score function; None for a model without attention
+    # whether the encoder's gates, before training, let little of the past through, so that each state is at first about
+    # its own word, and the decoder learns to look for the others
     forgetful: bool = False

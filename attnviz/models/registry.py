@@ -33,72 +33,47 @@ KINDS: Mapping[Architecture, tuple[Kind, ...]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a model is trained.
+    """How a model is trained."""
 
-    Attributes:
-        steps: how many batches it sees.
-        batch: sentences in each.
-        rate: the largest learning rate; it rises over the first twentieth and falls to nothing as a cosine.
-        seed: of the first weights and of the sentences.
-        drop_heads: the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al.
-            2020, "Scheduled DropHead").
-        unknown: the share of words shown as unknown, so that an unknown word among them does no harm.
-        forget: the share of its own earlier words that a decoder is shown as unknown, so that it must look at the
-            source (Bowman et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout).
-    """
-
-    steps: int
-    batch: int = 128
-    rate: float = 3e-3
-    seed: int = 0
+    steps: int  # how many batches it sees
+    batch: int = 128  # sentences in each
+    rate: float = 3e-3  # the largest learning rate; it rises over the first twentieth and falls to nothing as a cosine
+    seed: int = 0  # of the first weights and of the sentences
+    # the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al. 2020,
+    # "Scheduled DropHead")
     drop_heads: float = 0.0
-    unknown: float = 0.01
+    unknown: float = 0.01  # the share of words shown as unknown, so that an unknown word among them does no harm
+    # the share of its own earlier words that a decoder is shown as unknown, so that it must look at the source (Bowman
+    # et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout)
     forget: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingPlan:
-    """A model to be trained: what it is, what it learns, and how. Files of weights hold it.
+    """A model to be trained: what it is, what it learns, and how. Files of weights hold it."""
 
-    Attributes:
-        kind: its architecture.
-        config: its sizes.
-        recipe: how it is trained.
-        learns: what it is trained on, in words.
-        clauses: of a model that translates: how many clauses the sentences of a batch have, each as often as the
-            others; None is any number, mostly one.
-    """
-
-    kind: Architecture
-    config: Config
-    recipe: Recipe
-    learns: str
+    kind: Architecture  # its architecture
+    config: Config  # its sizes
+    recipe: Recipe  # how it is trained
+    learns: str  # what it is trained on, in words
+    # of a model that translates: how many clauses the sentences of a batch have, each as often as the others; None is
+    # any number, mostly one
     clauses: tuple[int | None, ...] = (None,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeBuiltModel:
-    """A home-built model.
+    """A home-built model."""
 
-    Attributes:
-        name: what it is called.
-        architecture: which of the home-built architectures it has; what it can show follows from it (`KINDS`).
-        about: what it was trained on, or what it is, in words.
-        config: makes its sizes; a function, since a vocabulary is counted for them.
-        recipe: how it is trained; None for random weights.
-        clauses: as in `TrainingPlan`.
-        for_a_demo: whether it is there for a demo alone, and cannot be chosen by its name.
-        weights: the file of its weights; None is the one that comes with attnviz.
-    """
-
-    name: str
+    name: str  # what it is called
+    # which of the home-built architectures it has; what it can show follows from it (`KINDS`)
     architecture: Architecture
-    about: str
-    config: Callable[[], Config | ToyConfig]
-    recipe: Recipe | None = None
-    clauses: tuple[int | None, ...] = (None,)
-    for_a_demo: bool = False
-    weights: Path | None = None
+    about: str  # what it was trained on, or what it is, in words
+    config: Callable[[], Config | ToyConfig]  # makes its sizes; a function, since a vocabulary is counted for them
+    recipe: Recipe | None = None  # how it is trained; None for random weights
+    clauses: tuple[int | None, ...] = (None,)  # as in `TrainingPlan`
+    for_a_demo: bool = False  # whether it is there for a demo alone, and cannot be chosen by its name
+    weights: Path | None = None  # the file of its weights; None is the one that comes with attnviz
 
     def plan(self) -> TrainingPlan:
         """How it is trained.

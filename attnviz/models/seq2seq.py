@@ -102,35 +102,22 @@ class RecurrentAttention(Projecting):
 
 
 class Encoded(NamedTuple):
-    """What the encoder hands to the decoder.
+    """What the encoder hands to the decoder."""
 
-    Attributes:
-        states: one for each source word, zero at the padding [batch, source, hidden].
-        last: what the encoder held after each sentence's last word; the decoder begins with it.
-        mask: True where there is a word [batch, source].
-        key: the states projected to keys; None without attention.
-        value: the states projected to values; None without attention.
-    """
-
-    states: Tensor
-    last: State
-    mask: Tensor
-    key: Tensor | None
-    value: Tensor | None
+    states: Tensor  # one for each source word, zero at the padding [batch, source, hidden]
+    last: State  # what the encoder held after each sentence's last word; the decoder begins with it
+    mask: Tensor  # true where there is a word [batch, source]
+    key: Tensor | None  # the states projected to keys; None without attention
+    value: Tensor | None  # the states projected to values; None without attention
 
 
 class RecurrentTranslation(NamedTuple):
-    """What the decoder generates, step by step.
+    """What the decoder generates, step by step."""
 
-    Attributes:
-        words: its own choice at each step, padding after the end [batch, step].
-        logits: how likely each word was [batch, step, words].
-        weights: which source words it looked at [batch, step, source]; None without attention, or where the `attend`
-            function kept them.
-    """
-
-    words: Tensor
-    logits: Tensor
+    words: Tensor  # its own choice at each step, padding after the end [batch, step]
+    logits: Tensor  # how likely each word was [batch, step, words]
+    # which source words it looked at [batch, step, source]; None without attention, or where the `attend` function kept
+    # them
     weights: Tensor | None
 
 

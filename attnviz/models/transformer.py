@@ -63,16 +63,12 @@ class FeedForward(nn.Module):
 
 
 class LayerOutput(NamedTuple):
-    """What a layer computes.
+    """What a layer computes."""
 
-    Attributes:
-        states: a vector for each token [batch, tokens, d_model].
-        weights: of its self-attention [batch, head, query, key]; None where the `attend` function kept them.
-        cross_weights: of its cross attention [batch, head, query, source]; None likewise, or where there is none.
-    """
-
-    states: Tensor
+    states: Tensor  # a vector for each token [batch, tokens, d_model]
+    # of its self-attention [batch, head, query, key]; None where the `attend` function kept them
     weights: Tensor | None
+    # of its cross attention [batch, head, query, source]; None likewise, or where there is none
     cross_weights: Tensor | None
 
 
@@ -132,16 +128,11 @@ class TransformerLayer(nn.Module):
 
 
 class StackOutput(NamedTuple):
-    """What a stack of layers computes.
+    """What a stack of layers computes."""
 
-    Attributes:
-        states: the last layer's vectors [batch, tokens, d_model].
-        weights: each layer's, of self-attention [batch, head, query, key].
-        cross_weights: each layer's, of cross attention [batch, head, query, source]; empty where there is none.
-    """
-
-    states: Tensor
-    weights: list[Tensor | None]
+    states: Tensor  # the last layer's vectors [batch, tokens, d_model]
+    weights: list[Tensor | None]  # each layer's, of self-attention [batch, head, query, key]
+    # each layer's, of cross attention [batch, head, query, source]; empty where there is none
     cross_weights: list[Tensor | None]
 
 
@@ -216,17 +207,11 @@ class Decoder(Stack):
 
 
 class Weights(NamedTuple):
-    """The attention of an encoder-decoder, by kind: of each, one tensor a layer.
+    """The attention of an encoder-decoder, by kind: of each, one tensor a layer."""
 
-    Attributes:
-        encoder: the source at itself [batch, head, source, source].
-        decoder: the target at itself, never ahead [batch, head, target, target].
-        cross: the target at the source [batch, head, target, source].
-    """
-
-    encoder: list[Tensor | None]
-    decoder: list[Tensor | None]
-    cross: list[Tensor | None]
+    encoder: list[Tensor | None]  # the source at itself [batch, head, source, source]
+    decoder: list[Tensor | None]  # the target at itself, never ahead [batch, head, target, target]
+    cross: list[Tensor | None]  # the target at the source [batch, head, target, source]
 
 
 class EncoderDecoder(nn.Module):

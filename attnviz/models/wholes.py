@@ -25,19 +25,12 @@ from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights
 
 
 class Reading(NamedTuple):
-    """What an encoder makes of sentences.
+    """What an encoder makes of sentences."""
 
-    Attributes:
-        logits: how likely each word stands at each place [batch, tokens, words].
-        referents: how likely each word is what the one at each place stands for [batch, tokens, words].
-        vectors: what the encoder computed [batch, tokens, d_model].
-        weights: each layer's [batch, head, query, key].
-    """
-
-    logits: Tensor
-    referents: Tensor
-    vectors: Tensor
-    weights: list[Tensor | None]
+    logits: Tensor  # how likely each word stands at each place [batch, tokens, words]
+    referents: Tensor  # how likely each word is what the one at each place stands for [batch, tokens, words]
+    vectors: Tensor  # what the encoder computed [batch, tokens, d_model]
+    weights: list[Tensor | None]  # each layer's [batch, head, query, key]
 
 
 class LanguageEncoder(Projecting):
@@ -144,17 +137,11 @@ class LanguageDecoder(Projecting):
 
 
 class Translation(NamedTuple):
-    """What an encoder-decoder generates, step by step.
+    """What an encoder-decoder generates, step by step."""
 
-    Attributes:
-        words: its own choice at each step, padding after the end [batch, target].
-        logits: how likely each word was [batch, target, words].
-        weights: by kind, each layer's.
-    """
-
-    words: Tensor
-    logits: Tensor
-    weights: Weights
+    words: Tensor  # its own choice at each step, padding after the end [batch, target]
+    logits: Tensor  # how likely each word was [batch, target, words]
+    weights: Weights  # by kind, each layer's
 
 
 class TranslationTransformer(Projecting):

@@ -11,46 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
+from attnviz.models.language import lexicon as words
 from attnviz.models.language.lexicon import (
-    ACTIONS,
-    ADVERBS,
-    ANIMALS,
-    ENTER,
-    EXAMS,
-    FAILED,
-    FEELINGS,
-    FOOD,
-    GIVES,
-    GOES,
-    HELLO,
-    HOW,
-    LIQUIDS,
-    MODALS,
-    MOVES,
-    NAMES,
-    NATURE,
-    NUMBERS,
-    OBJECTS,
-    OWNERS,
-    PEOPLE,
-    PLACES,
-    PREPOSITIONS,
-    PROGRAMS,
-    PRONOUNS,
-    ROOMS,
-    SCORES,
-    SHAPES,
-    SPOTS,
-    STAYS,
-    SUBJECTS,
-    SUBSTANCES,
-    THINGS,
-    TIMES,
-    TOOLS,
-    TOWNS,
-    TRAITS,
-    VERBS,
-    WHEN,
     Adjective,
     Noun,
     Verb,
@@ -65,36 +27,23 @@ from attnviz.text.corpus import AGREEMENT, COREFERENCE, Link
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a pronoun stands for.
+    """What a pronoun stands for."""
 
-    Attributes:
-        pronoun: its position.
-        noun: the position of the noun it stands for.
-        other: the position of the noun it might have stood for.
-    """
-
-    pronoun: int
-    noun: int
-    other: int
+    pronoun: int  # its position
+    noun: int  # the position of the noun it stands for
+    other: int  # the position of the noun it might have stood for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class English:
-    """A sentence and the gold facts about it.
+    """A sentence and the gold facts about it."""
 
-    Attributes:
-        words: lower case, punctuation last.
-        kind: which construction it is.
-        decided: the positions whose word the grammar decides.
-        reference: what its pronoun stands for, where that is the point.
-        links: other words that belong together, where that is the point: a form of "be" and the subject that it
-            agrees with, "himself" and whom it stands for.
-    """
-
-    words: tuple[str, ...]
-    kind: str
-    decided: frozenset[int] = frozenset()
-    reference: Reference | None = None
+    words: tuple[str, ...]  # lower case, punctuation last
+    kind: str  # which construction it is
+    decided: frozenset[int] = frozenset()  # the positions whose word the grammar decides
+    reference: Reference | None = None  # what its pronoun stands for, where that is the point
+    # other words that belong together, where that is the point: a form of "be" and the subject that it agrees with,
+    # "himself" and whom it stands for
     links: tuple[Link, ...] = ()
 
 
@@ -108,9 +57,9 @@ def generate(random: Random, kind: str | None = None) -> English:
 
 def _marked(kind: str, *parts: str, reference: Reference | None = None, links: tuple[Link, ...] = ()) -> English:
     """A sentence from its words; those in square brackets are decided by the grammar."""
-    words = " ".join(parts).split()
-    decided = frozenset(i for i, word in enumerate(words) if word.startswith("["))
-    plain = tuple(word.strip("[]") for word in words)
+    marked = " ".join(parts).split()
+    decided = frozenset(i for i, word in enumerate(marked) if word.startswith("["))
+    plain = tuple(word.strip("[]") for word in marked)
     return English(words=plain, kind=kind, decided=decided, reference=reference, links=links)
 
 
@@ -122,7 +71,7 @@ def _phrase(random: Random, noun: Noun, *, many: bool = False, definite: bool | 
     """A noun with its article, number or owner, and perhaps an adjective."""
     bare = f"{_maybe(random, fitting(noun))} {noun.many if many else noun.one}".strip()
     if many:
-        return f"{random.choice(('the', random.choice(NUMBERS)))} {bare}"
+        return f"{random.choice(('the', random.choice(words.NUMBERS)))} {bare}"
     if definite is None:
         definite = random.random() < 0.5
     return f"the {bare}" if definite else with_article(bare)
@@ -131,28 +80,28 @@ def _phrase(random: Random, noun: Noun, *, many: bool = False, definite: bool | 
 def _own(random: Random, nouns: tuple[Noun, ...], *, many: bool = False) -> str:
     """A noun with its owner: my dog."""
     noun = random.choice(nouns)
-    return f"{random.choice(OWNERS)} {noun.many if many else noun.one}"
+    return f"{random.choice(words.OWNERS)} {noun.many if many else noun.one}"
 
 
 def _somebody(random: Random) -> tuple[str, bool]:
     """Somebody known, and whether a verb takes the plural there: she, Kim, my dogs."""
     which = random.random()
     if which < 0.55:
-        pronoun = random.choice(tuple(PRONOUNS))
+        pronoun = random.choice(tuple(words.PRONOUNS))
         return pronoun, pronoun not in {"he", "she"}
     if which < 0.75:
-        return random.choice(NAMES), False
+        return random.choice(words.NAMES), False
     if which < 0.8:
-        return f"{random.choice(NAMES)} and {random.choice(NAMES)}", True
+        return f"{random.choice(words.NAMES)} and {random.choice(words.NAMES)}", True
     many = random.random() < 0.3
-    return _own(random, PEOPLE + ANIMALS, many=many), many
+    return _own(random, words.PEOPLE + words.ANIMALS, many=many), many
 
 
 def _whom(random: Random) -> str:
     """Somebody as an object."""
     if random.random() < 0.3:
-        return random.choice(NAMES)
-    return random.choice([found for _, found, _, _ in PRONOUNS.values()])
+        return random.choice(words.NAMES)
+    return random.choice([found for _, found, _, _ in words.PRONOUNS.values()])
 
 
 def _verb(random: Random, subject: str, verb: Verb, *, many: bool) -> tuple[str, str]:
@@ -165,20 +114,20 @@ def _verb(random: Random, subject: str, verb: Verb, *, many: bool) -> tuple[str,
         "is": f"{am_is_are(subject, many=many)} {verb.ing}",
         "was": f"{was_were(subject, many=many)} {verb.ing}",
         "n't": f"{not_} {verb.base}",
-        "can": f"{random.choice(MODALS)} {verb.base}",
+        "can": f"{random.choice(words.MODALS)} {verb.base}",
     }
-    times = TIMES.get("past" if how == "was" else how, ())
-    return form[how], random.choice(("", *times, random.choice(ADVERBS)))
+    times = words.TIMES.get("past" if how == "was" else how, ())
+    return form[how], random.choice(("", *times, random.choice(words.ADVERBS)))
 
 
 def _reference(random: Random) -> English:
     """The animal didn't cross the street because it was too tired (or: wide)."""
-    animal, place = random.choice(ANIMALS), random.choice(PLACES)
+    animal, place = random.choice(words.ANIMALS), random.choice(words.PLACES)
     lives = random.random() < 0.5
-    last = random.choice(FEELINGS if lives else SHAPES).english
+    last = random.choice(words.FEELINGS if lives else words.SHAPES).english
     first = f"the {_maybe(random, fitting(animal), 0.3)} {animal.one}".split()
     second = f"the {_maybe(random, fitting(place), 0.3)} {place.one}".split()
-    verb = random.choice(MOVES).base
+    verb = random.choice(words.MOVES).base
     animal_at = len(first) - 1
     place_at = len(first) + 2 + len(second) - 1
     pronoun_at = place_at + 2
@@ -186,9 +135,9 @@ def _reference(random: Random) -> English:
     return _marked(
         "reference",
         *first,
-        f"{random.choice(tuple(FAILED))} {verb}",
+        f"{random.choice(tuple(words.FAILED))} {verb}",
         *second,
-        f"[because] [it] [was] {random.choice(tuple(HOW))} {last} .",
+        f"[because] [it] [was] {random.choice(tuple(words.HOW))} {last} .",
         reference=Reference(pronoun_at, noun, other),
     )
 
@@ -196,10 +145,10 @@ def _reference(random: Random) -> English:
 def _copula(random: Random) -> English:
     """The dogs near the house are big: the verb agrees with the dogs, not with the house."""
     many, near_many = random.random() < 0.5, random.random() < 0.5
-    noun, near = random.choice(PEOPLE + ANIMALS), random.choice(PLACES)
+    noun, near = random.choice(words.PEOPLE + words.ANIMALS), random.choice(words.PLACES)
     subject = f"the {noun.many if many else noun.one}"
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
-    adjective = random.choice(fitting(noun) + FEELINGS).english
+    adjective = random.choice(fitting(noun) + words.FEELINGS).english
     verb_at = len(f"{subject} {place}".split())
     return _marked(
         "copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".",
@@ -219,16 +168,16 @@ def _joined(random: Random) -> English:
 
 def _actions(random: Random) -> tuple[str, str, str]:
     """Subject, verb and object."""
-    verb = random.choice(VERBS)
+    verb = random.choice(words.VERBS)
     known = random.random() < 0.7
     if known:
         subject, many = _somebody(random)
     else:
         many = random.random() < 0.4
-        subject = _phrase(random, random.choice(PEOPLE + ANIMALS), many=many)
+        subject = _phrase(random, random.choice(words.PEOPLE + words.ANIMALS), many=many)
     how = random.choice(("plain", "past", "ing", "was", "not", "n't"))
     do = "do" if many else "does"
-    failed = random.choice((f"{do}n't", *FAILED, random.choice(MODALS)))
+    failed = random.choice((f"{do}n't", *words.FAILED, random.choice(words.MODALS)))
     done = {
         "plain": verb.base if many else verb.third,
         "past": verb.past,
@@ -243,26 +192,28 @@ def _actions(random: Random) -> tuple[str, str, str]:
 def _object(random: Random, verb: Verb, *, known: bool) -> str:
     """What a verb takes; of somebody known also somebody known, or something that is not counted."""
     if verb.objects == "subjects":
-        return random.choice(SUBJECTS)
+        return random.choice(words.SUBJECTS)
     if known and random.random() < 0.4:
         if verb.objects in {"any", "people"}:
             return _whom(random)
         if verb.objects in {"food", "drinks"}:
-            return random.choice(SUBSTANCES if verb.objects == "food" else LIQUIDS)
-        return _own(random, OBJECTS[verb.objects], many=random.random() < 0.2)
-    return _phrase(random, random.choice(OBJECTS[verb.objects]), many=random.random() < 0.2)
+            return random.choice(words.SUBSTANCES if verb.objects == "food" else words.LIQUIDS)
+        return _own(random, words.OBJECTS[verb.objects], many=random.random() < 0.2)
+    return _phrase(random, random.choice(words.OBJECTS[verb.objects]), many=random.random() < 0.2)
 
 
 def _where(random: Random) -> str:
     """On the mat; in the kitchen; in Seoul; at home."""
     which, many = random.random(), random.random() < 0.15
     if which < 0.1:
-        return random.choice((f"in {random.choice(TOWNS[2:])}", f"at {random.choice(('school', 'work', 'home'))}"))
+        return random.choice(
+            (f"in {random.choice(words.TOWNS[2:])}", f"at {random.choice(('school', 'work', 'home'))}")
+        )
     if which < 0.5:
-        place = random.choice(PLACES + ROOMS)
+        place = random.choice(words.PLACES + words.ROOMS)
         return f"in the {place.many if many else place.one}"
-    spot = random.choice(SPOTS)
-    return f"{random.choice(PREPOSITIONS)} the {spot.many if many else spot.one}"
+    spot = random.choice(words.SPOTS)
+    return f"{random.choice(words.PREPOSITIONS)} the {spot.many if many else spot.one}"
 
 
 def _subject(random: Random) -> tuple[str, bool]:
@@ -270,21 +221,23 @@ def _subject(random: Random) -> tuple[str, bool]:
     if random.random() < 0.5:
         return _somebody(random)
     many = random.random() < 0.3
-    return _phrase(random, random.choice(PEOPLE + ANIMALS), many=many), many
+    return _phrase(random, random.choice(words.PEOPLE + words.ANIMALS), many=many), many
 
 
 def _stay(random: Random) -> English:
     """The cat sat on the mat."""
     subject, many = _subject(random)
-    verb, when = _verb(random, subject, random.choice(STAYS), many=many)
+    verb, when = _verb(random, subject, random.choice(words.STAYS), many=many)
     return _marked("stay", subject, verb, _where(random), when, ".")
 
 
 def _go(random: Random) -> English:
     """Kim went to school yesterday."""
     subject, many = _subject(random)
-    verb, when = _verb(random, subject, random.choice(GOES), many=many)
-    where = random.choice(TOWNS) if random.random() < 0.5 else f"the {random.choice(PLACES + ROOMS).one}"
+    verb, when = _verb(random, subject, random.choice(words.GOES), many=many)
+    where = (
+        random.choice(words.TOWNS) if random.random() < 0.5 else f"the {random.choice(words.PLACES + words.ROOMS).one}"
+    )
     with_ = f"with {_whom(random)}" if random.random() < 0.2 else ""
     return _marked("go", subject, verb, random.choice(("to", "to", "from")), where, with_, when, ".")
 
@@ -292,9 +245,9 @@ def _go(random: Random) -> English:
 def _give(random: Random) -> English:
     """She gave me a book."""
     subject, many = _somebody(random)
-    verb, when = _verb(random, subject, random.choice(GIVES), many=many)
-    whom = _whom(random) if random.random() < 0.6 else _own(random, PEOPLE)
-    return _marked("give", subject, verb, whom, _phrase(random, random.choice(TOOLS)), when, ".")
+    verb, when = _verb(random, subject, random.choice(words.GIVES), many=many)
+    whom = _whom(random) if random.random() < 0.6 else _own(random, words.PEOPLE)
+    return _marked("give", subject, verb, whom, _phrase(random, random.choice(words.TOOLS)), when, ".")
 
 
 def _be(random: Random) -> English:
@@ -305,13 +258,13 @@ def _be(random: Random) -> English:
     one = not many or subject == "i"
     what = random.choice(("so", "so", "who", "where"))
     found = {
-        "so": f"{random.choice(('', '', 'so', *HOW))} {random.choice(FEELINGS + TRAITS).english}",
+        "so": f"{random.choice(('', '', 'so', *words.HOW))} {random.choice(words.FEELINGS + words.TRAITS).english}",
         "who": random.choice(
-            (_own(random, PEOPLE, many=not one), _phrase(random, random.choice(PEOPLE), many=not one))
+            (_own(random, words.PEOPLE, many=not one), _phrase(random, random.choice(words.PEOPLE), many=not one))
         ).replace("my friend", "my best friend"),
         "where": _where(random),
     }
-    return _marked("be", subject, be, found[what], random.choice(TIMES["past"]) if past else "", ".")
+    return _marked("be", subject, be, found[what], random.choice(words.TIMES["past"]) if past else "", ".")
 
 
 def _have(random: Random) -> English:
@@ -319,21 +272,23 @@ def _have(random: Random) -> English:
     subject, many = _somebody(random)
     has = random.choice(("have" if many else "has", "had", "need" if many else "needs"))
     some = random.random() < 0.3
-    thing = _phrase(random, random.choice(PEOPLE + ANIMALS + FOOD + THINGS), many=some, definite=False)
+    thing = _phrase(
+        random, random.choice(words.PEOPLE + words.ANIMALS + words.FOOD + words.THINGS), many=some, definite=False
+    )
     return _marked("have", subject, has, thing.replace("the ", "some ", 1) if some else thing, ".")
 
 
 def _reason(random: Random) -> English:
     """I went to school because I was happy."""
-    subject, many = random.choice(tuple((p, takes_plural(p)) for p in PRONOUNS))
+    subject, many = random.choice(tuple((p, takes_plural(p)) for p in words.PRONOUNS))
     was = was_were(subject, many=many)
     goes = random.random() < 0.5
-    first = random.choice(GOES if goes else STAYS)
-    where = f"to {random.choice(TOWNS)}" if goes else _where(random)
-    last = random.choice(FEELINGS).english
+    first = random.choice(words.GOES if goes else words.STAYS)
+    where = f"to {random.choice(words.TOWNS)}" if goes else _where(random)
+    last = random.choice(words.FEELINGS).english
     return _marked(
         "reason", subject, random.choice((first.past, f"didn't {first.base}")), where, "because", subject, was,
-        random.choice(("", *HOW)), last, ".",
+        random.choice(("", *words.HOW)), last, ".",
     )  # fmt: skip
 
 
@@ -341,49 +296,49 @@ def _question(random: Random) -> English:
     """Where is the cat? What did she eat? Do you like coffee? Who is your teacher?"""
     subject, many = _somebody(random)
     be, do = am_is_are(subject, many=many), random.choice(("do" if many else "does", "did"))
-    verb = random.choice(ACTIONS)
-    thing, lives = random.choice(PEOPLE + ANIMALS + TOOLS), ("go", "live", "sleep", "work")
+    verb = random.choice(words.ACTIONS)
+    thing, lives = random.choice(words.PEOPLE + words.ANIMALS + words.TOOLS), ("go", "live", "sleep", "work")
     return _marked("question", random.choice((
         f"where {be} {subject} [?]",
         f"where is the {thing.one} [?]",
         f"{random.choice(('who', 'what', 'why'))} {do} {subject} {verb.base} [?]",
         f"{do} {subject} {verb.base} {_object(random, verb, known=True)} [?]",
         f"{random.choice(('where', 'when', 'why'))} {do} {subject} {random.choice(lives)} [?]",
-        f"who is {_own(random, PEOPLE)} [?]",
+        f"who is {_own(random, words.PEOPLE)} [?]",
         f"what is {random.choice(('this', 'that', 'it', 'your name', 'my name'))} [?]",
         f"how {random.choice(('', 'old'))} {be} {subject} [?]",
-        f"{be} {subject} {random.choice(FEELINGS).english} [?]",
+        f"{be} {subject} {random.choice(words.FEELINGS).english} [?]",
         f"who {random.choice((verb.past, verb.third))} {_object(random, verb, known=True)} [?]",
     )))  # fmt: skip
 
 
 def _this(random: Random) -> English:
     """This is my cat; those are apples; my name is Kim; hello, Kim."""
-    noun = random.choice(PEOPLE + ANIMALS + FOOD + THINGS)
+    noun = random.choice(words.PEOPLE + words.ANIMALS + words.FOOD + words.THINGS)
     return _marked("this", random.choice((
         f"{random.choice(('this', 'that'))} is {_own(random, (noun,))} .",
         f"{random.choice(('this', 'that'))} is {_phrase(random, noun)} .",
         f"{random.choice(('these', 'those'))} are {_own(random, (noun,), many=True)} .",
-        f"{random.choice(OWNERS)} name is {random.choice(NAMES)} .",
-        f"{random.choice(HELLO)} , {random.choice(NAMES)} {random.choice('.!')}",
+        f"{random.choice(words.OWNERS)} name is {random.choice(words.NAMES)} .",
+        f"{random.choice(words.HELLO)} , {random.choice(words.NAMES)} {random.choice('.!')}",
     )))  # fmt: skip
 
 
 def _weather(random: Random) -> English:
     """The sky is blue; it was cold yesterday."""
-    noun, past = random.choice(NATURE), random.random() < 0.4
+    noun, past = random.choice(words.NATURE), random.random() < 0.4
     what = random.choice(("raining", "snowing", "sunny", "cold", "hot", "warm"))
     so = random.choice((f"the {noun.one} {{}} {random.choice(fitting(noun)).english}", f"it {{}} {what}"))
     return _marked(
-        "weather", so.format("was" if past else "is"), random.choice(("", *TIMES["past" if past else "is"])), ".",
+        "weather", so.format("was" if past else "is"), random.choice(("", *words.TIMES["past" if past else "is"])), ".",
     )  # fmt: skip
 
 
 def _reflexive(random: Random) -> English:
     """The girls see themselves: the last word looks back to the first."""
-    noun = random.choice(PEOPLE[:6])
+    noun = random.choice(words.PEOPLE[:6])
     many = random.random() < 0.4
-    verb = random.choice(ACTIONS[:5])
+    verb = random.choice(words.ACTIONS[:5])
     she = noun.one in {"princess", "queen", "girl"}
     self_ = "themselves" if many else "herself" if she else "himself"
     who = f"the {_maybe(random, fitting(noun))} {noun.many if many else noun.one}".split()
@@ -400,14 +355,16 @@ def _reflexive(random: Random) -> English:
 def _all(random: Random) -> English:
     """I love all you."""
     subject = random.choice(("i", "you", "we", "they"))
-    return _marked("all", subject, random.choice(ACTIONS[:5]).base, "all", random.choice(("you", "them", "us")), ".")
+    return _marked(
+        "all", subject, random.choice(words.ACTIONS[:5]).base, "all", random.choice(("you", "them", "us")), "."
+    )
 
 
 def _existence(random: Random) -> English:
     """There is a prince; is there a prince?"""
     many = random.random() < 0.3
-    noun = random.choice(PEOPLE + ANIMALS + FOOD + THINGS)
-    what = f"{random.choice(NUMBERS)} {noun.many}" if many else _phrase(random, noun, definite=False)
+    noun = random.choice(words.PEOPLE + words.ANIMALS + words.FOOD + words.THINGS)
+    what = f"{random.choice(words.NUMBERS)} {noun.many}" if many else _phrase(random, noun, definite=False)
     be = "are" if many else "is"
     if random.random() < 0.5:
         there = "[there]" if many else "there"  # "she is a doctor" is a sentence too, "she are" is not
@@ -417,14 +374,14 @@ def _existence(random: Random) -> English:
 
 def _although(random: Random) -> English:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program: one "not", here or there."""
-    subject = random.choice(tuple(PRONOUNS))
-    score, when, exam = random.choice(SCORES), random.choice(tuple(WHEN)), random.choice(tuple(EXAMS))
-    enter, program = random.choice(tuple(ENTER)), random.choice(tuple(PROGRAMS))
+    subject = random.choice(tuple(words.PRONOUNS))
+    score, when, exam = random.choice(words.SCORES), random.choice(tuple(words.WHEN)), random.choice(tuple(words.EXAMS))
+    enter, program = random.choice(tuple(words.ENTER)), random.choice(tuple(words.PROGRAMS))
     first, second = ("[not]", "") if random.random() < 0.5 else ("", "[not]")
     return _marked(
         "although",
         f"[although] {subject} [did] {first} [get] {score} [in] {when} {exam} [,]",
-        f"{subject} [could] {second} {enter} [in] [the] {program} {random.choice(PROGRAMS[program][1])} .",
+        f"{subject} [could] {second} {enter} [in] [the] {program} {random.choice(words.PROGRAMS[program][1])} .",
     )
 
 

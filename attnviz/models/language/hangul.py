@@ -44,19 +44,12 @@ FAMILIAR = ("사랑해", "좋아해", "기억해")
 
 @dataclass(frozen=True, slots=True)
 class KoreanVerb:
-    """A verb, or an adjective, in Korean.
+    """A verb, or an adjective, in Korean."""
 
-    Attributes:
-        stem: as before 고 and 지 (먹).
-        does: polite present (먹어요).
-        will: before 거예요 (먹을); of an adjective before a noun (큰).
-        objects: which nouns it takes.
-    """
-
-    stem: str
-    does: str
-    will: str
-    objects: str = ""
+    stem: str  # as before 고 and 지 (먹)
+    does: str  # polite present (먹어요)
+    will: str  # before 거예요 (먹을); of an adjective before a noun (큰)
+    objects: str = ""  # which nouns it takes
 
     @property
     def did(self) -> str:

@@ -49,18 +49,12 @@ PRESENT = ("plain", "is", "do not", "don't")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A sentence, its translation, and which word comes from which.
+    """A sentence, its translation, and which word comes from which."""
 
-    Attributes:
-        english: the words of the source.
-        korean: the words of the translation.
-        sure: (Korean position, English position) of words that mean the same.
-        possible: the sure ones, and those that only go together: an article with its noun's translation.
-    """
-
-    english: tuple[str, ...]
-    korean: tuple[str, ...]
-    sure: frozenset[tuple[int, int]]
+    english: tuple[str, ...]  # the words of the source
+    korean: tuple[str, ...]  # the words of the translation
+    sure: frozenset[tuple[int, int]]  # (Korean position, English position) of words that mean the same
+    # the sure ones, and those that only go together: an article with its noun's translation
     possible: frozenset[tuple[int, int]]
 
 
@@ -72,15 +66,10 @@ Meaning = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some English words, in English order, and their Korean words, in Korean order.
+    """Some English words, in English order, and their Korean words, in Korean order."""
 
-    Attributes:
-        english: words of one tag belong together.
-        korean: refers to the tags.
-    """
-
-    english: Tagged
-    korean: Meaning
+    english: Tagged  # words of one tag belong together
+    korean: Meaning  # refers to the tags
 
     def tagged(self, mark: str) -> Piece:
         """The same piece with its tags made its own, so that two pieces can stand in one sentence."""

@@ -9,57 +9,34 @@ from typing import TypeVar
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A noun in English and Korean.
+    """A noun in English and Korean."""
 
-    Attributes:
-        one: singular.
-        many: plural.
-        korean: without particle; Korean does not need a plural. Empty where no translator knows the word.
-    """
-
-    one: str
-    many: str
-    korean: str
+    one: str  # singular
+    many: str  # plural
+    korean: str  # without particle; Korean does not need a plural. Empty where no translator knows the word
 
 
 @dataclass(frozen=True, slots=True)
 class Adjective:
-    """An adjective in English and Korean.
+    """An adjective in English and Korean."""
 
-    Attributes:
-        english: its one form.
-        korean: before a noun (큰); empty where no translator knows the word.
-        is_so: Korean as a sentence's end (크다).
-        being: Korean before 때문에, "because" (크기; of what one feels the past, 피곤했기).
-    """
-
-    english: str
-    korean: str
-    is_so: str
-    being: str
+    english: str  # its one form
+    korean: str  # before a noun (큰); empty where no translator knows the word
+    is_so: str  # Korean as a sentence's end (크다)
+    being: str  # Korean before 때문에, "because" (크기; of what one feels the past, 피곤했기)
 
 
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb in English and Korean.
+    """A verb in English and Korean."""
 
-    Attributes:
-        base: as after "did not".
-        third: with he, she, it.
-        past: past tense.
-        ing: as after "is".
-        objects: which nouns it takes.
-        korean: the stem, from which the other forms are made (먹); empty where no translator knows the word.
-        did: Korean past (먹었다).
-    """
-
-    base: str
-    third: str
-    past: str
-    ing: str
-    objects: str
-    korean: str
-    did: str
+    base: str  # as after "did not"
+    third: str  # with he, she, it
+    past: str  # past tense
+    ing: str  # as after "is"
+    objects: str  # which nouns it takes
+    korean: str  # the stem, from which the other forms are made (먹); empty where no translator knows the word
+    did: str  # Korean past (먹었다)
 
     @property
     def present(self) -> str:

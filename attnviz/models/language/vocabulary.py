@@ -21,13 +21,9 @@ SPECIAL = (PAD, UNKNOWN, START, END, MASK)
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Words and their numbers.
+    """Words and their numbers."""
 
-    Attributes:
-        words: the special ones first, then the others in alphabetical order.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # the special ones first, then the others in alphabetical order
 
     def __len__(self) -> int:
         return len(self.words)

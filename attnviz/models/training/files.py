@@ -36,21 +36,13 @@ _CONFIGS: dict[str, type[Config]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """What is known about a trained model.
+    """What is known about a trained model."""
 
-    Attributes:
-        name: its name.
-        plan: how it was made.
-        source: the words it reads.
-        target: the words it generates; None where they are those it reads.
-        quality: what was measured on test sentences, by name.
-    """
-
-    name: str
-    plan: TrainingPlan
-    source: Vocabulary
-    target: Vocabulary | None = None
-    quality: Mapping[str, float] = field(default_factory=dict)
+    name: str  # its name
+    plan: TrainingPlan  # how it was made
+    source: Vocabulary  # the words it reads
+    target: Vocabulary | None = None  # the words it generates; None where they are those it reads
+    quality: Mapping[str, float] = field(default_factory=dict)  # what was measured on test sentences, by name
 
 
 def save(path: Path, card: ModelCard, model: nn.Module) -> None:

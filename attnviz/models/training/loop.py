@@ -15,15 +15,10 @@ from attnviz.models.training.tasks import Task
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that training needs to go on.
+    """All that training needs to go on."""
 
-    Attributes:
-        step: the next step.
-        tensors: the weights and the optimizer's running means, by name.
-    """
-
-    step: int
-    tensors: dict[str, Tensor]
+    step: int  # the next step
+    tensors: dict[str, Tensor]  # the weights and the optimizer's running means, by name
 
 
 def train(

@@ -50,16 +50,11 @@ def new_model(plan: TrainingPlan) -> Model:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A model and what it learns.
+    """A model and what it learns."""
 
-    Attributes:
-        model: the model that learns.
-        recipe: how it is trained.
-        loss: how wrong the model is on the batch of a step, in nats. The step alone decides which batch it is.
-    """
-
-    model: Model
-    recipe: Recipe
+    model: Model  # the model that learns
+    recipe: Recipe  # how it is trained
+    # how wrong the model is on the batch of a step, in nats. The step alone decides which batch it is
     loss: Callable[[int], Tensor]
 
 
