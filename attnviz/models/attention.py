@@ -5,13 +5,15 @@ References:
     Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
     Radford et al. 2019, GPT-2, whose `c_attn` is one projection for all three: https://github.com/openai/gpt-2
 
-Everywhere: rows are queries, columns are keys, and True in a mask means "may look". The trails of shapes use
+Everywhere: rows are queries, columns are keys, and True in a mask means "may look"; shapes and sizes that do not match,
+and a mask that leaves a query no key to look at, are refused (ModelError). The trails of shapes use
 B batch, H heads, Q queries, K keys, d the width of a head (d_k) and D the width of the model (d_model).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -47,9 +49,6 @@ def attention_scores(
     The dot product of two vectors of d_k independent numbers of variance 1 has variance d_k; divided by
     sqrt(d_k) it has 1, so the softmax stays where its gradient is not tiny.
 
-    Raises:
-        ModelError: the keys do not match the queries.
-
     Source: Vaswani et al. 2017, equation 1 and footnote 4.
     """
     expect_shape("query", query, *query.shape[:-2], "query", "d_k")
@@ -68,9 +67,6 @@ def scaled_dot_product_attention(
 ) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
     """The context [..., query, d_v] and beside it the weights [..., query, key], whose rows each sum to 1.
 
-    Raises:
-        ModelError: shapes that do not match, or a mask that leaves a query no key to look at.
-
     Source: Vaswani et al. 2017, equation 1.
     """
     return weigh(attention_scores(query, key), value, mask)  # (.., Q, K), (.., K, d_v) -> (.., Q, d_v)
@@ -82,11 +78,7 @@ def weigh(
     value: Float[Tensor, "*batch key d_v"],
     mask: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
-    """What attention makes of scores, however computed: the context [..., query, d_v] and the weights.
-
-    Raises:
-        ModelError: shapes that do not match, or a mask that leaves a query no key to look at.
-    """
+    """What attention makes of scores, however computed: the context [..., query, d_v] and the weights."""
     *batch, _, n_keys = scores.shape
     expect_shape("value", value, *batch, n_keys, "d_v")
     if mask is not None:
@@ -125,19 +117,11 @@ class Projecting(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.register_state_dict_post_hook(_name_as_in_files)  # type: ignore[no-untyped-call]
-        self.register_load_state_dict_pre_hook(_name_as_here)  # type: ignore[no-untyped-call]
+        self.register_state_dict_post_hook(partial(_rename, "_projection.", "_map."))  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(partial(_rename, "_map.", "_projection."))  # type: ignore[no-untyped-call]
 
 
-def _name_as_in_files(_: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object) -> None:
-    _rename(state, prefix, "_projection.", "_map.")
-
-
-def _name_as_here(_: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object) -> None:
-    _rename(state, prefix, "_map.", "_projection.")
-
-
-def _rename(state: dict[str, Tensor], prefix: str, old: str, new: str) -> None:
+def _rename(old: str, new: str, _: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object) -> None:
     """Exchange the end of a projection's name, in the parameters of the module with this prefix; order is kept."""
     renamed = {name.replace(old, new) if name.startswith(prefix) else name: tensor for name, tensor in state.items()}
     state.clear()
@@ -150,9 +134,6 @@ class SelfAttention(Projecting):
     Args:
         d_model: the width of the words' vectors.
         d_k: the width of queries, keys, values and of what comes out.
-
-    Raises:
-        ModelError: a width below 1.
     """
 
     def __init__(self, d_model: int, d_k: int) -> None:
@@ -170,11 +151,7 @@ class SelfAttention(Projecting):
         *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:
-        """The context [batch, query, d_k] and the weights [batch, query, key].
-
-        Raises:
-            ModelError: x is not d_model wide, or the mask does not fit.
-        """
+        """The context [batch, query, d_k] and the weights [batch, query, key]."""
         expect_shape("x", x, "batch", "tokens", self.d_model)
         query = self.query_projection(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
         key = self.key_projection(x)[:, None]
@@ -219,9 +196,6 @@ class MultiHeadAttention(Projecting):
         """The output [batch, query, d_model] and the weights [batch, head, query, key].
 
         Queries come from x; keys and values from memory (cross attention), or from x too where there is none.
-
-        Raises:
-            ModelError: x or memory is not d_model wide, or the mask does not fit.
         """
         memory = x if memory is None else memory
         expect_shape("x", x, "batch", "query", self.d_model)

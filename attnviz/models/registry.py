@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -21,13 +22,10 @@ Config: TypeAlias = LanguageConfig | RecurrentConfig | TranslationConfig
 
 KINDS: Mapping[Architecture, tuple[Kind, ...]] = MappingProxyType(
     {
-        "random": ("encoder",),
-        "encoder": ("encoder",),
-        "decoder": ("decoder",),
-        "recurrent": ("cross",),
+        "random": ("encoder",), "encoder": ("encoder",), "decoder": ("decoder",), "recurrent": ("cross",),
         "translation": ("cross", "encoder", "decoder"),
     }
-)
+)  # fmt: skip
 """The kinds of attention that each architecture has, the usual one first."""
 
 
@@ -84,9 +82,8 @@ class HomeBuiltModel:
         config = self.config()
         if self.recipe is None or isinstance(config, ToyConfig):
             raise ValueError(f"{self.name} is not trained: its weights are random")
-        return TrainingPlan(
-            kind=self.architecture, config=config, recipe=self.recipe, learns=self.about, clauses=self.clauses
-        )
+        kind, recipe = self.architecture, self.recipe
+        return TrainingPlan(kind=kind, config=config, recipe=recipe, learns=self.about, clauses=self.clauses)
 
 
 TOY = "toy"
@@ -117,82 +114,53 @@ def _language(language: Language = "english") -> LanguageConfig:
     return LanguageConfig(n_words=len(vocabulary.of_language(language)), language=language)
 
 
+def _translator(sizes: Callable[..., Config]) -> Callable[[], Config]:
+    return lambda: sizes(n_source_words=_count("source"), n_target_words=_count("target"))
+
+
 def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuiltModel:
     return HomeBuiltModel(
-        name=f"bottleneck-{which}-{seed}",
-        architecture="recurrent",
-        about=_TRANSLATES,
-        config=lambda: RecurrentConfig(
-            n_source_words=_count("source"),
-            n_target_words=_count("target"),
-            d_embedding=24,
-            d_hidden=d_hidden,
-            attention=attention,
-        ),
-        recipe=Recipe(steps=4000, rate=4e-3, seed=seed),
-        clauses=(1, 1, 2, 3),
-        for_a_demo=True,
-    )
+        name=f"bottleneck-{which}-{seed}", architecture="recurrent", about=_TRANSLATES,
+        config=_translator(partial(RecurrentConfig, d_embedding=24, d_hidden=d_hidden, attention=attention)),
+        recipe=Recipe(steps=4000, rate=4e-3, seed=seed), clauses=(1, 1, 2, 3), for_a_demo=True,
+    )  # fmt: skip
 
 
 _MODELS = (
     HomeBuiltModel(
-        name=TOY,
-        architecture="encoder",
+        name=TOY, architecture="encoder", config=_language, recipe=Recipe(steps=5000, seed=2, drop_heads=0.5),
         about="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
-        config=_language,
-        recipe=Recipe(steps=5000, seed=2, drop_heads=0.5),
     ),
     HomeBuiltModel(
-        name=RANDOM,
-        architecture="random",
+        name=RANDOM, architecture="random", config=ToyConfig,
         about="an encoder with random weights, of any size; it reads any words of any language",
-        config=ToyConfig,
     ),
     HomeBuiltModel(
-        name="toy-random-bert",
-        architecture="random",
+        name="toy-random-bert", architecture="random",
         about="the same with what BERT adds to its words: learned positions, drawn here at random, [CLS] and [SEP]",
         config=lambda: ToyConfig(positions="learned", special_tokens=True),
     ),
     HomeBuiltModel(
-        name="toy-decoder",
-        architecture="decoder",
+        name="toy-decoder", architecture="decoder", config=_language, recipe=Recipe(steps=2000),
         about="English sentences of the small language: to say the next word",
-        config=_language,
-        recipe=Recipe(steps=2000),
     ),
     HomeBuiltModel(
-        name=TOY_KOREAN,
-        architecture="encoder",
+        name=TOY_KOREAN, architecture="encoder",
         about="polite Korean sentences: to name hidden words and particles, and whom 그것 and 자기 stand for",
-        config=lambda: _language("korean"),
-        recipe=Recipe(steps=4500, drop_heads=0.5),
+        config=lambda: _language("korean"), recipe=Recipe(steps=4500, drop_heads=0.5),
     ),
     HomeBuiltModel(
-        name="toy-seq2seq",
-        architecture="recurrent",
-        about=_TRANSLATES,
-        config=lambda: RecurrentConfig(
-            n_source_words=_count("source"),
-            n_target_words=_count("target"),
-            d_embedding=48,
-            d_hidden=96,
-            forgetful=True,
-        ),
+        name="toy-seq2seq", architecture="recurrent", about=_TRANSLATES,
+        config=_translator(partial(RecurrentConfig, d_embedding=48, d_hidden=96, forgetful=True)),
         recipe=Recipe(steps=3500, forget=0.3),
     ),
     HomeBuiltModel(
-        name="toy-transformer",
-        architecture="translation",
-        about=_TRANSLATES,
-        config=lambda: TranslationConfig(
-            n_source_words=_count("source"), n_target_words=_count("target"), n_heads=4, n_layers=2
-        ),
+        name="toy-transformer", architecture="translation", about=_TRANSLATES,
+        config=_translator(partial(TranslationConfig, n_heads=4, n_layers=2)),
         recipe=Recipe(steps=4000, drop_heads=0.3, forget=0.4),
     ),
     *(_bottleneck(*kind, seed) for kind in BOTTLENECK for seed in SEEDS),
-)
+)  # fmt: skip
 
 HOME_BUILT: dict[str, HomeBuiltModel] = {model.name: model for model in _MODELS}
 """All of them, by name; another one is one more entry."""

@@ -7,7 +7,8 @@ References:
         https://arxiv.org/abs/1409.0473
     Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1: https://arxiv.org/abs/1706.03762
 
-The trails of shapes use Q queries, K keys, d their width (d_k) and A the width in which ``additive`` adds them.
+All refuse keys, queries and projections that do not match (ModelError). The trails of shapes use Q queries, K keys,
+d their width (d_k) and A the width in which ``additive`` adds them.
 """
 
 from __future__ import annotations
@@ -35,9 +36,6 @@ def dot(
 ) -> Float[Tensor, "*batch query key"]:
     """The dot product alone: shape [..., query, key].
 
-    Raises:
-        ModelError: the keys do not match the queries.
-
     Source: Luong et al. 2015, equation 8, "dot".
     """
     _expect_key(query, key, query.shape[-1])
@@ -57,9 +55,6 @@ def general(
 ) -> Float[Tensor, "*batch query key"]:
     """The dot product after a learned projection, so query and key may be of two kinds: shape [..., query, key].
 
-    Raises:
-        ModelError: the keys do not match the queries, or the projection does not match both.
-
     Source: Luong et al. 2015, equation 8, "general".
     """
     expect_shape("weight", weight, query.shape[-1], "d_k")
@@ -78,9 +73,6 @@ def additive(
 ) -> Float[Tensor, "*batch query key"]:
     """A small network that sees the sum of query and key: shape [..., query, key].
 
-    Raises:
-        ModelError: the keys do not match the queries, or the projections do not match both.
-
     Source: Bahdanau et al. 2015, appendix A.1.2.
     """
     expect_shape("direction", direction, "d_a")
@@ -95,14 +87,7 @@ def additive(
 
 
 class General(nn.Module):
-    """``general`` with the projection that it learns.
-
-    Args:
-        d_k: the width of queries and keys.
-
-    Raises:
-        ModelError: it is below 1.
-    """
+    """``general`` with the projection that it learns."""
 
     def __init__(self, d_k: int) -> None:
         super().__init__()
@@ -117,14 +102,7 @@ class General(nn.Module):
 
 
 class Additive(nn.Module):
-    """``additive`` with the projections and the direction that it learns.
-
-    Args:
-        d_k: the width of queries and keys, and of their sum.
-
-    Raises:
-        ModelError: it is below 1.
-    """
+    """``additive`` with the projections and the direction that it learns."""
 
     def __init__(self, d_k: int) -> None:
         super().__init__()
@@ -141,22 +119,13 @@ class Additive(nn.Module):
 
 
 SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = MappingProxyType(
-    {
-        "dot": lambda _: dot,
-        "scaled_dot": lambda _: scaled_dot,
-        "general": General,
-        "additive": Additive,
-    }
+    {"dot": lambda _: dot, "scaled_dot": lambda _: scaled_dot, "general": General, "additive": Additive}
 )
 """Each name, and what makes its score function for queries and keys of a width d_k."""
 
 
 def score_named(name: ScoreName, d_k: int) -> ScoreFunction:
-    """The score function of this name, for queries and keys d_k wide; a module where it has something to learn.
-
-    Raises:
-        ModelError: no such name.
-    """
+    """The score function of this name, for queries and keys d_k wide; a module where it has something to learn."""
     if name not in SCORES:
         raise ModelError(f"no such score function: expected {', '.join(SCORES)}, got {name}")
     return SCORES[name](d_k)

@@ -10,6 +10,9 @@ References:
     Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation":
         https://arxiv.org/abs/1508.04025
 
+All refuse sizes and names that make no sense (ModelError), shapes that do not match (ModelError), a sentence without
+words or with too many (InputError, TooLongError), and numbers that no word has (ModelError).
+
 The trails of shapes use B batch, S source, T steps, W words that can be generated, E the width of the words' vectors
 (d_embedding) and D that of the states (d_hidden).
 """
@@ -45,9 +48,6 @@ class RecurrentAttention(Projecting):
         d_hidden: the width of the states.
         score: the name of the score function; ``scaled_dot`` divides by sqrt(d_hidden).
 
-    Raises:
-        ModelError: a width below 1, or no such score function.
-
     Source: Bahdanau et al. 2015, section 3.1.
     """
 
@@ -63,11 +63,7 @@ class RecurrentAttention(Projecting):
     def keys_and_values(
         self, states: Float[Tensor, "batch source hidden"]
     ) -> tuple[Float[Tensor, "batch source hidden"], Float[Tensor, "batch source hidden"]]:
-        """The encoder's states, projected: the same at every step, so computed once.
-
-        Raises:
-            ModelError: the states are not d_hidden wide.
-        """
+        """The encoder's states, projected: the same at every step, so computed once."""
         expect_shape("states", states, "batch", "source", self.d_hidden)
         return self.key_projection(states), self.value_projection(states)  # (B, S, D) each
 
@@ -84,9 +80,6 @@ class RecurrentAttention(Projecting):
 
         ``attend`` takes the place of the formula, the score function included, which ``self.attend`` keeps. It
         sees one head and one query: (B, 1, 1, D), twice (B, 1, S, D) and the mask (B, 1, 1, S).
-
-        Raises:
-            ModelError: shapes that do not match, or a sentence that is all masked.
         """
         expect_shape("state", state, "batch", self.d_hidden)
         expect_shape("key", key, len(state), "source", self.d_hidden)
@@ -125,12 +118,6 @@ class RecurrentTranslation(NamedTuple):
 class RecurrentTranslator(Projecting):
     """Encoder, decoder and the attention between them; without it the encoder's last state alone.
 
-    Args:
-        config: its sizes.
-
-    Raises:
-        ModelError: sizes that make no sense, or no such cell or score function.
-
     Source: Bahdanau et al. 2015, section 3; without attention Sutskever et al. 2014, section 2.
     """
 
@@ -152,12 +139,7 @@ class RecurrentTranslator(Projecting):
             forget(self.encoder)
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Encoded:
-        """The sentences read, each to its own last word, and no further.
-
-        Raises:
-            InputError: a sentence without words, or too long.
-            ModelError: numbers that are no words'.
-        """
+        """The sentences read, each to its own last word, and no further."""
         here = self.source_embedding.expect_words(source)
         x = self.source_embedding(source)  # (B, S) -> (B, S, E)
         packed = pack_padded_sequence(x, here.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
@@ -193,10 +175,6 @@ class RecurrentTranslator(Projecting):
         """Teacher forcing: at each step it reads the right word before, whatever it would have chosen itself.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
-
-        Raises:
-            InputError: a sentence without words, or too long.
-            ModelError: numbers that are no words', or not one target for each source.
         """
         expect_shape("target", target, len(source), "target")
         self.target_embedding.expect_words(target)
@@ -204,12 +182,7 @@ class RecurrentTranslator(Projecting):
 
     @torch.no_grad()
     def translate(self, source: Int[Tensor, "batch source"], *, max_length: int | None = None) -> RecurrentTranslation:
-        """Free running: at each step it reads its own word, the likeliest, until the end.
-
-        Raises:
-            InputError: a sentence without words, or too long.
-            ModelError: numbers that are no words'.
-        """
+        """Free running: at each step it reads its own word, the likeliest, until the end."""
         return self._generate(source, None, most_steps(max_length, self.config))
 
     def _generate(

@@ -36,9 +36,6 @@ class ToyEncoder(nn.Module):
 
     For several sentences at once: ``toy.encoder(*pad([toy.embed(words) for words in sentences]))``.
 
-    Args:
-        config: its sizes.
-
     Raises:
         ModelError: sizes that do not fit together, or positions of an unknown kind.
     """

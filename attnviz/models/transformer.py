@@ -6,6 +6,9 @@ References:
     Radford et al. 2018, GPT, a decoder without an encoder: https://openai.com/research/language-unsupervised
 
 As in the paper the norm comes after each residual sum (post-norm), and dropout, where there is any, before it.
+All refuse sizes that make no sense, vectors of another width than d_model, a mask that does not fit, and a memory where
+there is no cross attention, or none where there is (ModelError).
+
 The trails of shapes use B batch, H heads, T tokens, S tokens of the memory (what the encoder computed), D the width of
 the model (d_model), F that of the feed-forward network (d_ff).
 """
@@ -39,9 +42,6 @@ class FeedForward(nn.Module):
         d_model: the width of the words' vectors.
         d_ff: the width inside the network, between its two projections.
         activation: ``relu`` as in the paper, or ``gelu`` as in BERT and GPT.
-
-    Raises:
-        ModelError: no such activation, or a width below 1.
 
     Source: Vaswani et al. 2017, equation 2.
     """
@@ -80,9 +80,6 @@ class TransformerLayer(nn.Module):
         config: the sizes of the stack that it is part of.
         cross: whether there is cross attention, and so a memory to look at.
 
-    Raises:
-        ModelError: n_heads does not divide d_model, or a size or share that makes no sense.
-
     Source: Vaswani et al. 2017, sections 3.1 and 5.4.
     """
 
@@ -108,12 +105,7 @@ class TransformerLayer(nn.Module):
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
     ) -> LayerOutput:
-        """The output [batch, tokens, d_model], the weights of self-attention and those of cross attention.
-
-        Raises:
-            ModelError: x or memory is not d_model wide, a mask does not fit, or a memory came to a layer without
-                cross attention, or none to a layer with it.
-        """
+        """The output [batch, tokens, d_model], the weights of self-attention and those of cross attention."""
         if (memory is None) != (self.cross_attention is None):
             expected, got = ("no memory", "one") if self.cross_attention is None else ("a memory", "none")
             raise ModelError(f"a memory goes with cross attention: expected {expected}, got {got}")
@@ -139,14 +131,6 @@ class StackOutput(NamedTuple):
 class Stack(nn.Module):
     """N layers, each reading what the one before computed.
 
-    Args:
-        config: its sizes.
-        causal: whether no token may look at those after it.
-        cross: whether its layers have cross attention, and so a memory to look at.
-
-    Raises:
-        ModelError: there is no layer, n_heads does not divide d_model, or a size or share that makes no sense.
-
     Source: Vaswani et al. 2017, section 3.1.
     """
 
@@ -169,24 +153,19 @@ class Stack(nn.Module):
         """The last states [batch, tokens, d_model], each layer's weights and each layer's cross weights.
 
         A causal mask is made here; ``mask`` may hide more.
-
-        Raises:
-            ModelError: x or memory is not d_model wide, a mask does not fit, or a memory came to a stack without
-                cross attention, or none to a stack with it.
         """
         expect_shape("x", x, "batch", "tokens", self.config.d_model)
         if self.causal:
             batch, n, _ = x.shape
             causal = causal_mask(n, x.device)  # (T, T)
             mask = causal if mask is None else full_mask(mask, (batch, n, n)) & causal  # (B, T, T)
-        all_weights, all_cross_weights = [], []
+        outputs = []
         for layer in self.layers:
-            x, weights, cross_weights = layer(
-                x, mask, memory=memory, memory_mask=memory_mask, attend=attend, attend_cross=attend_cross
+            outputs.append(
+                layer(x, mask, memory=memory, memory_mask=memory_mask, attend=attend, attend_cross=attend_cross)
             )
-            all_weights.append(weights)
-            all_cross_weights.append(cross_weights)
-        return StackOutput(x, all_weights, all_cross_weights if self.cross else [])
+            x = outputs[-1].states
+        return StackOutput(x, [o.weights for o in outputs], [o.cross_weights for o in outputs] if self.cross else [])
 
 
 class Encoder(Stack):
@@ -217,12 +196,6 @@ class Weights(NamedTuple):
 class EncoderDecoder(nn.Module):
     """The Transformer between its embeddings and its output projection: vectors in, vectors out.
 
-    Args:
-        config: its sizes; each half has n_layers.
-
-    Raises:
-        ModelError: there is no layer, n_heads does not divide d_model, or a size or share that makes no sense.
-
     Source: Vaswani et al. 2017, figure 1.
     """
 
@@ -243,9 +216,6 @@ class EncoderDecoder(nn.Module):
         """The last output [batch, target, d_model] and the weights by kind.
 
         ``source_mask`` says which source words are there, for both halves, which look at them.
-
-        Raises:
-            ModelError: vectors that are not d_model wide, or a mask that does not fit.
         """
         memory, encoder, _ = self.encoder(source, source_mask, attend=attend_encoder)  # (B, S, D)
         output, decoder, cross = self.decoder(
@@ -261,9 +231,6 @@ def pad(
 
     The mask hides the padding from every query, so each sequence gets the numbers that it gets alone; what
     comes out at the padding itself means nothing. With ``& causal_mask(tokens)`` it is causal too.
-
-    Raises:
-        ModelError: there is no sequence, or they differ in width.
     """
     if not sequences:
         raise ModelError("a batch needs sequences: expected at least 1, got 0")

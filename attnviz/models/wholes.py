@@ -5,13 +5,16 @@ References:
     Devlin et al. 2019, "BERT", section 3.1, the hidden words: https://arxiv.org/abs/1810.04805
     Radford et al. 2018, GPT, the next word: https://openai.com/research/language-unsupervised
 
+All refuse sizes that make no sense (ModelError), a sentence without words or with too many (InputError, TooLongError),
+and numbers that no word has (ModelError).
+
 The trails of shapes use B batch, S source, T tokens (or target), W words of the vocabulary and D the width of the model
 (d_model).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
@@ -22,6 +25,9 @@ from attnviz.models.checks import expect_shape
 from attnviz.models.config import LanguageConfig, TranslationConfig
 from attnviz.models.embedding import WordEmbedding, after_start, likeliest, most_steps
 from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights
+
+Layers: TypeAlias = list[Float[Tensor, "batch head tokens tokens"] | None]
+"""Each layer's weights; None where the `attend` function kept them."""
 
 
 class Reading(NamedTuple):
@@ -35,12 +41,6 @@ class Reading(NamedTuple):
 
 class LanguageEncoder(Projecting):
     """It reads in both directions, names hidden words, and names what a pronoun stands for.
-
-    Args:
-        config: its sizes.
-
-    Raises:
-        ModelError: sizes that make no sense.
 
     Source: Devlin et al. 2019, section 3.1.
     """
@@ -56,28 +56,17 @@ class LanguageEncoder(Projecting):
         initialise(self)
 
     def forward(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        positions: bool = True,
+        self, words: Int[Tensor, "batch tokens"], *, positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> Reading:
-        """Sentences read whole; padding is seen by no word. ``positions=False`` reads them as sets of words.
-
-        Raises:
-            InputError: a sentence without words, or too long.
-            ModelError: numbers that are no words'.
-        """
+    ) -> Reading:  # fmt: skip
+        """Sentences read whole; padding is seen by no word. ``positions=False`` reads them as sets of words."""
         x, weights = self.encode(words, positions=positions, attend=attend)
         return Reading(self.word_projection(x), self.referent_projection(x), x, weights)  # (B, T, D) -> (B, T, W)
 
     def encode(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        positions: bool = True,
+        self, words: Int[Tensor, "batch tokens"], *, positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens d_model"], list[Float[Tensor, "batch head tokens tokens"] | None]]:
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:  # fmt: skip
         """The words' vectors and each layer's weights, without the projections to words, which cost the most."""
         here = self.embedding.expect_words(words)  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
@@ -87,12 +76,6 @@ class LanguageEncoder(Projecting):
 
 class LanguageDecoder(Projecting):
     """It reads from left to right and predicts at each word which one comes next.
-
-    Args:
-        config: its sizes.
-
-    Raises:
-        ModelError: sizes that make no sense.
 
     Source: Radford et al. 2018, section 3.1.
     """
@@ -107,28 +90,18 @@ class LanguageDecoder(Projecting):
         initialise(self)
 
     def forward(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens words"], list[Float[Tensor, "batch head tokens tokens"] | None]]:
+        self, words: Int[Tensor, "batch tokens"], *, attend: AttendFunction = scaled_dot_product_attention
+    ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
         """The logits of the word after each [batch, tokens, words], and each layer's weights.
 
         The padding comes after the words, and no word looks ahead, so none sees it.
-
-        Raises:
-            InputError: a sentence without words, or too long.
-            ModelError: numbers that are no words'.
         """
         x, weights = self.encode(words, attend=attend)
         return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
 
     def encode(
-        self,
-        words: Int[Tensor, "batch tokens"],
-        *,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens d_model"], list[Float[Tensor, "batch head tokens tokens"] | None]]:
+        self, words: Int[Tensor, "batch tokens"], *, attend: AttendFunction = scaled_dot_product_attention
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
         """The words' vectors and each layer's weights, without the projection to words, which costs the most."""
         self.embedding.expect_words(words)
         x = self.embedding(words)  # (B, T) -> (B, T, D)
@@ -146,12 +119,6 @@ class Translation(NamedTuple):
 
 class TranslationTransformer(Projecting):
     """The Transformer whole: embeddings, encoder, decoder, and a projection to the words it can generate.
-
-    Args:
-        config: its sizes.
-
-    Raises:
-        ModelError: sizes that make no sense.
 
     Source: Vaswani et al. 2017, figure 1.
     """
@@ -178,10 +145,6 @@ class TranslationTransformer(Projecting):
         """Teacher forcing: at each step it has read the right words before it, whatever it would have chosen itself.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
-
-        Raises:
-            InputError: a sentence without words, or too long.
-            ModelError: numbers that are no words', or not one target for each source.
         """
         config = self.config
         here = self.source_embedding.expect_words(source)  # (B, S)
@@ -205,10 +168,6 @@ class TranslationTransformer(Projecting):
 
         Since no word looks ahead, what it computed on the way is what it computes under teacher forcing of its own
         words; the logits and the weights come from that last pass.
-
-        Raises:
-            InputError: a sentence without words, or too long.
-            ModelError: numbers that are no words'.
         """
         config = self.config
         here = self.source_embedding.expect_words(source)[:, None]  # (B, 1, S)

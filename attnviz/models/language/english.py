@@ -33,6 +33,11 @@ class Reference:
     noun: int  # the position of the noun it stands for
     other: int  # the position of the noun it might have stood for
 
+    @property
+    def turned(self) -> Reference:
+        """The same with the other noun."""
+        return Reference(self.pronoun, self.other, self.noun)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class English:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnviz.models.config import Language, LanguageConfig
 from attnviz.models.language import hangul, splits, vocabulary
-from attnviz.models.language.english import English
+from attnviz.models.language.english import English, Reference
 from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.lexicon import FEELINGS, SHAPES
@@ -108,27 +108,25 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
 
 def turn(sentence: English, last: str) -> English:
     """A sentence of reference with another last word, and with what "it" then stands for."""
-    reference = sentence.reference
-    if reference is None:
-        raise ValueError("the sentence refers to nothing")
-    words = list(sentence.words)
-    places = reference.noun, reference.other
+    reference, words = _reference(sentence), list(sentence.words)
     if _lives(words[reference.pronoun + 3]) != _lives(last):
-        places = places[::-1]
+        reference = reference.turned
     words[reference.pronoun + 3] = last
-    return replace(sentence, words=tuple(words), reference=type(reference)(reference.pronoun, *places))
+    return replace(sentence, words=tuple(words), reference=reference)
 
 
 def turn_particles(sentence: English) -> English:
     """A sentence with 자기 whose subject becomes its object, and whose object its subject."""
-    reference = sentence.reference
-    if reference is None:
-        raise ValueError("the sentence refers to nothing")
-    words = list(sentence.words)
+    reference, words = _reference(sentence), list(sentence.words)
     for place, role in ((reference.noun, "object"), (reference.other, "subject")):
         words[place + 1] = hangul.particle_of(words[place], role)
-    turned = type(reference)(reference.pronoun, reference.other, reference.noun)
-    return replace(sentence, words=tuple(words), reference=turned)
+    return replace(sentence, words=tuple(words), reference=reference.turned)
+
+
+def _reference(sentence: English) -> Reference:
+    if sentence.reference is None:
+        raise ValueError("the sentence refers to nothing")
+    return sentence.reference
 
 
 def _lives(last: str) -> bool:
@@ -145,9 +143,8 @@ def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[Englis
         feelings, shapes = [one.because for one in hangul.FEELINGS], [one.because for one in hangul.SHAPES]
     other = [
         turn_particles(s) if s.kind == "own"
-        else turn(s, (others := shapes if _lives(s.words[s.reference.pronoun + 3]) else feelings)[i % len(others)])
+        else turn(s, (others := shapes if _lives(s.words[_reference(s).pronoun + 3]) else feelings)[i % len(others)])
         for i, s in enumerate(sentences)
-        if s.reference
     ]  # fmt: skip
     one_way, other_way = (_right(weights_from_it(model, found)[head], found) for found in (sentences, other))
     return float((one_way & other_way).float().mean())
@@ -224,11 +221,9 @@ def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
 
 
 def alignment_error(looks: Callable[[int, int], int], pairs: Sequence[Pair]) -> float:
-    """The alignment error rate: 1 - (|A and S| + |A and P|) / (|A| + |S|).
+    """The alignment error rate of what looks: from a pair's number and a step to a source position.
 
-    Args:
-        looks: from a pair's number and a step, the source position aligned.
-        pairs: with their sure (S) and possible (P) alignments.
+    1 - (|A and S| + |A and P|) / (|A| + |S|), with the pairs' sure (S) and possible (P) alignments.
 
     Source: Och and Ney 2003, "A Systematic Comparison of Various Statistical Alignment Models", section 4.
     """
@@ -259,13 +254,7 @@ def alignment_head(model: Translator, n: int = SAMPLES, clauses: Sequence[int | 
 
 
 def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> dict[str, float]:
-    """What is measured of a model on test sentences, by name; heads are chosen on validation sentences.
-
-    Args:
-        model: any of those that ship.
-        n: how many sentences of each split.
-        clauses: of a model that translates: what its plan says.
-    """
+    """What is measured of a model on so many test sentences, by name; heads are chosen on validation sentences."""
     if isinstance(model, LanguageEncoder):
         found = {"decided words right": decided_words(model, n=n)} | _reference_quality(model, n, "reference")
         if model.config.language == "korean":
@@ -274,10 +263,7 @@ def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (Non
     if isinstance(model, LanguageDecoder):
         return {"nats a word": next_words(model, n=n)}
     pairs = some_pairs("test", n, clauses)
-    found = {
-        "translated without a fault": exact_match(model, pairs),
-        "words right": word_accuracy(model, pairs),
-    }
+    found = {"translated without a fault": exact_match(model, pairs), "words right": word_accuracy(model, pairs)}
     if isinstance(model, TranslationTransformer) or model.attention is not None:
         head = alignment_head(model, n, clauses)
         found |= {

@@ -317,7 +317,7 @@ class TestReference:
     def test_the_animal_and_the_street(self, monkeypatch: pytest.MonkeyPatch, last: str, noun: int, other: int) -> None:
         """The animal was too tired, the street too wide; of the first words of each group, to be made soon."""
         for group in ("ANIMALS", "PLACES", "MOVES", "FEELINGS", "SHAPES"):
-            monkeypatch.setattr(english, group, getattr(english, group)[:2])
+            monkeypatch.setattr(lexicon, group, getattr(lexicon, group)[:2])
         random, wanted = seeded(0), f"the animal didn't cross the street because it was too {last} .".split()
         made = (generate(random, "reference") for _ in range(2000))
         found = next(sentence for sentence in made if list(sentence.words) == wanted)
