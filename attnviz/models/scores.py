@@ -49,9 +49,7 @@ scaled_dot = attention_scores
 
 # score(q, k) = q . W k
 def general(
-    query: Float[Tensor, "*batch query d_q"],
-    key: Float[Tensor, "*batch key d_k"],
-    weight: Float[Tensor, "d_q d_k"],
+    query: Float[Tensor, "*batch query d_q"], key: Float[Tensor, "*batch key d_k"], weight: Float[Tensor, "d_q d_k"]
 ) -> Float[Tensor, "*batch query key"]:
     """The dot product after a learned projection, so query and key may be of two kinds: shape [..., query, key].
 

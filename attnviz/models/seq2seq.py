@@ -150,12 +150,7 @@ class RecurrentTranslator(Projecting):
         return Encoded(states, last, here, key, value)
 
     def step(
-        self,
-        word: Int[Tensor, " batch"],
-        state: State,
-        encoded: Encoded,
-        *,
-        attend: AttendFunction | None = None,
+        self, word: Int[Tensor, " batch"], state: State, encoded: Encoded, *, attend: AttendFunction | None = None
     ) -> tuple[Float[Tensor, "batch words"], State, Float[Tensor, "batch source"] | None]:
         """From the previous word and state to the next word's logits, the new state, and the weights."""
         x, weights = self.target_embedding(word[:, None])[:, 0], None  # (B) -> (B, E)

@@ -114,13 +114,10 @@ def _verb(random: Random, subject: str, verb: Verb, *, many: bool) -> tuple[str,
     how = random.choice(("plain", "past", "past", "is", "was", "n't", "can"))
     not_ = random.choice(("don't" if many else "doesn't", "didn't"))
     form = {
-        "plain": verb.base if many else verb.third,
-        "past": verb.past,
-        "is": f"{am_is_are(subject, many=many)} {verb.ing}",
-        "was": f"{was_were(subject, many=many)} {verb.ing}",
-        "n't": f"{not_} {verb.base}",
-        "can": f"{random.choice(words.MODALS)} {verb.base}",
-    }
+        "plain": verb.base if many else verb.third, "past": verb.past,
+        "is": f"{am_is_are(subject, many=many)} {verb.ing}", "was": f"{was_were(subject, many=many)} {verb.ing}",
+        "n't": f"{not_} {verb.base}", "can": f"{random.choice(words.MODALS)} {verb.base}",
+    }  # fmt: skip
     times = words.TIMES.get("past" if how == "was" else how, ())
     return form[how], random.choice(("", *times, random.choice(words.ADVERBS)))
 
@@ -138,13 +135,10 @@ def _reference(random: Random) -> English:
     pronoun_at = place_at + 2
     noun, other = (animal_at, place_at) if lives else (place_at, animal_at)
     return _marked(
-        "reference",
-        *first,
-        f"{random.choice(tuple(words.FAILED))} {verb}",
-        *second,
+        "reference", *first, f"{random.choice(tuple(words.FAILED))} {verb}", *second,
         f"[because] [it] [was] {random.choice(tuple(words.HOW))} {last} .",
         reference=Reference(pronoun_at, noun, other),
-    )
+    )  # fmt: skip
 
 
 def _copula(random: Random) -> English:
@@ -184,13 +178,10 @@ def _actions(random: Random) -> tuple[str, str, str]:
     do = "do" if many else "does"
     failed = random.choice((f"{do}n't", *words.FAILED, random.choice(words.MODALS)))
     done = {
-        "plain": verb.base if many else verb.third,
-        "past": verb.past,
-        "ing": f"{am_is_are(subject, many=many)} {verb.ing}",
-        "was": f"{was_were(subject, many=many)} {verb.ing}",
-        "not": f"[{do}] [not] {verb.base}",
-        "n't": f"{failed} {verb.base}",
-    }
+        "plain": verb.base if many else verb.third, "past": verb.past,
+        "ing": f"{am_is_are(subject, many=many)} {verb.ing}", "was": f"{was_were(subject, many=many)} {verb.ing}",
+        "not": f"[{do}] [not] {verb.base}", "n't": f"{failed} {verb.base}",
+    }  # fmt: skip
     return subject, done[how], _object(random, verb, known=known)
 
 
@@ -349,12 +340,9 @@ def _reflexive(random: Random) -> English:
     who = f"the {_maybe(random, fitting(noun))} {noun.many if many else noun.one}".split()
     noun_at = len(who) - 1
     return _marked(
-        "reflexive",
-        *who,
-        verb.base if many else verb.third,
-        f"[{self_}] .",
+        "reflexive", *who, verb.base if many else verb.third, f"[{self_}] .",
         links=(Link(query=noun_at + 2, key=noun_at, relation=COREFERENCE),),
-    )
+    )  # fmt: skip
 
 
 def _all(random: Random) -> English:
@@ -391,22 +379,9 @@ def _although(random: Random) -> English:
 
 
 KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
-    "reference": (_reference, 5),
-    "copula": (_copula, 3),
-    "action": (_action, 5),
-    "reflexive": (_reflexive, 1),
-    "all": (_all, 0.3),
-    "existence": (_existence, 1.5),
-    "although": (_although, 1),
-    "joined": (_joined, 0.5),
-    "stay": (_stay, 2),
-    "go": (_go, 1),
-    "give": (_give, 0.5),
-    "be": (_be, 1.5),
-    "have": (_have, 0.7),
-    "reason": (_reason, 0.7),
-    "question": (_question, 1.5),
-    "this": (_this, 0.5),
-    "weather": (_weather, 0.3),
-}
+    "reference": (_reference, 5), "copula": (_copula, 3), "action": (_action, 5), "reflexive": (_reflexive, 1),
+    "all": (_all, 0.3), "existence": (_existence, 1.5), "although": (_although, 1), "joined": (_joined, 0.5),
+    "stay": (_stay, 2), "go": (_go, 1), "give": (_give, 0.5), "be": (_be, 1.5), "have": (_have, 0.7),
+    "reason": (_reason, 0.7), "question": (_question, 1.5), "this": (_this, 0.5), "weather": (_weather, 0.3),
+}  # fmt: skip
 """Each kind of sentence, with how often it comes up relative to the others."""

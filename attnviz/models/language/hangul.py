@@ -175,13 +175,10 @@ def _ends(random: Random, verb: KoreanVerb) -> tuple[str, str]:
     """A verb in some form, and the time that goes with it, or none: 어제, 먹었어요."""
     how = random.choice(("does", "did", "did", "not", "will", "an", *(("ing", "ing") if verb not in FEELS else ())))
     form = {
-        "does": verb.does,
-        "did": verb.did,
-        "ing": f"{verb.stem}고 {random.choice(('있어요', '있었어요'))}",
+        "does": verb.does, "did": verb.did, "ing": f"{verb.stem}고 {random.choice(('있어요', '있었어요'))}",
         "not": f"{verb.stem}지 {random.choice(('않아요', '않았어요', '못했어요'))}",
-        "an": f"{random.choice(('안', '못'))} {random.choice((verb.does, verb.did))}",
-        "will": f"{verb.will} 거예요",
-    }
+        "an": f"{random.choice(('안', '못'))} {random.choice((verb.does, verb.did))}", "will": f"{verb.will} 거예요",
+    }  # fmt: skip
     times = TIMES.get(how, ())
     return form[how], random.choice(("", *times)) if times else ""
 
@@ -330,20 +327,10 @@ def _hello(random: Random) -> English:
 
 
 KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
-    "reference": (_it, 3),
-    "own": (_own, 3),
-    "action": (_action, 5),
-    "stay": (_stay, 1),
-    "go": (_go, 1),
-    "give": (_give, 1),
-    "is": (_is, 1),
-    "so": (_so, 1.5),
-    "existence": (_existence, 1),
-    "because": (_because, 1),
-    "all": (_all, 0.3),
-    "question": (_question, 1),
-    "hello": (_hello, 0.2),
-}
+    "reference": (_it, 3), "own": (_own, 3), "action": (_action, 5), "stay": (_stay, 1), "go": (_go, 1),
+    "give": (_give, 1), "is": (_is, 1), "so": (_so, 1.5), "existence": (_existence, 1), "because": (_because, 1),
+    "all": (_all, 0.3), "question": (_question, 1), "hello": (_hello, 0.2),
+}  # fmt: skip
 """Each kind of sentence, with how often it comes up relative to the others."""
 
 
@@ -370,14 +357,8 @@ def alike() -> tuple[tuple[str, ...], ...]:
 def words() -> set[str]:
     """Every piece that a sentence can have, and a few forms that none has."""
     listed = (
-        *SUBJECTS,
-        *TIMES["did"],
-        *TIMES["does"],
-        *TIMES["will"],
-        *HELLO,
-        *FAMILIAR,
-        *(f"{w}요" for w in FAMILIAR),
-    )
+        *SUBJECTS, *TIMES["did"], *TIMES["does"], *TIMES["will"], *HELLO, *FAMILIAR, *(f"{w}요" for w in FAMILIAR),
+    )  # fmt: skip
     grammar = (
         "이 그 저 제 내 네 씨 이것 그것 저것 자기 너희 모두 누가 무엇 어디 왜 언제 이름 같이 왜냐하면 때문이에요 "
         "너무 아주 정말 안 못 있어요 있었어요 없어요 없었어요 않아요 않았어요 못했어요 거예요 아니에요 . , ?"

@@ -181,8 +181,7 @@ def _clause(random: Random, *, before: str = "", how: str | None = None) -> Piec
             korean = ((verb.not_, *means), (failed, ("not",), ("do",)))
     place = _place(random) if random.random() < 0.25 and verb.objects != "places" else Piece((), ())
     return Piece(
-        subject.english + english + found.english + place.english,
-        subject.korean + place.korean + found.korean + korean,
+        subject.english + english + found.english + place.english, subject.korean + place.korean + found.korean + korean
     )
 
 
@@ -291,12 +290,9 @@ def _joined(random: Random, n: int) -> Piece:
 
 
 KINDS: dict[str, tuple[Callable[[Random], Piece], float]] = {
-    "clause": (_clause, 5),
-    "is so": (_is_so, 1),
-    "existence": (_existence, 1),
-    "reference": (_reference, 1.5),
+    "clause": (_clause, 5), "is so": (_is_so, 1), "existence": (_existence, 1), "reference": (_reference, 1.5),
     "although": (_although, 1),
-}
+}  # fmt: skip
 """Each kind of single sentence, with how often it comes up relative to the others."""
 
 

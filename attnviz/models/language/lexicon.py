@@ -165,20 +165,10 @@ somebody with something."""
 VERBS = ACTIONS + MOVES
 
 OBJECTS = {
-    "any": PEOPLE + ANIMALS + FOOD + THINGS,
-    "people": PEOPLE,
-    "animals": ANIMALS,
-    "food": FOOD,
-    "drinks": DRINKS,
-    "writings": WRITINGS,
-    "goods": FOOD + THINGS,
-    "tools": TOOLS,
-    "clothes": CLOTHES,
-    "instruments": INSTRUMENTS,
-    "vehicles": VEHICLES,
-    "places": PLACES,
-    "rooms": ROOMS,
-}
+    "any": PEOPLE + ANIMALS + FOOD + THINGS, "people": PEOPLE, "animals": ANIMALS, "food": FOOD, "drinks": DRINKS,
+    "writings": WRITINGS, "goods": FOOD + THINGS, "tools": TOOLS, "clothes": CLOTHES, "instruments": INSTRUMENTS,
+    "vehicles": VEHICLES, "places": PLACES, "rooms": ROOMS,
+}  # fmt: skip
 """Which nouns a verb takes."""
 
 NAMES, TOWNS, SUBJECTS, SUBSTANCES, LIQUIDS = (

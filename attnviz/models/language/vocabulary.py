@@ -69,12 +69,9 @@ def english() -> Vocabulary:
         *alike(),
         *(lexicon.TOWNS, lexicon.NUMBERS, lexicon.OWNERS, lexicon.PREPOSITIONS, lexicon.ADVERBS, lexicon.MODALS),
         *(time.split() for times in lexicon.TIMES.values() for time in times),
-        *(hello.split() for hello in lexicon.HELLO),
-        lexicon.PRONOUNS,
-        (found for _, found, _, _ in lexicon.PRONOUNS.values()),
-        *_EXAMS_AND_PROGRAMS,
-        grammar.split(),
-    )
+        *(hello.split() for hello in lexicon.HELLO), lexicon.PRONOUNS,
+        (found for _, found, _, _ in lexicon.PRONOUNS.values()), *_EXAMS_AND_PROGRAMS, grammar.split(),
+    )  # fmt: skip
 
 
 def alike(language: Language = "english") -> tuple[tuple[str, ...], ...]:
@@ -101,13 +98,10 @@ def source() -> Vocabulary:
     )
     return _vocabulary(
         (noun.one for noun in in_korean(lexicon.NOUNS)),
-        *((verb.base, verb.third, verb.past, verb.ing) for verb in VERBS),
-        lexicon.PRONOUNS,
+        *((verb.base, verb.third, verb.past, verb.ing) for verb in VERBS), lexicon.PRONOUNS,
         (found for _, found, _, _ in lexicon.PRONOUNS.values()),
-        (adjective.english for adjective in in_korean(lexicon.ADJECTIVES)),
-        *_EXAMS_AND_PROGRAMS,
-        grammar.split(),
-    )
+        (adjective.english for adjective in in_korean(lexicon.ADJECTIVES)), *_EXAMS_AND_PROGRAMS, grammar.split(),
+    )  # fmt: skip
 
 
 @functools.cache
@@ -118,20 +112,15 @@ def target() -> Vocabulary:
     return _vocabulary(
         (with_particle(noun.korean, role) for noun in living for role in ("topic", "subject", "object")),
         (with_particle(noun.korean, "object") for noun in in_korean(lexicon.NOUNS)),
-        (with_particle(place.korean, "subject") for place in PLACES),
-        (f"{place.korean}에서" for place in PLACES),
+        (with_particle(place.korean, "subject") for place in PLACES), (f"{place.korean}에서" for place in PLACES),
         *((verb.present, verb.did, verb.going, verb.not_, verb.doing) for verb in VERBS),
         *((topic, found, subject) for topic, _, found, subject in lexicon.PRONOUNS.values()),
         *((adjective.korean, adjective.is_so, adjective.being) for adjective in QUALITIES),
-        (adjective.being for adjective in FEELINGS + SHAPES),
-        (f"{score}점을" for score in lexicon.SCORES),
-        (f"{exam}에서" for exam in lexicon.EXAMS.values()),
-        (program for program, _ in lexicon.PROGRAMS.values()),
+        (adjective.being for adjective in FEELINGS + SHAPES), (f"{score}점을" for score in lexicon.SCORES),
+        (f"{exam}에서" for exam in lexicon.EXAMS.values()), (program for program, _ in lexicon.PROGRAMS.values()),
         *(words.values() for words in (lexicon.WHEN, lexicon.COURSES, lexicon.ENTER, lexicon.HOW, lexicon.FAILED)),
-        lexicon.JOINTS.values(),
-        lexicon.ALL.values(),
-        grammar.split(),
-    )
+        lexicon.JOINTS.values(), lexicon.ALL.values(), grammar.split(),
+    )  # fmt: skip
 
 
 @functools.cache
@@ -149,8 +138,6 @@ def _vocabulary(*words: Iterable[str]) -> Vocabulary:
     return Vocabulary(SPECIAL + tuple(sorted(set(chain.from_iterable(words)))))
 
 
-_NOUNS = PEOPLE + ANIMALS + lexicon.PLACES + lexicon.FOOD + lexicon.THINGS
-_ADJECTIVES = QUALITIES + FEELINGS + SHAPES
 _EXAMS_AND_PROGRAMS: tuple[Iterable[str], ...] = (
     lexicon.SCORES,
     lexicon.EXAMS,

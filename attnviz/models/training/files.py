@@ -49,19 +49,11 @@ def save(path: Path, card: ModelCard, model: nn.Module) -> None:
     """Write a model's weights and its card into one file."""
     from safetensors.torch import save as serialised
 
-    described = {
-        "name": card.name,
-        "kind": card.plan.kind,
-        "config": asdict(card.plan.config),
-        "recipe": asdict(card.plan.recipe),
-        "learns": card.plan.learns,
-        "clauses": card.plan.clauses,
-        "source": card.source.words,
-        "target": card.target.words if card.target else None,
-        "quality": dict(card.quality),
-    }
+    target = card.target.words if card.target else None
+    words = {"source": card.source.words, "target": target, "quality": dict(card.quality)}
+    described = json.dumps({"name": card.name, **asdict(card.plan), **words}, ensure_ascii=False)
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    path.write_bytes(serialised(weights, {"card": json.dumps(described, ensure_ascii=False)}))
+    path.write_bytes(serialised(weights, {"card": described}))
 
 
 def save_state(path: Path, name: str, plan: TrainingPlan, state: State) -> None:

@@ -117,12 +117,9 @@ def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
     """All that is known about a trained model, measured on unseen sentences."""
     language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
     return ModelCard(
-        name=name,
-        plan=plan,
-        source=vocabulary.source() if language is None else vocabulary.of_language(language),
-        target=vocabulary.target() if language is None else None,
-        quality=measure.quality(model, clauses=plan.clauses),
-    )
+        name=name, plan=plan, source=vocabulary.source() if language is None else vocabulary.of_language(language),
+        target=vocabulary.target() if language is None else None, quality=measure.quality(model, clauses=plan.clauses),
+    )  # fmt: skip
 
 
 @contextmanager
