@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from attnviz.render.terminal.screen import Screen
     from attnviz.settings import LoadingSettings
 
-LARGEST = 2**20
-"""Bytes of a text that is read: some hundred thousand words, far more than any model's positions."""
+LARGEST = 2**20  # bytes of a text that is read: some hundred thousand words, far more than any model's positions
 
 
 def read_text(text: str | None, file: Path | None = None, what: str = "the text") -> str:
@@ -44,26 +43,23 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
         SettingsError: there is none.
         InputError: it cannot be read, is not UTF-8, or is longer than any model reads.
     """
-    if file is not None:
-        try:
-            with file.open("rb") as opened:
-                return _decoded(opened.read(LARGEST + 1), visible(str(file)))
-        except OSError as error:
-            raise InputError(f"{visible(str(file))} cannot be read: {error.strerror}") from None
-    if text == "-":
-        if sys.stdin is None:
-            raise InputError("standard input is closed")
-        return _decoded(sys.stdin.buffer.read(LARGEST + 1), "standard input")
-    if text is None:
+    if file is None and text is None:
         raise SettingsError('give a sentence, as in "I love all you", or - to read it from standard input')
+    if file is None and text == "-" and sys.stdin is None:
+        raise InputError("standard input is closed")
+    source = visible(str(file)) if file is not None else "standard input" if text == "-" else what
     try:
-        # What the shell handed over in another encoding arrives as lone surrogates.
-        return _decoded(text.encode("utf-8", "surrogateescape"), what)
+        if file is not None:
+            with file.open("rb") as opened:
+                raw = opened.read(LARGEST + 1)
+        elif text == "-":
+            raw = sys.stdin.buffer.read(LARGEST + 1)
+        else:  # what the shell handed over in another encoding arrives as lone surrogates
+            raw = str(text).encode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InputError(f"{source} cannot be read: {error.strerror}") from None
     except UnicodeEncodeError:
-        return text  # a surrogate of another kind: refused with all other texts that are no Unicode
-
-
-def _decoded(raw: bytes, source: str) -> str:
+        return str(text)  # a surrogate of another kind: refused with all other texts that are no Unicode
     if len(raw) > LARGEST:
         raise InputError(f"{source} is too long: of a text at most {LARGEST:,} bytes are read")
     try:
@@ -165,7 +161,7 @@ def check_writable(paths: Iterable[Path]) -> None:
 
     Raises:
         SettingsError: two of them are one.
-        OutputError: one of them cannot be written.
+        OutputError: one of them cannot be written, or there is no ffmpeg for an ``.mp4``.
     """
     from attnviz.storage import files
 
@@ -175,18 +171,10 @@ def check_writable(paths: Iterable[Path]) -> None:
             raise SettingsError(f"Invalid value for '--output' / '-o': {visible(str(path))} is to be written twice")
         places.add(path.absolute())
         files.check_writable(path)
+        if path.suffix.lower() == ".mp4":
+            from attnviz.render.figure.film import expect_writer
 
-
-def check_films(paths: Iterable[Path]) -> None:
-    """Find out before any work whether films can be written here.
-
-    Raises:
-        OutputError: there is no ffmpeg for an ``.mp4``.
-    """
-    if any(path.suffix.lower() == ".mp4" for path in paths):
-        from attnviz.render.figure.film import expect_writer
-
-        expect_writer(".mp4")
+            expect_writer(".mp4")
 
 
 def write(path: Path, make: Callable[[], object]) -> None:
@@ -223,17 +211,14 @@ def _digest(path: Path) -> bytes | None:
         return None
 
 
-def write_content(path: Path, make: Callable[[], tuple[bytes, str]]) -> None:
-    """Write a picture, whole or not at all, and tell so, and which characters no font has.
-
-    `make` gives what is in it, and those characters.
+def write_content(path: Path, content: bytes, missing: str) -> None:
+    """Write a picture, whole or not at all, and tell so, and which characters are `missing` in all fonts.
 
     Raises:
         OutputError: the file cannot be written; or there are such characters, and none is wanted.
     """
     from attnviz.storage.files import write_whole
 
-    content, missing = make()  # whole before the file is touched: Matplotlib has its own ways to fail on a full disk
     if missing:
         from attnviz.render.fonts import advice
 
@@ -245,13 +230,9 @@ def write_content(path: Path, make: Callable[[], tuple[bytes, str]]) -> None:
 
 def write_picture(path: Path, picture: Picture) -> None:
     """Write a picture as its ending says; see `write_content`."""
-
-    def make() -> tuple[bytes, str]:
-        buffer = io.BytesIO()
-        missing = picture.write(buffer, path.suffix.lower()).missing
-        return buffer.getvalue(), missing
-
-    write_content(path, make)
+    whole = io.BytesIO()  # before the file is touched: Matplotlib has its own ways to fail on a full disk
+    missing = picture.write(whole, path.suffix.lower()).missing
+    write_content(path, whole.getvalue(), missing)
 
 
 def console_here() -> Console:

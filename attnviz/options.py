@@ -15,8 +15,7 @@ _Group = TypeVar("_Group")
 
 INPUT, MODEL, SHOWN, LOOK, FILES = "Input", "Model", "What is shown", "Appearance", "Files"
 SIZES, RARE = "Sizes of toy-random", "Rarely used"
-PANELS = (INPUT, MODEL, SHOWN, LOOK, FILES, SIZES, RARE)
-"""The headings of help, in their order."""
+PANELS = (INPUT, MODEL, SHOWN, LOOK, FILES, SIZES, RARE)  # the headings of help, in their order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +33,7 @@ class Option:
     completes: Literal["", "models", "palettes", "stories"] = ""  # what the shell completes
 
 
-REQUIRED: Any = MISSING
-"""The default of a field that must be given."""
+REQUIRED: Any = MISSING  # the default of a field that must be given
 
 
 def option(*names: str, default: object = None, **more: Any) -> Any:  # noqa: ANN401 - a field of any type

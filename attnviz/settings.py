@@ -22,8 +22,7 @@ from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs
 if TYPE_CHECKING:
     from attnviz.render.figure.style import Style
 
-Kind = Literal["encoder", "decoder", "cross"]
-"""As `attnviz.attention.Kind`, which help must not load."""
+Kind = Literal["encoder", "decoder", "cross"]  # as `attnviz.attention.Kind`, which help must not load
 
 RECORDS = (".json", ".npz", ".safetensors")
 PAGE = ".html"
@@ -49,8 +48,7 @@ background_option = partial(
 lang_option = partial(option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
 """Options of several groups: `layers_and_heads` reads layers and heads."""
 
-READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")
-"""Endings of files that attnviz reads."""
+READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")  # endings of files that attnviz reads
 
 
 def check_sentence(text: str | None) -> None:

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 _OF_A_SENTENCE = {"heatmap", "generate", "walkthrough", "compare-heads", "head"}
-INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it."""
+INTERRUPTED = 130  # the exit status after Ctrl-C, as shells have it
 
 app = typer.Typer(
     name="attnviz",

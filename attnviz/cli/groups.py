@@ -145,8 +145,7 @@ class Command(TyperCommand):
                 formatter.write_text(f"{ctx.command_path} --help")
 
 
-_BRIEF = "attnviz.brief"
-"""Whether the help that is asked for is the short one."""
+_BRIEF = "attnviz.brief"  # whether the help that is asked for is the short one
 
 
 class HeadCommand(Command):

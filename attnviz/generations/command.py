@@ -6,16 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attnviz.commands import (
-    check_films,
-    check_writable,
-    open_model,
-    read_text,
-    took,
-    write,
-    write_content,
-    write_picture,
-)
+from attnviz.commands import check_writable, open_model, read_text, took, write, write_content, write_picture
 from attnviz.generations import settings
 from attnviz.options import name_parts
 from attnviz.render.names import FILMS, picture_path
@@ -49,7 +40,6 @@ def command(
     text = read_text(prompt.text, prompt.file)
     check_text(text, "the prompt")
     check_writable(output.planned())
-    check_films(output.output)
     from attnviz.generations.api import generate
     from attnviz.generations.live import Live
 
@@ -79,7 +69,7 @@ def _write(record: Attention, path: Path, appearance: settings.GenerationAppeara
     elif suffix in FILMS:
         from attnviz.generations.film import content
 
-        write_content(path, partial(content, record, suffix, palette=appearance.palette, language=appearance.lang))
+        write_content(path, *content(record, suffix, palette=appearance.palette, language=appearance.lang))
     else:
         from attnviz.heatmaps.figure import draw
         from attnviz.render.sheet import resolve

@@ -180,7 +180,7 @@ def _record(
         commands.check_writable(output.planned())
         record = load(text.load).part(**selection.window)
     held = zip(selection.ranges, (record.layers, record.heads), strict=True)
-    record = record.select(*(chosen and chosen.among(there) for chosen, there in held))
+    record = record.select(*(chosen.among(there) if chosen else None for chosen, there in held))
     if selection.words or selection.hide_special:
         from attnviz.heatmaps.words import hide_special, merge_words
 

@@ -8,8 +8,7 @@ from attnviz.attention import Attention, Token
 from attnviz.text.display import clip
 from attnviz.text.phrase import Phrase, joined
 
-SHOWN = 4
-"""Links that are named."""
+SHOWN = 4  # links that are named
 
 STATED = {
     "entropy": (1, "entropy {} nats", "엔트로피 {}nats"),

@@ -31,25 +31,16 @@ if TYPE_CHECKING:
 
 LARGEST = 16.0
 """The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
-SHARP = 32.0
-"""Inches that the largest PNG has at 125 dots an inch: no more cells can be told apart on a sheet."""
-SENTENCE_LINES = 3
-"""A longer sentence is cut in the title; its tokens are all in the picture."""
-BAR = 0.7
-"""Inches that a colour bar takes beside the panels, numbers included."""
-MOST_CELLS = 2000
-"""Rows or columns that one pattern may have before it is pooled: about two pixels each."""
-NAMED = PITCH * 0.9
-"""Inches of a cell beside which a token has room for its name."""
-NARROWEST_CELL = 0.02
-"""Inches of the smallest cell that can be seen."""
+SHARP = 32.0  # inches that the largest PNG has at 125 dots an inch: no more cells can be told apart on a sheet
+SENTENCE_LINES = 3  # a longer sentence is cut in the title; its tokens are all in the picture
+BAR = 0.7  # inches that a colour bar takes beside the panels, numbers included
+MOST_CELLS = 2000  # rows or columns that one pattern may have before it is pooled: about two pixels each
+NAMED = PITCH * 0.9  # inches of a cell beside which a token has room for its name
+NARROWEST_CELL = 0.02  # inches of the smallest cell that can be seen
 ROUNDED = "numbers: weights, rounded to 2 decimals", "숫자: 가중치, 소수점 아래 둘째 자리까지"
-CLOSE = 0.05
-"""Inches between panels on a page of a given width."""
-MOST_STEP = 3
-"""Where fewer tokens than every so many could be named on such a page, none is."""
-LEAST_CELLS = 8
-"""Rows and columns that a panel keeps, however small it is."""
+CLOSE = 0.05  # inches between panels on a page of a given width
+MOST_STEP = 3  # where fewer tokens than every so many could be named on such a page, none is
+LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
 
 
 def draw(

@@ -38,11 +38,9 @@ _NAMES = (
 OWN = tuple(SCRIPTS / name for name in _NAMES)
 GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
 """What a page has besides in which sentences set the views."""
-MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)
-"""What a page has besides in which a model runs."""
+MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)  # what a page has besides in which a model runs
 
-EXACT = 2**21
-"""Bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each."""
+EXACT = 2**21  # bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each
 HELD = Phrase(
     """This page has no queries, keys and values: it has them for short texts and few heads (--layer, --head), and not
     where a record was loaded from a file.""",
@@ -56,12 +54,10 @@ MORE = Phrase(
     보여 줍니다.""",
 )
 """Why a page has no calculation."""
-LINKS = 120_000
-"""About how many of the strongest weights such a page has as they are."""
+LINKS = 120_000  # about how many of the strongest weights such a page has as they are
 NEAR = 1e-5
 """How near to the model's weights those must be that the page computes from queries and keys; else it has none."""
-MOST = 5 * 2**23
-"""Weights of one page; where there are more, tokens go together."""
+MOST = 5 * 2**23  # weights of one page; where there are more, tokens go together
 
 
 Roles: TypeAlias = Any

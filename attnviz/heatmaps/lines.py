@@ -23,10 +23,8 @@ from attnviz.text.display import check_text, clip, visible
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
 
-TOGETHER = 64
-"""Sentences that are held at a time: those of like length run together, and are drawn in their order."""
-TOKENS = 2048
-"""Tokens of a batch, its padding included."""
+TOGETHER = 64  # sentences that are held at a time: those of like length run together, and are drawn in their order
+TOKENS = 2048  # tokens of a batch, its padding included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

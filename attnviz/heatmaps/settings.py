@@ -52,11 +52,11 @@ class HeatmapSelection:
     @property
     def known(self) -> dict[str, Any]:
         """What `attnviz.attend` is given: the kind, and layers and heads that need not be counted from the end."""
-        layers, heads = (one and one.known() for one in self.ranges)
+        layers, heads = (one.known() if one else None for one in self.ranges)
         return {"kind": self.kind, "layers": layers, "heads": heads}
 
     @property
-    def window(self) -> dict[str, slice | None]:
+    def window(self) -> dict[str, Any]:
         """The rows and keys chosen; None for all."""
         return {name: _slice(f"--{name}", getattr(self, name)) for name in ("rows", "keys")}
 

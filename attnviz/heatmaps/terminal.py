@@ -22,20 +22,13 @@ from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
 
-LABEL_WIDTH = 14
-"""Cells that a token's label may take beside a matrix."""
-TALLEST = 64
-"""Lines that the heads of a layer may take before cells are made smaller."""
-NOTHING = -1
-"""The level of a weight whose cell stays blank."""
-SCREEN_LINES = 48
-"""Lines of a usual window of 50, less the one typed and the next."""
-LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16
-"""Rows and columns of a thumbnail."""
-STAIRS = 3
-"""Lines over which the keys' names may be spread, step by step, where one has no room for them."""
-FEW = 32
-"""Tokens that are shown one by one, however long that makes the picture, where the screen is wide enough."""
+LABEL_WIDTH = 14  # cells that a token's label may take beside a matrix
+TALLEST = 64  # lines that the heads of a layer may take before cells are made smaller
+NOTHING = -1  # the level of a weight whose cell stays blank
+SCREEN_LINES = 48  # lines of a usual window of 50, less the one typed and the next
+LEAST_THUMBNAIL, MOST_THUMBNAIL = 3, 16  # rows and columns of a thumbnail
+STAIRS = 3  # lines over which the keys' names may be spread, step by step, where one has no room for them
+FEW = 32  # tokens that are shown one by one, however long that makes the picture, where the screen is wide enough
 GAP = 2
 
 
@@ -53,10 +46,8 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
     With `full` every head by itself instead.
     """
-    names = {
-        side: tuple(spell(name, screen) for name in getattr(sheet, side)) for side in ("query_labels", "key_labels")
-    }
-    sheet = replace(sheet, **names)
+    queries, keys = ([spell(name, screen) for name in names] for names in (sheet.query_labels, sheet.key_labels))
+    sheet = replace(sheet, query_labels=tuple(queries), key_labels=tuple(keys))
     if full or len(sheet.panels) == 1:
         scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
         body = [*_bands(scaled, screen, cell), *_exactly(scaled, screen)]

@@ -21,8 +21,7 @@ from attnviz.text.phrase import Phrase
 if TYPE_CHECKING:
     from attnviz.attention import Attention
 
-TOURS = (TOY, TOY_KOREAN)
-"""The models that run in a page."""
+TOURS = (TOY, TOY_KOREAN)  # the models that run in a page
 TOLERANCE, SENTENCES = 1e-5, 100
 """How near the page's weights are to Python's at most, and on how many sentences the tests compare them."""
 

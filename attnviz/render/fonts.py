@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-BASE = "DejaVu Sans"
-"""Comes with Matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, symbols."""
+BASE = "DejaVu Sans"  # comes with Matplotlib: Latin, Greek, Cyrillic, Arabic, Hebrew, symbols
 
 KOREAN = Path(__file__).parent / "typefaces" / "NanumGothicCoding.ttf"
 """Comes with attnviz: all 11,172 Korean syllables, single Korean letters, Japanese kana."""

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 DEFAULT = names.DEFAULT
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
 """Okabe and Ito's, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color/. The darkest come first."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""A shape for each line, for who sees no colours at all."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # a shape for each line, for who sees no colours at all
 
 LEVELS = 256
-MIDDLE = LEVELS // 2
-"""The level of zero among signed numbers."""
+MIDDLE = LEVELS // 2  # the level of zero among signed numbers
 EVEN = 0.1
 """The largest difference of luminance between the ends of a colormap that has no lighter end, such as ``RdBu``."""
 TURNS = 0.004

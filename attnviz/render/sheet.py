@@ -18,14 +18,11 @@ from attnviz.text.notes import proof, sentence
 
 Scale = Literal["shared", "panel", "unit"]
 
-BLANK = 0.005
-"""Weights below it leave their cell blank: as a percentage, and with two decimals, they are 0."""
+BLANK = 0.005  # weights below it leave their cell blank: as a percentage, and with two decimals, they are 0
 
-MANY = 64
-"""Rows and columns of a pooled pattern from which on its colours end below its largest weight."""
+MANY = 64  # rows and columns of a pooled pattern from which on its colours end below its largest weight
 
-MOST_COMPARED = 32
-"""Rows and columns of the patterns that are compared with one another."""
+MOST_COMPARED = 32  # rows and columns of the patterns that are compared with one another
 
 AXES = ("rows are queries, columns are keys; layers and heads count from 0", "행은 쿼리, 열은 키; 층과 헤드는 0부터 셈")
 """How every picture is read, in English and in Korean."""
@@ -156,7 +153,7 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
         text += f" → “{visible(record.target)}”"
-    n_tokens = {"n_queries": len(record.query_tokens), "n_keys": len(record.key_tokens)}
+    n_tokens: dict[str, str | int] = {"n_queries": len(record.query_tokens), "n_keys": len(record.key_tokens)}
     n_tokens |= next((dict(note.fields) for note in record.notes if note.code == "pooled"), {})
     matrices = [*record.weights.reshape(-1, *record.weights.shape[2:])]
     return Sheet(

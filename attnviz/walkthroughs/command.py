@@ -73,7 +73,6 @@ def command(
         expect_terminal("--jump N begins at a step")
     planned = output.planned(writes_picture=not appearance.interactive)
     commands.check_writable(planned)
-    commands.check_films(planned)
     if uses_model:
         text = _read(text)
     from attnviz.walkthroughs.api import calculate
@@ -101,7 +100,8 @@ def command(
         () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance, page),)
     )
     for path in output.output or usual:
-        commands.write_content(path, partial(content, walks, path, palette=appearance.palette, **asdict(page), **view))
+        made = content(walks, path, palette=appearance.palette, **asdict(page), **view)
+        commands.write_content(path, *made)
 
 
 def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:

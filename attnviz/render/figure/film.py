@@ -16,14 +16,10 @@ from jaxtyping import UInt8
 from attnviz.errors import OutputError
 from attnviz.render.figure.page import Page
 
-DPI = 100.0
-"""Points of a picture for an inch."""
-COLOURS = 64
-"""Colours of a picture of a GIF."""
-NEARLY_WHITE = 250
-"""From here on a colour is the paper's, which the choice of colours mixes with the palest shades."""
-A_SECOND = 2
-"""Pictures in a second of an ``.mp4``."""
+DPI = 100.0  # points of a picture for an inch
+COLOURS = 64  # colours of a picture of a GIF
+NEARLY_WHITE = 250  # from here on a colour is the paper's, which the choice of colours mixes with the palest shades
+A_SECOND = 2  # pictures in a second of an ``.mp4``
 
 Pixels = UInt8[np.ndarray, "_ _ 3"]
 

@@ -19,14 +19,11 @@ from attnviz.render.fonts import boxes
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MOST_MARKS = 5.9
-"""Steps that a colour bar may have between its numbers."""
+MOST_MARKS = 5.9  # steps that a colour bar may have between its numbers
 
-BOXES = 6.5
-"""The size of what is said of characters that no font has: it fits in the margin below."""
+BOXES = 6.5  # the size of what is said of characters that no font has: it fits in the margin below
 
-Place = tuple[float, float, float, float]
-"""Left, top, width and height, in inches."""
+Place = tuple[float, float, float, float]  # left, top, width and height, in inches
 
 
 @dataclass(frozen=True, slots=True)

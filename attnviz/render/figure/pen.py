@@ -14,25 +14,17 @@ from attnviz.text.display import clip
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-POINT = 1 / 72
-"""An inch has 72 points. All lengths below are inches."""
-TEXT, SMALL, TITLE = 7.5, 6.0, 10.0
-"""Font sizes, in points."""
-PITCH = 1.25 * TEXT * POINT
-"""The least distance of two labels that do not touch."""
+POINT = 1 / 72  # an inch has 72 points; all lengths below are inches
+TEXT, SMALL, TITLE = 7.5, 6.0, 10.0  # font sizes, in points
+PITCH = 1.25 * TEXT * POINT  # the least distance of two labels that do not touch
 MARGIN, GAP = 0.15, 0.14
-LEAST_TEXT = 4.5
-"""Print smaller than this, in points, nobody reads: fewer labels are drawn instead."""
+LEAST_TEXT = 4.5  # print smaller than this, in points, nobody reads: fewer labels are drawn instead
 LABEL_LENGTH = 18
-LONGEST_LINE = 1000
-"""More characters than the widest sheet has room for in a line."""
-TINY = 1e-9
-"""Inches by which widths may differ that were added in another order."""
+LONGEST_LINE = 1000  # more characters than the widest sheet has room for in a line
+TINY = 1e-9  # inches by which widths may differ that were added in another order
 DPI = 150.0
-PIXELS = 4000
-"""The widest and highest a PNG may get, in pixels."""
-LEGEND_GAP = 0.09
-"""Inches between the axes and the legend above them."""
+PIXELS = 4000  # the widest and highest a PNG may get, in pixels
+LEGEND_GAP = 0.09  # inches between the axes and the legend above them
 GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
 
 

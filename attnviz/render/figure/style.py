@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
 """Inches in a unit of length; points are those of TeX, in which it tells a column's width."""
-PAD = 3.5
-"""Points between an axis and its labels, where nobody says how many."""
-NARROWEST, WIDEST = 0.5, 100.0
-"""Inches that a picture may be wide."""
-MOST_PIXELS = 30_000
-"""Dots that a side of a PNG may have."""
+PAD = 3.5  # points between an axis and its labels, where nobody says how many
+NARROWEST, WIDEST = 0.5, 100.0  # inches that a picture may be wide
+MOST_PIXELS = 30_000  # dots that a side of a PNG may have
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

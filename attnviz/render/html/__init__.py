@@ -19,8 +19,7 @@ import numpy as np
 from attnviz.render.palette import DEFAULT, colours, diverging
 
 HERE = Path(__file__).parent
-BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))
-"""Scripts that make elements, and unpack numbers."""
+BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))  # scripts that make elements, and unpack numbers
 SHARED = (*BASE, *(HERE / f"{name}.js" for name in ("colours", "pens", "save")))
 """Those, and what draws: before the scripts of a page that is drawn."""
 

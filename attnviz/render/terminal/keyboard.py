@@ -33,8 +33,7 @@ KEYS = {
 }
 """What each key does, as terminals send it; a letter also as the same key gives it on a Korean keyboard."""
 
-PATIENCE = 0.25
-"""Seconds after which it is looked whether the window has another size."""
+PATIENCE = 0.25  # seconds after which it is looked whether the window has another size
 
 _KEY = re.compile(r"\x1b(?:\[[0-9;]*[A-Za-z~]|O[A-Za-z])|[^\x1b]")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-9;]*|O)$")

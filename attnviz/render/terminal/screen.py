@@ -21,10 +21,8 @@ from attnviz.render.palette import DEFAULT, LEVELS, MIDDLE, colours, diverging, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-PATIENCE = 0.2
-"""Seconds to wait for a terminal to say which colour its background has."""
-HALF = 127.5
-"""A background whose bytes are brighter than this on the average is light."""
+PATIENCE = 0.2  # seconds to wait for a terminal to say which colour its background has
+HALF = 127.5  # a background whose bytes are brighter than this on the average is light
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,8 +12,7 @@ from rich.text import Text
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import fit, fold, hold_percent
 
-GAP = 2
-"""Cells between two columns."""
+GAP = 2  # cells between two columns
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,8 @@ from rich.text import Text
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import visible
 
-SENTENCE_LINES = 4
-"""Lines of a long text that are shown: its first ones and its last."""
-READABLE = 100
-"""Cells that a line of prose may have; longer lines are hard to come back from."""
+SENTENCE_LINES = 4  # lines of a long text that are shown: its first ones and its last
+READABLE = 100  # cells that a line of prose may have; longer lines are hard to come back from
 MARKS = str.maketrans({
     "“": '"', "”": '"', "’": "'", "·": "-", "–": "-", "—": "-", "−": "-", "×": "x", "√": "v", "…": "~",  # noqa: RUF001
     "→": ">", "←": "<", "↔": "-", "␣": "_", "●": "*", "○": "o",

@@ -20,35 +20,24 @@ from attnviz.walkthroughs.figure.plan import Card, DrawnGrid
 from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.view import BLANK
 
-Cut = tuple[int | None, ...]
-"""The rows or columns that are drawn; None stands for those left out there."""
+Cut = tuple[int | None, ...]  # the rows or columns that are drawn; None stands for those left out there
 
-NUMBER, LABEL = 8.0, 8.0
-"""The size of numbers in cells, and of names at their sides, in points."""
+NUMBER, LABEL = 8.0, 8.0  # the size of numbers in cells, and of names at their sides, in points
 ROW, PAD, LEAST, THIN = 0.25, 0.06, 0.28, 0.15
 """The height of a row, what a cell has beside its number, its least width, and the side of one without, in inches."""
 NAMES_GAP = 0.07
-LONGEST = 0.7
-"""The length of the longest bar of weights, in inches."""
-MOST_NUMBERED = 12
-"""Columns of keys whose numbers are printed."""
-USUAL_DIGITS = 3
-"""Digits after the point that are usual: vectors then have one less, since there are many of them."""
+LONGEST = 0.7  # the length of the longest bar of weights, in inches
+MOST_NUMBERED = 12  # columns of keys whose numbers are printed
+USUAL_DIGITS = 3  # digits after the point that are usual: vectors then have one less, since there are many of them
 GAP_SIGN = {True: "⋮", False: "…"}
-STRONG = 0.72
-"""How far along the palette the colour of bars and of what they weigh is."""
-STEP, FORMULA, WORDS = 9.0, 8.0, 7.5
-"""The sizes of a card's title, of its formula, and of its other words, in points."""
-DOT = 0.26
-"""What the number of a step takes before its title, in inches."""
+STRONG = 0.72  # how far along the palette the colour of bars and of what they weigh is
+STEP, FORMULA, WORDS = 9.0, 8.0, 7.5  # the sizes of a card's title, of its formula, and of its other words, in points
+DOT = 0.26  # what the number of a step takes before its title, in inches
 TITLED, SIGN, NEXT = 0.24, 0.3, 0.16
 """Above a matrix for its symbol, between two matrices for their sign, and between two lines of them, in inches."""
-NARROWEST, ROOMY = 1.15, 2.7
-"""What a card takes at least, beside others and alone, in inches."""
-BESIDE, BELOW = 0.4, 0.3
-"""Between two cards side by side, and between two lines of them, in inches."""
-FEWEST = 4
-"""Columns of a vector that are printed at least, with what stands for the others."""
+NARROWEST, ROOMY = 1.15, 2.7  # what a card takes at least, beside others and alone, in inches
+BESIDE, BELOW = 0.4, 0.3  # between two cards side by side, and between two lines of them, in inches
+FEWEST = 4  # columns of a vector that are printed at least, with what stands for the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,18 +33,12 @@ from attnviz.walkthroughs.figure.card import (
 )
 from attnviz.walkthroughs.figure.plan import Card, DrawnGrid, keys_of
 
-GAP, APART = 0.25, 0.15
-"""Between two columns, and between the words of two steps, in inches."""
-DOWN = 0.22
-"""Between the query and the keys, and between the alignment vectors and their sum, in inches."""
-LIT = "#ffe9a8"
-"""Behind the row that is to be followed: a colour of no number."""
-MOST_KEYS = 48
-"""Keys that are drawn; of more, those with the largest weights."""
-PALE = 0.7
-"""How white what is not looked at in a film is."""
-THICKEST = 6.0
-"""The line of a weight of 1, in points."""
+GAP, APART = 0.25, 0.15  # between two columns, and between the words of two steps, in inches
+DOWN = 0.22  # between the query and the keys, and between the alignment vectors and their sum, in inches
+LIT = "#ffe9a8"  # behind the row that is to be followed: a colour of no number
+MOST_KEYS = 48  # keys that are drawn; of more, those with the largest weights
+PALE = 0.7  # how white what is not looked at in a film is
+THICKEST = 6.0  # the line of a weight of 1, in points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

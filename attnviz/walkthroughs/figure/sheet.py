@@ -19,14 +19,10 @@ from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import BLANK, View, ViewOptions, followed
 
-FOUND, SOURCE = 15.0, 8.5
-"""The size of what was found and of whose calculation it is, in points."""
-WIDE, NARROW = 12.9, 7.0
-"""What a sheet may take across for cards, and what it has at least, in inches."""
-FEW_ROWS = 6
-"""Rows of a matrix that are printed outside attention itself."""
-BETWEEN = 0.3
-"""Between two sections of a sheet, in inches."""
+FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation it is, in points
+WIDE, NARROW = 12.9, 7.0  # what a sheet may take across for cards, and what it has at least, in inches
+FEW_ROWS = 6  # rows of a matrix that are printed outside attention itself
+BETWEEN = 0.3  # between two sections of a sheet, in inches
 
 Section = Strip | Flow
 

@@ -24,25 +24,20 @@ from attnviz.walkthroughs.wording import (
     title_line,
 )
 
-MOST = 24
-"""Columns that a page holds side by side; of more, those at the ends are shown."""
+MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
 
-FIRST, LAST = 9, 3
-"""How many are then shown at either end."""
+FIRST, LAST = 9, 3  # how many are then shown at either end
 
-MOST_ROWS = 40
-"""Rows of a table; of more, those at the ends are shown."""
+MOST_ROWS = 40  # rows of a table; of more, those at the ends are shown
 
 FIRST_ROWS, LAST_ROWS = 20, 10
 """How many are then shown at either end, where rows have names; of a large map a corner will do."""
 
 GAP = "…"
 
-TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)
-"""The hues of weights, and of numbers above and below 0."""
+TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)  # the hues of weights, and of numbers above and below 0
 
-DEPTH = 0.5
-"""The largest part of a hue, so that dark letters on light paper and light ones on dark can be read."""
+DEPTH = 0.5  # the largest part of a hue, so that dark letters on light paper and light ones on dark can be read
 
 
 @dataclass(frozen=True, slots=True)

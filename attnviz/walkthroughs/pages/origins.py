@@ -14,8 +14,7 @@ from attnviz.walkthroughs.spelling import Part, ResultCell
 from attnviz.walkthroughs.view import Blanks, cell_name
 from attnviz.walkthroughs.wording import say
 
-Said = str | list[str]
-"""A text; a list of two where it is another in Korean."""
+Said = str | list[str]  # a text; a list of two where it is another in Korean
 
 
 def origins(walk: Walkthrough, tables: Sequence[PageTable], precision: int, blanks: Blanks) -> dict[str, Any]:

@@ -19,10 +19,8 @@ from attnviz.render.terminal.text import MARKS, fit, spell, wrap
 from attnviz.walkthroughs.hand import one_format, shown
 from attnviz.walkthroughs.view import BLANK, LEAST, View
 
-LABEL = 14
-"""Cells that a row's name may take."""
-NAME = 10
-"""Cells that a column's name may take, where its numbers take fewer."""
+LABEL = 14  # cells that a row's name may take
+NAME = 10  # cells that a column's name may take, where its numbers take fewer
 EIGHTHS = "▏▎▍▌▋▊▉█"
 _ARITHMETIC = MARKS | str.maketrans(
     {"·": "*", "⊙": "*", "…": "..", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "←": "<-", "↑": "up", "↓": "down"}

@@ -20,20 +20,14 @@ from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, Screen
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import LEAST, ShownStep, ViewOptions, followed
 
-INDENT = 3
-"""Cells before what belongs to a step."""
-MOST_KEYS, SHOWN_KEYS = 32, 24
-"""Keys that all have a row; of more, those of the largest weights."""
-BAR, WIDE_BAR, WIDE = 5, 16, 100
-"""Cells of the bar of a weight, and from which width on it is the longer one."""
-FEW_KEYS = 5
-"""Keys whose values have a row on one screen, where they stand below the weights."""
+INDENT = 3  # cells before what belongs to a step
+MOST_KEYS, SHOWN_KEYS = 32, 24  # keys that all have a row; of more, those of the largest weights
+BAR, WIDE_BAR, WIDE = 5, 16, 100  # cells of the bar of a weight, and from which width on it is the longer one
+FEW_KEYS = 5  # keys whose values have a row on one screen, where they stand below the weights
 MANY_LINES = 21
 """Lines of the calculation, from which on the next words are told in two, so that all stands on one screen."""
-LINES = 50
-"""Lines of one screen: what would pass it by its empty lines alone has none."""
-FEW = 24
-"""Rows of all steps of several queries that fit on one screen."""
+LINES = 50  # lines of one screen: what would pass it by its empty lines alone has none
+FEW = 24  # rows of all steps of several queries that fit on one screen
 
 
 def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
