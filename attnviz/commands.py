@@ -178,11 +178,7 @@ def check_writable(paths: Iterable[Path]) -> None:
 
 
 def write(path: Path, make: Callable[[], object]) -> None:
-    """Write a file by `make`, and tell so: that it replaced one that held something else, or that it was written.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Write a file by `make`, and tell so: that it replaced one that held something else, or that it was written."""
     before = _digest(path)
     make()
     tell(f"{'wrote' if before in {None, _digest(path)} else 'replaced'} {visible(str(path))}")

@@ -52,11 +52,7 @@ READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu") 
 
 
 def check_sentence(text: str | None) -> None:
-    """Refuse a sentence that is the name of a file, which was meant to be read.
-
-    Raises:
-        SettingsError: it is such a name.
-    """
+    """Refuse a sentence that is the name of a file, which was meant to be read, by a `SettingsError`."""
     if text is not None and text.endswith(READ) and Path(text).is_file():
         raise SettingsError(
             f"{text!r} is a file, not a sentence: --load draws what was saved, --file and --corpus read sentences"
@@ -167,11 +163,7 @@ class Ranges:
 
     @classmethod
     def read(cls, typed: Sequence[str], name: str) -> Ranges | None:
-        """Read 2, 0-3, -1, -3--1; None where nothing was typed.
-
-        Raises:
-            SettingsError: something else was typed.
-        """
+        """Read 2, 0-3, -1, -3--1; None where nothing was typed, and a `SettingsError` for all else."""
         ends = []
         for text in typed:
             match = re.fullmatch(r"(-?\d{1,7})(?:-(-?\d{1,7}))?", text.strip(), re.ASCII)
@@ -182,11 +174,7 @@ class Ranges:
         return cls(tuple(ends)) if ends else None
 
     def one(self, name: str) -> int:
-        """The one number.
-
-        Raises:
-            SettingsError: it is a range, or there are several.
-        """
+        """The one number; a `SettingsError` where it is a range, or there are several."""
         numbers = {number for pair in self.ends for number in pair}
         if len(numbers) > 1:
             raise SettingsError(f"Invalid value for '{name}': one is followed, not several")
@@ -350,11 +338,7 @@ class ShellSettings:
 
 
 def check_endings(paths: Iterable[Path], endings: Sequence[str]) -> None:
-    """Refuse files whose endings nothing can be written as.
-
-    Raises:
-        SettingsError: such an ending.
-    """
+    """Refuse files with an ending that nothing can be written as, by a `SettingsError`."""
     for path in paths:
         if path.suffix.lower() not in endings:
             from attnviz.text.display import visible

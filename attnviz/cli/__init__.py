@@ -99,11 +99,7 @@ class _Output(io.FileIO):
     """A stream whose reader may leave."""
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write; once that fails, what comes later goes nowhere.
-
-        Raises:
-            OutputError: the disk is full, or the like. That nobody reads any more is no error.
-        """
+        """Write; once that fails, what comes later goes nowhere. That nobody reads any more is no error."""
         try:
             return super().write(data)
         except OSError as error:

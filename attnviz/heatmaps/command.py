@@ -52,13 +52,9 @@ def page_command(tour: settings.TourSettings, output: settings.TourOutput) -> No
 
 
 def command(
-    text: settings.HeatmapText,
-    model: ModelSettings,
-    selection: settings.HeatmapSelection,
-    appearance: settings.HeatmapAppearance,
-    figure: FigureSettings,
-    output: settings.HeatmapOutput,
-) -> None:
+    text: settings.HeatmapText, model: ModelSettings, selection: settings.HeatmapSelection,
+    appearance: settings.HeatmapAppearance, figure: FigureSettings, output: settings.HeatmapOutput,
+) -> None:  # fmt: skip
     """See where every head of a model looks in a sentence.
 
     First all heads as thumbnails, then the one whose pattern differs most from the others', large; all of them as one
@@ -106,13 +102,9 @@ def command(
 
 
 def _draw_lines(
-    path: Path,
-    text: settings.HeatmapText,
-    model: ModelSettings,
-    selection: settings.HeatmapSelection,
-    appearance: settings.HeatmapAppearance,
-    figure: FigureSettings,
-) -> None:
+    path: Path, text: settings.HeatmapText, model: ModelSettings, selection: settings.HeatmapSelection,
+    appearance: settings.HeatmapAppearance, figure: FigureSettings,
+) -> None:  # fmt: skip
     """Draw each line of a file; what fails is told at the end."""
     from attnviz.heatmaps.lines import heatmap_all
 
@@ -148,11 +140,9 @@ def _progress(n: int) -> Iterator[Callable[[int], None]]:
 
 
 def _record(
-    text: settings.HeatmapText,
-    model: ModelSettings,
-    selection: settings.HeatmapSelection,
+    text: settings.HeatmapText, model: ModelSettings, selection: settings.HeatmapSelection,
     output: settings.HeatmapOutput,
-) -> Attention:
+) -> Attention:  # fmt: skip
     """The record to show: loaded, or of a run of the model; with the layers, heads and tokens that were chosen."""
     if text.load is None:
         from attnviz.text.display import check_text

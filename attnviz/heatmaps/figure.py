@@ -79,11 +79,7 @@ def draw_record(record: Attention, *, lang: str = "en", **look: Any) -> Picture:
 
 
 def save(record: Attention, path: str | Path, **look: Any) -> Path:
-    """Write the picture of a record, whole or not at all, in the format that the path's ending names.
-
-    Raises:
-        OutputError: the file cannot be written.
-    """
+    """Write the picture of a record, whole or not at all, in the format of the path's ending."""
     picture = draw_record(record, **look)
     return write_whole(path, lambda temporary: picture.write(temporary, temporary.suffix.lower()))
 
@@ -194,11 +190,7 @@ def _draw_one(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
 
 
 def _place_one(sheet: Sheet, pen: Pen, wanted: _Wanted, zoom: float) -> _One:
-    """The largest cells in which one pattern fits its style, whose page is made larger by `zoom` afterwards.
-
-    Raises:
-        SettingsError: its labels leave no room for it.
-    """
+    """The largest cells in which one pattern fits its style, whose page is made larger by `zoom` afterwards."""
     style = wanted.style
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     longest, margin = max(len(queries), len(keys)), style.margin / zoom

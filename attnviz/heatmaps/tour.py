@@ -55,11 +55,7 @@ class StoryText:
 
 
 def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object], bytes]:
-    """What the page of a model must know to run it, and to tell a story or to show the model; and its weights.
-
-    Raises:
-        SelectionError: no model of this name runs in a page.
-    """
+    """What the page of a model must know to run it, and to tell a story or show the model; and its weights."""
     if name not in TOURS:
         known = " or ".join(TOURS)
         raise SelectionError(f"no model {name} runs in a page: expected {known}{did_you_mean(name, TOURS)}")

@@ -193,13 +193,11 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     before, now = (sentence(pooled_note(one), sheet.language) for one in (sheet, replace(sheet, cell=cell)))
     places = [(panel.layer, panel.head) for panel in sheet.panels]
     return replace(
-        sheet,
-        panels=_panels(places, matrices, sheet.scale, pooled=True),
+        sheet, panels=_panels(places, matrices, sheet.scale, pooled=True), cell=cell,
         query_labels=_group_labels(sheet.query_labels, rows, sheet.cell[0]),
         key_labels=_group_labels(sheet.key_labels, columns, sheet.cell[1]),
-        cell=cell,
         notes=(*(note for note in sheet.notes if note != before), now),
-    )
+    )  # fmt: skip
 
 
 def pooled_note(sheet: Sheet) -> Note:

@@ -30,11 +30,7 @@ class HeadSigns:
     def among(
         self, model: str, kind: str, layers: Sequence[int], heads: Sequence[int]
     ) -> dict[tuple[int, int], HeadSign]:
-        """Those of some heads of a model.
-
-        Raises:
-            SelectionError: it is another model, or another attention of it.
-        """
+        """Those of some heads of a model; a `SelectionError` where it is another, or another attention of it."""
         if (model, kind) != (self.model, self.kind) or max(layers) >= self.n_layers or max(heads) >= self.n_heads:
             raise SelectionError(
                 f"the roles are those of {self.model} ({self.kind}, {self.n_layers} layers x {self.n_heads} heads), "

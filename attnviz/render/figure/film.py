@@ -39,11 +39,7 @@ def even(inches: float) -> float:
 
 
 def write_film(reels: Sequence[Reel], path: Path, suffix: str) -> None:
-    """Write reels one after another, as ``.gif`` or as ``.mp4``.
-
-    Raises:
-        OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
-    """
+    """Write reels one after another, as ``.gif``, or as ``.mp4``: an `OutputError` where ffmpeg fails."""
     {".gif": _write_gif, ".mp4": _write_mp4}[suffix](reels, path)
 
 
@@ -73,11 +69,7 @@ def _write_gif(reels: Sequence[Reel], path: Path) -> None:
 
 
 def expect_writer(suffix: str) -> str:
-    """The program that writes such a film, or none where none is needed; asked for before anything is drawn.
-
-    Raises:
-        OutputError: there is no ffmpeg for an ``.mp4``.
-    """
+    """The program that such a film needs, asked for before anything is drawn; an `OutputError` where it is missing."""
     path = which("ffmpeg") if suffix == ".mp4" else ""
     if path is None:
         raise OutputError("an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")

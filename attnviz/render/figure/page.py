@@ -37,15 +37,9 @@ class Line:
 
 
 def lines(
-    pen: Pen,
-    texts: Iterable[str],
-    width: float,
-    size: float = TEXT,
-    *,
-    colour: str | None = None,
-    leading: float = 1.35,
-    most: int | None = None,
-) -> list[Line]:
+    pen: Pen, texts: Iterable[str], width: float, size: float = TEXT, *, colour: str | None = None,
+    leading: float = 1.35, most: int | None = None,
+) -> list[Line]:  # fmt: skip
     """Texts, each in `most` lines no wider than `width` (inches), in letters of `size` (points).
 
     Without a `colour` the first text, which is the receipt, is black, the others are grey. From line to line it is
@@ -121,13 +115,9 @@ class Page:
         return left / width, 1 - (top + high) / height, wide / width, high / height
 
     def colour_bar(
-        self,
-        table: UInt8[np.ndarray, "level rgb"],
-        place: tuple[float, float, float],
-        marks: Mapping[float, str],
-        *,
+        self, table: UInt8[np.ndarray, "level rgb"], place: tuple[float, float, float], marks: Mapping[float, str], *,
         along: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """The colours of a scale, upright with the lowest below; or along, with the lowest at the left.
 
         `place` is left, top and length; `marks` are written beside the bar, by the share of its length. Matplotlib's
@@ -182,18 +172,11 @@ def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **styl
     widest = pen.widest([line for name in names for line in name.split("\n")])
     room = ax.get_window_extent().width / pen.figure.dpi
     drawn = ax.legend(
-        ax.get_legend_handles_labels()[0],
-        names,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
+        ax.get_legend_handles_labels()[0], names, loc="lower left", bbox_to_anchor=(0.0, 1.0),
         bbox_transform=ax.transAxes + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
         ncols=max(1, min(len(names), int(room / (widest + sample * TEXT * POINT)))),
-        frameon=False,
-        fontsize=TEXT,
-        borderpad=0,
-        borderaxespad=0,
-        **style,
-    )
+        frameon=False, fontsize=TEXT, borderpad=0, borderaxespad=0, **style,
+    )  # fmt: skip
     for text in drawn.get_texts():
         text.set(**pen.style())
     box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]

@@ -20,19 +20,10 @@ if TYPE_CHECKING:
 
 
 def draw_on(
-    ax: Axes,
-    sheet: Sheet,
-    palette: str | Colormap = DEFAULT,
-    *,
-    title: str | None = "auto",
-    cbar: bool = False,
+    ax: Axes, sheet: Sheet, palette: str | Colormap = DEFAULT, *, title: str | None = "auto", cbar: bool = False,
     annot: bool | None = None,
-) -> None:
-    """Draw one pattern on somebody's own axes; the other arguments are those of `draw_pattern`.
-
-    Raises:
-        SelectionError: a palette that is not there, more than one pattern, or axes without a figure.
-    """
+) -> None:  # fmt: skip
+    """Draw the one pattern of a sheet on somebody's own axes; the other arguments are those of `draw_pattern`."""
     if len(sheet.panels) > 1:
         raise SelectionError(f"an ax holds one pattern, and this is {sheet.size}: give layer and head")
     root = ax.get_figure(root=True)
@@ -53,17 +44,9 @@ def texts_of(sheet: Sheet) -> list[str]:
 
 
 def draw_pattern(
-    ax: Axes,
-    sheet: Sheet,
-    palette: str | Colormap,
-    pen: Pen,
-    *,
-    cell: float | None = None,
-    upright: bool = True,
-    title: str | None = "auto",
-    cbar: bool = False,
-    annot: bool | None = None,
-) -> None:
+    ax: Axes, sheet: Sheet, palette: str | Colormap, pen: Pen, *, cell: float | None = None, upright: bool = True,
+    title: str | None = "auto", cbar: bool = False, annot: bool | None = None,
+) -> None:  # fmt: skip
     """Draw one pattern on axes: rows are queries, columns are keys.
 
     Args:

@@ -69,14 +69,9 @@ def inches(length: str) -> float:
 
 
 def style_of(
-    name: str = "sheet",
-    *,
-    width: str | None = None,
-    dpi: int | None = None,
-    font_size: float | None = None,
-    caption: bool = True,
-    transparent: bool = False,
-) -> Style:
+    name: str = "sheet", *, width: str | None = None, dpi: int | None = None, font_size: float | None = None,
+    caption: bool = True, transparent: bool = False,
+) -> Style:  # fmt: skip
     """A style, with what is wanted otherwise.
 
     Raises:

@@ -25,17 +25,9 @@ SHARED = (*BASE, *(HERE / f"{name}.js" for name in ("colours", "pens", "save")))
 
 
 def build(
-    title: str,
-    head: Sequence[tuple[str, str]],
-    *,
-    labels: object,
-    data: bytes,
-    own: Sequence[Path],
-    language: str,
-    shared: Sequence[Path] = SHARED,
-    body: str = "",
-    rules: str = "",
-) -> str:
+    title: str, head: Sequence[tuple[str, str]], *, labels: object, data: bytes, own: Sequence[Path], language: str,
+    shared: Sequence[Path] = SHARED, body: str = "", rules: str = "",
+) -> str:  # fmt: skip
     """A page of its labels, its numbers, and the scripts and styles that show them.
 
     Args:

@@ -43,11 +43,7 @@ Place = tuple[int, int, int]
 
 
 def expect_terminal(otherwise: str) -> None:
-    """Refuse where nobody can press a key and see what it does; `otherwise` says what can be done without one.
-
-    Raises:
-        BadParameter: standard input or output is no terminal, or one that cannot move its cursor.
-    """
+    """Refuse where nobody can press a key and see what it does; `otherwise` says what can be done there."""
     try:
         import termios  # noqa: F401 - Windows has none
     except ImportError:
@@ -58,15 +54,9 @@ def expect_terminal(otherwise: str) -> None:
 
 
 def browse(
-    keys: Iterator[str],
-    draw: Callable[[int, Console], Sequence[Text]],
-    below: Callable[[int, Place, Console], str],
-    n_pages: int,
-    *,
-    console: Callable[[], Console],
-    first: int = 0,
-    grows: bool = False,
-) -> Literal["quit", "more"]:
+    keys: Iterator[str], draw: Callable[[int, Console], Sequence[Text]], below: Callable[[int, Place, Console], str],
+    n_pages: int, *, console: Callable[[], Console], first: int = 0, grows: bool = False,
+) -> Literal["quit", "more"]:  # fmt: skip
     """Show one page after another as the keys say, in `whole_screen`, until the one that quits.
 
     `draw` makes the lines of a page, by its number from 0, and `below` the line below them. Where the number of pages

@@ -51,14 +51,9 @@ def centre(text: str, width: int) -> str:
 
 
 def wrap(
-    text: str,
-    screen: Screen,
-    style: str | Style = "",
-    *,
-    indent: int = 0,
-    first: int | None = None,
+    text: str, screen: Screen, style: str | Style = "", *, indent: int = 0, first: int | None = None,
     most: int = READABLE,
-) -> list[Text]:
+) -> list[Text]:  # fmt: skip
     """The text, as the screen can show it, in lines no wider than the screen; no line where there is no text.
 
     Before each line `indent` cells are left free, before the first one `first`; on a wide screen a line has at `most`
