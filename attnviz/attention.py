@@ -257,9 +257,9 @@ class Attention:
         """The receipt in words, as every view prints it."""
         return NO_RECEIPT if self.receipt is None else str(self.receipt)
 
-    def __getitem__(self, place: tuple[int, int]) -> Float32[np.ndarray, "query key"]:
-        """One head's matrix: ``record[layer, head]``, as `pattern`."""
-        return self.pattern(*place)
+    def __getitem__(self, place: tuple[int, int] | str) -> Float32[np.ndarray, "query key"]:
+        """One head's matrix: ``record[2, 3]`` or ``record["2.3"]``, as `pattern`."""
+        return self.pattern(*head_at(place))
 
     def save(self, path: str | Path, **look: Any) -> Path:  # noqa: ANN401 - fields of a group
         """Write the record to a file, by its ending.
@@ -378,8 +378,7 @@ class Attention:
         if layers is None and heads is None:
             return self
         for chosen, what in ((layers, "layer"), (heads, "head")):
-            if chosen is not None and len(chosen) == 0:
-                raise SelectionError(f"choose at least one {what}")
+            check_numbers(chosen, what)
         rows = positions(self.layers if layers is None else layers, self.layers, "layer")
         columns = positions(self.heads if heads is None else heads, self.heads, "head")
         return replace(
@@ -388,6 +387,23 @@ class Attention:
             exact=None if self.exact is None else self.exact.select(rows, columns),
             layers=tuple(self.layers[row] for row in rows), heads=tuple(self.heads[column] for column in columns),
         )  # fmt: skip
+
+
+def head_at(place: tuple[int, int] | str) -> tuple[int, int]:
+    """A layer and a head from ``(2, 3)`` or ``"2.3"``; or SelectionError."""
+    parts = place.split(".") if isinstance(place, str) else place if isinstance(place, tuple) else ()
+    try:
+        layer, head = map(int, parts)
+    except (TypeError, ValueError):
+        raise SelectionError(f"a head is named by its layer and its number, (2, 3) or '2.3', not {place!r}") from None
+    return layer, head
+
+
+def check_numbers(chosen: Sequence[int] | None, what: str) -> None:
+    """Refuse what chooses no layers or heads; None chooses all. Raises SelectionError."""
+    there = isinstance(chosen, Iterable) and len(chosen) and all(isinstance(one, (int, np.integer)) for one in chosen)
+    if chosen is not None and not there:
+        raise SelectionError(f"choose at least one {what}, by numbers such as [0, 2], not {chosen!r}")
 
 
 def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:

@@ -18,6 +18,7 @@ from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM, is_random
 from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, SIZES, changed, group, option
 from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs
+from attnviz.text.display import check_sentence
 
 if TYPE_CHECKING:
     from attnviz.render.figure.style import Style
@@ -47,16 +48,6 @@ background_option = partial(
 )
 lang_option = partial(option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
 """Options of several groups: `layers_and_heads` reads layers and heads."""
-
-READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")  # endings of files that attnviz reads
-
-
-def check_sentence(text: str | None) -> None:
-    """Refuse a sentence that is the name of a file, which was meant to be read, by a `SettingsError`."""
-    if text is not None and text.endswith(READ) and Path(text).is_file():
-        raise SettingsError(
-            f"{text!r} is a file, not a sentence: --load draws what was saved, --file and --corpus read sentences"
-        )
 
 
 @group

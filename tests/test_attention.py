@@ -220,6 +220,16 @@ def test_select_names_what_there_is(held: tuple[int, int], message: str) -> None
         record(layers=held).select(layers=[held[0], 3])
 
 
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize("chosen", [1, [], ["0.1"], "0"])
+def test_select_takes_numbers(chosen: Any) -> None:
+    """What are no numbers, or none, is refused; so is what names no head."""
+    with pytest.raises(errors.SelectionError, match="choose at least one head, by numbers such as"):
+        record().select(heads=chosen)
+    with pytest.raises(errors.SelectionError, match="a head is named by its layer and its number"):
+        record()[chosen]
+
+
 def test_select_names_the_only_one() -> None:
     """A record of one layer says so."""
     with pytest.raises(errors.SelectionError, match="there is no layer 0: this record holds layer 9 only"):

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut
+from attnviz.attention import MEMORY, Attention, Kind, Note, Token, check_numbers, cut
 from attnviz.capture.source import Loading, Model, Source, as_source
 from attnviz.errors import InputError
-from attnviz.text.display import check_text
+from attnviz.text.display import check_sentence, check_text
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
 
 
+class Kept(TypedDict, total=False):
+    """Which part of the weights is kept (see `attend`)."""
+
+    layers: Sequence[int] | None
+    heads: Sequence[int] | None
+    rows: slice | None
+    keys: slice | None
+    memory: int
+
+
+class Attending(Kept, Loading, total=False):
+    """What is kept, and how the model is found and loaded."""
+
+
 def attend(
-    text: str, model: Model = None, tokenizer: object = None, *, pair: str | None = None, target: str | None = None,
-    kind: Kind | None = None, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None,
-    rows: slice | None = None, keys: slice | None = None, truncate: bool = False, memory: int = MEMORY,
-    **loading: Unpack[Loading],
-) -> Attention:  # fmt: skip
+    text: str,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    kind: Kind | None = None,
+    truncate: bool = False,
+    **settings: Unpack[Attending],
+) -> Attention:
     """Run a model on a sentence and return its attention, proved to be the model's own.
 
     Args:
@@ -32,14 +51,12 @@ def attend(
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate (teacher forcing); None lets it run free.
         kind: which attention to show, where the model has several; None is the usual one.
-        layers: the layers to keep, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, likewise.
-        rows: the query tokens to keep, such as ``slice(1000, 1200)``; None keeps all.
-        keys: the key tokens to keep, likewise.
         truncate: cut the text where the model's positions end, with a note in the record, instead of refusing it.
-        memory: bytes of weights that are kept at most. Where they would be more, tokens that follow one another go
-            together: to a group the sum over its keys, from it the mean over its queries, with a note in the record.
-        loading: ``device``, ``dtype``, ``revision`` and ``trust_remote_code``, as for `open_source`.
+        settings: what is kept: ``layers`` and ``heads``, such as ``[0, 2]``, counted from 0, negative from the end;
+            ``rows`` and ``keys``, the query and key tokens, such as ``slice(1000, 1200)``; at most ``memory`` bytes of
+            weights. Where they would be more, tokens that follow one another go together: to a group the sum over its
+            keys, from it the mean over its queries, with a note in the record. And how the model is loaded:
+            ``device``, ``dtype``, ``revision``, ``trust_remote_code`` and ``sizes``, as for `open_source`.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.
@@ -52,26 +69,47 @@ def attend(
         SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
+    kept = {name: settings.pop(name) for name in Kept.__annotations__ if name in settings}  # type: ignore[misc]
     (record,) = attend_all(
-        [text], as_source(model, tokenizer, reads=text, **loading), pairs=[pair], targets=[target], kind=kind,
-        layers=layers, heads=heads, rows=rows, keys=keys, truncate=truncate, memory=memory,
+        [text], as_source(model, tokenizer, reads=text, **settings), pairs=[pair], targets=[target], kind=kind,
+        truncate=truncate, **kept,
     )  # fmt: skip
     return record
 
 
 def attend_all(
-    texts: Sequence[str], source: Source, *, pairs: Sequence[str | None] | None = None,
-    targets: Sequence[str | None] | None = None, kind: Kind | None = None, layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None, rows: slice | None = None, keys: slice | None = None,
-    truncate: bool = False, memory: int = MEMORY,
-) -> list[Attention]:  # fmt: skip
+    texts: Sequence[str],
+    model: Model,
+    *,
+    pairs: Sequence[str | None] | None = None,
+    targets: Sequence[str | None] | None = None,
+    kind: Kind | None = None,
+    truncate: bool = False,
+    **kept: Unpack[Kept],
+) -> list[Attention]:
     """Run a model on sentences as one batch, and return a record for each; padding changes no number.
 
-    The receipt of each record is that of the whole batch. Arguments and errors are those of `attend`.
+    The receipt of each record is that of the whole batch.
+
+    Args:
+        texts: the sentences.
+        model: as for `attend`, or a source that is already open.
+        pairs: the second sentence of each; None where there is none.
+        targets: likewise what is generated.
+        kind: as for `attend`, as are the following.
+        truncate: cut texts where the model's positions end.
+        kept: ``layers``, ``heads``, ``rows``, ``keys`` and ``memory``.
+
+    Returns:
+        A record for each sentence: `weights` of shape (layer, head, query, key), float32.
+
+    Raises:
+        AttnvizError: as `attend` does.
     """
     _check_texts(texts, pairs or [], targets or [])
+    source = as_source(model, reads=texts[0])
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
-    return attend_batch(batch, source, layers=layers, heads=heads, rows=rows, keys=keys, memory=memory)
+    return attend_batch(batch, source, **kept)
 
 
 def attend_batch(
@@ -82,6 +120,8 @@ def attend_batch(
     from attnviz.capture.observers import KeepWeights
     from attnviz.capture.stream import KeepVectors
 
+    check_numbers(layers, "layer")
+    check_numbers(heads, "head")
     labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
     keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=memory)
     vectors = KeepVectors(keep)
@@ -117,9 +157,11 @@ def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
 def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:
     if not texts:
         raise InputError("there is no text: expected at least one")
+    for text in texts:
+        check_sentence(text)
     for what, some in (("the text", texts), ("the second sentence", pairs), ("the target", targets)):
         for text in some:
-            if text is not None:
+            if text is not None or some is texts:
                 check_text(text, what)
 
 

@@ -10,6 +10,7 @@ from attnviz import settings
 from attnviz.errors import SettingsError
 from attnviz.options import INPUT, MODEL, SHOWN, changed, group, option
 from attnviz.render.names import FILMS, PICTURES
+from attnviz.text.display import check_sentence
 
 DEFAULT_MODEL = "toy-decoder"
 
@@ -28,7 +29,7 @@ class Prompt:
     def __post_init__(self) -> None:
         if self.text is not None and self.file is not None:
             raise SettingsError("give the text or --file, not both")
-        settings.check_sentence(self.text)
+        check_sentence(self.text)
 
 
 @group

@@ -15,13 +15,13 @@ from attnviz.settings import (
     ModelSettings,
     Ranges,
     background_option,
-    check_sentence,
     head_option,
     kind_option,
     lang_option,
     layer_option,
     layers_and_heads,
 )
+from attnviz.text.display import check_sentence
 
 Specials: TypeAlias = Literal["keep", "exclude"]
 """Whether special tokens look and are looked at, or all is as if they were masked."""

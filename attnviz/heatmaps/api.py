@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, head_at
 from attnviz.errors import RecordError, SelectionError
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
@@ -15,6 +16,7 @@ from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import Scale, resolve
 from attnviz.settings import FigureSettings
 from attnviz.storage.record import adopt
+from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,9 +30,9 @@ def heatmap(
     tokens: Labels | None = None,
     *,
     layer: int | None = None,
-    head: int | None = None,
+    head: int | str | None = None,
     ax: Axes | None = None,
-    cmap: str | Colormap = DEFAULT,
+    cmap: str | Colormap | Sequence[Any] | None = None,
     scale: Scale = "shared",
     cbar: bool | None = None,
     annot: bool | None = None,
@@ -46,12 +48,13 @@ def heatmap(
         tokens: the labels of an array: of both sides, or a pair of those of the queries and those of the keys; None
             numbers them.
         layer: its number, counted from 0, negative from the end; None draws all layers.
-        head: likewise.
+        head: likewise; or a head with its layer, ``"2.3"``.
         ax: where to draw one pattern, under one short title; without it a new figure is made, with the sentence above
             and the receipt below.
-        cmap: any colormap of Matplotlib or seaborn, by its name or itself; weight 0 has the end nearest to white,
-            unless the name ends in ``_r``.
-        scale: ``shared``, ``panel`` or ``unit``: where the colour scale of each panel ends.
+        cmap: any colormap of Matplotlib or seaborn, by its name or itself, or a list of colours; weight 0 has the end
+            nearest to white, unless the name ends in ``_r``.
+        scale: where colours end: ``shared``, at the largest weight of all heads, those of other axes too; ``panel``,
+            at the head's own; ``unit``, at 1.
         cbar: whether there is a colour bar; None: on a new figure.
         annot: whether weights stand in the cells; None: where they can be read there.
         look: ``title``, another one, or None for none; ``lang``, ``en`` or ``ko``, of the words around it; and of a new
@@ -65,24 +68,46 @@ def heatmap(
         RecordError: what is no attention: other axes, rows that do not sum to 1, tokens that do not fit.
         SelectionError: a layer, head, scale or colormap that is not there, or an `ax` for more than one pattern.
     """
+    if isinstance(attention, Attention) and tokens is not None:
+        raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
+    if isinstance(head, str):
+        layer, head = head_at(head)
     chosen = record.select(None if layer is None else [layer], None if head is None else [head])
-    sheet, title = resolve(chosen, scale, look.pop("lang", "en")), look.pop("title", "auto")
+    lang, title, cmap = look.pop("lang", "en"), look.pop("title", "auto"), DEFAULT if cmap is None else cmap
+    expect_language(lang)
+    sheet = resolve(chosen, scale, lang)
     if ax is None:
         style = FigureSettings(**look).look
         return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]
-    if look:
-        raise SelectionError(f"{', '.join(look)}: of a new figure; an ax has its size")
+    if look or not hasattr(ax, "imshow"):
+        wrong = f"{', '.join(look)}: of a new figure; an ax has its size" if look else f"{ax!r} is no Matplotlib axes"
+        raise SelectionError(wrong)
+    shown = {(panel.layer, panel.head) for panel in sheet.panels}
+    every = resolve(record, scale, lang).panels  # one scale for all axes of a grid
+    sheet = replace(sheet, panels=tuple(panel for panel in every if (panel.layer, panel.head) in shown))
     draw_on(ax, sheet, cmap, title=title, cbar=bool(cbar), annot=annot)
     return ax
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
     """A record, without a receipt, of weights that another program computed; all is as for `heatmap`."""
-    is_tuple = not isinstance(attention, np.ndarray) and not hasattr(attention, "detach")
+    is_tuple = isinstance(attention, (tuple, list)) and all(hasattr(layer, "shape") for layer in attention)
+    if isinstance(attention, list) and not is_tuple:
+        try:
+            attention = np.array(attention, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise RecordError("the rows given are no weights: each must have a number for each key") from None
+    if not is_tuple and not isinstance(attention, np.ndarray) and not hasattr(attention, "detach"):
+        raise RecordError(
+            f"attention is a record, an array, a tensor or a tuple of these, not {type(attention).__name__}"
+        )
     if is_tuple and not len(attention):
         raise RecordError("there is no attention: expected an array of shape (layer, head, query, key)")
-    weights = np.stack([_one_sentence(_array(layer)) for layer in attention]) if is_tuple else _array(attention)
+    layers = [_one_sentence(_array(layer)) for layer in attention] if is_tuple else []
+    if len({layer.shape for layer in layers}) > 1:
+        raise RecordError("the layers have other shapes: all must have the same heads, queries and keys")
+    weights = np.stack(layers) if is_tuple else _array(attention)
     queries, keys = _labels(tokens, weights.shape)
     name = "output_attentions" if is_tuple else "an array"
     return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
@@ -109,8 +134,8 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
     if tokens is None:
         n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
         return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
-    if all(isinstance(token, str) for token in tokens):
-        return list(tokens), list(tokens)  # type: ignore[arg-type]  # as just seen
+    if not any(isinstance(token, (list, tuple)) for token in tokens):
+        return [*map(str, tokens)], [*map(str, tokens)]
     if len(tokens) != 2:
         raise RecordError("tokens must be a label for each token, or two such lists: the queries' and the keys'")
     queries, keys = tokens

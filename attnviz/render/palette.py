@@ -60,6 +60,13 @@ def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Tabl
     """
     if isinstance(palette, str):
         return _named(palette, on_dark=on_dark)
+    if not hasattr(palette, "reversed"):
+        from matplotlib.colors import LinearSegmentedColormap
+
+        try:
+            palette = LinearSegmentedColormap.from_list("colours", palette)
+        except (TypeError, ValueError):
+            raise SelectionError(f"{palette!r} is no colormap: give its name, itself, or a list of colours") from None
     turned = palette.name.endswith("_r")
     return _oriented(palette.reversed() if turned else palette, turned=turned, on_dark=on_dark)
 

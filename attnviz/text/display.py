@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import Path
 
-from attnviz.errors import InputError
+from attnviz.errors import InputError, SettingsError
 
 JOINERS = "\u200c\u200d"
 """Zero-width characters that shape their neighbours (Persian, Indic scripts, emoji): behind a character they stay."""
 
 
-def check_text(text: str, what: str = "the text") -> None:
+READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")  # endings of files that attnviz reads
+
+
+def check_sentence(text: str | None) -> None:
+    """Refuse a sentence that is the name of a file, which was meant to be read, by a `SettingsError`."""
+    if isinstance(text, str) and text.endswith(READ) and Path(text).is_file():
+        raise SettingsError(
+            f"{text!r} is a file, not a sentence: --load draws what was saved, --file and --corpus read sentences"
+        )
+
+
+def check_text(text: object, what: str = "the text") -> None:
     """Refuse a text that no model can read. Raises InputError: it is empty, only spaces, or holds half a character."""
+    if not isinstance(text, str):
+        raise InputError(f"{what} must be a text, not {type(text).__name__}")
     if not text.strip():
         raise InputError(f"{what} is empty" + (" (only spaces)" if text else ""))
     if half := re.search("[\ud800-\udfff]", text):

@@ -34,6 +34,9 @@ HEADS = {
     "T5EncoderModel": T5,
     "T5ForConditionalGeneration": T5,
     "BartForConditionalGeneration": BART,
+    "BartForCausalLM": BART,
+    "MBartForCausalLM": BART,
+    "PegasusForCausalLM": BART,
 }
 
 

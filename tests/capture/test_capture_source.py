@@ -19,6 +19,7 @@ from attnviz.errors import (
     InputError,
     ModelError,
     SelectionError,
+    SettingsError,
     TooLongError,
     UnknownModelError,
     UnreachableModelError,
@@ -336,6 +337,27 @@ class TestModel:
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
         with pytest.raises(ModelError, match=f"^there is no {device.upper()} device here that torch can use: take"):
             attend(TEXT, model, device=device)
+
+    @pytest.mark.usefixtures("as_installed")
+    def test_no_text(self, tmp_path: Path) -> None:
+        """What is no text, and the name of a file that was meant to be read, are refused before a model is loaded."""
+        file = tmp_path / "sentences.txt"
+        file.write_text(TEXT)
+        for given, error, message in (
+            (None, InputError, "the text must be a text, not NoneType"),
+            ([TEXT], InputError, "the text must be a text, not list"),
+            (str(file), SettingsError, "is a file, not a sentence"),
+        ):
+            with pytest.raises(error, match=message):
+                attend(given, "no-such-model")  # type: ignore[arg-type]
+        with pytest.raises(SelectionError, match="choose at least one layer, by numbers"):
+            attend(TEXT, "toy", layers=1)  # type: ignore[arg-type]
+
+    def test_a_batch_by_the_models_name(self) -> None:
+        """Several sentences take a model by its name, as one does."""
+        one, other = attnviz.attend_all([TEXT, "I love"], "toy", heads=[0])
+        assert (one.text, other.text, other.heads) == (TEXT, "I love", (0,))
+        np.testing.assert_array_equal(one.weights, attend(TEXT, "toy", heads=[0]).weights)
 
     def test_unknown_choices(self, zoo: Zoo) -> None:
         """Devices and number formats that nobody knows are refused, and the known ones named."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import torch
 
 import attnviz
 from attnviz.attention import NO_RECEIPT, Attention
-from attnviz.errors import RecordError, SelectionError
+from attnviz.errors import RecordError, SelectionError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +69,9 @@ def test_the_tuple_of_output_attentions(dtype: torch.dtype) -> None:
         (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),
         (ROWS[0], None, "its weights must have the axes"),
         ((), None, "there is no attention: expected an array"),
+        (None, None, "attention is a record, an array, a tensor or a tuple of these, not NoneType"),
+        ([[1.0], [0.5, 0.5]], None, "each must have a number for each key"),
+        ((np.ones((1, 1, 2, 1)), np.ones((1, 1, 3, 1))), None, "the layers have other shapes"),
         (ROWS.astype(str), None, "its weights must be numbers"),
     ],
 )
@@ -77,6 +80,57 @@ def test_refused(attention: np.ndarray, tokens: list[str] | None, message: str) 
     with pytest.raises(RecordError, match=message) as error:
         attnviz.heatmap(attention, tokens)
     assert "\n" not in str(error.value)
+
+
+def test_one_scale_in_a_grid(make_record: Callable[..., Attention]) -> None:
+    """In axes of one's own equal weights have equal colours, and only the outer axes say what they are."""
+    from matplotlib.figure import Figure
+
+    weights = np.zeros((2, 2, 2, 2), dtype=np.float32) + 0.5
+    weights[1, 1] = np.eye(2)
+    record, axes = make_record("a b", weights=weights, receipt=None), Figure().subplots(2, 2)
+    for layer, head in np.ndindex(2, 2):
+        attnviz.heatmap(record, head=f"{layer}.{head}", ax=axes[layer, head])
+    half, whole = axes[0, 0].images[0].get_array(), axes[1, 1].images[0].get_array()
+    assert (half[0, 0] != whole[0, 0]).any()
+    assert (half == axes[1, 0].images[0].get_array()).all()
+    attnviz.heatmap(record, head="0.0", ax=axes[0, 0], scale="panel")
+    assert (axes[0, 0].images[-1].get_array()[0, 0] == whole[0, 0]).all()
+    assert [bool(ax.get_xlabel()) for ax in axes.flat] == [False, False, True, True]
+    assert [bool(ax.get_ylabel()) for ax in axes.flat] == [True, False, True, False]
+
+
+def test_colours_of_ones_own(make_record: Callable[..., Attention]) -> None:
+    """A list of colours, as seaborn's palettes are, and None for the usual ones."""
+    from seaborn import color_palette
+
+    record = make_record()
+    drawn = [
+        attnviz.heatmap(record, head="0.0", cmap=cmap).images[0].get_array()
+        for cmap in (None, "teal", color_palette("Blues"))
+    ]
+    assert (drawn[0] == drawn[1]).all()
+    assert (drawn[1] != drawn[2]).any()
+
+
+@pytest.mark.usefixtures("as_installed")
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"tokens": ["a"]}, RecordError, "tokens are the labels of an array: a record has its own"),
+        ({"lang": "fr"}, SelectionError, "there is no language 'fr'"),
+        ({"cmap": 5}, SelectionError, "5 is no colormap: give its name"),
+        ({"head": "0.0", "ax": 5}, SelectionError, "5 is no Matplotlib axes"),
+        ({"head": "0"}, SelectionError, "a head is named by its layer and its number"),
+        ({"style": "x"}, SettingsError, "'x' is not one of 'sheet', 'slides', 'paper'"),
+    ],
+)
+def test_what_cannot_be_drawn(
+    arguments: dict[str, Any], error: type[Exception], message: str, make_record: Callable[..., Attention]
+) -> None:
+    """What fits no record is refused in one line."""
+    with pytest.raises(error, match=message):
+        attnviz.heatmap(make_record(), **arguments)
 
 
 def test_in_a_grid_of_ones_own(make_record: Callable[..., Attention]) -> None:
@@ -101,6 +155,7 @@ def test_a_record_gives_its_parts(make_record: Callable[..., Attention]) -> None
     record = make_record()
     np.testing.assert_array_equal(record[1, 2], record.weights[1, 2])
     np.testing.assert_array_equal(record[-1, -1], record.weights[1, 2])
+    np.testing.assert_array_equal(record["1.2"], record.weights[1, 2])
     frame = record.to_frame()
     assert list(frame.columns) == ["layer", "head", "query", "key", "weight", "query_token", "key_token"]
     assert len(frame) == record.weights.size

@@ -371,7 +371,7 @@ def test_ax_is_drawn_on(fixed_record: Make) -> None:
     assert figure_given.axes == [axes, other]
     assert not other.images
     assert not other.texts
-    expected = pixels(record.pattern(1, 2), float(record.pattern(1, 2).max()), colours())
+    expected = pixels(record.pattern(1, 2), float(record.weights.max()), colours())
     np.testing.assert_array_equal(rgb(axes.images[0]), expected)
     assert [label.get_text() for label in axes.get_yticklabels()] == [token.text for token in record.query_tokens]
 

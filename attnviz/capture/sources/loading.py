@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import logging
 from collections.abc import Iterable, Iterator
@@ -91,7 +92,7 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
         )
     is_there = not any(name in head for name in report["missing_keys"])
     if speaks:
-        return Loaded(tokenizer=tokenizer, model=model.base_model, speaks=model if is_there else None)
+        return Loaded(tokenizer=tokenizer, model=_base_of(model), speaks=model if is_there else None)
     if not is_whole:
         return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
     saved, _ = config.get_config_dict(location.path, **options)
@@ -225,9 +226,16 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
     has_head = model.can_generate() and model.get_output_embeddings() is not None
     if not model.config.is_encoder_decoder:
         speaks = model if has_head else None
-        return Loaded(tokenizer=tokenizer, model=model.base_model, speaks=speaks, notes=notes)
+        return Loaded(tokenizer=tokenizer, model=_base_of(model), speaks=speaks, notes=notes)
     whole = model if has_head else None
     return Loaded(tokenizer=tokenizer, model=model.get_encoder(), whole=whole, has_head=has_head, notes=notes)
+
+
+def _base_of(model: Any) -> Any:
+    """A model without its head; of the decoder alone of an encoder-decoder, what its wrapper hands everything to."""
+    base = model.base_model
+    has_input = "input_ids" in inspect.signature(base.forward).parameters
+    return base if has_input else getattr(base, "decoder", base)
 
 
 @contextmanager

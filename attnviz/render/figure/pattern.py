@@ -83,8 +83,15 @@ def draw_pattern(
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)
     thinned = sheet.say(f" (every {ordinal(step)} is named)", f" ({step}개마다 이름을 씀)") if step > 1 else ""
-    ax.set_xlabel(f"{sheet.say('key: looked at', '키: 보이는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet))
-    ax.set_ylabel(f"{sheet.say('query: looking', '쿼리: 보는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet))
+    place = ax.get_subplotspec()  # in a grid of one's own only the outer axes say what they are
+    if place is None or place.is_last_row():
+        ax.set_xlabel(
+            f"{sheet.say('key: looked at', '키: 보이는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet)
+        )
+    if place is None or place.is_first_col():
+        ax.set_ylabel(
+            f"{sheet.say('query: looking', '쿼리: 보는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet)
+        )
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     write_numbers(ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0))
 
