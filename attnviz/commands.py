@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import InputError, OutputError, SettingsError
+from attnviz.models.registry import HOME_BUILT, names
 from attnviz.render.names import DEFAULT
 from attnviz.settings import FileSettings, ShellSettings
 from attnviz.text.display import visible
@@ -127,8 +128,6 @@ def _origin(name: str, model: LoadingSettings) -> str:
     """Where a model was loaded from."""
     from huggingface_hub import constants
 
-    from attnviz.models.registry import HOME_BUILT
-
     if name.partition(" ")[0] in HOME_BUILT:
         return "attnviz itself"
     path = Path(re.sub(r"\.py:.*", ".py", model.name or ""))
@@ -139,7 +138,7 @@ def _origin(name: str, model: LoadingSettings) -> str:
 def loading(model: str | None) -> Iterator[Callable[[str], None]]:
     """Tell that a model is loading, where a person is looking, until it is there or a line that stays is told."""
     name = model or "distilbert-base-uncased"
-    is_shown = is_watched() and os.environ.get("TERM") != "dumb" and not name.startswith("toy")
+    is_shown = is_watched() and os.environ.get("TERM") != "dumb" and name not in names()
 
     def write(line: str) -> None:
         nonlocal is_shown

@@ -36,7 +36,15 @@ class UnknownModelError(ModelError):
 
 
 class UnreachableModelError(ModelError):
-    """The model is neither in the cache nor can it be downloaded now."""
+    """The model is neither in the cache nor can it be downloaded now.
+
+    Attributes:
+        reason: why, without advice.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(f"{reason}: {advice}" if advice else reason)
+        self.reason = reason
 
 
 class NoAttentionError(ModelError):

@@ -16,6 +16,10 @@ class WebPage:
 
     html: str  # all of it
 
+    def __repr__(self) -> str:
+        """How large it is, in place of its text."""
+        return f"<WebPage of {len(self.html.encode()) / 1000:,.0f} KB: .save('page.html') writes it>"
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it, whole or not at all.
 

@@ -70,10 +70,8 @@ def attend(
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
     kept = {name: settings.pop(name) for name in Kept.__annotations__ if name in settings}  # type: ignore[misc]
-    (record,) = attend_all(
-        [text], as_source(model, tokenizer, reads=text, **settings), pairs=[pair], targets=[target], kind=kind,
-        truncate=truncate, **kept,
-    )  # fmt: skip
+    source = as_source(model, tokenizer, reads=text, **settings)  # type: ignore[misc]  # the rest of them
+    (record,) = attend_all([text], source, pairs=[pair], targets=[target], kind=kind, truncate=truncate, **kept)
     return record
 
 
@@ -157,12 +155,11 @@ def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
 def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:
     if not texts:
         raise InputError("there is no text: expected at least one")
-    for text in texts:
-        check_sentence(text)
     for what, some in (("the text", texts), ("the second sentence", pairs), ("the target", targets)):
         for text in some:
             if text is not None or some is texts:
                 check_text(text, what)
+                check_sentence(text)
 
 
 def _from_start(numbers: Sequence[int] | None) -> Sequence[int] | None:

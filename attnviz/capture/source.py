@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtim
 
 from attnviz.attention import Kind, Receipt
 from attnviz.capture.sources.hub import locate
-from attnviz.errors import AttnvizWarning, InputError, ModelError, SelectionError, SettingsError, UnknownModelError
+from attnviz.errors import (
+    AttnvizWarning,
+    InputError,
+    ModelError,
+    SelectionError,
+    SettingsError,
+    UnknownModelError,
+    UnreachableModelError,
+)
 from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, is_random, names
 from attnviz.text.display import clip, is_korean, visible
 from attnviz.text.names import did_you_mean
@@ -150,10 +158,12 @@ def open_source(
     """
     if sizes and not is_random(model):
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
-    if drawn is not None and (model is None or model in names() or model.endswith(".safetensors") or ".py" in model):
+    if drawn is not None and (
+        model is None or model in names() or model.endswith(".safetensors") or _OWN.fullmatch(model)
+    ):
         raise SettingsError("weights are drawn at random of a model on the hub or in a folder, which must be named")
     if model is not None:
-        if own := re.fullmatch(r"(.+\.py)(?::(.*))?", model):
+        if own := _OWN.fullmatch(model):
             return _own(own[1], own[2] or "", _device(device), _dtype(dtype), notify or _warn)
         if model in names() or model.endswith(".safetensors"):
             return _home_built(model, device, dtype, sizes or {})
@@ -171,9 +181,13 @@ def open_source(
             raise
         name = TOY_KOREAN if is_korean(reads) else TOY
         toy = _home_built(name, device, dtype)  # first: with a device that is not there, this fails too
-        reason = str(error).partition(": download it")[0]
+        reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
         (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
         return toy
+
+
+_OWN = re.compile(r"(.+\.py)(?::(.*))?")
+"""A file of code, and a function in it."""
 
 
 def _own(

@@ -12,7 +12,7 @@ from attnviz.attention import Attention, head_at
 from attnviz.errors import RecordError, SelectionError
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
-from attnviz.render.palette import DEFAULT
+from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, resolve
 from attnviz.settings import FigureSettings
 from attnviz.storage.record import adopt
@@ -20,7 +20,6 @@ from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
 
 Labels: TypeAlias = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
@@ -32,7 +31,7 @@ def heatmap(
     layer: int | None = None,
     head: int | str | None = None,
     ax: Axes | None = None,
-    cmap: str | Colormap | Sequence[Any] | None = None,
+    cmap: Palette | None = None,
     scale: Scale = "shared",
     cbar: bool | None = None,
     annot: bool | None = None,
@@ -49,17 +48,15 @@ def heatmap(
             numbers them.
         layer: its number, counted from 0, negative from the end; None draws all layers.
         head: likewise; or a head with its layer, ``"2.3"``.
-        ax: where to draw one pattern, under one short title; without it a new figure is made, with the sentence above
-            and the receipt below.
+        ax: where to draw one pattern, under one short title; None makes a figure, with sentence and receipt.
         cmap: any colormap of Matplotlib or seaborn, by its name or itself, or a list of colours; weight 0 has the end
             nearest to white, unless the name ends in ``_r``.
         scale: where colours end: ``shared``, at the largest weight of all heads, those of other axes too; ``panel``,
             at the head's own; ``unit``, at 1.
         cbar: whether there is a colour bar; None: on a new figure.
         annot: whether weights stand in the cells; None: where they can be read there.
-        look: ``title``, another one, or None for none; ``lang``, ``en`` or ``ko``, of the words around it; and of a new
-            figure what it is for and its size there, such as ``style="paper", width="8cm"``: the other fields of
-            `attnviz.settings.FigureSettings`.
+        look: ``title``, another one, or None for none; ``lang``, ``en`` or ``ko``; and of a new figure the fields of
+            `attnviz.settings.FigureSettings`, such as ``style="paper", width="8cm"``.
 
     Returns:
         The axes drawn on; its `figure` can be saved.
@@ -80,9 +77,8 @@ def heatmap(
     if ax is None:
         style = FigureSettings(**look).look
         return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]
-    if look or not hasattr(ax, "imshow"):
-        wrong = f"{', '.join(look)}: of a new figure; an ax has its size" if look else f"{ax!r} is no Matplotlib axes"
-        raise SelectionError(wrong)
+    if look:
+        raise SelectionError(f"{', '.join(look)}: of a new figure; an ax has its size")
     shown = {(panel.layer, panel.head) for panel in sheet.panels}
     every = resolve(record, scale, lang).panels  # one scale for all axes of a grid
     sheet = replace(sheet, panels=tuple(panel for panel in every if (panel.layer, panel.head) in shown))

@@ -21,13 +21,13 @@ from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, sc
 from attnviz.render.figure.pattern import draw_pattern, number_size, texts_of, write_numbers
 from attnviz.render.figure.pen import GAP, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, TITLE, Pen, clipped, ordinal
 from attnviz.render.figure.style import STYLES, Style, enlarge
-from attnviz.render.palette import DEFAULT, colours, pixels
+from attnviz.render.palette import DEFAULT, Palette, colours, pixels
 from attnviz.render.sheet import AXES, Sheet, pool, resolve
 from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
 
 if TYPE_CHECKING:
-    from matplotlib.colors import Colormap
+    pass
 
 LARGEST = 16.0
 """The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
@@ -45,7 +45,7 @@ LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
 
 def draw(
     sheet: Sheet,
-    palette: str | Colormap = DEFAULT,
+    palette: Palette = DEFAULT,
     *,
     title: str | None = "auto",
     cbar: bool = True,
@@ -95,7 +95,7 @@ def png(record: Attention) -> bytes:
 class _Wanted:
     """What a picture is made with."""
 
-    palette: str | Colormap  # the colours
+    palette: Palette  # the colours
     style: Style  # what the picture is for
     title: str | None  # `auto`, another one, or None for none
     cbar: bool  # whether there is a colour bar
@@ -138,7 +138,7 @@ def _caption(sheet: Sheet, pen: Pen, wanted: _Wanted, width: float, margin: floa
     return _Caption(above, below, head, margin + height_of(below) + 0.06 * bool(below or style.has_title), margin)
 
 
-def _colour_bar(page: Page, sheet: Sheet, palette: str | Colormap, place: tuple[float, float, float]) -> None:
+def _colour_bar(page: Page, sheet: Sheet, palette: Palette, place: tuple[float, float, float]) -> None:
     own = sheet.scale == "panel" and len(sheet.panels) > 1
     marks = {0.0: "0", 1.0: "max"} if own else scale_marks(0.0, max(panel.top for panel in sheet.panels))
     page.colour_bar(colours(palette), place, marks)

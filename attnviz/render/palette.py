@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -47,7 +48,11 @@ ENDS = {False: (0.18, 0.38), True: (0.94, 0.7)}
 """The lightness of the largest weight and of the largest signed number, on paper and on a dark screen."""
 
 
-def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Table:
+Palette: TypeAlias = "str | Colormap | Sequence[Any]"
+"""A colormap by its name, itself, or as a list of colours."""
+
+
+def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
     """The palette from weight 0 to the largest, as red, green, blue.
 
     It is one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or the
@@ -60,15 +65,14 @@ def colours(palette: str | Colormap = DEFAULT, *, on_dark: bool = False) -> Tabl
     """
     if isinstance(palette, str):
         return _named(palette, on_dark=on_dark)
-    if not hasattr(palette, "reversed"):
-        from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.colors import Colormap, LinearSegmentedColormap
 
-        try:
-            palette = LinearSegmentedColormap.from_list("colours", palette)
-        except (TypeError, ValueError):
-            raise SelectionError(f"{palette!r} is no colormap: give its name, itself, or a list of colours") from None
-    turned = palette.name.endswith("_r")
-    return _oriented(palette.reversed() if turned else palette, turned=turned, on_dark=on_dark)
+    try:
+        given = palette if isinstance(palette, Colormap) else LinearSegmentedColormap.from_list("colours", palette)
+    except (TypeError, ValueError):
+        raise SelectionError(f"{palette!r} is no colormap: give its name, itself, or a list of colours") from None
+    turned = given.name.endswith("_r")
+    return _oriented(given.reversed() if turned else given, turned=turned, on_dark=on_dark)
 
 
 @functools.cache

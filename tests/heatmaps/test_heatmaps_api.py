@@ -106,7 +106,7 @@ def test_colours_of_ones_own(make_record: Callable[..., Attention]) -> None:
 
     record = make_record()
     drawn = [
-        attnviz.heatmap(record, head="0.0", cmap=cmap).images[0].get_array()
+        np.asarray(attnviz.heatmap(record, head="0.0", cmap=cmap).images[0].get_array())
         for cmap in (None, "teal", color_palette("Blues"))
     ]
     assert (drawn[0] == drawn[1]).all()

@@ -146,7 +146,7 @@ def _look(model: str, revision: str | None, heard: threading.Event) -> None:
 
 
 def _unreachable(model: str, why: str) -> UnreachableModelError:
-    return UnreachableModelError(f"{model} is not in the cache, and {why}: {WHAT_TO_DO}")
+    return UnreachableModelError(f"{model} is not in the cache, and {why}", WHAT_TO_DO)
 
 
 def first_line(error: BaseException, length: int = 200) -> str:

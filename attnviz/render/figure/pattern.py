@@ -11,19 +11,20 @@ from attnviz.errors import SelectionError
 from attnviz.render.figure.export import usual_settings
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped, ordinal
 from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, colours, ink, levels, luminance, pixels
+from attnviz.render.palette import DEFAULT, Palette, colours, ink, levels, luminance, pixels
 from attnviz.render.sheet import BLANK, Panel, Sheet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.colors import Colormap
 
 
 def draw_on(
-    ax: Axes, sheet: Sheet, palette: str | Colormap = DEFAULT, *, title: str | None = "auto", cbar: bool = False,
+    ax: Axes, sheet: Sheet, palette: Palette = DEFAULT, *, title: str | None = "auto", cbar: bool = False,
     annot: bool | None = None,
 ) -> None:  # fmt: skip
     """Draw the one pattern of a sheet on somebody's own axes; the other arguments are those of `draw_pattern`."""
+    if not hasattr(ax, "imshow"):
+        raise SelectionError(f"{ax!r} is no Matplotlib axes")
     if len(sheet.panels) > 1:
         raise SelectionError(f"an ax holds one pattern, and this is {sheet.size}: give layer and head")
     root = ax.get_figure(root=True)
@@ -44,7 +45,7 @@ def texts_of(sheet: Sheet) -> list[str]:
 
 
 def draw_pattern(
-    ax: Axes, sheet: Sheet, palette: str | Colormap, pen: Pen, *, cell: float | None = None, upright: bool = True,
+    ax: Axes, sheet: Sheet, palette: Palette, pen: Pen, *, cell: float | None = None, upright: bool = True,
     title: str | None = "auto", cbar: bool = False, annot: bool | None = None,
 ) -> None:  # fmt: skip
     """Draw one pattern on axes: rows are queries, columns are keys.
@@ -107,7 +108,7 @@ def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
 
 
 def write_numbers(
-    ax: Axes, panel: Panel, palette: str | Colormap, pen: Pen, size: float, *, place: tuple[float, float, float]
+    ax: Axes, panel: Panel, palette: Palette, pen: Pen, size: float, *, place: tuple[float, float, float]
 ) -> None:
     """Write the weights of a panel into its cells, of this size in points; 0 writes none.
 
