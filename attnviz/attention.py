@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from attnviz.errors import RecordError, SelectionError
+from attnviz.errors import RecordError, SelectionError, SettingsError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -278,7 +278,12 @@ class Attention:
         if Path(path).suffix.lower() == ".html":
             return self.page(**look).save(path)
         from attnviz.storage import save
+        from attnviz.storage.files import check_ending
+        from attnviz.storage.formats import WRITERS
 
+        check_ending(path, (*PICTURES, ".html", *WRITERS), "a record is")
+        if look:
+            raise SettingsError(f"{', '.join(look)}: of a picture or a page, which {Path(path).name} is not")
         return save(self, path)
 
     def figure(self, **look: Any) -> Figure:  # noqa: ANN401 - fields of a group

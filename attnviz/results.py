@@ -43,7 +43,7 @@ def page(
         path: where to write it; None writes nothing.
         model: which one runs in a page without a result: ``toy`` (None, too) or ``toy-ko``.
         lang: its language at first, ``en`` or ``ko``; the page has both.
-        look: of a record, and of the page to type in, ``palette`` and ``scale`` (where the colours end at first), as
+        look: of a record, and of the page to type in, ``cmap`` and ``scale`` (where the colours end at first), as
             for `attnviz.heatmap`, and ``roles``: what `compare_heads` measured of the same model, or the path of its
             ``.stats`` file, so that each head with an established role has its sign; of a walkthrough ``precision``,
             ``steps`` and ``blanks``, as of its `figure`.

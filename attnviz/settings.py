@@ -328,13 +328,11 @@ class ShellSettings:
             raise SettingsError("give --quiet or --verbose, not both")
 
 
-def check_endings(paths: Iterable[Path], endings: Sequence[str]) -> None:
+def check_endings(paths: Iterable[Path], endings: Sequence[str], names: str = "'--output' / '-o'") -> None:
     """Refuse files with an ending that nothing can be written as, by a `SettingsError`."""
     for path in paths:
         if path.suffix.lower() not in endings:
             from attnviz.text.display import visible
 
             known = ", ".join(suffix.removeprefix(".") for suffix in endings)
-            raise SettingsError(
-                f"Invalid value for '--output' / '-o': {visible(str(path))}: the ending must be one of {known}"
-            )
+            raise SettingsError(f"Invalid value for {names}: {visible(str(path))}: the ending must be one of {known}")

@@ -188,8 +188,9 @@ def _misused(error: typer.TyperException) -> int:
     message = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
     if context and hasattr(error, "possibilities"):
         typed = str(getattr(error, "option_name", ""))
-        known = [name for parameter in context.command.params for name in parameter.opts]
-        message = f"there is no option {typed}{did_you_mean(typed, known, ())}"
+        known = [name.removeprefix("--") for parameter in context.command.params for name in parameter.opts]
+        meant = "palette" if typed in {"--cmap", "--colormap"} else typed.lstrip("-")
+        message = f"there is no option {typed}{did_you_mean(meant, known, ()).replace('mean ', 'mean --')}"
     if "unexpected extra argument" in message and context and context.info_name in _OF_A_SENTENCE:
         message += ": put a sentence in quotation marks"
     return _fail(f"{message} (see {where} --help)", 2, where)

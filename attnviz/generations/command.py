@@ -65,7 +65,7 @@ def _write(record: Attention, path: Path, appearance: settings.GenerationAppeara
     if suffix in RECORDS:
         write(path, partial(record.save, path))
     elif suffix == PAGE:
-        write(path, partial(record.save, path, palette=appearance.palette, lang=appearance.lang))
+        write(path, partial(record.save, path, cmap=appearance.palette, lang=appearance.lang))
     elif suffix in FILMS:
         from attnviz.generations.film import content
 

@@ -46,7 +46,7 @@ def page_command(tour: settings.TourSettings, output: settings.TourOutput) -> No
     commands.check_writable(paths)
     from attnviz.heatmaps import html
 
-    page = html.tour(tour.model, palette=tour.palette, lang=tour.lang, roles=tour.roles)
+    page = html.tour(tour.model, cmap=tour.palette, lang=tour.lang, roles=tour.roles)
     for path in paths:
         commands.write(path, partial(page.save, path))
 
@@ -69,7 +69,9 @@ def command(
     record = _record(text, model, selection, output)
     page = None
     if any(path.suffix.lower() == PAGE for path in output.output):  # roles that are another model's are refused at once
-        page = record.page(**{name: getattr(appearance, name) for name in ("palette", "scale", "lang", "roles")})
+        page = record.page(
+            cmap=appearance.palette, scale=appearance.scale, lang=appearance.lang, roles=appearance.roles
+        )
     if output.json:
         from attnviz.storage import to_json
 
@@ -117,7 +119,7 @@ def _draw_lines(
     source = commands.open_model(model, *sentences[:1])
     with _progress(len(sentences)) as on_done:
         failures = heatmap_all(
-            lines, path, source, choose=selection.known | {"truncate": text.truncate}, palette=appearance.palette,
+            lines, path, source, choose=selection.known | {"truncate": text.truncate}, cmap=appearance.palette,
             scale=appearance.scale, lang=appearance.lang, on_done=on_done, **asdict(figure),
         )  # fmt: skip
     n = len(sentences)

@@ -22,7 +22,7 @@ from attnviz.render.figure.pattern import draw_pattern, number_size, texts_of, w
 from attnviz.render.figure.pen import GAP, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, TITLE, Pen, clipped, ordinal
 from attnviz.render.figure.style import STYLES, Style, enlarge
 from attnviz.render.palette import DEFAULT, Palette, colours, pixels
-from attnviz.render.sheet import AXES, Sheet, pool, resolve
+from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
 
@@ -70,12 +70,14 @@ def draw(
     return Picture(pen, sheet.model, sheet.description, style)
 
 
-def draw_record(record: Attention, *, lang: str = "en", **look: Any) -> Picture:
-    """The picture of a record, in English or Korean; `look` are the fields of `attnviz.settings.FigureSettings`."""
+def draw_record(
+    record: Attention, *, cmap: Palette = DEFAULT, scale: Scale = "shared", lang: str = "en", **look: Any
+) -> Picture:
+    """The picture of a record; `look`: fields of `attnviz.settings.FigureSettings`, the rest as for `heatmap`."""
     from attnviz.settings import FigureSettings
 
     settings = FigureSettings(**look)
-    return draw(resolve(record, language=lang), title=settings.heading, style=settings.look)
+    return draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
 
 
 def save(record: Attention, path: str | Path, **look: Any) -> Path:

@@ -65,17 +65,17 @@ Roles: TypeAlias = Any
 
 
 def tour(
-    model: str = TOY, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
+    model: str = TOY, *, cmap: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
 ) -> WebPage:
     """A page to type in, in which `toy` or `toy-ko` runs; the rest is as for `attnviz.page`."""
-    return _page(_signed(_tour(model, palette, scale, lang), model, roles), MODEL)
+    return _page(_signed(_tour(model, cmap, scale, lang), model, roles), MODEL)
 
 
 def page(
-    record: Attention, *, palette: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
+    record: Attention, *, cmap: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
 ) -> WebPage:
     """A record as one HTML page to explore; the rest is as for `attnviz.page`."""
-    return _page(_signed(_explore(record, palette, scale, lang), record.model, roles))
+    return _page(_signed(_explore(record, cmap, scale, lang), record.model, roles))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,7 +46,7 @@ def heatmap_all(
     tokenizer: object = None,
     *,
     choose: Mapping[str, Any] | None = None,
-    palette: str = DEFAULT,
+    cmap: str = DEFAULT,
     scale: Scale = "shared",
     lang: str = "en",
     on_done: Callable[[int], object] | None = None,
@@ -60,7 +60,7 @@ def heatmap_all(
         model: as for `attnviz.attend`.
         tokenizer: likewise.
         choose: ``kind``, ``layers``, ``heads``, ``truncate``, likewise.
-        palette: as ``cmap`` of `attnviz.heatmap`.
+        cmap: as ``cmap`` of `attnviz.heatmap`.
         scale: as for `attnviz.heatmap`.
         lang: likewise.
         on_done: is called with how many sentences are done, whenever one is.
@@ -86,7 +86,7 @@ def heatmap_all(
         for done, (number, text, found) in enumerate(_records(numbered, source, choose or {}), start=1):
             try:
                 record = _expect(found)
-                picture = draw(resolve(record, scale, lang), palette, title=settings.heading, style=settings.look)
+                picture = draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
             except AttnvizError as error:
                 failures.append(Failure(line=number, text=text, reason=str(error)))
             else:

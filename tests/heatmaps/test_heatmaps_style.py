@@ -53,7 +53,8 @@ def named(figure: Figure) -> list[str]:
 def test_a_paper_figure_of_one_head(make_record: Make, width: str | None, wide: float) -> None:
     """As wide as the column, every token named, letters of 6 points at least, no title and no caption."""
     record = make_record(SIXTEEN).select([1], [2])
-    made = draw_record(record, style="paper", **({} if width is None else {"width": width})).figure
+    look: dict[str, Any] = {} if width is None else {"width": width}
+    made = draw_record(record, style="paper", **look).figure
     assert made.get_size_inches()[0] == pytest.approx(wide, abs=0.005)
     assert min(sizes(made)) >= 6
     assert named(made) == SIXTEEN.split()
