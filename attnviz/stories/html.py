@@ -47,7 +47,6 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
 
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:
-    """The state of the page that shows a view."""
     shown = {"record": view.record} if story.records else {"text": view.sentence}
     query, key = (-1 if place is None else place for place in (view.query, view.key))
     return {**shown, "head": view.head, "query": query, "key": key, "step": view.step}

@@ -103,7 +103,6 @@ def _somebody(random: Random) -> tuple[str, bool]:
 
 
 def _whom(random: Random) -> str:
-    """Somebody as an object."""
     if random.random() < 0.3:
         return random.choice(words.NAMES)
     return random.choice([found for _, found, _, _ in words.PRONOUNS.values()])
@@ -166,7 +165,6 @@ def _joined(random: Random) -> English:
 
 
 def _actions(random: Random) -> tuple[str, str, str]:
-    """Subject, verb and object."""
     verb = random.choice(words.VERBS)
     known = random.random() < 0.7
     if known:

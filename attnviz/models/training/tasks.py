@@ -152,7 +152,6 @@ def translation(
 
 
 def _with_unknown(random: Random, words: Tensor, share: float, config: WordsConfig) -> Tensor:
-    """The words with a share of them shown as unknown."""
     chosen = torch.rand(words.shape, generator=torch.Generator().manual_seed(random.randrange(2**62))) < share
     return words.masked_fill(chosen & (words != config.pad), config.unknown)
 

@@ -203,7 +203,6 @@ def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
 
 
 def _finish_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
-    """The axes' names, a quiet grid, no box."""
     _name_axes(ax, pen, x_title, "\n".join(pen.wrap(y_title, HEIGHT)))
     ax.tick_params(length=0, pad=4, labelsize=TEXT, labelcolor=pen.ink)
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)

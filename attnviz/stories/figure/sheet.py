@@ -61,7 +61,6 @@ def draw(story: Story, palette: str = DEFAULT) -> Picture:
 
 
 def _drawn(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
-    """Draw one panel and measure it."""
     pen.figure.set_size_inches(STAGE, STAGE)
     ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
     match panel:
@@ -83,7 +82,6 @@ def _title(ax: Axes, text: str, pad: float, pen: Pen) -> None:
 
 
 def _measure(panel: Panel, ax: Axes, pen: Pen, pad: float) -> DrawnPanel:
-    """How far a panel that is drawn reaches."""
     around = ax.get_tightbbox(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]
     left, below, right, above = (float(x) / pen.figure.dpi for x in around.extents)  # type: ignore[union-attr]
     x0, y0, x1, y1 = (float(x) / pen.figure.dpi for x in ax.get_window_extent().extents)
@@ -186,7 +184,6 @@ def _words_below(story: Story) -> list[str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All that a part of a picture says."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):

@@ -206,7 +206,6 @@ def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) ->
 
 
 def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
-    """The steps of both models side by side."""
     looks = (column for name in NAMES for column in (TEXTS("looks_at", name=name), WEIGHT))
     steps = enumerate(one.record.query_tokens)
     rows = tuple((step, token.text, *one.look(step), *other.look(step)) for step, token in steps)

@@ -236,7 +236,6 @@ def _span(lengths: range) -> Phrase:
 
 
 def _models(kinds: Kinds) -> Phrase:
-    """What is compared, and how alike it was made."""
     one, other = kinds[WITH], kinds[WITHOUT]
     wide, wide_other = (kind.models[0].config.d_hidden for kind in (one, other))
     plans = [
@@ -261,7 +260,6 @@ def _table(results: Results) -> Table:
 
 
 def _finding(results: Results) -> Phrase:
-    """Where each kind begins, and where it ends."""
     ends = [[share(results[kind][place].exact).mean for place in (0, -1)] for kind in (WITH, WITHOUT)]
     change, change_other = (long - short for short, long in ends)
     (one_short, one_long), (other_short, other_long) = (map(percent, shares) for shares in ends)
@@ -280,7 +278,6 @@ def _interval(results: Results) -> Phrase:
 
 
 def _example(kinds: Kinds, pair: Pair) -> Table:
-    """What the first model of each kind makes of one long sentence."""
     rows = [(TEXTS("english"), " ".join(pair.english)), (TEXTS("right"), " ".join(pair.korean))]
     for name, kind in zip(TEXTS.names("kinds"), kinds.values(), strict=True):
         vocabulary, end = kind.card.target or kind.card.source, kind.card.plan.config.end

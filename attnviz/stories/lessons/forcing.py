@@ -251,7 +251,6 @@ def _views(records: Sequence[Attention], steps: set[int]) -> tuple[StoryView, ..
 
 
 def _two_ways(recipe: Recipe) -> Phrase:
-    """What the two ways are, and how the model was trained."""
     forgot = TEXTS("forgot", share=percent(recipe.forget)) if recipe.forget else Phrase("", "")
     return TEXTS("two_ways", RECURRENT=RECURRENT, forgot=forgot)
 
@@ -266,7 +265,6 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
 
 
 def _what_follows(place: int, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
-    """What the model makes of the wrong word: at that step and at the next."""
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
     verdict = TEXTS("english_decides" if after_own.expected == after_made.expected else "word_decides")
     say = TEXTS.given(place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict)

@@ -238,7 +238,6 @@ def _one_cell(say: Texts, head: OneHead) -> Phrase:
 
 
 def _sameness(difference: float, exactly: str) -> Phrase:
-    """How far two computations of the same agree."""
     return TEXTS("rounded", apart=small(difference)) if difference else TEXTS(exactly)
 
 
