@@ -129,12 +129,7 @@ def _rename(old: str, new: str, _: nn.Module, state: dict[str, Tensor], prefix: 
 
 
 class SelfAttention(Projecting):
-    """One head: three projections of the same sequence, and the formula.
-
-    Args:
-        d_model: the width of the words' vectors.
-        d_k: the width of queries, keys, values and of what comes out.
-    """
+    """One head: three projections of the same sequence, d_k wide, and the formula."""
 
     def __init__(self, d_model: int, d_k: int) -> None:
         super().__init__()
@@ -163,13 +158,6 @@ class SelfAttention(Projecting):
 # MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, where head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 class MultiHeadAttention(Projecting):
     """Many heads side by side, each d_model / n_heads wide, concatenated and projected by W^O.
-
-    Args:
-        d_model: the width of the words' vectors.
-        n_heads: how many heads share that width.
-
-    Raises:
-        ModelError: d_model is below 1 or does not divide by n_heads.
 
     Source: Vaswani et al. 2017, section 3.2.2.
     """

@@ -40,15 +40,6 @@ def sinusoidal_positions(n: int, d_model: int) -> Float[Tensor, "position d_mode
 class WordEmbedding(nn.Module):
     """A vector for each word of the vocabulary, plus its position's.
 
-    Args:
-        config: the special words, the longest sentence and the dropout.
-        n_words: how many words there are, special ones included.
-        d_model: how wide their vectors are.
-        positions: whether the vectors say where a word stands.
-
-    Raises:
-        ModelError: sizes that make no sense.
-
     Source: Vaswani et al. 2017, sections 3.4 and 3.5.
     """
 

@@ -42,11 +42,7 @@ State: TypeAlias = tuple[Tensor, ...]
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
 class RecurrentAttention(Projecting):
-    """The decoder's state s asks, the encoder's states H answer.
-
-    Args:
-        d_hidden: the width of the states.
-        score: the name of the score function; ``scaled_dot`` divides by sqrt(d_hidden).
+    """The decoder's state s asks, the encoder's states H answer; ``scaled_dot`` divides by sqrt(d_hidden).
 
     Source: Bahdanau et al. 2015, section 3.1.
     """

@@ -36,12 +36,7 @@ from attnviz.models.config import Activation, StackConfig
 
 # FFN(x) = max(0, x W_1 + b_1) W_2 + b_2
 class FeedForward(nn.Module):
-    """The same small network at every position, each on its own.
-
-    Args:
-        d_model: the width of the words' vectors.
-        d_ff: the width inside the network, between its two projections.
-        activation: ``relu`` as in the paper, or ``gelu`` as in BERT and GPT.
+    """The same small network at every position, each on its own; ``relu`` as in the paper, ``gelu`` as in BERT and GPT.
 
     Source: Vaswani et al. 2017, equation 2.
     """
@@ -74,11 +69,7 @@ class LayerOutput(NamedTuple):
 
 # y = LayerNorm(x + MultiHead(x, x, x)), [z = LayerNorm(y + MultiHead(y, memory, memory)),] LayerNorm(z + FFN(z))
 class TransformerLayer(nn.Module):
-    """Self-attention, in a decoder cross attention, and feed-forward; after each a residual sum and a layer norm.
-
-    Args:
-        config: the sizes of the stack that it is part of.
-        cross: whether there is cross attention, and so a memory to look at.
+    """Self-attention, with a memory cross attention, and feed-forward; after each a residual sum and a layer norm.
 
     Source: Vaswani et al. 2017, sections 3.1 and 5.4.
     """

@@ -28,19 +28,11 @@ def train(
     progress: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
 ) -> State:
-    """Train a task's model to the end of its recipe, or until `stop` returns True.
+    """Train a task's model to the end of its recipe, or until `stop`, which is called after each step, returns True.
 
-    What one step does depends on the weights, the optimizer and the step's number alone, so training that was
-    stopped and went on ends with the same weights as training that was not.
-
-    Args:
-        task: what is learned.
-        state: where an earlier run stopped; None to begin.
-        progress: is called with each step's number and loss, in nats.
-        stop: called after each step.
-
-    Returns:
-        The state after the last step taken.
+    What one step does depends on the weights, the optimizer and the step's number alone, so training that was stopped
+    and goes on from its state ends with the same weights as training that was not. `progress` is called with each
+    step's number and loss, in nats. Returned is the state after the last step taken.
 
     Source: Loshchilov and Hutter 2019, AdamW.
     """

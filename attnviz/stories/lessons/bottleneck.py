@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import cycle
 from typing import NamedTuple, TypeAlias
 
@@ -44,12 +44,12 @@ receipt | counted live: {SEEDS} models of each kind on {n_pairs} unseen test sen
 models | A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention the decoder
     gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {short} words or {long}. With
     attention it can also look back, at each step, at the state after every word: {wide} numbers each. {SEEDS} models of
-    each kind were {alike}, from {SEEDS} seeds; those with attention have {one.n_weights:,} weights, those without
-    {other.n_weights:,}. The test sentences have {CLAUSES[0]} to {most_clauses} clauses, {seen} those of training.
+    each kind were {alike}, from {SEEDS} seeds; those with attention have {sizes[0]:,} weights, those without
+    {sizes[1]:,}. The test sentences have {CLAUSES[0]} to {most_clauses} clauses, {seen} those of training.
     | 순환 신경망 인코더가 영어 문장을 읽고, 디코더가 그것을 한국어로 생성합니다. 어텐션이 없으면 디코더는 인코더의
     마지막 상태만 받습니다. 문장이 {short}단어든 {long}단어든 수 {wide_other}개뿐입니다. 어텐션이 있으면 단계마다 모든
     단어 뒤의 상태를 다시 볼 수 있고, 상태마다 수가 {wide}개씩입니다. 종류마다 시드 {SEEDS}개로 모델 {SEEDS}개를
-    {alike}. 파라미터는 어텐션이 있는 모델이 {one.n_weights:,}개, 없는 모델이 {other.n_weights:,}개입니다. 시험 문장의
+    {alike}. 파라미터는 어텐션이 있는 모델이 {sizes[0]:,}개, 없는 모델이 {sizes[1]:,}개입니다. 시험 문장의
     절은 {CLAUSES[0]}~{most_clauses}개로, {seen}.
 table | unseen test sentences by length, {N_SENTENCES} each: means over {SEEDS} models of each kind
     | 학습에 쓰지 않은 시험 문장, 길이마다 {N_SENTENCES}개: 종류마다 모델 {SEEDS}개의 평균
@@ -100,17 +100,11 @@ class LengthGroup(NamedTuple):
     words: Tensor  # the share of each one's words that are right at their place [seed, sentence]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class Trained(NamedTuple):
     """The models of one kind, one for each seed, and the card of the first."""
 
     card: ModelCard
     models: tuple[RecurrentTranslator, ...]
-
-    @property
-    def n_weights(self) -> int:
-        """How many numbers one of them learned."""
-        return sum(parameter.numel() for parameter in self.models[0].parameters())
 
 
 Kinds: TypeAlias = Mapping[str, Trained]
@@ -129,7 +123,7 @@ def open_kind(kind: str) -> Trained:
     for card, model in zip(cards, models, strict=True):
         if (model.attention is None) != (kind == WITHOUT):
             raise FileFormatError(f"{card.name} must be a recurrent model {kind} attention")
-    return Trained(card=cards[0], models=models)
+    return Trained(cards[0], models)
 
 
 def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
@@ -238,12 +232,13 @@ def _span(lengths: range) -> Phrase:
 def _models(kinds: Kinds) -> Phrase:
     one, other = kinds[WITH], kinds[WITHOUT]
     wide, wide_other = (kind.models[0].config.d_hidden for kind in (one, other))
+    sizes = [sum(parameter.numel() for parameter in kind.models[0].parameters()) for kind in (one, other)]
     plans = [
         replace(kind.card.plan, config=one.card.plan.config, recipe=replace(kind.card.plan.recipe, seed=0))
         for kind in (one, other)
     ]
     return TEXTS(
-        "models", one=one, other=other, wide=wide, wide_other=wide_other, short=LENGTHS[0][0], long=LENGTHS[-1][-1],
+        "models", sizes=sizes, wide=wide, wide_other=wide_other, short=LENGTHS[0][0], long=LENGTHS[-1][-1],
         alike=TEXTS("alike" if plans[0] == plans[1] else "not_alike"), most_clauses=CLAUSES[-1],
         seen=TEXTS("as_seen" if set(CLAUSES) <= set(plans[0].clauses) else "unseen"),
     )  # fmt: skip
