@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from attnviz.errors import SelectionError
-from attnviz.text.phrase import LANGUAGES, Phrase, entries
+from attnviz.text.phrase import Phrase, entries, expect_language
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Model
@@ -66,8 +66,7 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
     """
     if name not in DEMOS:
         raise SelectionError(f"there is no demo {name!r}: there are {', '.join(DEMOS)}")
-    if lang not in LANGUAGES:
-        raise SelectionError(f"there is no language {lang!r}: choose one of {', '.join(LANGUAGES)}")
+    expect_language(lang)
     check_model(name, model)
     module = import_module(f"attnviz.stories.lessons.{name.replace('-', '_')}")
     story: Story = module.tell() if model is None else module.tell(model)

@@ -45,7 +45,10 @@ SEVERAL = 4
 TEXTS = Texts("""
 receipt | free: {own}; forced: {right}; the shares are counted on {n} test sentences
     | 자유 생성: {own}; 교사 강요: {right}; 비율은 시험 문장 {n}개에서 셈
-title | {last.steps} steps after an error {mended} of the words are right if errors are mended, {unmended} if not
+no_error | no error on {n} unseen sentences: {right} of the words right forced, {own} free
+    | 학습에 쓰지 않은 문장 {n}개에서 오류 없음: 맞은 단어 교사 강요 {right}, 자유 생성 {own}
+title | {found} | {found}
+errors | {last.steps} steps after an error {mended} of the words are right if errors are mended, {unmended} if not
     | 오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {mended}, 그대로 두면 {unmended}가 맞음
 forgot | , but for {share} of the words before, which were shown as unknown: so it had to look at the English sentence
     | 다만 앞 단어의 {share}는 모르는 단어로 보여 주어, 영어 문장을 보지 않을 수 없게 했습니다.
@@ -59,6 +62,8 @@ two_ways | A decoder reads, at each step, the word before. While it is trained t
     번역합니다. 넣어 주는 단어는 “먹고 있다”가 맞는 자리의 “먹는다”입니다.
 wrong_word | “{SENTENCE}”: free running, and with “{FORCED}” forced on it
     | “{SENTENCE}”: 자유 생성, 그리고 “{FORCED}” 넣어 주기
+no_difference | The words forced on the model are those that it generates itself, so nothing differs.
+    | 넣어 준 단어가 모델이 스스로 생성하는 단어와 같아서 달라지는 것이 없습니다.
 english_decides | Here the English sentence decides: the wrong word does not change what it generates next.
     | 여기서는 영어 문장이 결정합니다. 틀린 단어를 읽어도 다음에 생성할 단어가 바뀌지 않습니다.
 word_decides | What it generates next depends on the word it was given, not on the English sentence alone.
@@ -221,21 +226,32 @@ def tell() -> Story:
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
     both = translate_ways(model, *encode_pairs(pairs, model.config.end))
     steps = [read(model, vocabulary, record) for record in records]
-    word = next(place for place, (own, made) in enumerate(zip(*steps, strict=False)) if own.word != made.word)
+    word = next((place for place, (own, made) in enumerate(zip(*steps, strict=False)) if own.word != made.word), None)
     rows = enumerate(zip(*(record.pattern(0, 0) for record in records), strict=False))
-    row = next(place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6))
-    last = both.after_error()[-1]
+    row = next((place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6)), None)
     say = TEXTS.given(
-        own=proved(free), right=proved(forced), n=len(pairs), last=last, wrong=word, row=row - 1, rows=ROWS,
-        mended=percent(last.forced / last.n), unmended=percent(last.free / last.n),
+        own=proved(free), right=proved(forced), n=len(pairs), wrong=word, row=(row or 0) - 1, rows=ROWS,
         command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
     )  # fmt: skip
+    late = Phrase("", "") if word is None or row is None else say("late")
     parts = (
         _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(word, *steps), *_tell_measures(both),
-        *_one_sentence(both, pairs, vocabulary), say("patterns", late=say("late")),
+        *_one_sentence(both, pairs, vocabulary), say("patterns", late=late),
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
-    return story(say, parts, (*patterns, *_lines(both)), views=_views(records, {word, row}), records=records)
+    seen = {word or 0, word or 0 if row is None else row}
+    picture = (*patterns, *_lines(both))
+    return story(say.given(found=_found(both)), parts, picture, views=_views(records, seen), records=records)
+
+
+def _found(both: TwoWays) -> Phrase:
+    """What is right after an error, each way; or in all, where there is none."""
+    after = both.after_error()
+    if not after:
+        right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
+        return TEXTS("no_error", n=len(both.target), right=right, own=own)
+    last = after[-1]
+    return TEXTS("errors", last=last, mended=percent(last.forced / last.n), unmended=percent(last.free / last.n))
 
 
 def _views(records: Sequence[Attention], steps: set[int]) -> tuple[StoryView, ...]:
@@ -264,7 +280,9 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
     return Table(TEXTS("wrong_word"), (STEP, *TEXTS.names("word_columns")), rows)
 
 
-def _what_follows(place: int, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
+def _what_follows(place: int | None, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
+    if place is None or place + 1 >= min(len(free), len(forced)):
+        return TEXTS("no_difference")
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
     verdict = TEXTS("english_decides" if after_own.expected == after_made.expected else "word_decides")
     say = TEXTS.given(place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict)
@@ -298,6 +316,8 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
 
     Where there is no such sentence, of the first with an error.
     """
+    if not both.firsts:
+        return ()
     lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
     found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
     row, first = (found or both.firsts)[0]
