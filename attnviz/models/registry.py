@@ -86,15 +86,10 @@ class HomeBuiltModel:
         return TrainingPlan(kind=kind, config=config, recipe=recipe, learns=self.about, clauses=self.clauses)
 
 
-TOY = "toy"
-"""The home-built encoder, which stands in where no pretrained model can be had."""
-TOY_KOREAN = "toy-ko"
-"""Likewise, where the sentence is Korean."""
-RANDOM = "toy-random"
-"""The home-built encoder with random weights: the one whose sizes can be chosen."""
-
-SEEDS = (0, 1, 2)
-"""Of the models that are compared in the demo of the bottleneck, as many of each kind."""
+TOY = "toy"  # the home-built encoder, which stands in where no pretrained model can be had
+TOY_KOREAN = "toy-ko"  # likewise, where the sentence is Korean
+RANDOM = "toy-random"  # the home-built encoder with random weights: the one whose sizes can be chosen
+SEEDS = (0, 1, 2)  # of the models that are compared in the demo of the bottleneck, as many of each kind
 BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scaled_dot"), ("without", 76, None))
 """Translators that differ in attention alone: as many weights each, so the states of those without it are wider."""
 

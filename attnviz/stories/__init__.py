@@ -43,11 +43,8 @@ forcing | right words or its own words before | 올바른 앞 단어와 자기 �
     else:
         _chapter = CHAPTERS.setdefault(Phrase(_english, _korean), {})
 
-DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter.items()}
-"""All of them."""
-
-WITH_A_MODEL = ("word-order", "pairs", "reference")
-"""Those that can be told with another model's numbers."""
+DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter.items()}  # all of them
+WITH_A_MODEL = ("word-order", "pairs", "reference")  # those that can be told with another model's numbers
 
 
 def tell(name: str, lang: str = "en", model: Model = None) -> Story:

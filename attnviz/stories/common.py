@@ -27,11 +27,8 @@ ROWS = Phrase(
 )
 """What stands under every picture of patterns."""
 
-LEAST = 1e-3
-"""What three digits after the point can tell from 0."""
-
-CERTAIN = 1.96
-"""Standard errors on each side of a mean, between which it lies in 95 % of such experiments."""
+LEAST = 1e-3  # what three digits after the point can tell from 0
+CERTAIN = 1.96  # standard errors on each side of a mean, between which it lies in 95 % of such experiments
 
 
 class Estimate(NamedTuple):

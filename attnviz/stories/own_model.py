@@ -22,10 +22,8 @@ from attnviz.text.display import clip, visible
 from attnviz.text.notes import sentence
 from attnviz.text.phrase import Phrase, joined
 
-SENTENCES = 100
-"""How many other sentences a head is chosen on, and as many more that it is tried on."""
-AT_ONCE = 50
-"""Sentences that run together."""
+SENTENCES = 100  # how many other sentences a head is chosen on, and as many more that it is tried on
+AT_ONCE = 50  # sentences that run together
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
 

@@ -22,8 +22,7 @@ from attnviz.text.phrase import Phrase, korean
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
 
-Cell: TypeAlias = str | int | float
-"""What a table holds; a float is shown with the table's digits."""
+Cell: TypeAlias = str | int | float  # what a table holds; a float is shown with the table's digits
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ from attnviz.text.corpus import Link
 
 PIECE = "##"
 """What begins a piece that continues a word."""
-OBJECT = "object"
-"""The relation of a verb to the noun that bears its 을/를."""
+OBJECT = "object"  # the relation of a verb to the noun that bears its 을/를
 
 _GROUPS = dict(read_groups("words_ko.txt"))
 PARTICLES = {

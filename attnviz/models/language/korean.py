@@ -36,8 +36,7 @@ from attnviz.models.language.lexicon import (
 PEOPLE, ANIMALS, PLACES = map(in_korean, (lexicon.PEOPLE, lexicon.ANIMALS, lexicon.PLACES))
 QUALITIES, FEELINGS, SHAPES = map(in_korean, (lexicon.QUALITIES, lexicon.FEELINGS, lexicon.SHAPES))
 VERBS, MOVES = map(in_korean, (lexicon.VERBS, lexicon.MOVES))
-OBJECTS = {verb.objects: in_korean(lexicon.OBJECTS[verb.objects]) for verb in VERBS}
-"""Which nouns a verb takes."""
+OBJECTS = {verb.objects: in_korean(lexicon.OBJECTS[verb.objects]) for verb in VERBS}  # which nouns a verb takes
 
 HOWS = {
     "": ("plain", "past", "is", "was", "do not", "did not", "don't", "didn't", "couldn't"),
@@ -58,8 +57,7 @@ class Pair:
     possible: frozenset[tuple[int, int]]
 
 
-Tagged = tuple[tuple[str, str], ...]
-"""English words, each with its tag."""
+Tagged = tuple[tuple[str, str], ...]  # English words, each with its tag
 Meaning = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
 """Korean words, each with the tags of the English words it means, and of those it only goes with."""
 

@@ -148,8 +148,7 @@ FURNITURE, TOOLS, CLOTHES, INSTRUMENTS, VEHICLES = map(
     _nouns, ("furniture", "tools", "clothes", "instruments", "vehicles")
 )
 FOOD, DRINKS, WRITINGS = map(_nouns, ("food", "drinks", "writings"))
-SPOTS = FURNITURE + _nouns("spots")
-"""What one can be on, under or behind."""
+SPOTS = FURNITURE + _nouns("spots")  # what one can be on, under or behind
 THINGS = DRINKS + WRITINGS + _nouns("pictures") + INSTRUMENTS + VEHICLES + CLOTHES + TOOLS + FURNITURE
 NOUNS = tuple(dict.fromkeys(PEOPLE + ANIMALS + PLACES + ROOMS + SPOTS + FOOD + THINGS + NATURE))
 
@@ -224,14 +223,11 @@ PROGRAMS = {
     "language": ("언어", ("program", "school")),
 }
 COURSES = {"program": "과정에", "school": "학교에"}
-ENTER = {"get": "들어갈", "stay": "머물"}
-"""To get in, and to stay in: Korean before 수 있다, "can"."""
+ENTER = {"get": "들어갈", "stay": "머물"}  # to get in, and to stay in: Korean before 수 있다, "can"
 JOINTS = {"because": "때문에", "before": "전에"}
-ALL = {"you": "너희", "them": "그들", "us": "우리"}
-"""Before 모두를: all of you."""
+ALL = {"you": "너희", "them": "그들", "us": "우리"}  # before 모두를: all of you
 HOW = {"too": "너무", "very": "매우"}
-FAILED = {"didn't": "않았다", "couldn't": "못했다"}
-"""What did not happen, in one word: Korean after a verb's form in 지."""
+FAILED = {"didn't": "않았다", "couldn't": "못했다"}  # what did not happen: Korean after a verb's form in 지
 TIMES = {
     "past": ("yesterday", "last night", "this morning"),
     "plain": ("often", "every day", "every morning"),

@@ -21,8 +21,7 @@ from attnviz.text.corpus import COREFERENCE, Annotation, CorpusLine, Link
 
 Split = Literal["train", "validation", "test"]
 
-MOST_DRAWN = 100
-"""Sentences are drawn until there are enough different ones, or until so many times as many were drawn."""
+MOST_DRAWN = 100  # sentences are drawn until there are enough different ones, or until so many times as many were drawn
 
 _LIGHT = frozenset(("the", "a", "an", "two", ".", "?"))
 _MADE = {"english": ("english", english.generate), "korean": ("hangul", hangul.generate)}

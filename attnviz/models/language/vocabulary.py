@@ -15,8 +15,7 @@ from attnviz.models.language.korean import ANIMALS, FEELINGS, PEOPLE, PLACES, QU
 from attnviz.models.language.lexicon import in_korean, with_particle
 
 PAD, UNKNOWN, START, END, MASK = "<pad>", "<unknown>", "<start>", "<end>", "<mask>"
-SPECIAL = (PAD, UNKNOWN, START, END, MASK)
-"""The first words of every vocabulary: numbers 0 to 4."""
+SPECIAL = (PAD, UNKNOWN, START, END, MASK)  # the first words of every vocabulary: numbers 0 to 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,8 @@ from attnviz.models.training.tasks import CLASSES, Model
 
 _T = TypeVar("_T")
 
-FOLDER = Path(__file__).parent.parent / "weights"
-"""Where the weights lie that come with attnviz."""
-
-ENDING = ".safetensors"
-"""Of files of weights."""
+FOLDER = Path(__file__).parent.parent / "weights"  # where the weights lie that come with attnviz
+ENDING = ".safetensors"  # of files of weights
 
 _CONFIGS: dict[str, type[Config]] = {
     "encoder": LanguageConfig,

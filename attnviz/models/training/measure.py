@@ -21,11 +21,9 @@ from attnviz.models.training.tasks import Model, encode_pairs, pad_numbers
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 Translator = RecurrentTranslator | TranslationTransformer
-Head = tuple[int, int]
-"""A layer and a head."""
+Head = tuple[int, int]  # a layer and a head
 
-SAMPLES = 500
-"""Sentences that a measure is taken on."""
+SAMPLES = 500  # sentences that a measure is taken on
 
 
 @torch.inference_mode()

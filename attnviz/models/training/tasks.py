@@ -25,8 +25,7 @@ from attnviz.models.registry import Architecture, Recipe, TrainingPlan
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
-IGNORED = -100
-"""The target that no loss counts."""
+IGNORED = -100  # the target that no loss counts
 
 Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
 

@@ -17,20 +17,13 @@ from attnviz.stories.record import Bars, Lines, Matrix, decimals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-STAGE = 10
-"""Inches of the square figure on which each panel is drawn before it has a place."""
-WIDTH, HEIGHT = 3.6, 3.0
-"""Inches of the axes."""
-LINES_OF_A_LABEL = 3
-"""A bar's label of more lines stands upright instead."""
-UNSEEN = 1e-3
-"""A bar so short beside the longest cannot be seen."""
-NAMED = 40
-"""Rows or columns that are drawn large enough to be named each."""
-LEVEL = 5.4
-"""Inches across in which columns are made as wide as their names, so that these need not stand upright."""
-SIDE = 3.6
-"""Inches of a panel of more cells than can be named."""
+STAGE = 10  # inches of the square figure on which each panel is drawn before it has a place
+WIDTH, HEIGHT = 3.6, 3.0  # inches of the axes
+LINES_OF_A_LABEL = 3  # a bar's label of more lines stands upright instead
+UNSEEN = 1e-3  # a bar so short beside the longest cannot be seen
+NAMED = 40  # rows or columns that are drawn large enough to be named each
+LEVEL = 5.4  # inches across in which columns are made as wide as their names, so that these need not stand upright
+SIDE = 3.6  # inches of a panel of more cells than can be named
 
 
 def resize(ax: Axes, width: float, height: float) -> None:

@@ -23,13 +23,10 @@ from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDEST = 17.0
-"""Inches that panels may take side by side before they go on below."""
+WIDEST = 17.0  # inches that panels may take side by side before they go on below
 GAP = 0.3
-TALLEST = 6.0
-"""Inches: beside a matrix taller than this a chart keeps its own height."""
-BAR = 0.55
-"""What a colour bar takes at the right of its panel, numbers included."""
+TALLEST = 6.0  # inches: beside a matrix taller than this a chart keeps its own height
+BAR = 0.55  # what a colour bar takes at the right of its panel, numbers included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

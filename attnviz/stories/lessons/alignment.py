@@ -28,8 +28,7 @@ STEP, FORCED, WEIGHT = Phrase("step", "단계"), Phrase("forced word", "넣어 �
 SENTENCES = ("She is eating a green apple", "The animal didn't cross the street because it was too wide")
 RIGHT = ("그녀는 초록색 사과를 먹고 있다", "길이 너무 넓었기 때문에 동물은 건너지 않았다")
 """What the small language makes of them; both models generate it under teacher forcing."""
-N_PAIRS = 200
-"""Test pairs that the alignment error rate is measured on."""
+N_PAIRS = 200  # test pairs that the alignment error rate is measured on
 GOLD_WORDS = range(9, 14)
 """English words of the test pair that is shown with its gold alignment: enough to cross, few enough to read."""
 TEXTS = Texts("""

@@ -26,12 +26,10 @@ from attnviz.text.phrase import Phrase, Texts
 
 SEEDS = len(registry.SEEDS)
 WITH, WITHOUT = "with", "without"
-CLAUSES = (1, 2, 3)
-"""In a test sentence: as many as in training."""
+CLAUSES = (1, 2, 3)  # in a test sentence: as many as in training
 LENGTHS = (range(3, 6), range(6, 9), range(9, 12), range(12, 15), range(15, 18), range(18, 22))
 """Groups of lengths, in English words."""
-N_SENTENCES = 40
-"""In each group."""
+N_SENTENCES = 40  # in each group
 STUDENT = 4.302653
 """Standard errors on each side of the mean that hold 95 % of Student's t with 2 degrees of freedom, for 3 seeds."""
 TEXTS = Texts("""

@@ -30,18 +30,12 @@ from attnviz.stories.record import Cell, Lines, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, joined
 
 SENTENCE = "She is eating a green apple"
-FORCED = "그녀는 초록색 사과를 먹는다 있다"
-"""It has "eats" where it should have "eating"; the word after it is left as it was."""
-N_PAIRS = 120
-"""Test pairs that both ways are measured on."""
-CLAUSES = 4
-"""In each of them; the sentences of training have one fewer at most."""
-AFTER = 6
-"""Steps after the first error that are looked at."""
-BEFORE = 2
-"""Steps shown before the first error of a sentence."""
-SEVERAL = 4
-"""An error of so many words one after another goes on; one of fewer does not."""
+FORCED = "그녀는 초록색 사과를 먹는다 있다"  # "eats" where "eating" is right; the word after it is left as it was
+N_PAIRS = 120  # test pairs that both ways are measured on
+CLAUSES = 4  # in each of them; the sentences of training have one fewer at most
+AFTER = 6  # steps after the first error that are looked at
+BEFORE = 2  # steps shown before the first error of a sentence
+SEVERAL = 4  # an error of so many words one after another goes on; one of fewer does not
 TEXTS = Texts("""
 receipt | free: {own}; forced: {right}; the shares are counted on {n} test sentences
     | 자유 생성: {own}; 교사 강요: {right}; 비율은 시험 문장 {n}개에서 셈

@@ -23,12 +23,10 @@ from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.phrase import Texts
 
 MODEL, WITHOUT = "toy-seq2seq", "bottleneck-without-0"
-LENGTH = 14
-"""Words of each English sentence."""
+LENGTH = 14  # words of each English sentence
 N_SENTENCES, PROBES = 16, 4
 SEED = 0
-SHOWN = (0, 1, 2, 4, 6, 8, 10, 12, 13)
-"""Distances that the table has, of those of the picture."""
+SHOWN = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances that the table has, of those of the picture
 TEXTS = Texts("""
 title | {far} words back: {chained} of the last word's gradient along the chain, {attended} along attention
     | {far}단어 앞까지 오는 기울기: 마지막 단어의 {chained}(사슬), {attended}(어텐션)

@@ -65,8 +65,7 @@ length | mean length | 평균 길이
 steps | came in; attention; + came in; norm; feed-forward; + normed; norm: out
     | 들어옴; 어텐션; + 들어온 것; 정규화; 피드포워드; + 정규화한 것; 정규화: 나감
 """, globals())  # fmt: skip
-STEPS = TEXTS.names("steps")
-"""What there is on the way through a layer, from first to last."""
+STEPS = TEXTS.names("steps")  # what there is on the way through a layer, from first to last
 
 
 class LayerStep(NamedTuple):

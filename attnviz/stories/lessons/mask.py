@@ -22,10 +22,8 @@ from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
 SENTENCE = "She is eating a green apple"
-OTHER = "She is eating a green cake"
-"""The same but for its last word."""
-ROW = 2
-"""The word whose row the table follows: it has words before it and after it."""
+OTHER = "She is eating a green cake"  # the same but for its last word
+ROW = 2  # the word whose row the table follows: it has words before it and after it
 TEXTS = Texts("""
 title | of a row's weight {ways.a_row:.2f} is on later words in toy; {causal.a_row:.2f} in toy-decoder, masked
     | 한 행의 가중치 가운데 뒤 단어로 가는 몫: toy {ways.a_row:.2f}, 마스크를 쓰는 toy-decoder {causal.a_row:.2f}

@@ -27,8 +27,7 @@ from attnviz.text.phrase import Texts
 SHORT = "The animal didn't cross the street because it was too tired."
 LONG = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program."
 PAD = "[PAD]"
-N_SENTENCES = 300
-"""Test sentences among which those with a word to be named are taken."""
+N_SENTENCES = 300  # test sentences among which those with a word to be named are taken
 TEXTS = Texts("""
 title | without the mask {share} of a row's weight is on padding, and words change by {changes} of their length
     | 마스크가 없으면 한 행의 가중치 가운데 {share}가 패딩으로 가고, 단어는 길이의 {changes}만큼 바뀜

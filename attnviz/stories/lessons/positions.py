@@ -12,12 +12,9 @@ from attnviz.stories.common import signed, story
 from attnviz.stories.record import Lines, Matrix, Panel, Series, Story, Table
 from attnviz.text.phrase import Texts
 
-D_MODEL = 512
-"""The paper's width."""
-N_POSITIONS = 64
-"""How many positions the picture shows."""
-SMALL = 4
-"""A width at which every number can be followed by hand."""
+D_MODEL = 512  # the paper's width
+N_POSITIONS = 64  # how many positions the picture shows
+SMALL = 4  # a width at which every number can be followed by hand
 STARTS = (0, 10, 30)
 STEPS = (0, 1, 2, 5, 10, 20)
 TEXTS = Texts("""

@@ -27,8 +27,7 @@ TOY = "toy"
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = "it"
-SENTENCES = measure.SAMPLES
-"""How many unseen sentences each share of toy is measured on: as many as what the card says."""
+SENTENCES = measure.SAMPLES  # how many unseen sentences each share of toy is measured on: as many as what the card says
 
 Look: TypeAlias = Callable[[Sequence[English]], np.ndarray]
 """Where each head of a model puts its largest weight from "it": words [layer, head, sentence]."""

@@ -17,8 +17,7 @@ from attnviz.stories.common import signed, small, story
 from attnviz.stories.record import Story, Table
 from attnviz.text.phrase import Phrase, Texts
 
-D, N = 16, 24
-"""Numbers of a vector, and positions."""
+D, N = 16, 24  # numbers of a vector, and positions
 SEED = 0
 DISTANCE = 3
 STARTS = (0, 5, 10, 20)

@@ -17,12 +17,10 @@ from attnviz.stories.common import CERTAIN, Estimate, story
 from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.phrase import Texts
 
-WIDTHS = tuple(2**power for power in range(10))
-"""Each d_k that is tried."""
+WIDTHS = tuple(2**power for power in range(10))  # each d_k that is tried
 N_QUERIES, N_KEYS = 2000, 10
 SEED = 0
-WINNER = 0.99
-"""A weight that leaves next to nothing to the other keys."""
+WINNER = 0.99  # a weight that leaves next to nothing to the other keys
 TEXTS = Texts("""
 title | at d_k = {widest} the largest weight is {last.largest.mean:.2f}; of scores divided by sqrt(d_k),
     {held.largest.mean:.2f}

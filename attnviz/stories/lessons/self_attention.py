@@ -24,11 +24,9 @@ from attnviz.text.phrase import Phrase, Texts
 
 WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K, N_HEADS = 20, 5, 4
-NOT_A_DIVISOR = 3
-"""Heads among which the width cannot be shared out."""
+NOT_A_DIVISOR = 3  # heads among which the width cannot be shared out
 SEED = 0
-QUERY, KEY = 1, 3
-"""The cell that is computed number by number: the row of "love", the column of "all"."""
+QUERY, KEY = 1, 3  # the cell that is computed number by number: the row of "love", the column of "all"
 TEXTS = Texts("""
 title | “{word}” looks most at “{most}” ({weight:.2f}); {N_HEADS} heads at once and one by one differ by {heads}
     | “{word}”: 가장 많이 보는 단어는 “{most}” ({weight:.2f}); 헤드 {N_HEADS}개를 한꺼번에 또는 하나씩, 차이 {heads}

@@ -10,8 +10,7 @@ from attnviz.stories.lessons.self_attention import D_K, KEY, QUERY, WORDS, model
 from attnviz.stories.record import Story, Table
 from attnviz.text.phrase import Texts
 
-SQUARE = ("I", "love", "you", "all", "!")
-"""As many words as a key has numbers: here Q K can be computed too."""
+SQUARE = ("I", "love", "you", "all", "!")  # as many words as a key has numbers: here Q K can be computed too
 TEXTS = Texts("""
 title | q · k of “{word}” and “{other}”: {score:.3f} from K, {same:.3f} from K transposed
     | “{word}”와 “{other}”의 q · k: K에서 {score:.3f}, 전치한 K에서 {same:.3f}

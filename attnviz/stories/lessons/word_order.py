@@ -30,10 +30,8 @@ LONG = (
     "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
 )
 TOY = "toy"
-OTHERS = 25
-"""Other pairs as the long one, on which the head that is shown is chosen."""
-SHOWN = 5
-"""How many rows a table of the largest differences has."""
+OTHERS = 25  # other pairs as the long one, on which the head that is shown is chosen
+SHOWN = 5  # how many rows a table of the largest differences has
 TEXTS = Texts("""
 title_of_another | {name}: two orders of the same words move {mean} of a row's weight{rest}
     | {name}: 같은 단어, 다른 순서: 한 행의 가중치 가운데 {mean}가 옮겨 감{rest}
