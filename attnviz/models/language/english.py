@@ -99,7 +99,7 @@ def _somebody(random: Random) -> tuple[str, bool]:
     if which < 0.8:
         return f"{random.choice(words.NAMES)} and {random.choice(words.NAMES)}", True
     many = random.random() < 0.3
-    return _own(random, words.PEOPLE + words.ANIMALS, many=many), many
+    return _own(random, words.LIVING, many=many), many
 
 
 def _whom(random: Random) -> str:
@@ -143,7 +143,7 @@ def _reference(random: Random) -> English:
 def _copula(random: Random) -> English:
     """The dogs near the house are big: the verb agrees with the dogs, not with the house."""
     many, near_many = random.random() < 0.5, random.random() < 0.5
-    noun, near = random.choice(words.PEOPLE + words.ANIMALS), random.choice(words.PLACES)
+    noun, near = random.choice(words.LIVING), random.choice(words.PLACES)
     subject = f"the {noun.many if many else noun.one}"
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
     adjective = random.choice(fitting(noun) + words.FEELINGS).english
@@ -171,7 +171,7 @@ def _actions(random: Random) -> tuple[str, str, str]:
         subject, many = _somebody(random)
     else:
         many = random.random() < 0.4
-        subject = _phrase(random, random.choice(words.PEOPLE + words.ANIMALS), many=many)
+        subject = _phrase(random, random.choice(words.LIVING), many=many)
     how = random.choice(("plain", "past", "ing", "was", "not", "n't"))
     do = "do" if many else "does"
     failed = random.choice((f"{do}n't", *words.FAILED, random.choice(words.MODALS)))
@@ -215,7 +215,7 @@ def _subject(random: Random) -> tuple[str, bool]:
     if random.random() < 0.5:
         return _somebody(random)
     many = random.random() < 0.3
-    return _phrase(random, random.choice(words.PEOPLE + words.ANIMALS), many=many), many
+    return _phrase(random, random.choice(words.LIVING), many=many), many
 
 
 def _stay(random: Random) -> English:
@@ -229,9 +229,8 @@ def _go(random: Random) -> English:
     """Kim went to school yesterday."""
     subject, many = _subject(random)
     verb, when = _verb(random, subject, random.choice(words.GOES), many=many)
-    where = (
-        random.choice(words.TOWNS) if random.random() < 0.5 else f"the {random.choice(words.PLACES + words.ROOMS).one}"
-    )
+    town = random.random() < 0.5
+    where = random.choice(words.TOWNS) if town else f"the {random.choice(words.PLACES + words.ROOMS).one}"
     with_ = f"with {_whom(random)}" if random.random() < 0.2 else ""
     return _marked("go", subject, verb, random.choice(("to", "to", "from")), where, with_, when, ".")
 
@@ -266,9 +265,7 @@ def _have(random: Random) -> English:
     subject, many = _somebody(random)
     has = random.choice(("have" if many else "has", "had", "need" if many else "needs"))
     some = random.random() < 0.3
-    thing = _phrase(
-        random, random.choice(words.PEOPLE + words.ANIMALS + words.FOOD + words.THINGS), many=some, definite=False
-    )
+    thing = _phrase(random, random.choice(words.COUNTED), many=some, definite=False)
     return _marked("have", subject, has, thing.replace("the ", "some ", 1) if some else thing, ".")
 
 
@@ -291,7 +288,7 @@ def _question(random: Random) -> English:
     subject, many = _somebody(random)
     be, do = am_is_are(subject, many=many), random.choice(("do" if many else "does", "did"))
     verb = random.choice(words.ACTIONS)
-    thing, lives = random.choice(words.PEOPLE + words.ANIMALS + words.TOOLS), ("go", "live", "sleep", "work")
+    thing, lives = random.choice(words.LIVING + words.TOOLS), ("go", "live", "sleep", "work")
     return _marked("question", random.choice((
         f"where {be} {subject} [?]",
         f"where is the {thing.one} [?]",
@@ -308,7 +305,7 @@ def _question(random: Random) -> English:
 
 def _this(random: Random) -> English:
     """This is my cat; those are apples; my name is Kim; hello, Kim."""
-    noun = random.choice(words.PEOPLE + words.ANIMALS + words.FOOD + words.THINGS)
+    noun = random.choice(words.COUNTED)
     return _marked("this", random.choice((
         f"{random.choice(('this', 'that'))} is {_own(random, (noun,))} .",
         f"{random.choice(('this', 'that'))} is {_phrase(random, noun)} .",
@@ -346,15 +343,14 @@ def _reflexive(random: Random) -> English:
 def _all(random: Random) -> English:
     """I love all you."""
     subject = random.choice(("i", "you", "we", "they"))
-    return _marked(
-        "all", subject, random.choice(words.ACTIONS[:5]).base, "all", random.choice(("you", "them", "us")), "."
-    )
+    verb = random.choice(words.ACTIONS[:5]).base
+    return _marked("all", subject, verb, "all", random.choice(("you", "them", "us")), ".")
 
 
 def _existence(random: Random) -> English:
     """There is a prince; is there a prince?"""
     many = random.random() < 0.3
-    noun = random.choice(words.PEOPLE + words.ANIMALS + words.FOOD + words.THINGS)
+    noun = random.choice(words.COUNTED)
     what = f"{random.choice(words.NUMBERS)} {noun.many}" if many else _phrase(random, noun, definite=False)
     be = "are" if many else "is"
     if random.random() < 0.5:

@@ -150,6 +150,7 @@ FURNITURE, TOOLS, CLOTHES, INSTRUMENTS, VEHICLES = map(
 FOOD, DRINKS, WRITINGS = map(_nouns, ("food", "drinks", "writings"))
 SPOTS = FURNITURE + _nouns("spots")  # what one can be on, under or behind
 THINGS = DRINKS + WRITINGS + _nouns("pictures") + INSTRUMENTS + VEHICLES + CLOTHES + TOOLS + FURNITURE
+LIVING, COUNTED = PEOPLE + ANIMALS, PEOPLE + ANIMALS + FOOD + THINGS
 NOUNS = tuple(dict.fromkeys(PEOPLE + ANIMALS + PLACES + ROOMS + SPOTS + FOOD + THINGS + NATURE))
 
 QUALITIES, TRAITS, FEELINGS, SHAPES = (
@@ -164,7 +165,7 @@ somebody with something."""
 VERBS = ACTIONS + MOVES
 
 OBJECTS = {
-    "any": PEOPLE + ANIMALS + FOOD + THINGS, "people": PEOPLE, "animals": ANIMALS, "food": FOOD, "drinks": DRINKS,
+    "any": COUNTED, "people": PEOPLE, "animals": ANIMALS, "food": FOOD, "drinks": DRINKS,
     "writings": WRITINGS, "goods": FOOD + THINGS, "tools": TOOLS, "clothes": CLOTHES, "instruments": INSTRUMENTS,
     "vehicles": VEHICLES, "places": PLACES, "rooms": ROOMS,
 }  # fmt: skip
