@@ -234,8 +234,8 @@ def tell() -> Story:
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
     seen = {word or 0, word or 0 if row is None else row}
-    picture = (*patterns, *_lines(both))
-    return story(say.given(found=_found(both)), parts, picture, views=_views(records, seen), records=records)
+    say, views = say.given(found=_found(both)), _views(records, seen)
+    return story(say, parts, (*patterns, *_lines(both)), views=views, records=records)
 
 
 def _found(both: TwoWays) -> Phrase:
