@@ -140,12 +140,9 @@ class SelfAttention(Projecting):
         self.value_projection = nn.Linear(d_model, d_k)
 
     def forward(
-        self,
-        x: Float[Tensor, "batch tokens d_model"],
-        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
-        *,
+        self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:
+    ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:  # fmt: skip
         """The context [batch, query, d_k] and the weights [batch, query, key]."""
         expect_shape("x", x, "batch", "tokens", self.d_model)
         query = self.query_projection(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
@@ -174,13 +171,9 @@ class MultiHeadAttention(Projecting):
         self.output_projection = nn.Linear(d_model, d_model)  # W^O
 
     def forward(
-        self,
-        x: Float[Tensor, "batch query d_model"],
-        mask: Bool[Tensor, "*#batch #query #key"] | None = None,
-        *,
-        memory: Float[Tensor, "batch key d_model"] | None = None,
-        attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:
+        self, x: Float[Tensor, "batch query d_model"], mask: Bool[Tensor, "*#batch #query #key"] | None = None, *,
+        memory: Float[Tensor, "batch key d_model"] | None = None, attend: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:  # fmt: skip
         """The output [batch, query, d_model] and the weights [batch, head, query, key].
 
         Queries come from x; keys and values from memory (cross attention), or from x too where there is none.

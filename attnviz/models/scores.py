@@ -63,12 +63,9 @@ def general(
 
 # score(q, k) = v . tanh(W q + U k)
 def additive(
-    query: Float[Tensor, "*batch query d_q"],
-    key: Float[Tensor, "*batch key d_k"],
-    query_weight: Float[Tensor, "d_a d_q"],
-    key_weight: Float[Tensor, "d_a d_k"],
-    direction: Float[Tensor, " d_a"],
-) -> Float[Tensor, "*batch query key"]:
+    query: Float[Tensor, "*batch query d_q"], key: Float[Tensor, "*batch key d_k"],
+    query_weight: Float[Tensor, "d_a d_q"], key_weight: Float[Tensor, "d_a d_k"], direction: Float[Tensor, " d_a"],
+) -> Float[Tensor, "*batch query key"]:  # fmt: skip
     """A small network that sees the sum of query and key: shape [..., query, key].
 
     Source: Bahdanau et al. 2015, appendix A.1.2.

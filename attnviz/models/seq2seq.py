@@ -64,14 +64,10 @@ class RecurrentAttention(Projecting):
         return self.key_projection(states), self.value_projection(states)  # (B, S, D) each
 
     def forward(
-        self,
-        state: Float[Tensor, "batch hidden"],
-        key: Float[Tensor, "batch source hidden"],
-        value: Float[Tensor, "batch source hidden"],
-        mask: Bool[Tensor, "batch source"] | None = None,
-        *,
+        self, state: Float[Tensor, "batch hidden"], key: Float[Tensor, "batch source hidden"],
+        value: Float[Tensor, "batch source hidden"], mask: Bool[Tensor, "batch source"] | None = None, *,
         attend: AttendFunction | None = None,
-    ) -> tuple[Float[Tensor, "batch hidden"], Float[Tensor, "batch source"] | None]:
+    ) -> tuple[Float[Tensor, "batch hidden"], Float[Tensor, "batch source"] | None]:  # fmt: skip
         """One step's context [batch, hidden] and weights [batch, source].
 
         ``attend`` takes the place of the formula, the score function included, which ``self.attend`` keeps. It
@@ -157,12 +153,9 @@ class RecurrentTranslator(Projecting):
         return self.word_projection(state[0]), state, weights  # (B, D) -> (B, W)
 
     def forward(
-        self,
-        source: Int[Tensor, "batch source"],
-        target: Int[Tensor, "batch target"],
-        *,
+        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"], *,
         attend: AttendFunction | None = None,
-    ) -> RecurrentTranslation:
+    ) -> RecurrentTranslation:  # fmt: skip
         """Teacher forcing: at each step it reads the right word before, whatever it would have chosen itself.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.

@@ -78,12 +78,9 @@ class ToyEncoder(nn.Module):
         return sinusoidal_positions(n, config.d_model) if config.positions == "sinusoidal" else None
 
     def forward(
-        self,
-        words: Sequence[str],
-        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
-        *,
+        self, words: Sequence[str], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]]:
+    ) -> tuple[Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]]:  # fmt: skip
         """One sentence's output [1, tokens, d_model] and each layer's weights [1, head, query, key].
 
         Raises:

@@ -87,15 +87,12 @@ class TransformerLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self,
-        x: Float[Tensor, "batch tokens d_model"],
-        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
-        *,
+        self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
         memory: Float[Tensor, "batch source d_model"] | None = None,
         memory_mask: Bool[Tensor, "*#batch #tokens #source"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> LayerOutput:
+    ) -> LayerOutput:  # fmt: skip
         """The output [batch, tokens, d_model], the weights of self-attention and those of cross attention."""
         if (memory is None) != (self.cross_attention is None):
             expected, got = ("no memory", "one") if self.cross_attention is None else ("a memory", "none")
@@ -132,15 +129,12 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(TransformerLayer(config, cross=cross) for _ in range(config.n_layers))
 
     def forward(
-        self,
-        x: Float[Tensor, "batch tokens d_model"],
-        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
-        *,
+        self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
         memory: Float[Tensor, "batch source d_model"] | None = None,
         memory_mask: Bool[Tensor, "*#batch #tokens #source"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> StackOutput:
+    ) -> StackOutput:  # fmt: skip
         """The last states [batch, tokens, d_model], each layer's weights and each layer's cross weights.
 
         A causal mask is made here; ``mask`` may hide more.
@@ -195,15 +189,12 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.decoder = Encoder(config), Decoder(config)
 
     def forward(
-        self,
-        source: Float[Tensor, "batch source d_model"],
-        target: Float[Tensor, "batch target d_model"],
-        source_mask: Bool[Tensor, "*#batch 1 source"] | None = None,
-        *,
+        self, source: Float[Tensor, "batch source d_model"], target: Float[Tensor, "batch target d_model"],
+        source_mask: Bool[Tensor, "*#batch 1 source"] | None = None, *,
         attend_encoder: AttendFunction = scaled_dot_product_attention,
         attend_decoder: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch target d_model"], Weights]:
+    ) -> tuple[Float[Tensor, "batch target d_model"], Weights]:  # fmt: skip
         """The last output [batch, target, d_model] and the weights by kind.
 
         ``source_mask`` says which source words are there, for both halves, which look at them.

@@ -134,14 +134,11 @@ class TranslationTransformer(Projecting):
         initialise(self)
 
     def forward(
-        self,
-        source: Int[Tensor, "batch source"],
-        target: Int[Tensor, "batch target"],
-        *,
+        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"], *,
         attend_encoder: AttendFunction = scaled_dot_product_attention,
         attend_decoder: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> Translation:
+    ) -> Translation:  # fmt: skip
         """Teacher forcing: at each step it has read the right words before it, whatever it would have chosen itself.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.

@@ -22,12 +22,9 @@ class State:
 
 
 def train(
-    task: Task,
-    *,
-    state: State | None = None,
-    progress: Callable[[int, float], None] | None = None,
+    task: Task, *, state: State | None = None, progress: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> State:
+) -> State:  # fmt: skip
     """Train a task's model to the end of its recipe, or until `stop`, which is called after each step, returns True.
 
     What one step does depends on the weights, the optimizer and the step's number alone, so training that was stopped

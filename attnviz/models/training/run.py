@@ -49,16 +49,10 @@ def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> 
 
 
 def train_home_built(
-    name: str,
-    path: Path,
-    *,
-    seed: int | None = None,
-    steps: int | None = None,
-    begin: Callable[[int, int], None] | None = None,
-    progress: Callable[[int, float], None] | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    write: Callable[[Path, Callable[[Path], object]], object] = write_plainly,
-) -> ModelCard | State:
+    name: str, path: Path, *, seed: int | None = None, steps: int | None = None,
+    begin: Callable[[int, int], None] | None = None, progress: Callable[[int, float], None] | None = None,
+    stop: Callable[[], bool] = lambda: False, write: Callable[[Path, Callable[[Path], object]], object] = write_plainly,
+) -> ModelCard | State:  # fmt: skip
     """Train a home-built model as the one that comes with attnviz was: the same seed gives the same weights.
 
     Training that was stopped is kept beside the path (`unfinished`); the same call goes on from there. At the end the
