@@ -54,9 +54,7 @@ class English:
 
 def generate(random: Random, kind: str | None = None) -> English:
     """One sentence, of a kind or of any."""
-    kinds = list(KINDS)
-    weights = [weight for _, weight in KINDS.values()]
-    chosen = kind or random.choices(kinds, weights)[0]
+    chosen = kind or random.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
     return KINDS[chosen][0](random)
 
 

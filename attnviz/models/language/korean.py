@@ -12,31 +12,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from attnviz.models.language import lexicon
-from attnviz.models.language.lexicon import (
-    ALL,
-    COURSES,
-    ENTER,
-    EXAMS,
-    FAILED,
-    HOW,
-    JOINTS,
-    PROGRAMS,
-    PRONOUNS,
-    SCORES,
-    WHEN,
-    Noun,
-    am_is_are,
-    in_korean,
-    takes_plural,
-    was_were,
-    with_particle,
-)
+from attnviz.models.language import lexicon as words
+from attnviz.models.language.lexicon import Noun, am_is_are, in_korean, takes_plural, was_were, with_particle
 
-PEOPLE, ANIMALS, PLACES = map(in_korean, (lexicon.PEOPLE, lexicon.ANIMALS, lexicon.PLACES))
-QUALITIES, FEELINGS, SHAPES = map(in_korean, (lexicon.QUALITIES, lexicon.FEELINGS, lexicon.SHAPES))
-VERBS, MOVES = map(in_korean, (lexicon.VERBS, lexicon.MOVES))
-OBJECTS = {verb.objects: in_korean(lexicon.OBJECTS[verb.objects]) for verb in VERBS}  # which nouns a verb takes
+PEOPLE, ANIMALS, PLACES = map(in_korean, (words.PEOPLE, words.ANIMALS, words.PLACES))
+QUALITIES, FEELINGS, SHAPES = map(in_korean, (words.QUALITIES, words.FEELINGS, words.SHAPES))
+VERBS, MOVES = map(in_korean, (words.VERBS, words.MOVES))
+OBJECTS = {verb.objects: in_korean(words.OBJECTS[verb.objects]) for verb in VERBS}  # which nouns a verb takes
 
 HOWS = {
     "": ("plain", "past", "is", "was", "do not", "did not", "don't", "didn't", "couldn't"),
@@ -84,10 +66,9 @@ def _own(mark: str, tags: Sequence[str]) -> tuple[str, ...]:
 def generate(random: Random, clauses: int | None = None) -> Pair:
     """One pair; of so many clauses joined, or mostly of one."""
     n = clauses or random.choices((1, 2, 3), (6, 3, 1))[0]
-    kinds = list(KINDS)
-    weights = [weight for _, weight in KINDS.values()]
     if n == 1 and clauses is None:
-        return _pair(KINDS[random.choices(kinds, weights)[0]][0](random), random.random() < 0.7)
+        makers, weights = zip(*KINDS.values(), strict=True)
+        return _pair(random.choices(makers, weights)[0](random), random.random() < 0.7)
     return _pair(_joined(random, n), random.random() < 0.7)
 
 
@@ -132,8 +113,8 @@ def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: 
 def _subject(random: Random, *, inside: bool) -> tuple[Piece, str | None]:
     """A subject, and which pronoun it is, if one; inside another sentence it is no topic, and takes 이/가."""
     if random.random() < 0.5:
-        pronoun = random.choice(tuple(PRONOUNS))
-        topic, _, _, subject = PRONOUNS[pronoun]
+        pronoun = random.choice(tuple(words.PRONOUNS))
+        topic, _, _, subject = words.PRONOUNS[pronoun]
         return Piece(((pronoun, "subject"),), ((subject if inside else topic, ("subject",), ()),)), pronoun
     return _noun(random, PEOPLE + ANIMALS, "subject" if inside else "topic", "s"), None
 
@@ -141,9 +122,11 @@ def _subject(random: Random, *, inside: bool) -> tuple[Piece, str | None]:
 def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
     if nouns is OBJECTS["any"] and random.random() < 0.25:
         if random.random() < 0.3:
-            whom = random.choice(tuple(ALL))
-            return Piece((("all", "all"), (whom, "object")), ((ALL[whom], ("object",), ()), ("모두를", ("all",), ())))
-        _, english, korean, _ = PRONOUNS[random.choice(tuple(PRONOUNS))]
+            whom = random.choice(tuple(words.ALL))
+            return Piece(
+                (("all", "all"), (whom, "object")), ((words.ALL[whom], ("object",), ()), ("모두를", ("all",), ()))
+            )
+        _, english, korean, _ = words.PRONOUNS[random.choice(tuple(words.PRONOUNS))]
         return Piece(((english, "object"),), ((korean, ("object",), ()),))
     return _noun(random, nouns, "object", "o")
 
@@ -222,9 +205,9 @@ def _reference(random: Random) -> Piece:
     animal, place, verb = random.choice(ANIMALS), random.choice(PLACES), random.choice(MOVES)
     lives = random.random() < 0.5
     adjective = random.choice(FEELINGS if lives else SHAPES)
-    how, failed = random.choice(tuple(HOW)), random.choice(tuple(FAILED))
-    because = ((HOW[how], ("how",), ()), (adjective.being, ("so",), ("was",)), ("때문에", ("because",), ()))
-    did_not = ((verb.not_, ("verb",), ()), (FAILED[failed], ("didn't",), ()))
+    how, failed = random.choice(tuple(words.HOW)), random.choice(tuple(words.FAILED))
+    because = ((words.HOW[how], ("how",), ()), (adjective.being, ("so",), ("was",)), ("때문에", ("because",), ()))
+    did_not = ((verb.not_, ("verb",), ()), (words.FAILED[failed], ("didn't",), ()))
     topic = (with_particle(animal.korean, "topic"), ("animal",), ("the",))
     where = (with_particle(place.korean, "object"), ("place",), ("the2",))
     english = (
@@ -240,10 +223,10 @@ def _reference(random: Random) -> Piece:
 
 def _although(random: Random) -> Piece:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program."""
-    pronoun = random.choice(tuple(PRONOUNS))
-    score, when, exam = random.choice(SCORES), random.choice(tuple(WHEN)), random.choice(tuple(EXAMS))
-    enter, program = random.choice(tuple(ENTER)), random.choice(tuple(PROGRAMS))
-    course = random.choice(PROGRAMS[program][1])
+    pronoun = random.choice(tuple(words.PRONOUNS))
+    score, when, exam = random.choice(words.SCORES), random.choice(tuple(words.WHEN)), random.choice(tuple(words.EXAMS))
+    enter, program = random.choice(tuple(words.ENTER)), random.choice(tuple(words.PROGRAMS))
+    course = random.choice(words.PROGRAMS[program][1])
     failed = random.random() < 0.5
     not_ = (("not", "not"),)
     english = (
@@ -256,10 +239,10 @@ def _although(random: Random) -> Piece:
         ("받았지만", ("get",), ("although", "did")),
     )  # fmt: skip
     korean = (
-        (PRONOUNS[pronoun][0], ("subject",), ("subject2",)), (WHEN[when], ("last",), ()),
-        (f"{EXAMS[exam]}에서", ("exam",), ("in",)), (f"{score}점을", ("score",), ()), *got,
-        (PROGRAMS[program][0], ("program",), ("the",)), (COURSES[course], ("course",), ("in2",)),
-        (ENTER[enter], ("enter",), ("in2",)), ("수", ("could",), ()),
+        (words.PRONOUNS[pronoun][0], ("subject",), ("subject2",)), (words.WHEN[when], ("last",), ()),
+        (f"{words.EXAMS[exam]}에서", ("exam",), ("in",)), (f"{score}점을", ("score",), ()), *got,
+        (words.PROGRAMS[program][0], ("program",), ("the",)), (words.COURSES[course], ("course",), ("in2",)),
+        (words.ENTER[enter], ("enter",), ("in2",)), ("수", ("could",), ()),
         ("있었다", ("could",), ()) if failed else ("없었다", ("not",), ("could",)),
     )  # fmt: skip
     return Piece(english, korean)
@@ -272,12 +255,12 @@ def _joined(random: Random, n: int) -> Piece:
         how = random.choice(HOWS[""])
         first = _clause(random, how=how).tagged("1")
         if joint == "before":  # English says when; Korean leaves that to the end of the sentence
-            second = _clause(random, before=JOINTS[joint], how="plain" if how in PRESENT else "past").tagged("2")
+            second = _clause(random, before=words.JOINTS[joint], how="plain" if how in PRESENT else "past").tagged("2")
         else:
-            second = random.choice((_clause, _is_so))(random, before=JOINTS[joint]).tagged("2")
+            second = random.choice((_clause, _is_so))(random, before=words.JOINTS[joint]).tagged("2")
         return Piece(
             (*first.english, (joint, joint), *second.english),
-            (*second.korean, (JOINTS[joint], (joint,), ()), *first.korean),
+            (*second.korean, (words.JOINTS[joint], (joint,), ()), *first.korean),
         )
     pieces = [random.choice((_clause, _clause, _is_so))(random).tagged(str(i)) for i in range(n)]
     english, korean = pieces[0].english, pieces[0].korean
@@ -308,20 +291,21 @@ def _grammar() -> re.Pattern[str]:
     base, third, past, going = (one_of(getattr(v, form) for v in VERBS) for form in ("base", "third", "past", "ing"))
     not_ = "(?:(?:do|does|did) not|don't|doesn't|didn't|couldn't)"
     verb = f"(?:{base}|{third}|{past}|(?:am|are|is|was|were) {going}|{not_} {base})"
-    subject = f"(?:{one_of(PRONOUNS)}|{noun(PEOPLE + ANIMALS)})"
-    whom = one_of(found for _, found, _, _ in PRONOUNS.values())
-    what = f"(?:{noun([one for nouns in OBJECTS.values() for one in nouns])}|{whom}|all {one_of(ALL)})"
+    subject = f"(?:{one_of(words.PRONOUNS)}|{noun(PEOPLE + ANIMALS)})"
+    whom = one_of(found for _, found, _, _ in words.PRONOUNS.values())
+    what = f"(?:{noun([one for nouns in OBJECTS.values() for one in nouns])}|{whom}|all {one_of(words.ALL)})"
     place = one_of(one.one for one in PLACES)
     clause = f"{subject} {verb} {what}(?: in the {place})?"
     part = f"(?:{clause}|{subject} (?:am|is|are) {good})"
     there = f"(?:there is|is there) {noun(PEOPLE + ANIMALS)}(?: [?])?"
     reference = (
-        f"the {one_of(one.one for one in ANIMALS)} {one_of(FAILED)} {one_of(one.base for one in MOVES)} the {place} "
-        f"because it was {one_of(HOW)} {one_of(one.english for one in FEELINGS + SHAPES)}"
+        f"the {one_of(one.one for one in ANIMALS)} {one_of(words.FAILED)} {one_of(one.base for one in MOVES)} "
+        f"the {place} because it was {one_of(words.HOW)} {one_of(one.english for one in FEELINGS + SHAPES)}"
     )
+    who, school = one_of(words.PRONOUNS), f"{one_of(words.PROGRAMS)} {one_of(words.COURSES)}"
     although = (
-        f"although {one_of(PRONOUNS)} did (?:not )?get {one_of(SCORES)} in {one_of(WHEN)} {one_of(EXAMS)} , "
-        f"{one_of(PRONOUNS)} could (?:not )?{one_of(ENTER)} in the {one_of(PROGRAMS)} {one_of(COURSES)}"
+        f"although {who} did (?:not )?get {one_of(words.SCORES)} in {one_of(words.WHEN)} {one_of(words.EXAMS)} , "
+        f"{who} could (?:not )?{one_of(words.ENTER)} in the {school}"
     )
     joined = f"{part}(?: and {part}){{0,2}}|{clause} (?:because {part}|before {clause})"
     return re.compile(f"(?:{joined}|{there}|{reference}|{although})(?: [.])?")
