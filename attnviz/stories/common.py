@@ -48,15 +48,9 @@ class Estimate(NamedTuple):
 
 
 def story(
-    say: Texts,
-    parts: Iterable[str | Table],
-    picture: Iterable[Panel],
-    *,
-    title: str = "title",
-    receipt: str = "receipt",
-    views: Iterable[StoryView] = (),
-    records: Iterable[Attention] = (),
-) -> Story:
+    say: Texts, parts: Iterable[str | Table], picture: Iterable[Panel], *, title: str = "title",
+    receipt: str = "receipt", views: Iterable[StoryView] = (), records: Iterable[Attention] = (),
+) -> Story:  # fmt: skip
     """A story; the texts of these names are its title and receipt, and a part may be the name of a text too."""
     return Story(
         title=say(title), receipt=say(receipt), picture=tuple(picture), views=tuple(views), records=tuple(records),
