@@ -21,25 +21,14 @@ if TYPE_CHECKING:
 
     from attnviz.pages import WebPage
 
-Kind = Literal["encoder", "decoder", "cross"]
-"""Which attention it is: bidirectional self-attention, causal self-attention, or queries of one sequence on
-keys of another."""
-
+Kind = Literal["encoder", "decoder", "cross"]  # bidirectional self-attention, causal, or on keys of another sequence
+# Why the rows of a record may sum to less (or, rounded, slightly more) than 1.
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
-"""Why the rows of a record may sum to less (or, rounded, slightly more) than 1."""
-
 AXES = ("layer", "head", "query", "key")
-
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
-
-MEMORY = 2**30
-"""Bytes of weights that a record keeps where nothing else is said; more are pooled."""
-
-ROW_TOLERANCE = 1e-3
-"""How far from 1 a row may sum: what float16 loses over 512 keys."""
-
-ROUNDED_TOLERANCE = 0.02
-"""How far from 1 a row may sum in a file whose numbers were rounded for reading."""
+MEMORY = 2**30  # bytes of weights that a record keeps where nothing else is said; more are pooled
+ROW_TOLERANCE = 1e-3  # how far from 1 a row may sum: what float16 loses over 512 keys
+ROUNDED_TOLERANCE = 0.02  # how far from 1 a row may sum in a file whose numbers were rounded for reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +44,7 @@ class Token:
     segment: int = 0  # 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates
 
 
-SOFTMAX = "softmax"
-"""The native implementation where the weights are the very tensor that the model multiplied by its values."""
+SOFTMAX = "softmax"  # native, where the weights are the very tensor that the model multiplied by its values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,20 +103,11 @@ class Note:
         return cls(code, tuple(fields.items()))
 
 
-GENERATED = 2
-"""The segment of what a model generates."""
-
+GENERATED = 2  # the segment of what a model generates
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
-
-NUMBERS = frozenset({"weights", "vectors", "exact"})
-"""The fields of a record that are no labels."""
-
-NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
-"""Statistics of a head that are its share on one token, as seen from the query."""
-
-STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")
-"""All: entropy of a row (nats), its share on the first token and on those, and how far its keys are (tokens)."""
-
+NUMBERS = frozenset({"weights", "vectors", "exact"})  # the fields of a record that are no labels
+NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}  # statistics of a head that are its share on one token
+STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")  # in nats, as shares, in tokens
 NO_RECEIPT = "not verified: this record came without a receipt"
 
 
@@ -246,9 +225,8 @@ class Attention:
         if not isinstance(other, Attention):
             return NotImplemented
         labels = [one.name for one in fields(self) if one.name not in {"weights", "vectors"}]
-        return np.array_equal(self.weights, other.weights) and all(
-            getattr(self, name) == getattr(other, name) for name in labels
-        )
+        same = np.array_equal(self.weights, other.weights)
+        return same and all(getattr(self, name) == getattr(other, name) for name in labels)
 
     __hash__ = None  # type: ignore[assignment]  # equal by value, and too large to hash
 

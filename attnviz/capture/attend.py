@@ -43,10 +43,9 @@ def attend(
 
     Args:
         text: the sentence.
-        model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model that is in
-            memory, or a source that is already open; None is DistilBERT, or where that cannot be had (with a warning)
-            ``toy``, for Korean ``toy-ko``. A model in memory may have any head (classification, question answering,
-            masked or causal words, sequence to sequence), and stays as it was found.
+        model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model in memory, of any
+            head, which stays as it was found, or a source that is already open; None is DistilBERT, or where that
+            cannot be had (with a warning) ``toy``, for Korean ``toy-ko``.
         tokenizer: of a model in memory, its own.
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate (teacher forcing); None lets it run free.

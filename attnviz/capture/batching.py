@@ -14,8 +14,7 @@ from torch import Tensor
 from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import Batch, Sentence
 
-READ = ("input_ids", "words", "source")
-"""The inputs that hold the numbers of the tokens that are read, one of them for each sort of model."""
+READ = ("input_ids", "words", "source")  # inputs with the numbers of tokens that are read, one for each sort of model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

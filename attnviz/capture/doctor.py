@@ -17,12 +17,9 @@ from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
-N_TOKENS, N_SHORTER = 24, 17
-"""Of the two inputs that run together, the second padded: long enough for windows to show, and short."""
-SENTENCE = "I love all you"
-"""What a model reads whose tokens have no numbers to draw: home-built ones, and modules of one's own."""
-CLOSE = 1e-5
-"""As far as weights may be from those of ``output_attentions``, in float32."""
+N_TOKENS, N_SHORTER = 24, 17  # of the inputs that run together: long enough for windows to show, and short
+SENTENCE = "I love all you"  # what home-built models and modules of one's own read: their tokens are not drawn
+CLOSE = 1e-5  # as far as weights may be from those of ``output_attentions``, in float32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,10 +151,8 @@ class KeepProjections(LayerObserver):
         layer, before, _ = self._wanted_layer()
         context = layer.output.flatten(2)[0].to("cpu", torch.float64)  # (T, H * d)
         width = context.shape[1]
-        for call in _join_steps(before):
-            if isinstance(call.module, nn.RNNCellBase) and _equal(call.given[0, :, -width:], context):
-                return call.given[0, :, :-width]
-        return None
+        cells = (call.given[0] for call in _join_steps(before) if isinstance(call.module, nn.RNNCellBase))
+        return next((given[:, :-width] for given in cells if _equal(given[:, -width:], context)), None)
 
     def read_by(self, head: WordHead) -> Tensor | None:
         """What a projection to words reads [token, d_model]; where it did not run, what the model ends in."""
@@ -206,9 +204,8 @@ def projection_of(call: Call, first: int, last: int) -> Projection | None:
         return None
     whole, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
     weight: Tensor = whole.T if isinstance(call.module, nn.Linear) else whole  # GPT-2's are not transposed
-    return Projection(
-        given=call.given[0], weight=weight[:, first:last], bias=None if bias is None else bias[first:last]
-    )
+    bias = None if bias is None else bias[first:last]
+    return Projection(given=call.given[0], weight=weight[:, first:last], bias=bias)
 
 
 def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
@@ -243,9 +240,7 @@ def _join_steps(calls: Sequence[Call]) -> list[Call]:
     for call in calls:
         steps.setdefault(call.module, []).append(call)
     together = [
-        Call(
-            module=module, given=torch.cat([one.given for one in own], 1), made=torch.cat([one.made for one in own], 1)
-        )
+        Call(module=module, given=torch.cat([c.given for c in own], 1), made=torch.cat([c.made for c in own], 1))
         for module, own in steps.items()
         if len(own) > 1 and all(one.made.shape[1] == 1 for one in own)
     ]

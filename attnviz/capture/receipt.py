@@ -15,7 +15,6 @@ from attnviz.errors import NotVerifiedError
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 """The largest difference accepted between weights times values and the native output, per number format: about ten
 times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1."""
-
 EVERY_NUMBER, SUMS = 4096, 8
 """Keys up to which every number of an output is compared; beyond, this many random sums of each row. Wrong numbers of a
 row cancel out in one sum with a chance of a half at most, and so in all of them once in 2**8 times."""

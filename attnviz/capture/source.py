@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from attnviz.capture.observers import Batch, Observer
 
 DEFAULT_MODEL = "distilbert-base-uncased"
-
 DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -84,8 +83,7 @@ class Loading(TypedDict, total=False):
     notify: Callable[[str], None] | None
 
 
-Model: TypeAlias = "str | Path | Source | Module | None"
-"""What names or is a model: see `as_source`."""
+Model: TypeAlias = "str | Path | Source | Module | None"  # what names or is a model: see `as_source`
 
 
 def as_source(

@@ -17,11 +17,8 @@ from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
 from attnviz.capture.receipt import EVERY_NUMBER, SUMS, check_layer, signs, tolerance_of
 from attnviz.errors import NoAttentionError
 
-BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256
-"""How large a block of weights may be: large enough to keep the cores busy, small beside any model."""
-
+BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256  # of a block of weights: keeps the cores busy, small beside any model
 LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json are drawn by attnviz heatmap --load FILE"
-"""What can be done where a model is refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +87,7 @@ class LayerObserver(Observer, Protocol):
         """A layer's attention has been computed; its blocks follow."""
 
 
-SMALL = 96 * 2**10
-"""Bytes of queries, keys and values up to which a record has them."""
+SMALL = 96 * 2**10  # bytes of queries, keys and values up to which a record has them
 
 
 class KeepVectors(LayerObserver):

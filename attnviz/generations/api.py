@@ -32,9 +32,8 @@ def generate(
 ) -> Attention:  # fmt: skip
     """Let a model go on with a text, or translate it, and return the attention of all that it read and generated.
 
-    Each token is read once, its keys and values are kept (a torch module of one's own reads the whole text anew), and
-    its row of weights is proved as it comes. Ctrl-C, or a ``KeyboardInterrupt`` from `on_step`, stops it; what there
-    is, is kept, with a note.
+    Each token is read once (but by a torch module of one's own), and its row of weights is proved as it comes. Ctrl-C,
+    or a ``KeyboardInterrupt`` from `on_step`, stops it; what there is, is kept, with a note.
 
     Args:
         prompt: the text that it goes on with, or the sentence to translate.
@@ -49,9 +48,8 @@ def generate(
             where nothing is sampled. And ``device``, ``dtype``, ``revision``, ``trust_remote_code``, as for `attend`.
 
     Returns:
-        The record, of kind ``decoder``: `weights` of shape (layer, head, token, token), a row for each token of the
-        prompt and each generated one. Of a model that translates, of kind ``cross``: (layer, head, generated token,
-        token of the sentence), each row that of the step that generates its token.
+        The record, of kind ``decoder``: `weights` of shape (layer, head, token, token), a row for each token of prompt
+        and text. Of a model that translates, ``cross``: (layer, head, generated token, token of the sentence).
 
     Raises:
         InputError: the prompt is empty, or leaves no position; no token is wanted; or there is no chat template.

@@ -17,8 +17,7 @@ from attnviz.errors import InputError, TooLongError
 from attnviz.generations.record import Step
 from attnviz.generations.settings import Sampling
 
-WINDOW = 8
-"""So many of the last tokens say what the newest is called; all of them would cost more with each step."""
+WINDOW = 8  # so many of the last tokens say what the newest is called; all of them would cost more with each step
 
 
 def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Generator) -> int:

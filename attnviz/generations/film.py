@@ -21,19 +21,12 @@ from attnviz.render.sheet import KINDS, blank_below
 from attnviz.text.display import visible
 from attnviz.text.notes import proof
 
-WIDE, EDGE = 9.0, 0.3
-"""How wide a picture is, and what stays free at its sides, in inches."""
-LARGE, SMALL = 17.0, 10.0
-"""The letters of the text, and of all else, in points."""
-LINE, ROW = 0.42, 0.26
-"""From line to line of the text, and of the tokens that are named, in inches."""
-TOP, BAR = 5, 3.2
-"""So many tokens are named, with bars so wide for the whole weight, in inches."""
-SECONDS, LAST = 1.0, 4.0
-"""How long a token is shown, and the last one."""
-
-Box = tuple[str, float, int]
-"""A token, and where it stands in the text: its left edge in inches, and its line."""
+WIDE, EDGE = 9.0, 0.3  # how wide a picture is, and what stays free at its sides, in inches
+LARGE, SMALL = 17.0, 10.0  # the letters of the text, and of all else, in points
+LINE, ROW = 0.42, 0.26  # from line to line of the text, and of the tokens that are named, in inches
+TOP, BAR = 5, 3.2  # so many tokens are named, with bars so wide for the whole weight, in inches
+SECONDS, LAST = 1.0, 4.0  # how long a token is shown, and the last one
+Box = tuple[str, float, int]  # a token, and where it stands in the text: its left edge in inches, and its line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

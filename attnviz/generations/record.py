@@ -11,8 +11,7 @@ from jaxtyping import Float32
 from attnviz.attention import GENERATED, Attention, Kind, Token
 from attnviz.errors import SelectionError
 
-LEAST = 0.005
-"""The least weight that is named."""
+LEAST = 0.005  # the least weight that is named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -20,12 +20,9 @@ from attnviz.render.terminal.text import fit, legend, shortened, spell, wrap
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 
-LABEL = 14
-"""Cells of a token's name in a line of its own."""
-BEFORE = LABEL + 14
-"""Cells before the tokens that it attends to."""
-TOP = 4
-"""Tokens that are named, of those that the newest attends to most."""
+LABEL = 14  # cells of a token's name in a line of its own
+BEFORE = LABEL + 14  # cells before the tokens that it attends to
+TOP = 4  # tokens that are named, of those that the newest attends to most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,8 +1,7 @@
 """The one typed encoder: frozen dataclasses as JSON and back, and as ``.stats`` files, with arrays beside them.
 
 A ``.stats`` file is safetensors: the arrays, and in its metadata everything else as JSON. A dataclass is written with a
-name that stands for it, and read back as the class of that name only. msgspec checks every value against its field's
-type; it is imported only where something is read.
+name that stands for it, and read back as the class of that name only, each value checked by msgspec.
 """
 
 from __future__ import annotations
@@ -29,37 +28,18 @@ from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import clip, visible
 
 SUFFIX = ".stats"
-
-ONE, TWO = "attnviz stats", "attnviz stats of two models"
-"""What a ``.stats`` file holds."""
-
-WORTH_IT, MOST_DEFLATED = 2**16, 256
-"""Arrays of fewer bytes are not deflated, and none to less than such a part: a small file takes no endless room."""
-
+ONE, TWO = "attnviz stats", "attnviz stats of two models"  # what a ``.stats`` file holds
+WORTH_IT, MOST_DEFLATED = 2**16, 256  # arrays of fewer bytes are not deflated, and none to less than such a part
 WORDS = {ONE: "one model", TWO: "two models"}
-
-VERSION, BEFORE = 4, (2, 3)
-"""Of ``.stats`` files as they are written now, and of those before, which are read too."""
-
-Classes: TypeAlias = Mapping[str, type]
-"""The classes that may be written and read, by their names in files, which stay when a class is renamed."""
-
+VERSION, BEFORE = 4, (2, 3)  # of ``.stats`` files as they are written now, and of those before, which are read too
+Classes: TypeAlias = Mapping[str, type]  # by their names in files, which stay when a class is renamed
 _T = TypeVar("_T")
 _hints = cache(get_type_hints)
-
 _WANTED = {
     "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
     "object": "an object",
 }  # fmt: skip
 """The types of JSON, as msgspec names them and as a message does."""
-
-_EXPECTED = re.compile(r"Expected `([^`]*)`, got")
-_LACKING = re.compile(r"Object missing required field `(\w+)`")
-_TYPE = re.compile(r"`([^`]*)`")
-_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
-
-
-# ------------------------------------------------------------------------------------------- JSON
 
 
 def to_text(labels: object, what: str) -> str:
@@ -129,9 +109,6 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-# ------------------------------------------------------------------------------------------- typed values
-
-
 def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type, and a value of that type
     """A value from JSON as of a type, or FileFormatError, which names the field, as ``key_tokens[2].id``."""
     import msgspec
@@ -175,16 +152,17 @@ def _explain(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN
     reason, _, path = error.partition(" - at `$")
     where += (path := path.removesuffix("`"))
     is_found = "[...]" not in path and "at `key` in" not in error  # of a mapping msgspec names no one item
-    for name, index in _STEP.findall(path if is_found else ""):
+    for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path if is_found else ""):
         value = value[name] if name else value[int(index)]
-    if lacking := _LACKING.match(reason):
+    if lacking := re.match(r"Object missing required field `(\w+)`", reason):
         return f"it lacks {where}.{lacking[1]}"
-    expected = _EXPECTED.match(reason) if is_found else None
+    expected = re.match(r"Expected `([^`]*)`, got", reason) if is_found else None
     if is_found and (expected is None or _words(expected[1]) == "text") and (options := _options(kind)):
         return f"{where} must be one of {', '.join(options)}, not {show(value)}"
     if expected:
         return f"{where} must be {_words(expected[1])}, not {show(value)}"
-    return f"{where}: {reason[0].lower()}{_TYPE.sub(lambda types: _words(types[1]), reason[1:])}"
+    reason = reason[0].lower() + re.sub("`([^`]*)`", lambda types: _words(types[1]), reason[1:])
+    return f"{where}: {reason}"
 
 
 def _words(types: str) -> str:
@@ -196,9 +174,6 @@ def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
     """The texts that a type such as ``Literal["a", "b"] | None`` or a tuple of them allows; none for other types."""
     inner = get_args(kind)
     return inner if get_origin(kind) is Literal else next((found for one in inner if (found := _options(one))), ())
-
-
-# ------------------------------------------------------------------------------------------- .stats
 
 
 def _check_shapes(made: object) -> None:

@@ -16,12 +16,8 @@ from attnviz.storage.encoding import from_text, to_text
 from attnviz.storage.record import arrays, describe
 
 _WHAT = "a label of the record"
-
-_LARGE = 2**30
-"""Bytes that an archive may unpack to, whatever it was packed to."""
-
-_PACKED = 200
-"""How many times smaller than what it unpacks to a larger archive may be. Attention packs about 2 times."""
+_LARGE = 2**30  # bytes that an archive may unpack to, whatever it was packed to
+_PACKED = 200  # How many times smaller than what it unpacks to a larger archive may be. Attention packs about 2 times.
 
 
 def to_json(record: Attention) -> str:

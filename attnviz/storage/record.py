@@ -17,17 +17,10 @@ from attnviz.storage.encoding import decode, decode_fields, plain, show
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
-VERSION, WITH_LINKS = 1, 2
-"""Of files, and of those of pooled records, which have links and statistics."""
-
-LINKS = {"link_keys": np.int32, "link_weights": np.float32}
-"""The arrays of a pooled record beside its weights."""
-
-_LATER = frozenset({"target"})
-"""Labels that files have had since, and may lack: they then are what a record has by default."""
-
-_NAMES = ("weights", "attention", "attentions")
-"""What another program may call its weights."""
+VERSION, WITH_LINKS = 1, 2  # of files, and of those of pooled records, which have links and statistics
+LINKS = {"link_keys": np.int32, "link_weights": np.float32}  # the arrays of a pooled record beside its weights
+_LATER = frozenset({"target"})  # labels that older files lack: they then are what a record has by default
+_NAMES = ("weights", "attention", "attentions")  # what another program may call its weights
 
 
 def describe(record: Attention) -> dict[str, object]:
@@ -126,9 +119,6 @@ def full_note(value: object) -> object:
     return {"code": "text", "fields": [["text", value]]} if isinstance(value, str) else value
 
 
-# ------------------------------------------------------------------------------------------- weights
-
-
 def _as_weights(value: object) -> Weights:
     if isinstance(value, list):
         _check_numbers(value)
@@ -157,9 +147,6 @@ def _check_numbers(value: list[object], axes: int = 1) -> None:
     elif not set(map(type, value)) <= {int, float}:
         wrong = next(item for item in value if type(item) not in {int, float})
         raise FileFormatError(f"its weights must be numbers, but hold {show(wrong)}")
-
-
-# ------------------------------------------------------------------------------------------- made by another program
 
 
 def adopt(found: Mapping[str, object], name: str) -> Attention:

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-COREFERENCE = "coreference"
-"""The relation of a mention to the mention before it of the same person or thing."""
-AGREEMENT = "agreement"
-"""The relation of a verb to the subject that it agrees with."""
-
-
-Span: TypeAlias = tuple[int, int]
-"""(first, one past last): of a text's characters, or of a sentence's words."""
+COREFERENCE = "coreference"  # the relation of a mention to the mention before it of the same person or thing
+AGREEMENT = "agreement"  # the relation of a verb to the subject that it agrees with
+Span: TypeAlias = tuple[int, int]  # (first, one past last): of a text's characters, or of a sentence's words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

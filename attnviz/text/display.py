@@ -8,8 +8,7 @@ from pathlib import Path
 
 from attnviz.errors import InputError, SettingsError
 
-JOINERS = "\u200c\u200d"
-"""Zero-width characters that shape their neighbours (Persian, Indic scripts, emoji): behind a character they stay."""
+JOINERS = "\u200c\u200d"  # zero-width, they shape their neighbours (Persian, emoji): behind a character they stay
 
 
 READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")  # endings of files that attnviz reads
@@ -59,8 +58,7 @@ def _spelled(characters: str) -> str:
     return characters.encode("unicode_escape").decode()
 
 
-HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")
-"""A Korean syllable or letter."""
+HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")  # a Korean syllable or letter
 
 
 def is_korean(text: str) -> bool:

@@ -8,9 +8,7 @@ from attnviz.attention import NO_RECEIPT, SOFTMAX, Note, Receipt
 from attnviz.text.display import visible
 from attnviz.text.phrase import entries
 
-Templates = Mapping[str, tuple[str, str]]
-"""For the code of each note its sentence in English and in Korean, with a place for each of its fields."""
-
+Templates = Mapping[str, tuple[str, str]]  # by a note's code its sentence in English and Korean, with places for fields
 NOTES: Templates = {
     code: (english, korean)
     for code, english, korean in entries("""

@@ -22,8 +22,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnviz.capture import stream
-from attnviz.capture.exact import ExactRows
-from attnviz.capture.observers import Batch, KeepWeights
+from attnviz.capture.observers import Batch, ExactRows, KeepWeights
 from attnviz.capture.stream import ForwardPass, Layer, Scoring
 
 HEADS, WIDTH, ROUNDS = 12, 64, 3

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnviz.capture import exact, stream
+from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.observers import Batch, Block, KeepWeights
 from attnviz.capture.sources import huggingface
@@ -287,7 +287,7 @@ def test_what_stays_exact_of_pooled_records(
     zoo: Zoo, name: str, block_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The strongest links of each row and the statistics of each head are those of all weights; so are the tokens."""
-    monkeypatch.setattr(exact, "GROUP", 8)
+    monkeypatch.setattr(observers, "GROUP", 8)
     source = zoo.source(name)
     wholes = attend_all([TEXT * 4, TEXT], source)
     monkeypatch.setattr(stream, "BLOCK_BYTES", block_bytes)
@@ -347,7 +347,7 @@ def test_the_strongest_of_many(n_keys: int) -> None:
     """Looked for in groups, they are what sorting all of them finds."""
     weights = torch.rand(2, 3, n_keys, generator=torch.Generator().manual_seed(n_keys))
     for n in {1, min(8, n_keys)}:
-        values, keys = exact.strongest(weights, n)
+        values, keys = observers.strongest(weights, n)
         wanted = weights.topk(n, dim=2)
         assert torch.equal(values, wanted.values)
         assert torch.equal(keys, wanted.indices)

@@ -24,10 +24,7 @@ from attnviz.text.display import visible
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
 """What the library calls a decoder's two attentions: parts of their modules' names, in small letters, without _."""
-
-AT_MOST = 128
-"""How many tokens a model generates freely before it is stopped."""
-
+AT_MOST = 128  # how many tokens a model generates freely before it is stopped
 GREEDY = {
     "do_sample": False, "num_beams": 1, "num_return_sequences": 1, "early_stopping": False, "max_length": None,
     "max_time": None, "min_length": 0, "min_new_tokens": None, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0,

@@ -38,19 +38,11 @@ from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationT
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 
-MOST_WEIGHTS = 50_000_000
-"""What a model made up on the spot may have: seconds to draw, 200 MB to hold."""
-
-UNKNOWN_MARK = "[UNK]"
-"""What a word is read as that is not in the vocabulary, as the tokenizers of BERT call it."""
-
+MOST_WEIGHTS = 50_000_000  # what a model made up on the spot may have: seconds to draw, 200 MB to hold
+UNKNOWN_MARK = "[UNK]"  # what a word is read as that is not in the vocabulary, as the tokenizers of BERT call it
 NOTES = (Note("random_weights"),)
-
-EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
-"""Sentences that models know which read no English."""
-
-Texts: TypeAlias = Sequence[str | None]
-"""Second sentences or targets, one for each first sentence; None where there is none."""
+EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}  # sentences that models know which read no English
+Texts: TypeAlias = Sequence[str | None]  # second sentences or targets, one for each first sentence
 
 
 class _HomeBuilt(Source):

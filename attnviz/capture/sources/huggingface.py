@@ -30,10 +30,9 @@ from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
+# Pairs of a query and a key in a batch (1,024 tokens alone) up to which the model's eager implementation runs: the very
+# numbers of `output_attentions=True`. Beyond, its fused one does, which rounds otherwise and holds no whole matrix.
 EAGER_UP_TO = 2**20
-"""Pairs of a query and a key in a batch (1,024 tokens alone) up to which the model's eager implementation runs: the
-very numbers of `output_attentions=True`. Beyond, its fused one does, which rounds otherwise and never holds a whole
-matrix."""
 
 
 def open_pretrained(
@@ -188,8 +187,14 @@ class PretrainedSource:
         model, is_whole = self._speaks if self._whole is None else self._whole, self._whole is not None
         if model is None or (self._generator is not None and not self._generator.has_head):
             raise cannot_generate(self.name, lacks_words=is_whole or "decoder" in self.kinds)
+        more = dict[str, bool]()
         with in_one_line(self.name, "read this text"):
-            sentence, encoded = self._prompt(text, chat=chat)
+            if chat:  # in which the text is what the user says; the template has its special tokens
+                if not getattr(self._tokenizer, "chat_template", None):
+                    raise no_template(self.name)
+                said, more = [{"role": "user", "content": text}], {"add_special_tokens": False}
+                text = self._tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+            sentence, encoded = self._sentence(text, None, truncate=True, **more)
         numbers, limit = tuple(encoded["input_ids"]), self._limit
         if is_whole:
             limit = limit_of(model.get_decoder(), self._tokenizer)
@@ -217,16 +222,6 @@ class PretrainedSource:
         without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
         with keep_state(self._owner), without_gradients(), quiet():
             yield
-
-    def _prompt(self, text: str, *, chat: bool) -> tuple[Sentence, Any]:
-        """What is read before anything is generated: the text, or a chat in which it is what the user says."""
-        if not chat:
-            return self._sentence(text, None, truncate=True)
-        if not getattr(self._tokenizer, "chat_template", None):
-            raise no_template(self.name)
-        messages = [{"role": "user", "content": text}]
-        whole = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        return self._sentence(whole, None, truncate=True, add_special_tokens=False)  # the template has them
 
     def word_head(self, kind: Kind) -> WordHead | None:
         """What makes words of the states that this kind of attention serves.

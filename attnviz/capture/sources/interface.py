@@ -23,17 +23,11 @@ from torch import Tensor, nn
 from attnviz.capture.stream import ForwardPass, LastRows, Layer, MaskRows, Scoring, span_of
 
 Run: TypeAlias = ForwardPass | LastRows
-IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
-"""Which layers a run sees: by module, queries and keys."""
-
+IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]  # which layers a run sees: by module, queries and keys
 _watching: ContextVar[tuple[Run, IsShown] | None] = ContextVar("attnviz_watching", default=None)
-
 LARGE, ROWS = 2**22, 256
 """Pairs of a query and a key (2,048 tokens) up to which a mask is made whole; queries whose mask is made at once."""
-
-NATIVE = ("sdpa", "eager")
-"""The native implementations that attnviz can look on at."""
-
+NATIVE = ("sdpa", "eager")  # the native implementations that attnviz can look on at
 _KNOWN = {
     "dropout", "scaling", "is_causal", "softcap", "position_bias", "s_aux", "sliding_window", "position_ids",
     "cache_position", "use_cache", "output_attentions", "output_hidden_states", "return_dict", "past_key_values",
@@ -48,7 +42,7 @@ def register() -> None:
     from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
 
     for native in NATIVE:
-        AttentionInterface.register(f"attnviz_{native}", _watch(native))
+        AttentionInterface.register(f"attnviz_{native}", partial(_attention, native))
         made = ALL_MASK_ATTENTION_FUNCTIONS[native]
         AttentionMaskInterface.register(f"attnviz_{native}", partial(_mask, made) if native == "sdpa" else made)
 
@@ -63,27 +57,24 @@ def show_layers(run: Run, is_shown: IsShown = lambda *_: True) -> Iterator[None]
         _watching.reset(token)
 
 
-def _watch(native: str) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    def attention(
-        module: nn.Module, query: Tensor, key: Tensor, value: Tensor,
-        attention_mask: Tensor | MaskRows | None, **given: Any,
-    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-        run = _native(native, module)
-        run = partial(_in_rows, run) if isinstance(attention_mask, MaskRows) else run
-        output, weights = run(module, query, key, value, attention_mask, **given)
-        watching = _watching.get()
-        if watching is not None and watching[1](module, query, key):
-            number = getattr(module, "layer_idx", None)
-            scoring = _scoring(native, module, attention_mask, given, is_one=query.shape[2] == 1 < key.shape[2])
-            layer = Layer(
-                number=number if isinstance(number, int) else -1,
-                query=query, key=key, value=value, output=output, scoring=scoring,
-            )  # fmt: skip
-            unknown = [name for name, what in given.items() if name not in _KNOWN and what is not None]
-            watching[0].layer(layer, unknown)
-        return output, weights
-
-    return attention
+def _attention(  # noqa: PLR0917 - as the library calls it
+    native: str, module: nn.Module, query: Tensor, key: Tensor, value: Tensor,
+    attention_mask: Tensor | MaskRows | None, **given: Any,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    run = _native(native, module)
+    run = partial(_in_rows, run) if isinstance(attention_mask, MaskRows) else run
+    output, weights = run(module, query, key, value, attention_mask, **given)
+    watching = _watching.get()
+    if watching is not None and watching[1](module, query, key):
+        number = getattr(module, "layer_idx", None)
+        scoring = _scoring(native, module, attention_mask, given, is_one=query.shape[2] == 1 < key.shape[2])
+        layer = Layer(
+            number=number if isinstance(number, int) else -1,
+            query=query, key=key, value=value, output=output, scoring=scoring,
+        )  # fmt: skip
+        unknown = [name for name, what in given.items() if name not in _KNOWN and what is not None]
+        watching[0].layer(layer, unknown)
+    return output, weights
 
 
 class _MaskNeededError(Exception):

@@ -22,26 +22,17 @@ from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
-UNLIMITED = 1_000_000
-"""Tokenizers without a limit give an astronomic number; so do some configurations."""
-
+UNLIMITED = 1_000_000  # tokenizers without a limit give an astronomic number; so do some configurations
 IMPLEMENTATIONS = frozenset({
     "eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3", "flash_attention_4"
 })  # fmt: skip
 """The library's own names of attention. It takes any other for a kernel on the hub, whose code it loads and runs,
 whether or not code is trusted."""
-
 BESIDE = ("generation_config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 """Files beside config.json that may name one too."""
-
-MOST_LAYERS, MOST = 1_000, 2**27
-"""How many layers a model may have, and how large any other of its sizes may be."""
-
-GAIN = 0.7
-"""Of weights drawn at random: the libraries' own are so small that all heads look everywhere alike."""
-
-SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
-"""What models may read that is no text, as their library names it and as a message does."""
+MOST_LAYERS, MOST = 1_000, 2**27  # how many layers a model may have, and how large any other of its sizes may be
+GAIN = 0.7  # of weights drawn at random: the libraries' own are so small that all heads look everywhere alike
+SENSES = {"image": "pictures", "video": "films", "audio": "sound"}  # what models may read that is no text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +72,15 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     speaks = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
     # The names of the weights that make words of the decoder's vectors.
     own: Any = model.get_output_embeddings() if is_whole or speaks else None
-    modules = [(name, module) for name, module in model.named_modules() if own is not None and module is own]
-    head = [f"{name}.{weight}" for name, module in modules for weight, _ in module.named_parameters()]
+    paths = [path for path, module in model.named_modules() if own is not None and module is own]
+    head = [f"{path}.{weight}" for path in paths for weight, _ in own.named_parameters()]
     # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
-    missing = sorted(name for name in report["missing_keys"] if "pooler" not in name and name not in head)
-    if missing:
+    if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name and name not in head):
         raise ModelError(
             f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them "
             "with random numbers, and the picture would not be the model"
         )
-    is_there = not any(name in head for name in report["missing_keys"])
+    is_there = not set(head) & set(report["missing_keys"])
     if speaks:
         return Loaded(tokenizer=tokenizer, model=_base_of(model), speaks=model if is_there else None)
     if not is_whole:
@@ -112,9 +102,8 @@ def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
     numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
-    if not is_whole:
-        return Loaded(tokenizer=numbers, model=model.get_encoder() if config.is_encoder_decoder else model)
-    return Loaded(tokenizer=numbers, model=model.get_encoder(), whole=model, has_head=True)
+    reads, whole = model.get_encoder() if config.is_encoder_decoder else model, model if is_whole else None
+    return Loaded(tokenizer=numbers, model=reads, whole=whole, has_head=is_whole)
 
 
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
@@ -202,8 +191,7 @@ def senses(model: Any) -> str:
     return " and ".join(SENSES[one] for one in ((read,) if isinstance(read, str) else read) if one in SENSES)
 
 
-LEAST_SHARE = 0.98
-"""The share of a model's word vectors that its tokenizer has tokens for; the rest is padding of the table."""
+LEAST_SHARE = 0.98  # of a model's word vectors its tokenizer has tokens for; the rest is padding of the table
 
 
 def adopt(model: Any, tokenizer: Any) -> Loaded:

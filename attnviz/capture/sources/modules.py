@@ -31,8 +31,7 @@ from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
 from attnviz.capture.stream import ForwardPass, KeepVectors, LastRows, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
-AXES = 4
-"""Of weights: batch, head, query, key."""
+AXES = 4  # of weights: batch, head, query, key
 FUSED = functional.scaled_dot_product_attention
 QKV = ("query", "key", "value")
 FUSED_PARAMETERS = (*QKV, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
@@ -43,12 +42,9 @@ SAME = {
     "squeeze", "unsqueeze", "expand", "dropout", "masked_fill", "masked_fill_",
 }  # fmt: skip
 """Functions that leave weights weights."""
-PRODUCTS = {"matmul", "bmm", "__matmul__", "baddbmm", "einsum"}
-"""Functions that multiply weights by values."""
-KEEP_AT_MOST = 4 * 2**30
-"""Bytes of weights that are kept of a run, and that a record may have."""
-PENDING = 8
-"""So many results of a softmax are waited for: one that no product takes soon is no attention."""
+PRODUCTS = {"matmul", "bmm", "__matmul__", "baddbmm", "einsum"}  # functions that multiply weights by values
+KEEP_AT_MOST = 4 * 2**30  # bytes of weights that are kept of a run, and that a record may have
+PENDING = 8  # so many results of a softmax are waited for: one that no product takes soon is no attention
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,8 @@
 """Treebanks in CoNLL-U, the format of Universal Dependencies (https://universaldependencies.org/format.html).
 
-A sentence at a time, with a line number for each mistake; the sentences around a bad one are read. Entities are read as
-CorefUD and GUM write them, in brackets in the last column: ``Entity=(e1-person-2`` where a mention begins,
-``Entity=e1)`` where it ends, ``Entity=(e1-person-1)`` for one word, ``(e1[1/2]`` for the first of two pieces; several
-may follow one another.
-
-The libraries for this format, conllu and pyconll, keep no line numbers, stop at the first mistake and do not look for
-most of them; they would replace no more than the splitting of a line at its tabs.
+A sentence at a time, with a line number for each mistake, as no library keeps; the sentences around a bad one are read.
+Entities are read as CorefUD and GUM write them, in brackets in the last column: ``Entity=(e1-person-2`` where a mention
+begins, ``Entity=e1)`` where it ends, ``Entity=(e1-person-1)`` for one word, ``(e1[1/2]`` for the first of two pieces.
 """
 
 from __future__ import annotations
@@ -20,9 +16,7 @@ from attnviz.text.corpus import BadLine, Mention, Parse, Word
 from attnviz.text.display import clip, visible
 
 COLUMNS = 10
-MOST_LINES = 10_000
-"""Lines that a sentence may have: a file without empty lines is no treebank, and must not fill the memory."""
-
+MOST_LINES = 10_000  # of a sentence: a file without empty lines is no treebank, and must not fill the memory
 _NAME = re.compile(r"(0|[1-9][0-9]{0,5})(?:([-.])([1-9][0-9]{0,5}))?")
 _KINDS = {None: "word", "-": "range", ".": "empty"}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
@@ -51,9 +45,6 @@ def parse(sentence: SentenceLines) -> Parse | BadLine:
         for row, span, head in zip(sentence.words(), spans, heads, strict=True)
     ]
     return Parse(text=text, words=tuple(words), mentions=tuple(mentions), line=sentence.line)
-
-
-# ------------------------------------------------------------------------------------------- lines
 
 
 class _MalformedError(Exception):
@@ -185,9 +176,6 @@ def quote(text: str) -> str:
     return f"“{clip(visible(text), 30)}”"
 
 
-# ------------------------------------------------------------------------------------------- the tree, and the text
-
-
 def _heads(sentence: SentenceLines) -> list[int]:
     """The number of each word's head, from 0; -1 for the root."""
     words = sentence.words()
@@ -246,7 +234,11 @@ def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
         if not text.startswith(row.form, place):
             there = quote(text[place : place + len(row.form)]) if text[place:] else "nothing more"
             raise _MalformedError(row.number, f"the text (line {line}) has {there} where {show_word(row)} should be")
-        spans += _share_letters(row.form, place, [word.form for word in words])
+        letters = "".join(word.form for word in words)
+        if len(letters) == len(row.form) and letters.casefold() == row.form.casefold():  # each has its own letters
+            spans += pairwise(accumulate((len(word.form) for word in words), initial=place))
+        else:  # all have the whole
+            spans += [(place, place + len(row.form))] * len(words)
         place += len(row.form)
         rest = text[place:].lstrip()
         space = len(text) - place - len(rest)
@@ -258,17 +250,6 @@ def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
     if text[place:]:
         raise _MalformedError(line, f"the text goes on after the last word: {quote(text[place:])}")
     return text, spans
-
-
-def _share_letters(whole: str, place: int, forms: list[str]) -> list[tuple[int, int]]:
-    """Where the words lie that are written as one: each has its own letters, or all have the whole."""
-    joined = "".join(forms)
-    if len(joined) != len(whole) or joined.casefold() != whole.casefold():
-        return [(place, place + len(whole))] * len(forms)
-    return list(pairwise(accumulate(map(len, forms), initial=place)))
-
-
-# ------------------------------------------------------------------------------------------- entities
 
 
 class _Brackets:

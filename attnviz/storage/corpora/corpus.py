@@ -18,12 +18,8 @@ from attnviz.storage.corpora.stream import COMPRESSED, STANDARD_INPUT, LineStrea
 from attnviz.text.corpus import BadLine, CorpusLine, Parse
 from attnviz.text.display import check_text, clip, visible
 
-Format: TypeAlias = Literal["lines", "jsonl", "conllu"]
-"""A sentence a line; a JSON object a line; a treebank."""
-
-FIELD = "text"
-"""Where a JSON object holds its sentence, unless another name is given."""
-
+Format: TypeAlias = Literal["lines", "jsonl", "conllu"]  # a sentence a line; a JSON object a line; a treebank
+FIELD = "text"  # where a JSON object holds its sentence, unless another name is given
 _ENDINGS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
 _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 

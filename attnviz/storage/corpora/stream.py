@@ -1,8 +1,4 @@
-"""Files read as a stream of lines, decompressed where they need it, with a count of the bytes that were read.
-
-gzip, bz2 and lzma do the work. Libraries that choose among them (xopen, smart_open) would replace only the choice at
-the end of this module, and take 30 ms or more to import.
-"""
+"""Files read as a stream of lines, decompressed where they need it, with a count of the bytes that were read."""
 
 from __future__ import annotations
 
@@ -27,13 +23,9 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 STANDARD_INPUT = "-"
-
-LONGEST = 2**20
-"""Bytes that a line may have; a longer one is left out without being held."""
-
+LONGEST = 2**20  # bytes that a line may have; a longer one is left out without being held
 COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
 """Endings of compressed files, and the bytes that such files begin with."""
-
 _WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
 _MARK = b"\xef\xbb\xbf"
 
