@@ -66,15 +66,12 @@ class Receipt:
     sums: int | None = None
 
     def __post_init__(self) -> None:
-        if len(self.layers) != len(self.differences) or not self.layers:
-            raise RecordError(
-                f"a receipt needs one difference a layer: got {len(self.differences)} for {len(self.layers)} layers"
-            )
+        n_layers, n_differences = len(self.layers), len(self.differences)
+        if n_layers != n_differences or not n_layers:
+            raise RecordError(f"a receipt needs one difference a layer: got {n_differences} for {n_layers} layers")
         if not all(0 <= number < np.inf for number in (*self.differences, self.tolerance)):
-            raise RecordError(
-                f"a receipt's numbers must be finite and not negative: got {self.differences}, "
-                f"tolerance {self.tolerance}"
-            )
+            got = f"got {self.differences}, tolerance {self.tolerance}"
+            raise RecordError(f"a receipt's numbers must be finite and not negative: {got}")
 
     @property
     def max_difference(self) -> float:
@@ -159,49 +156,31 @@ class Exact:
 class Attention:
     """The attention of one run of a model on one input.
 
-    Attributes:
-        weights: after the softmax; read-only. Rows are queries, columns are keys.
-        query_tokens: one for each row.
-        key_tokens: one for each column.
-        kind: which attention it is.
-        model: the model's name.
-        text: the input, as typed.
-        pair: the second sentence, where there was one.
-        target: what the model generated, or was made to generate, where it generates text.
-        receipt: proof that the weights are the model's own; None for a file made elsewhere.
-        layers: the number, in the model, of each layer held; counted from 0.
-        heads: the number, in the model, of each head held; counted from 0.
-        short_rows: why rows may not sum to 1; empty where they do.
-        notes: what was done to the input or the weights; every view shows them.
-        vectors: what the weights were computed from, where that is small; files do not hold it.
-        exact: of a pooled record what is known of each token.
-
     Of a long input the tokens may be groups of tokens (`cell` is then above 1): to a group the sum over its keys, from
     it the mean over its queries. Raises RecordError: the parts do not fit together.
     """
 
-    weights: Weights
-    query_tokens: tuple[Token, ...]
-    key_tokens: tuple[Token, ...]
-    kind: Kind
-    model: str
-    text: str = ""
-    pair: str | None = None
-    target: str | None = None
-    receipt: Receipt | None = None
-    layers: tuple[int, ...] = ()
-    heads: tuple[int, ...] = ()
-    short_rows: tuple[ShortRows, ...] = ()
-    notes: tuple[Note, ...] = ()
-    vectors: Vectors | None = None
-    exact: Exact | None = None
+    weights: Weights  # after the softmax; read-only. Rows are queries, columns are keys
+    query_tokens: tuple[Token, ...]  # one for each row
+    key_tokens: tuple[Token, ...]  # one for each column
+    kind: Kind  # which attention it is
+    model: str  # the model's name
+    text: str = ""  # the input, as typed
+    pair: str | None = None  # the second sentence, where there was one
+    target: str | None = None  # what the model generated, or was made to generate, where it generates text
+    receipt: Receipt | None = None  # proof that the weights are the model's own; None for a file made elsewhere
+    layers: tuple[int, ...] = ()  # the number, in the model, of each layer held; counted from 0
+    heads: tuple[int, ...] = ()  # the number, in the model, of each head held; counted from 0
+    short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty where they do
+    notes: tuple[Note, ...] = ()  # what was done to the input or the weights; every view shows them
+    vectors: Vectors | None = None  # what the weights were computed from, where that is small; files do not hold it
+    exact: Exact | None = None  # of a pooled record what is known of each token
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
         if weights.ndim != len(AXES):
-            raise RecordError(
-                f"weights must have {len(AXES)} axes ({', '.join(AXES)}), but have {weights.ndim}: {weights.shape}"
-            )
+            axes = f"{len(AXES)} axes ({', '.join(AXES)})"
+            raise RecordError(f"weights must have {axes}, but have {weights.ndim}: {weights.shape}")
         weights = np.array(weights, dtype=np.float32, order="C")
         weights.setflags(write=False)
         object.__setattr__(self, "weights", weights)
@@ -352,9 +331,8 @@ class Attention:
         labels = cut(self.query_tokens, self.key_tokens, rows, keys)
         labels["notes"] = (*self.notes, *labels["notes"])
         labels["short_rows"] = tuple(dict.fromkeys((*self.short_rows, *labels["short_rows"])))
-        return replace(
-            self, weights=self.weights[:, :, rows or slice(None), keys or slice(None)], vectors=None, **labels
-        )
+        weights = self.weights[:, :, rows or slice(None), keys or slice(None)]
+        return replace(self, weights=weights, vectors=None, **labels)
 
     def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
         """The same with these layers and heads only, or SelectionError; None keeps all, negative numbers count back."""

@@ -94,25 +94,25 @@ class KeepProjections(LayerObserver):
     def __init__(self, layer: int) -> None:
         self._wanted = layer
         self._seen: list[int] = []
-        self._calls: list[Call] = []
+        self.last: list[Call] = []  # the calls after the last layer's attention: in the end they make the output
         self._kept: list[tuple[Layer, list[Call], list[Call]]] = []
 
     def begin(self, batch: Batch) -> None:
         """Forget what was kept of an earlier batch."""
         self._batch = batch
         self._seen.clear()
-        self._calls, self._kept = [], []
+        self.last, self._kept = [], []
 
     def observe_call(self, call: Call) -> None:
         """Keep the call, until a layer comes by that is not the one wanted."""
-        self._calls.append(call)
+        self.last.append(call)
 
     def observe_layer(self, layer: Layer) -> None:
         """Keep the layer if it is the one wanted, or may turn out to be."""
         self._seen.append(layer.number)
-        before, self._calls = self._calls, []
+        before, self.last = self.last, []
         if self._wanted < 0 or self._wanted == layer.number:
-            self._kept.append((layer, before, self._calls))
+            self._kept.append((layer, before, self.last))
         if self._wanted < 0 and len(self._kept) > -self._wanted:
             del self._kept[0]
 
@@ -156,7 +156,7 @@ class KeepProjections(LayerObserver):
 
     def read_by(self, head: WordHead) -> Tensor | None:
         """What a projection to words reads [token, d_model]; where it did not run, what the model ends in."""
-        calls = _join_steps(self._calls or self.before)
+        calls = _join_steps(self.last or self.before)
         shape = (self.layer.query.shape[2], head.weight.shape[1])
         ran = (call.given[0] for call in reversed(calls) if call.module is head.module and is_linear(call.module))
         made = (call.made[0] for call in reversed(calls) if call.made.shape[1:] == shape)
@@ -171,11 +171,6 @@ class KeepProjections(LayerObserver):
     def after(self) -> list[Call]:
         """The calls after the layer's attention, up to the next layer's."""
         return self._wanted_layer()[2]
-
-    @property
-    def last(self) -> list[Call]:
-        """The calls after the last layer's attention: they make the model's output."""
-        return self._calls
 
     def is_recurrent(self) -> bool:
         """Whether recurrent cells run between one step of the attention and the next."""
