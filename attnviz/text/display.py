@@ -9,8 +9,6 @@ from pathlib import Path
 from attnviz.errors import InputError, SettingsError
 
 JOINERS = "\u200c\u200d"  # zero-width, they shape their neighbours (Persian, emoji): behind a character they stay
-
-
 READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")  # endings of files that attnviz reads
 
 
