@@ -128,17 +128,10 @@ def box_of(
     upright = bool(names) and (not is_numbered or widest + PAD * scale / 2 > column)
     line = 1.25 * LABEL * scale * POINT
     return Box(
-        matrix=matrix,
-        rows=rows,
-        columns=columns,
-        texts=texts if is_numbered else (),
-        row=scale * (ROW if is_numbered else THIN),
-        column=column if is_numbered else scale * THIN,
-        bar=scale * LONGEST if bars else 0.0,
-        scale=scale,
-        below=((widest if upright else line) + 0.06 * scale) if names else 0.0,
-        upright=upright,
-    )
+        matrix=matrix, rows=rows, columns=columns, texts=texts if is_numbered else (), scale=scale, upright=upright,
+        row=scale * (ROW if is_numbered else THIN), column=column if is_numbered else scale * THIN,
+        bar=scale * LONGEST if bars else 0.0, below=((widest if upright else line) + 0.06 * scale) if names else 0.0,
+    )  # fmt: skip
 
 
 def _number(matrix: DrawnGrid, row: int | None, column: int | None, precision: int) -> str:
@@ -172,14 +165,11 @@ def draw_box(page: Page, box: Box, corner: tuple[float, float], style: CardStyle
     if lit is not None:
         edge = {"fill": False, "edgecolor": BLACK, "linewidth": 1.4 * box.scale, "zorder": 5}
         page.box((left, top + lit * box.row, box.width if not box.bar else cells, box.row), **edge)
-    names = clipped(box.matrix.columns)
-    for j, column in enumerate(box.columns):
-        if names:
-            x, turn = left + (j + 0.5) * box.column, 90.0 if box.upright else 0.0
-            name = GAP_SIGN[False] if column is None else names[column]
-            page.text(
-                x, top + box.height + 0.04 * box.scale, name, LABEL * box.scale, ha="center", va="top", rotation=turn
-            )
+    names, below = clipped(box.matrix.columns), top + box.height + 0.04 * box.scale
+    look = {"ha": "center", "va": "top", "rotation": 90.0 if box.upright else 0.0}
+    for j, column in enumerate(box.columns if names else ()):
+        name = GAP_SIGN[False] if column is None else names[column]
+        page.text(left + (j + 0.5) * box.column, below, name, LABEL * box.scale, **look)
 
 
 def label_rows(page: Page, box: Box, right: float, top: float, lit: int | None = None) -> None:
@@ -333,14 +323,8 @@ def block_of(
             break
     least = max(width, min(room, ROOMY * style.scale)) if words else width
     lines = heading(card, least, style, shapes=True) if words else []
-    return PlacedCard(
-        card=card,
-        words=tuple(lines),
-        spots=tuple(spots),
-        width=least,
-        head=height_of(lines) + (0.06 * style.scale if lines else 0.0),
-        body=height,
-    )
+    head = height_of(lines) + (0.06 * style.scale if lines else 0.0)
+    return PlacedCard(card=card, words=tuple(lines), spots=tuple(spots), width=least, head=head, body=height)
 
 
 def _spots(
@@ -405,5 +389,4 @@ def strip_of(made: Sequence[PlacedCard], room: float) -> Strip:
 
 
 def _high(line: Sequence[PlacedCard]) -> float:
-    """The height of cards side by side."""
     return max(block.head for block in line) + max(block.body for block in line)

@@ -75,9 +75,7 @@ class Flow:
     total_words: Words | None  # those of the sum
     lit: int | None  # the row, as it is drawn, that is to be followed
     weights: tuple[float, ...]  # the weight of each row that is drawn; empty where they are not to be told
-    others: tuple[
-        DrawnGrid, ...
-    ]  # matrices of these steps that have no row for each key, such as the weights of a score
+    others: tuple[DrawnGrid, ...]  # those of these steps that have no row for each key, such as weights of a score
     head: float  # what stands above the columns takes
     foot: float  # what stands below them takes
     width: float  # of all
@@ -99,8 +97,7 @@ def flow_of(
     """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
     rows, scale = _rows(weights, lit), style.scale
     query, total, others, parts = _sorted(cards, len(weights))
-    above = None if query is None else box_of(query, style)
-    below = None if total is None else box_of(total, style)
+    above, below = (None if one is None else box_of(one, style) for one in (query, total))
     columns: list[KeyColumn] = []
     headings: list[Words] = []
     for card, matrices in parts:
@@ -123,21 +120,15 @@ def flow_of(
     below = None if below is None else _level(below, columns[-1].box)
     sum_words = _words_of_sum(cards[-1], columns, style) if words and below is not None else None
     return Flow(
-        columns=tuple(columns),
-        query=above,
-        total=below,
-        words=tuple(headings),
-        total_words=sum_words,
+        columns=tuple(columns), query=above, total=below, words=tuple(headings), total_words=sum_words,
         lit=rows.index(lit) if lit in rows else None,
         weights=() if lit is None else tuple(0.0 if row is None else float(weights[row]) for row in rows),
-        others=tuple(others),
-        head=_head(headings, above, scale),
+        others=tuple(others), head=_head(headings, above, scale), width=columns[-1].right,
         foot=max(
             0.0 if below is None else (DOWN + TITLED) * scale + below.height,
             0.0 if sum_words is None else TITLED * scale + height_of(sum_words.lines),
         ),
-        width=columns[-1].right,
-    )
+    )  # fmt: skip
 
 
 def _sorted(
@@ -198,12 +189,8 @@ def _rows(weights: np.ndarray, lit: int | None) -> Cut:
         return tuple(range(n))
     order = np.argsort(-weights, kind="stable") if lit is not None else np.arange(n)
     kept = sorted({0, n - 1, *order[: MOST_KEYS // 2].tolist()})
-    rows: list[int | None] = []
-    for index, row in enumerate(kept):
-        if index and row != kept[index - 1] + 1:
-            rows.append(None)
-        rows.append(row)
-    return tuple(rows)
+    pairs = itertools.pairwise([-1, *kept])
+    return tuple(one for before, row in pairs for one in ((row,) if row == before + 1 else (None, row)))
 
 
 def draw_flow(

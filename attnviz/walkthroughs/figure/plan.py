@@ -142,11 +142,10 @@ def _card(view: View, one: ShownStep) -> Card:
     step, is_by_key = one.step, followed(view.walk) is not None and one.step.name in BY_KEY
     operation, weighs = OPERATIONS[step.operation], step.operation == "weigh"
     keys = operation.axes[-2 if weighs else -1]  # who has a number for each key in a row stands upright
-    upright = {
-        i for i, side, letter in operation.sides(len(step.operands)) if (side, letter.lower()) == ("columns", keys)
-    }
+    sides = operation.sides(len(step.operands))
+    upright = {place for place, side, letter in sides if is_by_key and (side, letter.lower()) == ("columns", keys)}
     parts = [
-        (between(step, place), _matrix(view, name, upright=is_by_key and place in upright))
+        (between(step, place), _matrix(view, name, upright=place in upright))
         for place, name in enumerate(step.operands)
     ]
     parts.append((ARROW, _matrix(view, step.result, upright=is_by_key and not weighs)))
@@ -159,12 +158,9 @@ def _matrix(view: View, name: str, *, upright: bool) -> DrawnGrid:
     """One grid as it is drawn; what one query makes of its keys stands upright, a row a key."""
     grid, weights, cells = view.walk.grids[name], followed(view.walk), view.blanks_of(name)
     keys = grid.columns or (weights.columns if weights is not None else ())
+    values, rows, columns = (grid.values.T, keys, ()) if upright else (grid.values, grid.rows, grid.columns)
     return DrawnGrid(
-        name=name,
-        values=grid.values.T if upright else grid.values,
-        rows=keys if upright else grid.rows,
-        columns=() if upright else grid.columns,
+        name=name, values=values, rows=rows, columns=columns, is_weights=view.is_weights(name),
         blanks=frozenset((column, row) for row, column in cells) if upright else cells,
-        is_weights=view.is_weights(name),
         has_vectors=not upright and not grid.columns,
-    )
+    )  # fmt: skip

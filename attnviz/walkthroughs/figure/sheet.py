@@ -42,14 +42,8 @@ def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view, made = View(walk=walk, **options), cards(walk, **options)
     texts = [text for card in made for text in card.texts()]
-    texts += [
-        *_heading(view),
-        wording.receipt_line(walk, view.language),
-        *wording.note_lines(walk, view.language),
-        BLANK,
-        "⋮…∞",
-    ]
-    texts += map(view.say, ("colours", "lit", "left out", "cells"))
+    texts += [*_heading(view), wording.receipt_line(walk, view.language), *wording.note_lines(walk, view.language)]
+    texts += [BLANK, "⋮…∞", *map(view.say, ("colours", "lit", "left out", "cells"))]
     style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.precision, scale=scale)
     lit, rows = _lit(view, made)
     return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)

@@ -10,19 +10,11 @@ from typing import Any, Unpack
 import numpy as np
 
 from attnviz.render.sheet import BLANK as UNSEEN
+from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, followed
-from attnviz.walkthroughs.wording import (
-    by_cells,
-    explain,
-    note_lines,
-    receipt_line,
-    short_title,
-    source_line,
-    title_line,
-)
 
 MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
 
@@ -78,13 +70,11 @@ class Section:
     @property
     def blocks(self) -> list[tuple[str, Any]]:
         """What stands below its title, by what it is, without what is empty."""
+        symbols = {name: getattr(self, name) for name in ("formula", "shapes") if getattr(self, name)}
         every = {
-            "symbols": {name: getattr(self, name) for name in ("formula", "shapes") if getattr(self, name)},
-            "sentence": self.sentence,
-            "table": self.table,
-            "remark": self.table.remark,
+            "symbols": symbols, "sentence": self.sentence, "table": self.table, "remark": self.table.remark,
             "hand": self.hand,
-        }
+        }  # fmt: skip
         return [(kind, block) for kind, block in every.items() if block]
 
 
@@ -106,14 +96,11 @@ def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
     view = View(walk=walk, **options)
     language, steps = view.language, view.shown()
     return PageContent(
-        language=language,
-        title=title_line(walk, language),
-        source=source_line(walk, language),
-        sections=tuple(_sections(view, steps)),
-        signs=view.say("products") + (view.say("cells") if by_cells(one.step for one in steps) else ""),
-        notes=note_lines(walk, language),
-        receipt=receipt_line(walk, language),
-    )
+        language=language, title=wording.title_line(walk, language), source=wording.source_line(walk, language),
+        sections=tuple(_sections(view, steps)), notes=wording.note_lines(walk, language),
+        signs=view.say("products") + (view.say("cells") if wording.by_cells(one.step for one in steps) else ""),
+        receipt=wording.receipt_line(walk, language),
+    )  # fmt: skip
 
 
 def _sections(view: View, steps: Sequence[ShownStep]) -> Iterator[Section]:
@@ -122,26 +109,17 @@ def _sections(view: View, steps: Sequence[ShownStep]) -> Iterator[Section]:
     for one in steps:
         yield from (_given(view, name) for name in one.given)
         yield Section(
-            title=f"{one.number}. {one.title}",
-            formula=one.formula,
-            shapes=one.shapes,
-            sentence=one.sentence,
-            hand=one.hand,
-            table=_table(view, one.step.result),
-        )
+            title=f"{one.number}. {one.title}", formula=one.formula, shapes=one.shapes, sentence=one.sentence,
+            hand=one.hand, table=_table(view, one.step.result),
+        )  # fmt: skip
         if len(by_key) > 1 and one.step is by_key[-1]:
             yield _keyed(view, by_key)
 
 
 def _given(view: View, name: str) -> Section:
-    text = explain(name, view.language)
-    n_rows, n_columns = view.walk.grids[name].values.shape
-    return Section(
-        title=text.title,
-        shapes=f"{name}: ({n_rows}, {n_columns})",
-        sentence=text.sentence,
-        table=_table(view, name),
-    )
+    text, (n_rows, n_columns) = wording.explain(name, view.language), view.walk.grids[name].values.shape
+    shapes = f"{name}: ({n_rows}, {n_columns})"
+    return Section(title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, name))
 
 
 def _table(view: View, name: str) -> PageTable:
@@ -168,16 +146,12 @@ def _keyed(view: View, steps: Sequence[CalculationStep]) -> Section:
     n_keys = max(one.grid.values.shape[0 if step.operation == "weigh" else 1] for step, one in numbers)
     labels = (weights.columns if weights is not None else ()) or tuple(map(str, range(n_keys)))
 
-    def cells(key: int) -> tuple[PageCell, ...]:
-        return tuple(
-            PageCell(f"[{', '.join(cell.text for cell in one.vector(key))}]")
-            if step.operation == "weigh"
-            else one.cell(0, key)
-            for step, one in numbers
-        )
+    def cell(step: CalculationStep, one: _Numbers, key: int) -> PageCell:
+        vector = f"[{', '.join(cell.text for cell in one.vector(key))}]" if step.operation == "weigh" else ""
+        return PageCell(vector) if vector else one.cell(0, key)
 
-    columns = tuple(short_title(step.name, view.language) for step in steps)
-    rows = _rows(view, labels, cells, len(columns), named=True)
+    columns = tuple(wording.short_title(step.name, view.language) for step in steps)
+    rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in numbers), len(columns), named=True)
     table = PageTable(corner=view.say("key"), columns=columns, rows=rows)
     return Section(title=view.say("by key").rstrip(":"), table=table)
 

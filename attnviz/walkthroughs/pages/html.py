@@ -41,17 +41,10 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     content = each[LANGUAGES.index(language)]
     sections = list(zip(*(one.sections for one in each), strict=True))
     tables = [section.table for section in content.sections]
-    lines = [
-        '<div class="steps">',
-        *(line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")),
-        "</div>\n<footer>",
-        *(
-            f'<p class="faint">{_both(texts)}</p>'
-            for texts in zip(*((one.signs, *one.notes) for one in each), strict=True)
-        ),
-        "</footer>",
-    ]
-    body = "\n".join(lines)
+    steps = [line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")]
+    remarks = zip(*((one.signs, *one.notes) for one in each), strict=True)
+    foot = [f'<p class="faint">{_both(texts)}</p>' for texts in remarks]
+    body = "\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"])
     labels = {
         "lang": language, "grids": list(walk.grids), "title": [one.title for one in each],
         "source": [one.source for one in each], "proof": [one.receipt for one in each],

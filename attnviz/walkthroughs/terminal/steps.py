@@ -294,13 +294,9 @@ def _table_of(view: ScreenView, name: str) -> GridTable:
     grid = view.walk.grids[name]
     n_rows = len(grid.values)
     group = ColumnGroup(
-        view=view,
-        values=grid.values,
-        names=grid.columns,
-        rows=kept_rows(n_rows, is_named=bool(grid.rows) or n_rows == 1),
-        is_weights=view.is_weights(name),
-        blanks=view.blanks_of(name),
-    )
+        view=view, values=grid.values, names=grid.columns, is_weights=view.is_weights(name),
+        rows=kept_rows(n_rows, is_named=bool(grid.rows) or n_rows == 1), blanks=view.blanks_of(name),
+    )  # fmt: skip
     return GridTable(groups=(group,), labels=view.labels_of(name))
 
 
