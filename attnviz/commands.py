@@ -71,8 +71,6 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
 
 @dataclass(slots=True)
 class _Session:
-    """One command as it runs."""
-
     shell: ShellSettings = field(default_factory=ShellSettings)  # how it speaks
     files: FileSettings = field(default_factory=FileSettings)  # how it writes pictures
     since: float = field(default_factory=time.perf_counter)  # when the part that runs now began, in seconds
@@ -125,7 +123,6 @@ def open_model(model: LoadingSettings, text: str = "", *, generates: bool = Fals
 
 
 def _origin(name: str, model: LoadingSettings) -> str:
-    """Where a model was loaded from."""
     from huggingface_hub import constants
 
     if name.partition(" ")[0] in HOME_BUILT:

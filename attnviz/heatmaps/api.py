@@ -121,12 +121,10 @@ def _one_sentence(weights: np.ndarray) -> np.ndarray:
 
 
 def _array(weights: Any) -> np.ndarray:
-    """An array, or a tensor of any number format and device, as an array."""
     return np.asarray(weights.detach().float().cpu() if hasattr(weights, "detach") else weights)
 
 
 def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], list[str]]:
-    """The labels of queries and keys."""
     if tokens is None:
         n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
         return [*map(str, range(n_queries))], [*map(str, range(n_keys))]

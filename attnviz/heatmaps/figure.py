@@ -95,8 +95,6 @@ def png(record: Attention) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What a picture is made with."""
-
     palette: Palette  # the colours
     style: Style  # what the picture is for
     title: str | None  # `auto`, another one, or None for none
@@ -244,7 +242,6 @@ class _Grid:
 
 
 def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
-    """Draw all panels of a sheet on one figure."""
     style = wanted.style
     zoom, n = style.sizes[-1] / TEXT, len(sheet.panels)
     wrapped, margin = len(sheet.layers) == 1 or len(sheet.heads) == 1, style.margin / zoom

@@ -211,7 +211,6 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
 
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
-    """One panel's rows of cells."""
     steps = levels(panel.matrix, panel.top).astype(int)
     level = np.where(panel.matrix < blank_below(panel.top), NOTHING, steps).tolist()
     if cell.halves:

@@ -91,7 +91,6 @@ def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object],
 
 
 def _guide(name: str) -> list[dict[str, object]]:
-    """Sentences about what is seen, and the view that each speaks of."""
     first, second = (EXAMPLES[name].format(last) for last in _LAST[name])
     it, animal, street, place, at = _IT[name]
     head = {"text": first, "head": "1.3", "view": "matrix", "toward": "from"}

@@ -101,7 +101,6 @@ def _write_mp4(reels: Sequence[Reel], path: Path) -> None:
 
 
 def _timed(reels: Sequence[Reel]) -> Iterator[tuple[Pixels, float]]:
-    """Each picture, and how long it is shown in seconds."""
     for reel in reels:
         for number, picture in enumerate(reel.pictures, start=1):
             yield picture, reel.last if number == len(reel.pictures) else reel.seconds

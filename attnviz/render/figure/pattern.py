@@ -98,7 +98,6 @@ def draw_pattern(
 
 
 def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
-    """A colour bar that takes its room from somebody's own axes."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 

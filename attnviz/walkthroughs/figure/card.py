@@ -135,7 +135,6 @@ def box_of(
 
 
 def _number(matrix: DrawnGrid, row: int | None, column: int | None, precision: int) -> str:
-    """What is printed in a cell."""
     if row is None or column is None:
         return GAP_SIGN[row is None]
     if (row, column) in matrix.blanks:
@@ -198,7 +197,6 @@ def title_above(page: Page, box: Box, corner: tuple[float, float]) -> None:
 
 
 def _draw_bars(page: Page, box: Box, corner: tuple[float, float], style: CardStyle, lit: int | None) -> None:
-    """A bar for each weight, the longest for the largest."""
     weights, (left, top) = np.nan_to_num(box.seen[:, 0]), corner
     for i, share in enumerate(weights / max(weights.max(initial=0.0), np.finfo(float).tiny)):
         place = (left, top + (i + 0.2) * box.row, float(share) * box.bar, 0.6 * box.row)

@@ -47,12 +47,7 @@ class Scenes:
 
 
 def film(
-    walks: Sequence[Walkthrough],
-    path: Path,
-    suffix: str,
-    *,
-    palette: str = DEFAULT,
-    **options: Unpack[ViewOptions],
+    walks: Sequence[Walkthrough], path: Path, suffix: str, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]
 ) -> Typefaces:
     """Write the steps of calculations one after another, as `write_film` does; the fonts that were used come back.
 

@@ -105,11 +105,8 @@ def flow_of(
         for matrix in matrices:
             box = box_of(matrix, style, rows=rows, bars=matrix.is_weights and not matrix.blanks)
             box = _level(box, above if not columns else below if matrix is card.result else None)
-            least = (
-                begin + APART * scale + narrowest(card, style) - box.width
-                if words and columns and matrix is card.result
-                else 0.0
-            )
+            is_headed = words and columns and matrix is card.result
+            least = begin + APART * scale + narrowest(card, style) - box.width if is_headed else 0.0
             gap = GAP * scale if columns else max(_labels(box, style), labels_width(above, style.pen) if above else 0.0)
             before = columns[-1].right if columns else 0.0
             columns.append(KeyColumn(card=card, box=box, left=max(before + gap, least)))
@@ -242,7 +239,6 @@ def _draw_query(page: Page, flow: Flow, query: Box, corner: tuple[float, float],
 
 
 def _draw_drops(page: Page, box: Box, corner: tuple[float, float], length: float) -> None:
-    """A line down from each column of a matrix to what stands below it."""
     left, top = corner
     for j, column in enumerate(box.columns):
         if column is not None:

@@ -132,7 +132,6 @@ def _drawn(it: SheetText) -> Page:
 
 
 def _sections(it: SheetText) -> list[Section]:
-    """The steps in sections, measured."""
     weights = followed(it.view.walk)
     new = fresh(it.cards)
     sections: list[Section] = []

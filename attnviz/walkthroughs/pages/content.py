@@ -159,7 +159,6 @@ def _keyed(view: View, steps: Sequence[CalculationStep]) -> Section:
 def _rows(
     view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], n_columns: int, *, named: bool
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
-    """The rows that are shown, and between them how many are not."""
     n_rows = len(labels)
     first, last = (n_rows, 0) if n_rows <= MOST_ROWS else (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
     held = [*range(first), *range(n_rows - last, n_rows)]

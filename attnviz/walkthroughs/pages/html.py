@@ -66,7 +66,6 @@ def _rules(body: str) -> Iterator[str]:
 
 
 def _section(each: Sequence[Section], name: str) -> Iterator[str]:
-    """A section in all languages."""
     heading = f"{name}-title"
     yield f'<section id="{name}">\n<h2 id="{heading}">{_both([section.title for section in each])}</h2>'
     for (kind, block), *others in zip(*(section.blocks for section in each), strict=True):

@@ -18,13 +18,7 @@ Said = str | list[str]  # a text; a list of two where it is another in Korean
 
 
 def origins(walk: Walkthrough, tables: Sequence[PageTable], precision: int, blanks: Blanks) -> dict[str, Any]:
-    """What the script of a page reads.
-
-    Args:
-        walk: the calculation.
-        tables: those of the page, in their order.
-        precision: digits after the point.
-        blanks: cells that a learner fills in: of steps with such a cell no arithmetic is told.
+    """What the script of a page reads of its tables; of steps with a blank, which a learner fills in, no arithmetic.
 
     Returns:
         ``numbers``: six lists as long as there are numbers, since alike things pack best beside one another: grids (by
@@ -57,17 +51,13 @@ def origins(walk: Walkthrough, tables: Sequence[PageTable], precision: int, blan
 def _parts(walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]) -> list[list[Any]]:
     """The parts of each operand that one number is made of; an operand that has no share in it is left out."""
     found = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))
-    return [
-        [grids[name], *(_numbers(part, walk, name)), _said([_part_name(walk, name, part, one) for one in LANGUAGES])]
-        for name, part in zip(step.operands, found, strict=True)
-        if part[0]
-    ]
-
-
-def _numbers(part: Part, walk: Walkthrough, name: str) -> list[list[int] | int]:
-    """Rows and columns, 0 for all."""
-    sizes = walk.grids[name].values.shape
-    return [0 if len(numbers) == size else list(numbers) for numbers, size in zip(part, sizes, strict=True)]
+    parts = []
+    for name, part in zip(step.operands, found, strict=True):
+        if part[0]:
+            sides = zip(part, walk.grids[name].values.shape, strict=True)
+            shares = [0 if len(numbers) == size else list(numbers) for numbers, size in sides]  # 0 for all
+            parts.append([grids[name], *shares, _said([_part_name(walk, name, part, one) for one in LANGUAGES])])
+    return parts
 
 
 def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:

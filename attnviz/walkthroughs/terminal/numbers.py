@@ -111,13 +111,14 @@ class ColumnGroup:
     def across(self, n: int) -> int:
         """Cells of the group with so many of its columns; dots stand for the others."""
         is_cut = bool(n < self.values.shape[1])  # dots stand in place of a space, the last ones behind all
-        numbers = n * (self.width + 1) - 1 + is_cut * (cell_len(self.dots) - (n > 1))
+        numbers = n * (self.width + 1) - 1 + is_cut * (cell_len(self.view.spell("…")) - (n > 1))
         return max(numbers, cell_len(self.view.spell(self.title)))
 
-    @property
-    def dots(self) -> str:
-        """What stands for columns that are left out."""
-        return self.view.spell("…")
+    def heading(self, place: int) -> str:
+        """The name of a column, or its number where there are several."""
+        if self.names:
+            return self.view.fit(self.names[place], self.width)
+        return str(place) if self.values.shape[1] > 1 else ""
 
     def align(self, text: str) -> str:
         """A number, or what stands for it, with its point in its place."""
@@ -150,7 +151,7 @@ class ColumnGroup:
             if write is None:
                 break
             if place is None:
-                text.append(self.dots, "dim")
+                text.append(self.view.spell("…"), "dim")
             else:
                 text.append(before).append_text(_cell(write(place), self.width))
             before = "" if place is None else " "
@@ -271,7 +272,7 @@ def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) 
     if table.head or any(group.title for group in groups):
         yield line(view.spell(table.head), [group.padded(Text(view.spell(group.title))) for group in groups], "dim")
     if any(group.names or (group.counted and group.values.shape[1] > 1) for group in groups):
-        yield line("", [group.line(_heads(group)) for group in groups], "dim")
+        yield line("", [group.line(group.heading) for group in groups], "dim")
     shown = list(groups[0].rows)
     for before, row in zip([-1, *shown], [*shown, len(names)], strict=True):
         if row > before + 1 and table.is_cut:
@@ -283,13 +284,6 @@ def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) 
             yield drawn
     if any(group.sums is not None for group in groups):
         yield line(view.spell(table.last), [group.line(_sums(group)) for group in groups], "bold")
-
-
-def _heads(group: ColumnGroup) -> Callable[[int], str]:
-    """Writes the name of a column, or its number where there are several."""
-    if group.names:
-        return lambda place: group.view.fit(group.names[place], group.width)
-    return lambda place: str(place) if group.values.shape[1] > 1 else ""
 
 
 def _sums(group: ColumnGroup) -> Callable[[int], str] | None:

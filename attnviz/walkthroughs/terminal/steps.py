@@ -105,7 +105,6 @@ def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenVie
 
 
 def _head(view: ScreenView) -> Iterator[Text]:
-    """Whose calculation it is."""
     yield from view.wrap(wording.title_line(view.walk, view.language), "bold")
     yield from view.wrap(wording.source_line(view.walk, view.language))
 
@@ -141,7 +140,9 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
     if context is not None:
         yield from _vector(view, "context", context.result)
     yield Text()
-    lengths = {n for name in _vectors_of(steps) if (n := walk.grids[name].values.shape[1]) > LEAST}
+    vectors = [name for name in steps[0].operands if name == "K" and steps[0].name == "scores"]
+    vectors += [name for step in steps if step.operation == "weigh" for name in (step.operands[1], step.result)]
+    lengths = {n for name in vectors if (n := walk.grids[name].values.shape[1]) > LEAST}
     told = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
     told += [view.say("masked keys")] if _masked(walk) else []
     yield from view.wrap("; ".join(told), "dim")
@@ -166,7 +167,6 @@ def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
 
 
 def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
-    """Short texts in as few lines as hold them whole."""
     gap, line, width = " " * INDENT, "", min(view.screen.width, READABLE)
     for text in map(view.spell, texts):
         if line and cell_len(line + gap + text) > width:
@@ -177,18 +177,9 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
 
 
 def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
-    """One row of numbers behind its name."""
-    group = ColumnGroup(
-        view=view, values=view.walk.grids[name].values, rows=(0,), blanks=view.blanks_of(name), counted=False
-    )
+    values, blanks = view.walk.grids[name].values, view.blanks_of(name)
+    group = ColumnGroup(view=view, values=values, rows=(0,), blanks=blanks, counted=False)
     yield from draw_numbers(view, GridTable(groups=(group,), labels=(label,)))
-
-
-def _vectors_of(steps: Sequence[CalculationStep]) -> list[str]:
-    """The grids with a vector for each key: the keys, the values, the alignment vectors."""
-    keys = [name for name in steps[0].operands if name == "K" and steps[0].name == "scores"]
-    weighed = [(step.operands[1], step.result) for step in steps if step.operation == "weigh"]
-    return [*keys, *(name for pair in weighed for name in pair)]
 
 
 def _several_queries(view: ScreenView, steps: Sequence[CalculationStep]) -> Iterator[Text]:
@@ -264,7 +255,6 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
 
 
 def _other_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
-    """The contexts of other heads, a row for each."""
     values = np.vstack([view.walk.grids[name].values for name in names])
     blanks = frozenset((names.index(name), column) for name, _, column in view.blanks if name in names)
     yield from _explain(view, "contexts", f"({len(names)} x {values.shape[1]})")
@@ -290,7 +280,6 @@ def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
 
 
 def _table_of(view: ScreenView, name: str) -> GridTable:
-    """The numbers of one grid."""
     grid = view.walk.grids[name]
     n_rows = len(grid.values)
     group = ColumnGroup(
