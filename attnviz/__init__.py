@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.capture.source import as_source, open_source
     from attnviz.capture.sources.modules import watch
     from attnviz.generations.api import generate
-    from attnviz.heads.api import compare_heads, compare_models
+    from attnviz.heads.api import compare_heads, compare_models, merge_stats
     from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
     from attnviz.heatmaps.lines import heatmap_all
@@ -37,7 +37,7 @@ _HOME = {
     "capture.source": ("as_source", "open_source"),
     "capture.sources.modules": ("watch",),
     "generations.api": ("generate",),
-    "heads.api": ("compare_heads", "compare_models"),
+    "heads.api": ("compare_heads", "compare_models", "merge_stats"),
     "heads.record": ("HeadComparison",),
     "heatmaps.api": ("heatmap",),
     "heatmaps.lines": ("heatmap_all",),
@@ -52,8 +52,8 @@ _HOME = {
 __all__ = [
     "Attention", "Diagnosis", "HeadComparison", "Note", "Receipt", "Token", "Walkthrough", "__version__", "as_source",
     "attend", "attend_all", "compare_heads", "compare_models", "decoding_steps", "doctor", "generate", "heatmap",
-    "heatmap_all", "hide_special", "load", "merge_words", "open_source", "page", "save", "verify", "walkthrough",
-    "watch",
+    "heatmap_all", "hide_special", "load", "merge_stats", "merge_words", "open_source", "page", "save", "verify",
+    "walkthrough", "watch",
 ]  # fmt: skip
 
 

@@ -350,13 +350,14 @@ class Attention:
         )  # fmt: skip
 
 
-def head_at(place: tuple[int, int] | str) -> tuple[int, int]:
+def head_at(place: object) -> tuple[int, int]:
     """A layer and a head from ``(2, 3)`` or ``"2.3"``; or SelectionError."""
     parts = place.split(".") if isinstance(place, str) else place if isinstance(place, tuple) else ()
     try:
         layer, head = map(int, parts)
     except (TypeError, ValueError):
-        raise SelectionError(f"a head is named by its layer and its number, (2, 3) or '2.3', not {place!r}") from None
+        shown = place.strip() if isinstance(place, str) else place
+        raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2") from None
     return layer, head
 
 

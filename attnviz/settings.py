@@ -213,6 +213,20 @@ def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges 
     return Ranges.read([one], "--head"), heads
 
 
+Place = str | tuple[int, int]
+"""A head: ``"1.2"`` or ``(1, 2)``, its layer and its number, negative from the end."""
+
+
+def place_of(head: Place | int, number: int | None = None) -> tuple[int, int]:
+    """The layer and the number of a head, which may be given as two numbers too; or SettingsError: it is no head."""
+    from attnviz.attention import head_at
+
+    try:
+        return head_at(head if number is None else (head, number))
+    except SelectionError as error:
+        raise SettingsError(str(error)) from None
+
+
 @group
 class PageSettings:
     """What a picture is for, and its size there."""

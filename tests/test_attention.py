@@ -226,7 +226,7 @@ def test_select_takes_numbers(chosen: Any) -> None:
     """What are no numbers, or none, is refused; so is what names no head."""
     with pytest.raises(errors.SelectionError, match="choose at least one head, by numbers such as"):
         record().select(heads=chosen)
-    with pytest.raises(errors.SelectionError, match="a head is named by its layer and its number"):
+    with pytest.raises(errors.SelectionError, match="is no head: give its layer and its number"):
         record()[chosen]
 
 

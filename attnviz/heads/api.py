@@ -21,10 +21,10 @@ from attnviz.errors import (
 )
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry
-from attnviz.heads.settings import STATS, SurveySettings
+from attnviz.heads.settings import STATS, SurveySettings, check_saved
 from attnviz.models.registry import names
 from attnviz.render.names import PICTURES
-from attnviz.settings import ModelSettings, PageSettings
+from attnviz.settings import ModelSettings, PageSettings, Place, place_of
 from attnviz.storage.encoding import in_one_line
 from attnviz.storage.files import check_writable, write_whole
 from attnviz.text.display import clip, visible
@@ -45,14 +45,18 @@ from attnviz.heads.runs import (
     check_same_settings,
     field_of,
     finished,
-    input_of,
+    is_one,
     measure,
     open_model,
+    roles_in,
     saved_in,
 )
 
 VIEWS = ("sheet", "clustermap", "scatter")
 """The pictures of all heads."""
+
+ONE_MODEL = "--roles shows the heads of one model on one sentence: give a sentence"
+"""Why roles are not shown."""
 
 Examples: TypeAlias = "Callable[[HeadComparison, tuple[int, int] | None], tuple[Mapping[str, Attention], str]]"
 """Gives the patterns of examples by role, and why there are none."""
@@ -72,22 +76,22 @@ class Origin:
 
 def compare_heads(
     sentences: Sentences = None,
-    *,
     model: Model = None,
     tokenizer: object = None,
+    *,
     settings: SurveySettings | None = None,
     thresholds: Mapping[str, float] | None = None,
-    measures: Sequence[Entry] = MEASURES,
+    measures: Sequence[Entry] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    roles: bool = False,
+    roles: bool | str | os.PathLike[str] | HeadComparison = False,
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
 ) -> HeadComparison:
     """What each head of a model does, how sure that is, and which heads are alike.
 
     >>> import attnviz
-    >>> found = attnviz.compare_heads(["I love you", "You love me"], model="toy-random")
-    >>> found.head(0, 1).name
+    >>> found = attnviz.compare_heads(["I love you", "You love me"], "toy-random")
+    >>> found["0.1"].name
     '0.1'
 
     Args:
@@ -97,10 +101,10 @@ def compare_heads(
         tokenizer: of a model in memory, its own.
         settings: how it is measured.
         thresholds: of roles, by name, that are other than usual.
-        measures: what is measured; another measure is one more entry (see `attnviz.heads.measures`).
-        checkpoint: a ``.stats`` file that is written as it goes, and gone on from after a break.
-        roles: of one sentence, whether the heads' roles are measured too, on the sentences that come with attnviz:
-            they are in `HeadComparison.roles_on`.
+        measures: what is measured, `attnviz.heads.measures.MEASURES` if None; another measure is one more entry.
+        checkpoint: of a file of sentences: a ``.stats`` file that is written as it goes, and gone on from.
+        roles: of one sentence, also the roles of the heads, as `HeadComparison.roles_on`: True measures them on the
+            sentences that come with attnviz; or what was measured of this model, or its ``.stats`` file.
         progress: called after each window of lines.
         opening: opens the model; by default as `open_source` does.
 
@@ -109,36 +113,48 @@ def compare_heads(
         nats, distance in tokens.
 
     Raises:
+        SettingsError: settings that do not go together, or a sentence that is the name of a file.
         InputError: no sentence is left, or the file cannot be read.
         ModelError: the model cannot be used, or its weights are not proved.
-        SelectionError: no such attention, or a threshold of no role.
+        SelectionError: no such attention, a threshold of no role, or roles of another model.
         RecordError: the checkpoint is of another run, or the ``.stats`` file cannot be used.
     """
-    loaded = saved_in(sentences)
-    if loaded is not None:
-        stats, source = finished(loaded), None
-    else:
-        run = SurveyRun(
-            model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences)
-        )
-        stats, _, (source,) = measure(
-            input_of(sentences), [_opened(model, tokenizer, opening)], run, checkpoint=_path(checkpoint),
-            measures=tuple(measures), progress=progress,
-        )  # fmt: skip
     from attnviz.heads.compare import compare
 
-    with in_one_line(loaded) if loaded else nullcontext():
-        comparison = compare(
-            stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=tuple(measures)
-        )
-    origin = Origin(stats=stats, model=_settings_of(model), source=source)
-    attention, many = _only_sentence(comparison, origin), None
-    if roles and attention is not None:
-        many = compare_heads(
-            model=source, settings=replace(run.settings, similarity=False), thresholds=thresholds, measures=measures,
+    entries, roles = MEASURES if measures is None else tuple(measures), roles_in(sentences) or roles
+    if roles and not is_one(sentences):
+        raise SettingsError(ONE_MODEL)
+    many = _saved_roles(roles, thresholds, entries)
+    run = SurveyRun(
+        model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences)
+    )
+    if (loaded := saved_in(sentences)) is not None:
+        check_saved(run.model, run.settings, checkpoint)
+        stats, source = finished(loaded), None
+    else:
+        stats, _, (source,) = measure(
+            sentences, [_opened(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
             progress=progress,
         )  # fmt: skip
-    return replace(comparison, origin=origin, attention=attention, roles_on=many)
+    with in_one_line(loaded) if loaded else nullcontext():
+        comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries)
+    if many is not None:  # refused where it is another model's
+        many.signs.among(comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads))
+    elif roles:
+        alone = replace(run.settings, similarity=False)
+        many = compare_heads(model=source, settings=alone, thresholds=thresholds, measures=entries, progress=progress)
+    origin = Origin(stats=stats, model=run.model, source=source)
+    return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin), roles_on=many)
+
+
+def _saved_roles(
+    roles: bool | str | os.PathLike[str] | HeadComparison, thresholds: Mapping[str, float] | None,  # noqa: FBT001
+    entries: Sequence[Entry],
+) -> HeadComparison | None:  # fmt: skip
+    """What was measured on many sentences; None where it is to be measured, or is not asked for."""
+    if isinstance(roles, str | os.PathLike):
+        return compare_heads(Path(roles), thresholds=thresholds, measures=entries)
+    return None if isinstance(roles, bool) else roles
 
 
 def compare_models(
@@ -149,7 +165,7 @@ def compare_models(
     tokenizer: object = None,
     settings: SurveySettings | None = None,
     thresholds: Mapping[str, float] | None = None,
-    measures: Sequence[Entry] = MEASURES,
+    measures: Sequence[Entry] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
@@ -164,37 +180,40 @@ def compare_models(
         its rows, in nats, 0 to ln 2), and the differences of its measures and roles, after less before.
 
     Raises:
+        SettingsError: settings that do not go together.
         InputError: no sentence is left, or the file cannot be read.
         ModelError: a model cannot be used, or they cut a sentence into other tokens.
         RecordError: they have other numbers of layers or heads, or were measured otherwise.
     """
     from attnviz.heads.changes.compare import changes
 
-    settings = settings or SurveySettings()
+    settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
+    if roles_in(sentences) is not None:
+        raise SettingsError(ONE_MODEL)
     if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
         other = finished(Path(after))
         if saved_in(sentences) is None:
             check_same_settings(settings, other, str(after))
         found = compare_heads(
-            sentences, model=before, tokenizer=tokenizer, settings=settings, thresholds=thresholds, measures=measures,
+            sentences, before, tokenizer, settings=settings, thresholds=thresholds, measures=entries,
             checkpoint=checkpoint, progress=progress, opening=opening,
         )  # fmt: skip
         stats: Stats = found.origin.stats  # type: ignore[attr-defined]  # it was measured here
         return changes(
             stats.survey, other.survey, corpus="; ".join(stats.corpora), corpus_after="; ".join(other.corpora),
-            thresholds=thresholds, entries=tuple(measures),
+            thresholds=thresholds, entries=entries,
         )  # fmt: skip
-    second = _settings_of(after)
+    if saved_in(sentences) is not None:
+        raise SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
     run = SurveyRun(
-        model=_settings_of(before), settings=settings, sentence_field=field_of(sentences), against=second.name
-    )
+        model=_settings_of(before), settings=settings, sentence_field=field_of(sentences),
+        against=_settings_of(after).name,
+    )  # fmt: skip
     opened = [_opened(model, tokenizer, opening) for model in (before, after)]
-    stats, pair, _ = measure(
-        input_of(sentences), opened, run, checkpoint=_path(checkpoint), measures=tuple(measures), progress=progress
-    )
+    stats, pair, _ = measure(sentences, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
     return changes(
         pair.before, pair.after, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds,
-        entries=tuple(measures),
+        entries=entries,
     )  # fmt: skip
 
 
@@ -271,7 +290,7 @@ def example_patterns(
 
 
 def save(
-    shown: HeadComparison | Changes, path: Path, head: tuple[int, int] | None = None, *, lang: str = "en", **view: Any
+    shown: HeadComparison | Changes, path: Path, head: Place | None = None, *, lang: str = "en", **view: Any
 ) -> Path:
     """Write a comparison, or what changed between two models, by its ending (see `HeadComparison.save`)."""
     from attnviz.heads.record import HeadComparison
@@ -292,7 +311,7 @@ def save(
 
 def draw(
     shown: HeadComparison | Changes,
-    head: tuple[int, int] | None = None,
+    head: Place | None = None,
     *,
     examples: Examples | None = example_patterns,
     view: str = "sheet",
@@ -303,7 +322,7 @@ def draw(
 
     Args:
         shown: what to draw.
-        head: layer and head, of the page of one head.
+        head: of the page of one head: ``(1, 2)`` or ``"1.2"``.
         examples: gives the patterns of examples, and why there are none; None draws none.
         view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
         lang: ``en`` or ``ko``.
@@ -330,9 +349,10 @@ def draw(
     from attnviz.heads.figure import page as pages
     from attnviz.heads.figure import sheet
 
-    patterns, unseen = ({}, "") if examples is None else examples(shown, head)
-    if head is not None:
-        return pages.draw(shown, *head, patterns=patterns, language=lang).fitted(style)
+    place = None if head is None else place_of(head)
+    patterns, unseen = ({}, "") if examples is None else examples(shown, place)
+    if place is not None:
+        return pages.draw(shown, *place, patterns=patterns, language=lang).fitted(style)
     return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(style)
 
 
@@ -392,10 +412,6 @@ def _is_here(name: str, revision: str | None) -> bool:
         return (bool(name) and Path(name).expanduser().is_dir()) or is_cached(name, revision)
     except (OSError, RuntimeError, ValueError):  # what names neither a folder nor a model
         return False
-
-
-def _path(path: str | os.PathLike[str] | None) -> Path | None:
-    return None if path is None else Path(path)
 
 
 def _settings_of(model: Any) -> ModelSettings:

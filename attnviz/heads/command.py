@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +37,6 @@ from attnviz.heads.settings import (
     SurveySettings,
     TableSettings,
     ViewSettings,
-    check_together,
 )
 from attnviz.options import changed, name_parts
 from attnviz.render.names import PICTURES, picture_path
@@ -82,8 +80,7 @@ def command(
     random weights, the best fixed offset. A role that a control has too which could rule it out is not established.
     """
     table.check(survey.max_offset)
-    check_together(text, model, survey, output.checkpoint)
-    _check(text, table, survey, against, output)
+    _check_output(text, table, survey, output, against=against.against is not None)
     check_writable(output.planned())
     if against.against is not None:
         _show_changes(text, model, table, survey, against, page, output)
@@ -149,7 +146,8 @@ def head_command(
 
     Every measure stands with its interval and its controls, and with the sentences where it is largest.
     """
-    check_together(text, model, survey, output.checkpoint)
+    if text.roles is not None:
+        raise SettingsError("give one of a sentence and --load: they say where the sentences are")
     check_writable(output.planned())
     layer, number = head.numbers
     from attnviz.heads.api import compare_heads, draw
@@ -191,7 +189,6 @@ def _show_changes(
 ) -> None:  # fmt: skip
     """Compare two models, print, write; exit with `CHANGED` where a head changed too much."""
     from attnviz.heads.api import compare_models, draw
-    from attnviz.heads.changes.compare import exceeds
 
     other = replace(
         model, model=against.against, toy=False, revision=None, seed=None, d_model=None, n_heads=None, n_layers=None
@@ -202,7 +199,7 @@ def _show_changes(
             thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=open_model,
         )  # fmt: skip
     limit = against.fail_above
-    above = () if limit is None else exceeds(changes, limit)
+    above = () if limit is None else changes.exceeds(limit)
     if output.json:
         from attnviz.heads.tables import to_json
 
@@ -226,60 +223,37 @@ def _show_changes(
         raise typer.Exit(CHANGED)
 
 
-def _sentences(text: CorpusSettings) -> CorpusSettings | str:
-    """The sentence, read and looked at before a model is loaded for nothing; or where the sentences are."""
+def _sentences(text: CorpusSettings) -> CorpusSettings:
+    """Where the sentences are; a sentence is read and looked at before a model is loaded for nothing."""
     if text.text is None:
         return text
     from attnviz.text.display import check_text
 
     sentence = read_text(text.text)
     check_text(sentence, "standard input" if text.text == "-" else "the text")
-    return sentence
+    return replace(text, text=sentence)
 
 
-def _check(
-    text: CorpusSettings, table: TableSettings, survey: SurveySettings, against: AgainstSettings,
-    output: ComparisonOutput,
-) -> None:  # fmt: skip
-    """Refuse options for what is not shown: of a table, of one model, of another model, of pairs of heads."""
-    other, above, chosen = against.against, against.fail_above, changed(table, "sort", "role", "layer", "head")
-    what = "--json has all heads" if output.json else "--against has another: all heads, the largest change first"
-    choose = "chooses" if len(chosen) == 1 else "choose"
-    one_model = next((path for path in output.output if path.suffix.lower() in {STATS, ".tex"}), Path())
-    view = next(iter(output.views), "")
-    for is_refused, words in (
-        (
-            table.roles and (text.text is None or output.json or other is not None),
-            "--roles shows the heads of one model on one sentence: give a sentence",
-        ),
-        (
-            chosen and (output.json or other is not None),
-            f"{' and '.join(chosen)} {choose} from the table of heads of one model; {what}",
-        ),
-        (other is None and above is not None, "--fail-above is for --against: there is no other model"),
-        (
-            other is not None and text.load is not None and not against.is_saved,
-            "--load draws what was measured: it is compared --against another .stats file alone",
-        ),
-        (
-            other is not None and one_model.suffix,
-            f"{visible(str(one_model))}: a comparison of two models is not saved as {one_model.suffix.lower()[1:]}",
-        ),
-        (
-            above is not None and against.is_saved,
-            "--fail-above watches patterns, which a .stats file does not hold: give a model",
-        ),
-        (
-            above is not None and not 0 <= above < math.log(2),
-            f"a pattern changes by 0 nats to ln 2 = {math.log(2):.3f}, not {above or 0:g}",
-        ),
-        (
-            view and (other is not None or not survey.similarity),
-            f"--{view} is of all pairs of heads of one model: not with --against, --no-similarity",
-        ),
-    ):
-        if is_refused:
-            raise SettingsError(words)
+def _check_output(
+    text: CorpusSettings, table: TableSettings, survey: SurveySettings, output: ComparisonOutput, *, against: bool
+) -> None:
+    """Refuse options of what is not printed, and files of what is not written."""
+    chosen = changed(table, *([] if against else ["table"]), "sort", "role", "layer", "head")
+    if (table.roles or text.roles is not None) and (output.json or against):
+        other = "--against" if against else "--json"
+        raise SettingsError(f"the roles of a model's heads on a sentence are a table: they do not go with {other}")
+    if chosen and (output.json or against):
+        verb = "chooses" if len(chosen) == 1 else "choose"
+        what = "--json has all heads" if output.json else "--against has another: all heads, the largest change first"
+        raise SettingsError(f"{' and '.join(chosen)} {verb} from the table of heads of one model; {what}")
+    for path in output.output:
+        if against and path.suffix.lower() in {STATS, ".tex"}:
+            kind = path.suffix.lower()[1:]
+            raise SettingsError(f"{visible(str(path))}: a comparison of two models is not saved as {kind}")
+    if output.views and (against or not survey.similarity):
+        raise SettingsError(
+            f"--{next(iter(output.views))} is of all pairs of heads of one model: not with --against, --no-similarity"
+        )
     check_endings(output.views.values(), tuple(PICTURES))
 
 

@@ -15,6 +15,7 @@ from attnviz.attention import Attention, Kind, Note, positions
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.render.signs import HeadSign, HeadSigns
+from attnviz.settings import Place, place_of
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -293,31 +294,38 @@ class HeadComparison(HeadResult):
         """The cluster of each head; -1 where heads were not compared."""
         return np.array([-1 if head.cluster is None else head.cluster for head in self.heads], dtype=np.int64)
 
-    def head(self, layer: int, head: int) -> HeadProfile:
-        """One head, by its numbers.
+    def head(self, layer: Place | int, head: int | None = None) -> HeadProfile:
+        """One head: ``head(1, 2)``, ``head("1.2")``, or ``comparison[1, 2]``.
 
         Raises:
             SelectionError: there is none of that number.
+            SettingsError: it is no head.
         """
+        layer, head = place_of(layer, head)
         (row,) = positions([layer], range(self.n_layers), "layer")
         (column,) = positions([head], range(self.n_heads), "head")
         return self.heads[row * self.n_heads + column]
 
-    def estimate(self, measure: str, layer: int, head: int) -> tuple[float, float, float]:
+    def __getitem__(self, place: Place) -> HeadProfile:
+        """Likewise."""
+        return self.head(place)
+
+    def estimate(self, measure: str, layer: Place | int, head: int | None = None) -> tuple[float, float, float]:
         """A measure of one head: its value and both ends of its interval.
 
         Raises:
             SelectionError: there is no such measure.
         """
+        layer, head = place_of(layer, head)
         if measure not in self.names:
             raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")
         return self.estimates.at(layer, head, self.names.index(measure))
 
-    def figure(self, head: tuple[int, int] | None = None, *, view: str = "sheet", lang: str = "en", **page: Any) -> Any:
+    def figure(self, head: Place | None = None, *, view: str = "sheet", lang: str = "en", **page: Any) -> Any:
         """The sheet of all heads, or of one head its page, as a Matplotlib figure of its own.
 
         Args:
-            head: layer and head; None draws all of them, with the patterns of examples where the model is at hand.
+            head: ``(1, 2)`` or ``"1.2"``; None draws all, with patterns of examples where the model is at hand.
             view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
             lang: ``en`` or ``ko``.
             page: what the picture is for: the fields of `PageSettings`, such as ``style="slides"``.
@@ -330,7 +338,7 @@ class HeadComparison(HeadResult):
 
         return draw(self, head, view=view, lang=lang, **page).figure
 
-    def save(self, path: str | Path, head: tuple[int, int] | None = None, **view: Any) -> Path:
+    def save(self, path: str | Path, head: Place | None = None, **view: Any) -> Path:
         """Write it, whole or not at all, by its ending.
 
         png, svg and pdf are pictures, html is a page to explore, tex is a table of roles for a paper, csv and json are
@@ -338,7 +346,7 @@ class HeadComparison(HeadResult):
 
         Args:
             path: the file.
-            head: of pictures: layer and head of the page to draw; None draws all heads.
+            head: of pictures: ``(1, 2)`` or ``"1.2"``, whose page is drawn; None draws all heads.
             view: of pictures and tex, as of `figure`.
 
         Raises:

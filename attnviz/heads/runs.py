@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.errors import InputError, RecordError
+from attnviz.errors import RecordError, SettingsError
 from attnviz.heads import wording
 from attnviz.heads.files import PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
 from attnviz.heads.measures import Entry, among
-from attnviz.heads.settings import NOBODY_KNOWS, STATS, CorpusSettings, SurveySettings
-from attnviz.settings import ModelSettings
+from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings
+from attnviz.settings import ModelSettings, check_sentence
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
 from attnviz.storage.files import check_writable
 from attnviz.text.corpus import BadLine, CorpusLine
@@ -80,6 +80,7 @@ def input_of(sentences: Sentences) -> Input:
             )
         sentences = sentences.text
     if isinstance(sentences, str):
+        check_sentence(sentences)
         check_text(sentences)
         return Input(lines=(sentences,))
     if isinstance(sentences, os.PathLike):
@@ -90,10 +91,22 @@ def input_of(sentences: Sentences) -> Input:
 def saved_in(sentences: Sentences) -> Path | None:
     """The ``.stats`` file that holds what was measured, if it is one."""
     if isinstance(sentences, CorpusSettings):
-        return sentences.load
+        return sentences.saved
     if isinstance(sentences, os.PathLike) and str(sentences).lower().endswith(STATS):
         return Path(sentences)
     return None
+
+
+def roles_in(sentences: Sentences) -> Path | None:
+    """The ``.stats`` file that tells the roles of the heads that read a sentence, if one is given beside it."""
+    return sentences.roles if isinstance(sentences, CorpusSettings) else None
+
+
+def is_one(sentences: Sentences) -> bool:
+    """Whether it is one sentence, and no file."""
+    if isinstance(sentences, CorpusSettings):
+        return sentences.text is not None
+    return isinstance(sentences, str) or (isinstance(sentences, Sequence) and len(sentences) == 1)
 
 
 def field_of(sentences: Sentences) -> str | None:
@@ -113,11 +126,35 @@ def finished(path: Path) -> Stats:
     return stats
 
 
+def check_checkpoint(checkpoint: Path, sentences: Sentences) -> None:
+    """Refuse a checkpoint of what nobody can go on with.
+
+    Raises:
+        SettingsError: there is no file of sentences, it can be read only once, or the checkpoint ends otherwise.
+    """
+    given = sentences.path if isinstance(sentences, CorpusSettings) else sentences
+    if given is None or not (isinstance(given, os.PathLike) or isinstance(sentences, CorpusSettings)):
+        raise SettingsError("a checkpoint is for a file of sentences (--corpus, --conllu)")
+    path = Path(given)
+    if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
+        name = "standard input" if str(path) == "-" else f"{visible(str(path))}, a pipe,"
+        raise SettingsError(
+            f"--checkpoint is for a file: of {name} nobody can tell whether it is the same when a run goes on"
+        )
+    if checkpoint.suffix.lower() != STATS:
+        raise SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
+
+
 def measure(
-    given: Input, opened: Sequence[Callable[[], Source]], run: SurveyRun, *, checkpoint: Path | None,
-    measures: tuple[Entry, ...], progress: Callable[[CorpusProgress], object] | None,
+    sentences: Sentences, opened: Sequence[Callable[[], Source]], run: SurveyRun, *,
+    checkpoint: str | os.PathLike[str] | None, measures: tuple[Entry, ...],
+    progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Surveys, list[Source]]:  # fmt: skip
     """Run a model, or two, over the sentences, unless a checkpoint holds it all: the stats of the first, and of all."""
+    checkpoint = None if checkpoint is None else Path(checkpoint)
+    if checkpoint is not None:
+        check_checkpoint(checkpoint, sentences)
+    given = input_of(sentences)
     left = None if checkpoint is None else _left_by(checkpoint, given, run, is_pair=len(opened) > 1)
     from attnviz.heads.capture.survey import Progress, check_sentence, survey_models
 
@@ -163,10 +200,6 @@ def _parts_of(left: Stats | PairStats) -> tuple[Stats, Surveys]:
 
 def _left_by(checkpoint: Path, given: Input, run: SurveyRun, *, is_pair: bool) -> Stats | PairStats | None:
     """What an earlier run left, if it is of this run; refused before a model is loaded for nothing."""
-    if given.corpus is None:
-        raise InputError("a checkpoint is for a file of sentences")
-    if given.mark is None:
-        raise InputError(f"{given.corpus.name} is a pipe, and --checkpoint is for a file: of a pipe {NOBODY_KNOWS}")
     left = (load_pair if is_pair else load_stats)(checkpoint) if checkpoint.exists() else None
     if left is not None:
         _check_same_run(checkpoint, left if isinstance(left, Stats) else left.before, given.mark, run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
@@ -20,6 +21,7 @@ from attnviz.settings import (
     lang_option,
     layer_option,
     layers_and_heads,
+    place_of,
 )
 from attnviz.text.display import check_sentence
 
@@ -35,8 +37,6 @@ FARTHEST = 128
 STATS = ".stats"
 TABLES = (".csv", ".json", ".tex", ".html", STATS)
 """What a comparison is written as, beside pictures; .tex has its roles, .stats is drawn, merged and gone on with."""
-
-NOBODY_KNOWS = "nobody can tell whether it is the same when a run goes on"
 
 
 @group
@@ -59,12 +59,12 @@ class CorpusSettings:
     )
     load: Path | None = option(
         "--load", metavar="FILE", panel=INPUT,
-        help="Draw what was measured and saved as .stats; its model is run for examples alone.",
+        help="Show what was measured and saved as .stats; beside a sentence, its heads' roles (see --roles).",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         places = {
-            "a sentence": self.text, "--corpus": self.corpus, "--conllu": self.treebank, "--load": self.load,
+            "a sentence": self.text, "--corpus": self.corpus, "--conllu": self.treebank, "--load": self.saved,
         }  # fmt: skip
         given = [name for name, value in places.items() if value is not None]
         if len(given) > 1:
@@ -79,6 +79,16 @@ class CorpusSettings:
     def path(self) -> str | None:
         """The file of sentences, if there is one."""
         return self.corpus if self.treebank is None else self.treebank
+
+    @property
+    def saved(self) -> Path | None:
+        """What was measured before, if it is to be shown."""
+        return self.load if self.text is None else None
+
+    @property
+    def roles(self) -> Path | None:
+        """What was measured before, if it tells the roles of the heads that read a sentence."""
+        return None if self.text is None else self.load
 
     @property
     def shown(self) -> str:
@@ -222,10 +232,29 @@ class AgainstSettings:
         help="With --against: exit status 3 where a head's pattern changed by more than so many nats (0 to 0.69).",
     )  # fmt: skip
 
+    def __post_init__(self) -> None:
+        if self.fail_above is None:
+            return
+        if self.against is None:
+            raise SettingsError("--fail-above is for --against: there is no other model")
+        if self.is_saved:
+            raise SettingsError("--fail-above watches patterns, which a .stats file does not hold: give a model")
+        check_divergence(self.fail_above)
+
     @property
     def is_saved(self) -> bool:
         """Whether it is what was measured before."""
         return self.against is not None and self.against.lower().endswith(STATS)
+
+
+def check_divergence(threshold: float) -> None:
+    """Refuse a divergence that no two patterns have.
+
+    Raises:
+        SettingsError: it is not between 0 and ln 2 nats.
+    """
+    if not 0 <= threshold < math.log(2):
+        raise SettingsError(f"a pattern changes by 0 nats to ln 2 = {math.log(2):.3f}, not {threshold:g}")
 
 
 @group
@@ -281,15 +310,9 @@ class HeadSettings(ViewSettings):
     def numbers(self) -> tuple[int, int]:
         """Its layer and its number."""
         try:
-            layers, heads = layers_and_heads((), (self.head,))
-            if layers is not None and heads is not None:
-                return layers.one("LAYER"), heads.one("HEAD")
-        except SettingsError:
-            pass
-        raise SettingsError(
-            f"Invalid value for 'LAYER.HEAD': {self.head.strip()!r} is no head: give its layer and its number, such as "
-            "3.7"
-        )
+            return place_of(self.head)
+        except SettingsError as error:
+            raise SettingsError(f"Invalid value for 'LAYER.HEAD': {error}") from None
 
 
 @group
@@ -311,38 +334,20 @@ class MergeSettings:
             )
 
 
-def check_together(text: CorpusSettings, model: ModelSettings, survey: SurveySettings, checkpoint: Path | None) -> None:
-    """Refuse groups of settings that exclude one another.
+def check_saved(model: ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
+    """Refuse to measure otherwise what was measured before.
 
     Raises:
-        SettingsError: what was measured before is to be measured otherwise, or nobody could go on with a checkpoint.
+        SettingsError: it is to be.
     """
-    if text.load is not None and (model.name is not None or checkpoint is not None):
+    if model.toy or model.model is not None or checkpoint is not None:
         raise SettingsError("--load draws what was measured before: it takes no model and no --checkpoint")
     late = [
         *changed(survey, "kind", "specials", "truncate"), *(["--no-similarity"] if not survey.similarity else []),
         *changed(survey, "controls", "max_offset"), *changed(model, "dtype", "revision"),
     ]  # fmt: skip
-    if text.load is not None and late:
+    if late:
         raise SettingsError(
             f"--load draws what was measured before, as it was: {' and '.join(late)} "
             f"{'comes' if len(late) == 1 else 'come'} too late"
         )
-    if checkpoint is not None:
-        check_checkpoint(checkpoint, text)
-
-
-def check_checkpoint(path: Path, text: CorpusSettings) -> None:
-    """Refuse a checkpoint of what nobody can go on with.
-
-    Raises:
-        SettingsError: there is no file of sentences, or the checkpoint ends otherwise.
-    """
-    if text.path is None:
-        raise SettingsError("--checkpoint is for a --corpus or a --conllu")
-    if text.path == "-":
-        raise SettingsError(f"--checkpoint is for a file: of standard input {NOBODY_KNOWS}")
-    if path.suffix.lower() != STATS:
-        from attnviz.text.display import visible
-
-        raise SettingsError(f"{visible(str(path))}: a checkpoint ends in .stats")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,11 +13,10 @@ import pytest
 
 import attnviz
 from attnviz.capture.source import open_source
-from attnviz.errors import InputError, OutputError, RecordError, SelectionError, SettingsError
-from attnviz.heads.api import merge_stats
+from attnviz.errors import OutputError, RecordError, SelectionError, SettingsError
 from attnviz.heads.capture import survey as capture
 from attnviz.heads.files import load_stats
-from attnviz.heads.settings import SurveySettings
+from attnviz.heads.settings import AgainstSettings, CorpusSettings, SurveySettings
 from attnviz.heads.tables import to_csv, to_json
 from attnviz.settings import ModelSettings
 from tests.fixtures.command_line import sentences
@@ -87,8 +87,6 @@ def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) 
     assert to_json(resumed) == to_json(attnviz.compare_heads(corpus, model="toy", settings=FEW))
     with pytest.raises(RecordError, match="--controls is 7, was 6"):
         attnviz.compare_heads(corpus, model="toy", settings=SurveySettings(controls=7), checkpoint=checkpoint)
-    with pytest.raises(InputError, match="a checkpoint is for a file"):
-        attnviz.compare_heads(["I love you"], model="toy", checkpoint=checkpoint)
 
 
 def test_a_frame(comparison: HeadComparison) -> None:
@@ -115,7 +113,21 @@ def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
     assert isinstance(comparison.figure(), Figure)
     assert isinstance(comparison.figure(head=(1, -1)), Figure)
     with pytest.raises(SelectionError, match="there is no head 6"):
-        comparison.figure(head=(0, 6))
+        comparison.figure(head="0.6")
+
+
+def test_a_head_is_named_in_any_way(comparison: HeadComparison, tmp_path: Path) -> None:
+    """As two numbers, a pair or ``layer.head``, from the end too; what is none is refused."""
+    head = comparison.head(2, 3)
+    assert [comparison.head("2.3"), comparison["2.3"], comparison[2, 3], comparison[-1, -3], comparison[" -1.-3"]] == [
+        head
+    ] * 5
+    assert comparison.estimate("previous", "2.3") == comparison.estimate("previous", 2, 3)
+    pages = [comparison.save(tmp_path / f"{n}.png", head=place) for n, place in enumerate(["2.3", (2, 3), "-1.-3"])]
+    assert len({path.read_bytes() for path in pages}) == 1
+    for none in ("2", "2.x", "0-1.2", (1,)):
+        with pytest.raises(SettingsError, match="is no head: give its layer and its number"):
+            comparison.head(none)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".json", ".html", ".stats"])
@@ -168,13 +180,63 @@ def test_parts_put_together(tmp_path: Path) -> None:
     for name, some in (("a", slice(4)), ("b", slice(4, 10))):
         found = attnviz.compare_heads(sentences(10)[some], model="toy-random", settings=FEW)
         parts.append(found.save(tmp_path / f"{name}.stats"))
-    whole = merge_stats(parts, tmp_path / "all.stats")
+    whole = attnviz.merge_stats(parts, tmp_path / "all.stats")
     assert whole.survey.n_sentences == 10
     together = attnviz.compare_heads(tmp_path / "all.stats")
     alone = attnviz.compare_heads(sentences(10), model="toy-random", settings=FEW)
     assert np.allclose(together.estimates.value, alone.estimates.value, atol=1e-9, equal_nan=True)
     with pytest.raises(RecordError, match=r"give the \.stats files"):
-        merge_stats([], tmp_path / "none.stats")
+        attnviz.merge_stats([], tmp_path / "none.stats")
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({"sentences": ["I love", "you"], "roles": True}, "on one sentence: give a sentence"),
+        ({"sentences": Path("a.stats"), "roles": True}, "on one sentence: give a sentence"),
+        ({"sentences": Path("a.stats"), "model": "toy"}, "it takes no model and no --checkpoint"),
+        ({"sentences": Path("a.stats"), "checkpoint": "b.stats"}, "it takes no model and no --checkpoint"),
+        ({"sentences": Path("a.stats"), "settings": FEW}, "as it was: --controls comes too late"),
+        ({"sentences": "a.txt"}, "'a.txt' is a file, not a sentence"),
+        ({"sentences": ["I love you"], "checkpoint": "b.stats"}, "a checkpoint is for a file of sentences"),
+        ({"sentences": None, "checkpoint": "b.stats"}, "a checkpoint is for a file of sentences"),
+        ({"sentences": Path("a.txt"), "checkpoint": "b.txt"}, "b.txt: a checkpoint ends in .stats"),
+        ({"after": "toy", "sentences": Path("a.stats")}, "compared --against another .stats file alone"),
+        ({"after": "toy", "sentences": CorpusSettings(text="I", load=Path("a.stats"))}, "give a sentence"),
+    ],
+)
+def test_what_excludes_another_setting(given: dict[str, object], line: str, here: Path) -> None:
+    """Refused in Python as on the command line, before a model is opened."""
+    (here / "a.txt").write_text("I love you")
+
+    def opening(_: ModelSettings) -> None:
+        raise AssertionError("a model was opened for nothing")
+
+    compare = attnviz.compare_models if "after" in given else attnviz.compare_heads
+    before = {"before": None} if "after" in given else {}
+    with pytest.raises(SettingsError, match=re.escape(line)):
+        compare(**before, **given, opening=opening)  # type: ignore[operator]
+
+
+def test_a_watch_needs_another_model() -> None:
+    """The group refuses it."""
+    for against, line in ((None, "is for --against"), ("b.stats", "does not hold"), ("toy", "0 nats to ln 2")):
+        with pytest.raises(SettingsError, match=line):
+            AgainstSettings(against=against, fail_above=0.7)
+
+
+def test_the_roles_that_a_file_holds(comparison: HeadComparison, tmp_path: Path) -> None:
+    """Of the same model, as a file or as it was measured, beside one sentence; those of another model are refused."""
+    path = comparison.save(tmp_path / "a.stats")
+    for roles in (comparison, path, str(path)):
+        one = attnviz.compare_heads("I love all you", "toy", settings=FEW, roles=roles)
+        assert one.attention is not None
+        assert one.roles_on is not None
+        assert to_json(one.roles_on) == to_json(comparison)
+    with pytest.raises(SelectionError, match="the roles are those of toy"):
+        attnviz.compare_heads("I love all you", "toy-random", settings=FEW, roles=path)
+    with pytest.raises(RecordError, match="cannot be read"):
+        attnviz.compare_heads("I love all you", "toy", settings=FEW, roles=tmp_path / "b.stats")
 
 
 def test_settings_that_make_no_sense() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from attnviz.capture.observers import KeepWeights
 from attnviz.capture.source import Source, open_source
-from attnviz.errors import InputError, ModelError, RecordError, SelectionError
+from attnviz.errors import InputError, ModelError, RecordError, SelectionError, SettingsError
 from attnviz.heads import files as surveys
 from attnviz.heads import structure, survey, tally
 from attnviz.heads.capture.divergences import divergence_between
@@ -25,7 +25,6 @@ from attnviz.heads.changes.compare import (
     by_pattern,
     changes,
     difference,
-    exceeds,
     is_main,
     most_changed,
     relations_changed,
@@ -153,7 +152,7 @@ def test_a_model_against_itself_is_0_everywhere(real_model: str) -> None:
         assert not change.role_established
         assert not change.beyond_nearest
         assert not most_changed(found, change)
-    assert exceeds(found, 0.0) == ()
+    assert found.exceeds(0.0) == ()
 
 
 def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(of_real: Surveys) -> None:
@@ -320,7 +319,7 @@ def test_saved_numbers_of_the_same_sentences_are_paired(of_toys: Surveys) -> Non
     assert any("no patterns" in note for note in map(note_words, saved.notes))
     assert any("are paired" in note for note in map(note_words, saved.notes))
     with pytest.raises(SelectionError, match="both models are run"):
-        exceeds(saved, 0.1)
+        saved.exceeds(0.1)
 
 
 def test_files_of_the_same_sentences_are_paired(of_toys: Surveys, tmp_path: Path) -> None:
@@ -492,15 +491,15 @@ def test_a_role_of_a_relation_is_established_by_what_it_finds(of_coreference: Su
 def test_a_threshold_names_the_heads_above_it(of_real: Surveys) -> None:
     """The largest change first, by its value; a threshold that can be met by nothing is refused."""
     found = changed(of_real)
-    above = exceeds(found, 0.02)
+    above = found.exceeds(0.02)
     assert above
     assert [change.name for change in above] == [
         change.name for change in by_pattern(found.heads) if change.pattern > 0.02
     ]
-    assert exceeds(found, 0.69) == ()
+    assert found.exceeds(0.69) == ()
     for wrong in (-0.1, 0.7, math.nan):
-        with pytest.raises(SelectionError, match="ln 2"):
-            exceeds(found, wrong)
+        with pytest.raises(SettingsError, match="ln 2"):
+            found.exceeds(wrong)
 
 
 def test_a_watch_that_sees_nothing_is_not_silent() -> None:
@@ -511,7 +510,7 @@ def test_a_watch_that_sees_nothing_is_not_silent() -> None:
     )
     assert np.isnan(found.matrix).all()
     with pytest.raises(InputError, match="no row"):
-        exceeds(found, 0.1)
+        found.exceeds(0.1)
 
 
 def test_what_never_ends_is_cut_alike() -> None:

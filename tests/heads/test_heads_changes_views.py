@@ -20,7 +20,7 @@ from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.errors import AttnvizWarning, OutputError
 from attnviz.heads.changes import figure
-from attnviz.heads.changes.compare import changes, exceeds
+from attnviz.heads.changes.compare import changes
 from attnviz.heads.changes.figure import MOST_RELATIONS
 from attnviz.heads.changes.terminal import draw, draw_exceeded
 from attnviz.heads.changes.wording import heads_of, moves, names_of, relations, tallied
@@ -314,7 +314,7 @@ def test_what_a_watch_says(cases: dict[str, Changes]) -> None:
     """Which heads, the first few by name, and how many; or none."""
     found = cases["two"]
     screen = Screen(width=200)
-    text = " ".join(line.plain.strip() for line in draw_exceeded(exceeds(found, 0.01), 0.01, screen))
+    text = " ".join(line.plain.strip() for line in draw_exceeded(found.exceeds(0.01), 0.01, screen))
     assert text.startswith("18 heads changed by more than 0.01 nats: ")
     assert text.endswith("and 13 more")
     assert draw_exceeded((), 0.5, screen)[0].plain == "no head's pattern changed by more than 0.5 nats"

@@ -77,6 +77,10 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
             "Invalid value for '--threshold': 'broad' is given two thresholds",
         ),
         (
+            ["--json", "--table"],
+            "--table chooses from the table of heads of one model; --json has all heads",
+        ),
+        (
             ["--json", "--layer", "0"],
             "--layer chooses from the table of heads of one model; --json has all heads",
         ),
@@ -99,7 +103,7 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
         (["--conllu", "b", "--corpus", "a"], "give one of --corpus and --conllu: they say where the sentences are"),
         (["--corpus", ""], "the name of the file of sentences is empty"),
         (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
-        (["I", "--checkpoint", "a.stats"], "--checkpoint is for a --corpus or a --conllu"),
+        (["I", "--checkpoint", "a.stats"], "a checkpoint is for a file of sentences (--corpus, --conllu)"),
         (["--corpus", "a", "--checkpoint", "a.txt"], "a.txt: a checkpoint ends in .stats"),
         (
             ["--corpus", "-", "--checkpoint", "a.stats"],
@@ -136,7 +140,7 @@ def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], lin
                 "--dtype and --revision come too late"
             ),
         ),
-        (["I"], "give one of a sentence and --load: they say where the sentences are"),
+        (["--corpus", "a.txt"], "give one of --corpus and --load: they say where the sentences are"),
     ],
 )
 def test_usage_of_load(missed: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
@@ -148,7 +152,7 @@ def test_usage_of_load(missed: Callable[..., tuple[int, str]], arguments: list[s
 @pytest.mark.parametrize("name", ["x", "3", "-1", "3.", ".7", "3.7.1", "3,7", "", "3.\u0667"])
 def test_heads_that_are_none(missed: Callable[..., tuple[int, str]], name: str) -> None:
     """A head is a layer and a number."""
-    line = f"Invalid value for 'LAYER.HEAD': {name!r} is no head: give its layer and its number, such as 3.7"
+    line = f"Invalid value for 'LAYER.HEAD': {name!r} is no head: give its layer and its number, such as 1.2"
     assert missed("head", name, *TOY) == (2, f"attnviz head: {line} (see attnviz head --help)")
 
 

@@ -105,9 +105,34 @@ def test_the_command_measures_roles_on_many_sentences(
     assert shown.output.count("\n") < 50
 
 
-@pytest.mark.parametrize("more", [(), ("--json",), ("--against", "toy-random")])
-def test_roles_are_for_one_sentence(refused: Callable[..., tuple[int, str]], more: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--roles"], "--roles shows the heads of one model on one sentence: give a sentence"),
+        ([SENTENCE, "--roles", "--json"], "are a table: they do not go with --json"),
+        ([SENTENCE, "--load", "a.stats", "--json"], "are a table: they do not go with --json"),
+        ([SENTENCE, "--roles", "--against", "toy-random"], "are a table: they do not go with --against"),
+    ],
+)
+def test_roles_are_for_one_sentence(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
     """Without a sentence, and with JSON or another model, there is no such table."""
-    said = refused("compare-heads", *([SENTENCE] if more else []), "--toy", "--roles", *more)
-    assert said[0] == 2
-    assert "--roles shows the heads of one model on one sentence: give a sentence" in said[1]
+    status, said = refused("compare-heads", "--toy", *arguments)
+    assert status == 2
+    assert line in said
+
+
+def test_the_command_shows_the_roles_that_a_file_holds(
+    typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], one: HeadComparison
+) -> None:
+    """A sentence beside --load: nothing is measured again, and a file of another model is refused in a line."""
+    path = str(with_role(one, 3, rule_of("obj", reverse=False)).save("one.stats"))
+    shown = typed("compare-heads", SENTENCE, "--toy", "--load", path, "--controls", "5", "-o", "a.csv")
+    assert shown.status == 0, shown.errors
+    assert "four sorts of heads" in shown.output
+    assert "on 1 sentence\n" in shown.output
+    status, line = refused("compare-heads", SENTENCE, "-m", "toy-random", "--load", path)
+    assert status == 1
+    assert line.startswith("attnviz: the roles are those of toy (encoder, 3 layers x 6 heads), ")
+    status, line = refused("head", "0.1", SENTENCE, "--toy", "--load", path)
+    assert status == 2
+    assert "give one of a sentence and --load" in line

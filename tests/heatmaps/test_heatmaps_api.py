@@ -121,7 +121,7 @@ def test_colours_of_ones_own(make_record: Callable[..., Attention]) -> None:
         ({"lang": "fr"}, SelectionError, "there is no language 'fr'"),
         ({"cmap": 5}, SelectionError, "5 is no colormap: give its name"),
         ({"head": "0.0", "ax": 5}, SelectionError, "5 is no Matplotlib axes"),
-        ({"head": "0"}, SelectionError, "a head is named by its layer and its number"),
+        ({"head": "0"}, SelectionError, "is no head: give its layer and its number"),
         ({"style": "x"}, SettingsError, "'x' is not one of 'sheet', 'slides', 'paper'"),
     ],
 )

@@ -24,9 +24,9 @@ import numpy as np
 from jaxtyping import Float64, Real
 
 from attnviz.attention import Note
-from attnviz.errors import InputError, RecordError, SelectionError
+from attnviz.errors import RecordError
 from attnviz.heads import survey, tally
-from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Difference, RelationChange
+from attnviz.heads.changes.record import ROUNDING, Change, Changes, Difference, RelationChange
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import MEASURES, Entry, Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation
@@ -118,25 +118,6 @@ def check_alike(before: Survey, after: Survey) -> None:
             f"the same sentences are {before.n_tokens:,} tokens to {names[0]} and {after.n_tokens:,} to {names[1]}: "
             "only models that cut them into the same tokens are compared"
         )
-
-
-def exceeds(found: Changes, threshold: float) -> tuple[Change, ...]:
-    """The heads whose pattern changed by more than this many nats, the largest change first; its value counts.
-
-    Raises:
-        SelectionError: the threshold is not between 0 and ln 2, or patterns were not compared.
-        InputError: of some head there was no row to compare: a watch that sees nothing must not be silent.
-    """
-    if not 0 <= threshold < MOST:
-        raise SelectionError(
-            f"a pattern changes by 0 nats to ln 2 = {MOST:.3f}: a threshold of {threshold:g} would watch nothing"
-        )
-    if found.pattern is None:
-        raise SelectionError("how far patterns changed is known only where both models are run, not of saved numbers")
-    blind = [change.name for change in found.heads if np.isnan(change.pattern)]
-    if blind:
-        raise InputError(f"there is no row to compare heads by (head {blind[0]}): no sentence has two tokens")
-    return tuple(change for change in by_pattern(found.heads) if change.pattern > threshold)
 
 
 def by_pattern(heads: Iterable[Change]) -> list[Change]:

@@ -11,9 +11,11 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Note
-from attnviz.errors import SelectionError
+from attnviz.errors import InputError, SelectionError
 from attnviz.heads.measures import Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, HeadResult, Relation, Role
+from attnviz.heads.settings import check_divergence
+from attnviz.settings import Place
 
 MOST = math.log(2)
 """The divergence of two rows that share no key, in nats: no pattern changes by more."""
@@ -162,29 +164,50 @@ class Changes(HeadResult):
         whole = np.array([change.pattern for change in self.heads])
         return whole.reshape(self.before.n_layers, self.before.n_heads)
 
-    def difference(self, measure: str, layer: int, head: int) -> Difference:
+    def exceeds(self, threshold: float) -> tuple[Change, ...]:
+        """The heads whose pattern changed by more than this many nats, the largest change first.
+
+        Raises:
+            SettingsError: the threshold is not between 0 and ln 2.
+            SelectionError: patterns were not compared, since one model is a ``.stats`` file.
+            InputError: of some head there was no row to compare: a watch that sees nothing must not be silent.
+        """
+        check_divergence(threshold)
+        if self.pattern is None:
+            raise SelectionError(
+                "how far patterns changed is known only where both models are run, not of saved numbers"
+            )
+        blind = [change.name for change in self.heads if math.isnan(change.pattern)]
+        if blind:
+            raise InputError(f"there is no row to compare heads by (head {blind[0]}): no sentence has two tokens")
+        above = [change for change in self.heads if change.pattern > threshold]
+        return tuple(sorted(above, key=lambda change: -change.pattern))
+
+    def difference(self, measure: str, layer: Place | int, head: int | None = None) -> Difference:
         """By how much a measure of one head is another.
 
         Raises:
             SelectionError: there is no such measure, or no such head.
         """
-        self.before.head(layer, head)
+        profile = self.before.head(layer, head)
+        layer, head = profile.layer, profile.head
         before, after = (one.estimate(measure, layer, head)[0] for one in (self.before, self.after))
         number = self.before.names.index(measure)
         value, low, high = self.differences.at(layer, head, number)
         return Difference(measure=self.measures[number], before=before, after=after, value=value, low=low, high=high)
 
-    def change(self, layer: int, head: int) -> Change:
-        """One head, by its numbers.
+    def change(self, layer: Place | int, head: int | None = None) -> Change:
+        """One head: ``change(1, 2)``, ``change("1.2")``, or ``changes[1, 2]``.
 
         Raises:
             SelectionError: there is none of that number.
+            SettingsError: it is no head.
         """
-        profile = self.before.head(layer, head)
-        found = next((change for change in self.heads if change.before is profile), None)
-        if found is None:
-            raise SelectionError(f"there is no head {layer}.{head}")
-        return found
+        return self.heads[self.before.heads.index(self.before.head(layer, head))]
+
+    def __getitem__(self, place: Place) -> Change:
+        """Likewise."""
+        return self.change(place)
 
     def figure(self, **view: Any) -> Any:
         """The sheet of both models as a Matplotlib figure of its own.
