@@ -71,6 +71,7 @@ class RoleRule:
     short: str = ""  # its name where it is shown, and where it is typed
     also: tuple[str, ...] = ()  # other names by which it can be asked for
     sign: str = ""  # the role in a few characters, for who sees no colours
+    arrow: str = ""  # the end of the sign that is never cut
     colour: str = GREY  # as ``#rrggbb``
     # the name under which roles of one sort are chosen, set a threshold and coloured; the role's own where there is
     # one of its sort

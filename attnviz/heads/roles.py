@@ -37,6 +37,9 @@ UNEVEN = 0.85
 """What is counted must be spread over sentences as rows are, at least by this: a word comes twice in few sentences,
 most of all in long ones, and of what so few of them carry no interval holds what it says."""
 
+TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_for_control", "too_few_seeds"}
+"""The codes of doubts that too little was measured to say anything."""
+
 FAMILY_ERROR = 0.05
 """How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""
 

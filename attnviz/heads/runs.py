@@ -132,8 +132,12 @@ def check_checkpoint(checkpoint: Path, sentences: Sentences) -> None:
     Raises:
         SettingsError: there is no file of sentences, it can be read only once, or the checkpoint ends otherwise.
     """
-    given = sentences.path if isinstance(sentences, CorpusSettings) else sentences
-    if given is None or not (isinstance(given, os.PathLike) or isinstance(sentences, CorpusSettings)):
+    given: str | os.PathLike[str] | None = None
+    if isinstance(sentences, CorpusSettings):
+        given = sentences.path
+    elif isinstance(sentences, os.PathLike):
+        given = sentences
+    if given is None:
         raise SettingsError("a checkpoint is for a file of sentences (--corpus, --conllu)")
     path = Path(given)
     if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):

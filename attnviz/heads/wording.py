@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.roles import CONTROLS
+from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.text.notes import Templates, sentence
 from attnviz.text.phrase import entries
 
@@ -420,7 +420,7 @@ def why_not(doubt: Note | None, language: str = "en") -> str:
     """Why a role is not established, in a few words; empty where it is."""
     if doubt is None:
         return ""
-    code = "too_few" if doubt.code.startswith("too_few") else doubt.code
+    code = "too_few" if doubt.code in TOO_FEW else doubt.code
     if f"short_{code}" not in TEXTS:
         return reason_of(doubt, language)
     fields = dict(doubt.fields)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from attnviz.heads.capture import survey as capture
 from attnviz.heads.files import load_stats
 from attnviz.heads.settings import AgainstSettings, CorpusSettings, SurveySettings
 from attnviz.heads.tables import to_csv, to_json
-from attnviz.settings import ModelSettings
+from attnviz.settings import ModelSettings, Place
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
@@ -123,7 +124,8 @@ def test_a_head_is_named_in_any_way(comparison: HeadComparison, tmp_path: Path) 
         head
     ] * 5
     assert comparison.estimate("previous", "2.3") == comparison.estimate("previous", 2, 3)
-    pages = [comparison.save(tmp_path / f"{n}.png", head=place) for n, place in enumerate(["2.3", (2, 3), "-1.-3"])]
+    places: list[Place] = ["2.3", (2, 3), "-1.-3"]
+    pages = [comparison.save(tmp_path / f"{n}.png", head=place) for n, place in enumerate(places)]
     assert len({path.read_bytes() for path in pages}) == 1
     for none in ("2", "2.x", "0-1.2", (1,)):
         with pytest.raises(SettingsError, match="is no head: give its layer and its number"):
@@ -205,17 +207,16 @@ def test_parts_put_together(tmp_path: Path) -> None:
         ({"after": "toy", "sentences": CorpusSettings(text="I", load=Path("a.stats"))}, "give a sentence"),
     ],
 )
-def test_what_excludes_another_setting(given: dict[str, object], line: str, here: Path) -> None:
+def test_what_excludes_another_setting(given: dict[str, Any], line: str, here: Path) -> None:
     """Refused in Python as on the command line, before a model is opened."""
     (here / "a.txt").write_text("I love you")
 
-    def opening(_: ModelSettings) -> None:
+    def opening(_: ModelSettings) -> NoReturn:
         raise AssertionError("a model was opened for nothing")
 
-    compare = attnviz.compare_models if "after" in given else attnviz.compare_heads
-    before = {"before": None} if "after" in given else {}
+    compare = partial(attnviz.compare_models, None) if "after" in given else attnviz.compare_heads
     with pytest.raises(SettingsError, match=re.escape(line)):
-        compare(**before, **given, opening=opening)  # type: ignore[operator]
+        compare(**given, opening=opening)
 
 
 def test_a_watch_needs_another_model() -> None:

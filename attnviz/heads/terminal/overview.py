@@ -10,6 +10,7 @@ from rich.text import Text
 
 from attnviz.heads.record import HeadComparison, Relation, Role
 from attnviz.heads.relations import FAMILY, terms_of
+from attnviz.heads.roles import TOO_FEW
 from attnviz.heads.selection import RoleHeads, by_role
 from attnviz.heads.terminal.cells import draw_grid, draw_notes, interval, mark, number, prose, role_style, rule_style
 from attnviz.heads.terminal.sentence import draw_sentence
@@ -64,9 +65,7 @@ def _sign(role: Role | None, room: int, screen: Screen) -> Text:
     """The sign of a role in so many cells: the arrow of a relation and the question mark are never cut."""
     if role is None:
         return Text(spell(NO_SIGN, screen), "dim")
-    sign, end = role.rule.sign, "" if role.established else "?"
-    if sign.endswith(">"):
-        sign, end = sign[:-1], ">" + end
+    sign, end = role.rule.sign.removesuffix(role.rule.arrow), role.rule.arrow + "?" * (not role.established)
     return Text(spell(sign, screen)[: max(1, room - len(end))] + end, role_style(role, screen))
 
 
@@ -131,7 +130,7 @@ def _relations(relations: Sequence[Relation], screen: Screen, language: str) -> 
     if not relations:
         return
     sure = sum(one.established for one in relations)
-    few = sum(one.doubt is not None and one.doubt.code.startswith("too_few") for one in relations)
+    few = sum(one.doubt is not None and one.doubt.code in TOO_FEW for one in relations)
     counts = {"n": len(relations), "sure": sure, "few": say("relations_few", language, n=few) if few else ""}
     if sure:
         yield from prose(say("relations_rest", language, **counts) + "; " + say("halves", language), screen, "dim")
