@@ -22,7 +22,7 @@ from attnviz.walkthroughs.spelling import ResultCell
 
 Score = Literal["dot", "scaled_dot", "general", "additive"]
 
-SCORE_MAPS: Mapping[str, tuple[str, ...]] = {
+SCORE_WEIGHTS: Mapping[str, tuple[str, ...]] = {
     "dot": (),
     "scaled_dot": (),
     "general": ("W",),
@@ -87,7 +87,7 @@ class Calculation:
     ) -> str:
         """Write down a projection's weights, and its bias if it has one, and what it makes of x; as in `step`."""
         return self.step(
-            name, result, "map", x, *(self.give(symbol, grid) for symbol, grid in weights.items()), rows=rows
+            name, result, "projection", x, *(self.give(symbol, grid) for symbol, grid in weights.items()), rows=rows
         )
 
     def finish(self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = ()) -> Walkthrough:
@@ -117,7 +117,7 @@ class Terms:
 
     score: Score = "scaled_dot"  # how a query and a key make a score; only ``scaled_dot`` is scaled
     scaling: float | None = None  # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
-    maps: Mapping[str, Grid] = field(default_factory=dict)  # the weights of a score, by the names in `SCORE_MAPS`
+    weights: Mapping[str, Grid] = field(default_factory=dict)  # the weights of a score, by the names in `SCORE_WEIGHTS`
     softcap: float | None = None  # where scores are squeezed to
     bias: Grid | None = None  # what is added to the scores [query, key]
     mask: Grid | None = None  # 1 where a query may look, 0 where it may not [query, key]
@@ -184,20 +184,20 @@ def write_context(calculation: Calculation, weights: str = "weights", values: st
     """Write down what weights already there make of the values; the rest is as in `write_attention`."""
     c, rows = calculation, calculation.grids[weights].rows
     if len(c.grids[weights].values) > 1:
-        return c.step("context", f"context{suffix}", "map", weights, values)
+        return c.step("context", f"context{suffix}", "projection", weights, values)
     alignment = c.step("alignment", f"alignment{suffix}", "weigh", weights, values)
     return c.step("context", f"context{suffix}", "sum", alignment, rows=rows)
 
 
 def _write_scores(calculation: Calculation, terms: Terms, query: str, keys: str, suffix: str) -> str:
     """Write down how well each query fits each key; the name of the scores comes back."""
-    c, score, maps = calculation, terms.score, terms.maps
-    if score not in SCORE_MAPS:
-        raise RecordError(f"a score is one of {', '.join(SCORE_MAPS)}, not {score!r}")
-    missing = [name for name in SCORE_MAPS[score] if name not in maps]
+    c, score, own = calculation, terms.score, terms.weights
+    if score not in SCORE_WEIGHTS:
+        raise RecordError(f"a score is one of {', '.join(SCORE_WEIGHTS)}, not {score!r}")
+    missing = [name for name in SCORE_WEIGHTS[score] if name not in own]
     if missing:
         raise RecordError(f"the score {score} needs a grid {missing[0]}")
-    weights = [c.give(name + suffix, maps[name]) for name in SCORE_MAPS[score]]
+    weights = [c.give(name + suffix, own[name]) for name in SCORE_WEIGHTS[score]]
     if score == "general":
         return c.step("scores", f"scores{suffix}", "general", query, *weights, keys)
     if score == "additive":

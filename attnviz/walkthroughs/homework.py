@@ -19,7 +19,7 @@ from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs.calculation import (
-    SCORE_MAPS,
+    SCORE_WEIGHTS,
     Calculation,
     Score,
     Terms,
@@ -161,7 +161,7 @@ def _calculate(typed: Typed, wanted: str | int | None) -> Walkthrough:
     terms = Terms(
         score=score,
         scaling=_scaling(typed, score),
-        maps=typed.grids(*SCORE_MAPS[score]),
+        weights=typed.grids(*SCORE_WEIGHTS[score]),
         mask=None if mask is None else _of_row(Grid(values=mask, rows=query_words, columns=words), row),
     )
     context = _write_heads(calculation, terms, query, _heads(typed, score, calculation))
@@ -280,7 +280,7 @@ def _score(typed: Typed) -> Score:
     if found.value not in scores:
         typed.refuse("score", f"must be one of {', '.join(scores)}, not {named(found.value)}")
     score = scores[scores.index(found.value)]
-    needed = SCORE_MAPS[score]
+    needed = SCORE_WEIGHTS[score]
     if missing := [name for name in needed if name not in typed]:
         raise FileFormatError(f"line {found.line}: the score {score} needs {', '.join(missing)}")
     if spare := [name for name in ("W", "U", "v") if name in typed and name not in needed]:
@@ -293,7 +293,7 @@ def _heads(typed: Typed, score: Score, calculation: Calculation) -> int:
     n = typed.fields["n_heads"].value if "n_heads" in typed else 1
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         typed.refuse("n_heads", f"must be a whole number from 1 on, not {named(n)}")
-    if n > 1 and SCORE_MAPS[score]:
+    if n > 1 and SCORE_WEIGHTS[score]:
         typed.refuse("n_heads", f"does not go with the score {score}, whose weights are one head's")
     for name, what in (("q", "queries"), ("Q", "queries"), ("K", "keys"), ("V", "values")):
         width = calculation.grids[name].values.shape[1] if name in calculation.grids else 0

@@ -134,12 +134,12 @@ OPERATIONS: dict[str, Operation] = {
         signs=("+",),
         spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
     ),
-    "map": Operation(
+    "projection": Operation(
         compute=lambda a, b, *c: sum(c, a @ b),  # (T, n) x (n, m) + (1, m) -> (T, m)
         axes="tn NM 1m? -> tm",
         formula=("{a} {b}", " + {c}"),
         signs=(MATRIX, "+"),
-        spell=spelling.spell_map,
+        spell=spelling.spell_projection,
     ),
     "dot": Operation(
         compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)

@@ -76,7 +76,7 @@ class Walkthrough:
         own: the grid that was computed and that the model computed too; None where there is no model.
         difference: the largest difference between the two, where the steps start from the query, keys and values that
             the model itself handed to its attention; None likewise.
-        from_input: the same from the input on: what the model's number format rounds off in the maps that make query,
+        from_input: the same from the input on: what the model's number format rounds off in the projections to query,
             keys and values is then in it. None where these are given.
         receipt: proof of the forward pass that q, k and v were taken from.
         notes: what was done to the input, likewise.

@@ -70,8 +70,8 @@ def scale(number: float) -> tuple[str, float]:
     return "*", number
 
 
-def spell_map(hand: Hand, cell: ResultCell) -> str:
-    """A cell of ``map``."""
+def spell_projection(hand: Hand, cell: ResultCell) -> str:
+    """A cell of ``projection``."""
     bias = cell.grids[2:]
     text = hand.products(cell.row_of(0), cell.column_of(1))
     return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text

@@ -62,7 +62,7 @@ def layer() -> Walkthrough:
     for seed, (step, made, letter) in enumerate((("query", "Q", "q"), ("keys", "K", "k"), ("values", "V", "v"))):
         c.give(f"W{letter}", grid(6, 3, seed=seed))
         c.give(f"b{letter}", grid(1, 3, seed=seed))
-        c.step(step, made, "map", "X", f"W{letter}", f"b{letter}")
+        c.step(step, made, "projection", "X", f"W{letter}", f"b{letter}")
     context = attend(
         c,
         query="Q",
@@ -72,7 +72,7 @@ def layer() -> Walkthrough:
         sink=grid(1, 1),
     )
     c.give("Wo", grid(3, 6, seed=9))
-    c.step("output", "output", "map", context, "Wo")
+    c.step("output", "output", "projection", context, "Wo")
     c.step("residual", "residual", "add", "X", "output")
     c.give("gain", grid(1, 6, seed=10))
     c.give("shift", grid(1, 6, seed=11))
@@ -109,15 +109,15 @@ def layer() -> Walkthrough:
 
 
 def scored(score: str) -> Walkthrough:
-    """One query and three keys, scored by a map (general) or a small network (additive)."""
+    """One query and three keys, scored by a projection (general) or a small network (additive)."""
     c = Calculation()
     c.give("q", grid(1, 3, rows=("q",)))
     c.give("K", grid(3, 2, rows=WORDS[:3]))
     c.give("V", grid(3, 4, rows=WORDS[:3]))
     if score == "general":
-        attend(c, score="general", maps={"W": grid(3, 2, seed=4)})
+        attend(c, score="general", weights={"W": grid(3, 2, seed=4)})
     else:
-        attend(c, score="additive", maps={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)})
+        attend(c, score="additive", weights={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)})
     return c.finish(score, query=0)
 
 

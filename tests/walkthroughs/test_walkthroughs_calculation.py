@@ -100,11 +100,11 @@ def test_terms(terms: dict[str, float]) -> None:
     assert recomputed(walk) == 0
 
 
-@pytest.mark.parametrize(("score", "maps"), [("general", {"W": 5}), ("additive", {"W": 5, "U": 5, "v": 1})])
-def test_other_scores(score: Score, maps: dict[str, int]) -> None:
-    """They need maps, and are not scaled."""
-    weights = {name: Grid(values=np.random.default_rng(4).normal(size=(n, 5))) for name, n in maps.items()}
-    walk = attention_walk(title=score, query=QUERIES, keys=KEYS, values=VALUES, score=score, maps=weights)
+@pytest.mark.parametrize(("score", "sizes"), [("general", {"W": 5}), ("additive", {"W": 5, "U": 5, "v": 1})])
+def test_other_scores(score: Score, sizes: dict[str, int]) -> None:
+    """They need weights, and are not scaled."""
+    weights = {name: Grid(values=np.random.default_rng(4).normal(size=(n, 5))) for name, n in sizes.items()}
+    walk = attention_walk(title=score, query=QUERIES, keys=KEYS, values=VALUES, score=score, weights=weights)
     assert [step.name for step in walk.steps] == ["scores", "softmax", "context"]
     assert set(weights) < set(walk.given())
     for name in weights:
@@ -115,23 +115,23 @@ def test_other_scores(score: Score, maps: dict[str, int]) -> None:
                 keys=KEYS,
                 values=VALUES,
                 score=score,
-                maps={k: g for k, g in weights.items() if k != name},
+                weights={k: g for k, g in weights.items() if k != name},
             )
 
 
 def test_from_the_input() -> None:
-    """Input, maps, attention, concatenation and output map, one after another."""
+    """Input, projections, attention, concatenation and output projection, one after another."""
     draw, words = np.random.default_rng(5), ("I", "am", "full")
     c = Calculation()
     for name, shape in (("E", (3, 4)), ("P", (3, 4)), ("Wq", (4, 2)), ("bq", (1, 2)), ("Wo", (4, 4))):
         c.give(name, Grid(values=draw.normal(size=shape), rows=words if name in "EP" else ()))
     c.step("input", "X", "add", "E", "P")
     for name in "QKV":
-        c.step(name, name, "map", "X", "Wq", "bq")
+        c.step(name, name, "projection", "X", "Wq", "bq")
     one = attend(c, query="Q", suffix="_0")
     two = attend(c, query="Q", suffix="_1")
     c.step("concatenated", "concatenated", "concatenate", one, two)
-    c.step("output", "output", "map", "concatenated", "Wo")
+    c.step("output", "output", "projection", "concatenated", "Wo")
     walk = c.finish("whole")
     assert walk.grids["output"].values.shape == (3, 4)
     assert walk.grids["output"].rows == words

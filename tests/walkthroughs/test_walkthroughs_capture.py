@@ -1,4 +1,4 @@
-"""A word followed through any model: the context is the model's own, from its own maps, for every query."""
+"""A word followed through any model: the context is the model's own, from its own projections, for every query."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def check_alone(text: str, source: Source, layer: int, head: int, kind: Kind | N
 
 @pytest.mark.parametrize(("name", "kind"), HOME)
 class TestHomeBuilt:
-    """The home-built models, whose every map is found."""
+    """The home-built models, whose every projection is found."""
 
     def test_every_layer_head_and_query(self, name: str, kind: Kind) -> None:
         for text in SENTENCES:
@@ -142,7 +142,7 @@ class TestHomeBuilt:
             }
 
     def test_output_is_that_of_the_module(self, name: str, kind: Kind) -> None:
-        """What the output map makes of all contexts is what the model's own attention module returned."""
+        """What the output projection makes of all contexts is what the model's own attention module returned."""
         if name == "toy-seq2seq":
             return
         source, module = home(name), _attention(home(name), kind)
@@ -183,7 +183,7 @@ def _attention(source: Source, kind: Kind) -> torch.nn.Module:
 
 @pytest.mark.parametrize("name", ["real", *TINY])
 class TestPretrained:
-    """Models of many architectures, whose maps are found where their numbers are those of query, key and value."""
+    """Many architectures, whose projections are found where their numbers are those of query, key and value."""
 
     def test_every_layer_head_and_query(self, zoo: Zoo, name: str) -> None:
         for text in zoo.sentences[1:2] if name == "real" else zoo.sentences[1::2]:
@@ -250,12 +250,12 @@ def test_the_input_of_bert(zoo: Zoo) -> None:
 
 
 def test_another_score() -> None:
-    """The home-built models' scores made otherwise: with maps that are drawn, and no context to compare with."""
+    """The home-built models' scores made otherwise: with weights that are drawn, and no context to compare with."""
     own = walk("I love all you", home("toy"))
-    for score, maps in (("dot", set()), ("general", {"W"}), ("additive", {"W", "U", "v"})):
+    for score, weights in (("dot", set()), ("general", {"W"}), ("additive", {"W", "U", "v"})):
         walked = walk("I love all you", home("toy"), score=score)
         assert (walked.own, walked.difference, walked.from_input) == (None, None, None)
-        assert maps <= set(walked.given())
+        assert weights <= set(walked.given())
         assert "output" not in walked.grids
         assert dict(walked.notes[-1].fields)["score"] == score
         assert np.array_equal(walked.grids["q"].values, own.grids["q"].values)

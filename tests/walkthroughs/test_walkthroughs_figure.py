@@ -63,13 +63,13 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_h
         ):
             c.give(f"W{letter}{suffix}", Grid(values=draw.normal(size=(d_model, d)) / d_model**0.5))
             c.give(f"b{letter}{suffix}", Grid(values=draw.normal(size=(1, d))))
-            c.step(step, name, "map", of, f"W{letter}{suffix}", f"b{letter}{suffix}")
+            c.step(step, name, "projection", of, f"W{letter}{suffix}", f"b{letter}{suffix}")
         allowed = np.tril(np.ones((n, n)))
         mask = Grid(values=allowed[[3]] if one else allowed)
         contexts.append(attend(c, query=query, keys=f"K{suffix}", values=f"V{suffix}", mask=mask, suffix=suffix))
     c.step("concatenated", "concatenated", "concatenate", *contexts)
     c.give("Wo", Grid(values=draw.normal(size=(d * n_heads, d_model))))
-    c.step("output", "output", "map", "concatenated", "Wo")
+    c.step("output", "output", "projection", "concatenated", "Wo")
     walk = c.finish("one head", query=3 if one else None)
     return replace(walk, model="a model", text="나는 너희 모두를 사랑해", layer=2, head=1)
 
@@ -417,7 +417,7 @@ def test_several_heads_stand_side_by_side_in_each_step() -> None:
         c.give(name, Grid(values=draw_numbers.normal(size=(3, 3))))
     own = [attend(c, query=f"Q_{head}", keys=f"K_{head}", values=f"V_{head}", suffix=f"_{head}") for head in (0, 1)]
     c.step("concatenated", "concatenated", "concatenate", *own)
-    c.step("keys", "K_cross_0", "map", "M", "Wk_cross_0")
+    c.step("keys", "K_cross_0", "projection", "M", "Wk_cross_0")
     assert [card.step.name for card in planned(c.finish("a decoder"))] == [
         "scores", "scaled", "softmax", "context", "concatenated", "keys"
     ]  # fmt: skip

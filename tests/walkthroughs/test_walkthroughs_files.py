@@ -214,7 +214,7 @@ BAD: dict[str, tuple[bytes, str]] = {
     ),
     "operation": (
         remade(lambda f: f["steps"][0].update(operation="divide")),
-        "steps[0].operation must be one of add, map, ",
+        "steps[0].operation must be one of add, projection, ",
     ),
     "operands": (remade(lambda f: f["steps"][0].update(operands=["q"])), "steps[0]: dot takes 2 grids, not 1"),
     "a grid that is not there": (

@@ -36,7 +36,7 @@ values:
   - [0, 8]
 """
 
-MAPPED = """X: [[1, 0], [0, 2], [1, 1]]
+INPUT = """X: [[1, 0], [0, 2], [1, 1]]
 Wq: [[1, 0], [0, 1]]
 Wk: [[0, 1], [1, 0]]
 Wv: [[2, 0, 1], [0, 2, 1]]
@@ -90,7 +90,7 @@ def test_several_queries(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("query", "row"), [("love", 1), ("LOVE", 1), (1, 1), ("1", 1), ("-1", 2), (0, 0)])
 def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, row: int) -> None:
     """One word is followed, through the alignment vectors, to the same numbers that all at once come to."""
-    text = f"{MAPPED}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
+    text = f"{INPUT}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
     whole, one = typed(tmp_path, text), typed(tmp_path, text, query=query)
     names = ["row", "query", "keys", "values", "scores", "scaled", "mask", "softmax", "alignment", "context", "output"]
     left_out = {"scaled"} if more == "scale: none" else set()
@@ -139,9 +139,9 @@ def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: st
     [
         (DIRECT.partition("values")[0], None),
         (DIRECT.partition("values")[0] + "values:\n", None),
-        (MAPPED.partition("Wv")[0], None),
-        (MAPPED.partition("Wv")[0] + "causal: true", 1),
-        (MAPPED.partition("Wv")[0] + "score: additive\nW: [[1, 0]]\nU: [[0, 1]]\nv: [3]", 2),
+        (INPUT.partition("Wv")[0], None),
+        (INPUT.partition("Wv")[0] + "causal: true", 1),
+        (INPUT.partition("Wv")[0] + "score: additive\nW: [[1, 0]]\nU: [[0, 1]]\nv: [3]", 2),
     ],
 )
 def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
@@ -206,8 +206,8 @@ def test_weights_that_are_given(tmp_path: Path) -> None:
 
 
 def test_from_the_input_on(tmp_path: Path) -> None:
-    """X and its maps, with and without biases, and the output map."""
-    walk = typed(tmp_path, MAPPED + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]")
+    """X and its projections, with and without biases, and the output projection."""
+    walk = typed(tmp_path, INPUT + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]")
     x, w_v = np.array([[1, 0], [0, 2], [1, 1]]), np.array([[2, 0, 1], [0, 2, 1]])
     q, k = x + np.array([1, -1]), x[:, ::-1]
     weights = softmax(q @ k.T / math.sqrt(2))
@@ -234,7 +234,7 @@ def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
 
 
 def test_other_scores(tmp_path: Path) -> None:
-    """A map between query and key, and a small network on their sum."""
+    """A projection between query and key, and a small network on their sum."""
     base = "query: [1, 2]\nkeys: [[1, 0, 1], [0, 1, 1]]\nvalues: [[1], [2]]\n"
     general = typed(tmp_path, base + "score: general\nW: [[1, 0, 2], [0, 1, 0]]")
     assert general.grids["scores"].values.tolist() == [[3, 4]]
@@ -246,10 +246,10 @@ def test_masks(tmp_path: Path) -> None:
     """A matrix of 0 and 1, or none of what comes later."""
     masked = typed(tmp_path, DIRECT + "mask: [[1, 0]]")
     assert masked.grids["weights"].values.tolist() == [[1, 0]]
-    causal = typed(tmp_path, MAPPED + "causal: true")
+    causal = typed(tmp_path, INPUT + "causal: true")
     assert (np.triu(causal.grids["weights"].values, 1) == 0).all()
     assert causal.grids["weights"].values[0, 0] == 1
-    assert "mask" not in typed(tmp_path, MAPPED + "causal: false").grids
+    assert "mask" not in typed(tmp_path, INPUT + "causal: false").grids
 
 
 def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_the_guide_s(tmp_path: Path) -> None:
 def test_the_scanner_of_python_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PyYAML has no C library, its own scanner finds the same values on the same lines."""
     path = tmp_path / "n.yaml"
-    path.write_text(DIRECT + MAPPED + "words: ['1', \"2\", ~, 3, x: y]\n")
+    path.write_text(DIRECT + INPUT + "words: ['1', \"2\", ~, 3, x: y]\n")
     fast = read_entries(path)
     assert isinstance(fast.value, dict)
     words = fast.value["words"].value
@@ -315,11 +315,11 @@ BAD = {
     "a tab": ("a:\n\t- 1", "line 2: it is not YAML: found character that cannot start any token"),
     "nothing of it": ("title: x", "it lacks query, keys: give query, keys and values, or X with Wq, Wk and Wv"),
     "half of it": ("query: [1]\nvalues: [[1]]", "it lacks keys"),
-    "half of the maps": ("X: [[1]]\nWq: [[1]]", "it lacks Wk: give"),
-    "an output map of no values": (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo has no values that"),
-    "a bias of no map": (MAPPED.partition("Wv")[0] + "bv: [1]", "line 4: bv is of no use without Wv"),
-    "an output map of no map": (MAPPED.partition("Wv")[0] + "Wo: [[1]]", "line 4: Wo is of no use without Wv"),
-    "both": (DIRECT + MAPPED, "line 1: query and line 8: X do not go together"),
+    "half of the projections": ("X: [[1]]\nWq: [[1]]", "it lacks Wk: give"),
+    "an output projection of no values": (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo has no values that"),
+    "a bias of no projection": (INPUT.partition("Wv")[0] + "bv: [1]", "line 4: bv is of no use without Wv"),
+    "an output projection alone": (INPUT.partition("Wv")[0] + "Wo: [[1]]", "line 4: Wo is of no use without Wv"),
+    "both": (DIRECT + INPUT, "line 1: query and line 8: X do not go together"),
     "unknown": (DIRECT + "vaules: [[1]]", "line 8: 'vaules' is not known: did you mean values?"),
     "another case": ("x: [[1]]", "line 1: 'x' is not known: did you mean X?"),
     "far from known": (DIRECT + "zzzz: 1", f"line 8: 'zzzz' is not known: there are {', '.join(KNOWN)}"),
@@ -356,21 +356,21 @@ BAD = {
         "keys (line 2) has 2 rows, but values (line 5) has 3 rows",
     ),
     "X and Wq clash": (
-        MAPPED.replace("Wq: [[1, 0], [0, 1]]", "Wq: [[1, 0]]"),
+        INPUT.replace("Wq: [[1, 0], [0, 1]]", "Wq: [[1, 0]]"),
         "X (line 1) has 2 columns, but Wq (line 2) has 1 rows",
     ),
     "Wq and Wk clash": (
-        MAPPED.replace("Wk: [[0, 1], [1, 0]]", "Wk: [[0], [1]]"),
+        INPUT.replace("Wk: [[0, 1], [1, 0]]", "Wk: [[0], [1]]"),
         "Wq (line 2) has 2 columns, but Wk (line 3) has 1 columns",
     ),
-    "a bias": (MAPPED + "bk: [1, 2, 3]", "bk (line 5) has 3 columns, but Wk (line 3) has 2 columns"),
-    "a bias of two rows": (MAPPED + "bk: [[1, 2], [3, 4]]", "line 5: bk must be one row, not 2"),
-    "bo alone": (MAPPED + "bo: [1]", "line 5: bo has no Wo that it could be added to"),
-    "bo": (MAPPED + "bo: [1]\nWo: [[1, 2], [1, 2], [1, 2]]", "bo (line 5) has 1 columns, but Wo (line 6) has 2"),
-    "Wo": (MAPPED + "Wo: [[1, 2]]", "Wo (line 5) has 1 rows, but the values' width is 3"),
+    "a bias": (INPUT + "bk: [1, 2, 3]", "bk (line 5) has 3 columns, but Wk (line 3) has 2 columns"),
+    "a bias of two rows": (INPUT + "bk: [[1, 2], [3, 4]]", "line 5: bk must be one row, not 2"),
+    "bo alone": (INPUT + "bo: [1]", "line 5: bo has no Wo that it could be added to"),
+    "bo": (INPUT + "bo: [1]\nWo: [[1, 2], [1, 2], [1, 2]]", "bo (line 5) has 1 columns, but Wo (line 6) has 2"),
+    "Wo": (INPUT + "Wo: [[1, 2]]", "Wo (line 5) has 1 rows, but the values' width is 3"),
     "words": (DIRECT + "words: [a]", "line 8: words has 1 words, but keys (line 2) has 2 rows"),
     "query words": (DIRECT + "query_words: [a, b]", "line 8: query_words has 2 words, but query (line 1) has 1 rows"),
-    "query words of X": (MAPPED + "query_words: [a]", "line 5: query_words is of no use"),
+    "query words of X": (INPUT + "query_words: [a]", "line 5: query_words is of no use"),
     "words are text": (DIRECT + "words: ab", 'line 8: words must be a list of words, not "ab"'),
     "words are lists": (DIRECT + "words: [[a], b]", "line 8: words[0] must be a word, not a list"),
     "title": (DIRECT + "title: 7", "line 8: title must be text, not 7"),
@@ -394,12 +394,12 @@ BAD = {
     "all masked": (DIRECT + "mask: [[0, 0]]", "line 8: mask leaves the query of row 0 nothing to look at"),
     "causal": (DIRECT + "causal: true", "line 8: causal needs a query for each key: there are 1 queries and 2 keys"),
     "causal text": (DIRECT + "causal: 'yes'", 'line 8: causal must be true or false, not "yes"'),
-    "two masks": (MAPPED + "causal: true\nmask: [[1]]", "line 5: causal and line 6: mask do not go together"),
+    "two masks": (INPUT + "causal: true\nmask: [[1]]", "line 5: causal and line 6: mask do not go together"),
     "heads of text": (DIRECT + "n_heads: two", 'line 8: n_heads must be a whole number from 1 on, not "two"'),
     "no heads": (DIRECT + "n_heads: 0", "line 8: n_heads must be a whole number from 1 on, not 0"),
     "heads that do not divide": (DIRECT + "n_heads: 3", "line 8: n_heads is 3, which does not divide the queries'"),
-    "heads of the values": (MAPPED + "n_heads: 2", "line 5: n_heads is 2, which does not divide the values' width, 3"),
-    "heads of a map": (DIRECT + f"n_heads: 2\nscore: general\nW: {np.eye(4).tolist()}", "line 8: n_heads does"),
+    "heads of the values": (INPUT + "n_heads: 2", "line 5: n_heads is 2, which does not divide the values' width, 3"),
+    "heads of a projection": (DIRECT + f"n_heads: 2\nscore: general\nW: {np.eye(4).tolist()}", "line 8: n_heads does"),
     "weights and a query": (DIRECT + "weights: [0.5, 0.5]", "line 8: weights and line 1: query do not go together"),
     "weights alone": ("weights: [1]", "line 1: weights has no values that it could mix"),
     "weights of two": ("weights: [1]\nvalues: [[1], [2]]", "weights (line 1) has 1 columns, but values"),

@@ -43,12 +43,12 @@ ATTENTION = {
 
 
 def plain(activation: str) -> list[str]:
-    """The steps of a feed-forward network of two maps."""
+    """The steps of a feed-forward network of two projections."""
     return ["feed_forward_1", activation, "feed_forward_2"]
 
 
 def gated(activation: str) -> list[str]:
-    """The steps of one of three maps."""
+    """The steps of one of three projections."""
     return ["feed_forward_gate", activation, "feed_forward_1", "gated", "feed_forward_2"]
 
 
@@ -147,7 +147,7 @@ def scale(walked: Walkthrough) -> float:
 
 @pytest.mark.parametrize(("name", "kind"), LAYERS)
 def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
-    """All heads, concatenation, output map, residual sums, norms and feed-forward, to the layer's own output."""
+    """All heads, concatenation, output projection, residual sums, norms and feed-forward, to the layer's own output."""
     expected = LAYERS[name, kind]
     for layer in (0, -1):
         walked = whole(zoo, name, kind, layer=layer, every=True)

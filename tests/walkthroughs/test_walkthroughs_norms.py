@@ -72,7 +72,7 @@ def test_norms_are_read(module: nn.Module, operation: str, epsilon: float) -> No
 
 
 def test_what_is_no_norm() -> None:
-    """A stretch, a map, a norm in another width."""
+    """A stretch, a projection, a norm in another width."""
     assert read_norm(call(Scale(adds_one=False, epsilon=1e-5))) is None
     assert not may_be_norm(call(nn.Linear(12, 12)))
     assert read_norm(call(nn.GELU())) is None

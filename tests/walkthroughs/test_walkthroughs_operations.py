@@ -40,8 +40,10 @@ def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.n
 def test_maps_and_products() -> None:
     """Against sums written out in Python."""
     by_hand = [[sum(x * w for x, w in zip(row, column, strict=True)) for column in SQUARE.T] for row in A]
-    close(of("map", A, SQUARE), by_hand)
-    close(of("map", A, SQUARE, ROW), [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in by_hand])
+    close(of("projection", A, SQUARE), by_hand)
+    close(
+        of("projection", A, SQUARE, ROW), [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in by_hand]
+    )
     close(of("dot", A, K), [[sum(q * k for q, k in zip(row, key, strict=True)) for key in K] for row in A])
     close(of("weigh", ROW[:, :2], K[:2]), [[ROW[0, key] * cell for cell in K[key]] for key in range(2)])
     close(of("sum", K), [[math.fsum(column) for column in K.T]])
@@ -147,9 +149,9 @@ def test_mask() -> None:
 @pytest.mark.parametrize(
     ("operation", "values", "line"),
     [
-        ("map", (A, K), "a has 3 columns, but b has 4 rows"),
-        ("map", (A, SQUARE, A), "c has 2 rows, but must have 1"),
-        ("map", (A, SQUARE, ROW[:, :2]), "c has 2 columns, but b has 3 columns"),
+        ("projection", (A, K), "a has 3 columns, but b has 4 rows"),
+        ("projection", (A, SQUARE, A), "c has 2 rows, but must have 1"),
+        ("projection", (A, SQUARE, ROW[:, :2]), "c has 2 columns, but b has 3 columns"),
         ("dot", (A, K[:, :2]), "a has 3 columns, but b has 2 columns"),
         ("add", (A, K), "a has 2 rows, but b has 4 rows"),
         ("general", (A, SQUARE, K[:, :2]), "c has 2 columns, but b has 3 columns"),
@@ -193,7 +195,7 @@ def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_are_tested() -> None:
     """No operation without a function, or the other way round."""
     assert set(OPERATIONS) == {
-        "add", "map", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
+        "add", "projection", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
         "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row", "split", "tanh",
         "gru", "rotate",
     }  # fmt: skip

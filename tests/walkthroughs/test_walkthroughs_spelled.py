@@ -54,7 +54,7 @@ def random_walk(operation: str, d: int) -> tuple[Walkthrough, CalculationStep]:
     n, k = 2, 5
     shapes: dict[str, tuple[tuple[int, int], ...]] = {
         "add": ((n, d), (n, d)),
-        "map": ((n, d), (d, k), (1, k)),
+        "projection": ((n, d), (d, k), (1, k)),
         "dot": ((n, d), (k, d)),
         "general": ((n, d), (d, d), (k, d)),
         "additive": ((n, d), (k, d), (4 * d, d), (4 * d, d), (1, 4 * d)),

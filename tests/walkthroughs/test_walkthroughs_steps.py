@@ -140,8 +140,8 @@ def test_another_language_is_refused() -> None:
     ("operation", "operands", "shape", "number", "formula", "shapes"),
     [
         ("add", ("q", "b"), (1, 3), None, "r = q + b", "(1, 3) = (1, 3) + (1, 3)"),
-        ("map", ("q", "M"), (1, 2), None, "r = q M", "(1, 2) = (1, 3) (3, 2)"),
-        ("map", ("q", "M", "d"), (1, 2), None, "r = q M + d", "(1, 2) = (1, 3) (3, 2) + (1, 2)"),
+        ("projection", ("q", "M"), (1, 2), None, "r = q M", "(1, 2) = (1, 3) (3, 2)"),
+        ("projection", ("q", "M", "d"), (1, 2), None, "r = q M + d", "(1, 2) = (1, 3) (3, 2) + (1, 2)"),
         ("dot", ("q", "K"), (1, 5), None, "r = q K^T", "(1, 5) = (1, 3) (3, 5)"),
         ("general", ("q", "W", "K"), (1, 5), None, "r = q W K^T", "(1, 5) = (1, 3) (3, 3) (3, 5)"),
         (

@@ -53,7 +53,7 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mas
     for letter, name, step, given in (("q", query, "query", x), ("k", "K", "keys", "X"), ("v", "V", "values", "X")):
         c.give(f"W{letter}", Grid(values=draw.normal(size=(d_model, d)) / d_model**0.5))
         c.give(f"b{letter}", Grid(values=draw.normal(size=(1, d))))
-        c.step(step, name, "map", given, f"W{letter}", f"b{letter}")
+        c.step(step, name, "projection", given, f"W{letter}", f"b{letter}")
     allowed = np.tril(np.ones((n, n)))
     attend(c, query=query, mask=Grid(values=allowed[[3]] if one else allowed) if mask else None)
     if one:
@@ -61,7 +61,7 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mas
             c.give(f"context_{head}", Grid(values=draw.normal(size=(1, d))))
         c.step("concatenated", "concatenated", "concatenate", "context", "context_1", "context_2")
         c.give("Wo", Grid(values=draw.normal(size=(3 * d, d_model))))
-        c.step("output", "output", "map", "concatenated", "Wo")
+        c.step("output", "output", "projection", "concatenated", "Wo")
     return replace(
         c.finish("one head", query=3 if one else None, notes=("a note",)),
         model="a model",

@@ -140,7 +140,7 @@ def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
     c = Calculation()
     c.give("X", Grid(values=rng.normal(size=(3, 768)) * 300))
     c.give("W", Grid(values=rng.normal(size=(768, 40)) * 300))
-    c.step("query", "Q", "map", "X", "W")
+    c.step("query", "Q", "projection", "X", "W")
     c.step("scores", "scores", "dot", "Q", "Q")
     c.step("softmax", "weights", "softmax", "scores")
     verdict = verify(c.finish("wide").save(tmp_path / "w.json"))
@@ -229,9 +229,9 @@ def calculated(
     ("operation", "operands", "fault"),
     [
         ("dot", ([[1, 2, 3]], [[1, 2]]), "g0 has 3 columns, but g1 has 2 columns"),
-        ("map", ([[1, 2, 3]], [[1], [2]]), "g0 has 3 columns, but g1 has 2 rows"),
-        ("map", ([[1]], [[1]], [[1], [2]]), "g2 has 2 rows, but must have 1"),
-        ("map", ([[1]], [[1]], [[1, 2]]), "g2 has 2 columns, but g1 has 1 columns"),
+        ("projection", ([[1, 2, 3]], [[1], [2]]), "g0 has 3 columns, but g1 has 2 rows"),
+        ("projection", ([[1]], [[1]], [[1], [2]]), "g2 has 2 rows, but must have 1"),
+        ("projection", ([[1]], [[1]], [[1, 2]]), "g2 has 2 columns, but g1 has 1 columns"),
         ("add", ([[1]], [[1, 2]]), "g1 has 2 columns, but g0 has 1 columns"),
         ("mask", ([[1]], [[1], [1]]), "g1 has 2 rows, but g0 has 1 rows"),
         ("mask", ([[1]], [[0.5]]), "a mask must be 0 or 1"),
@@ -243,7 +243,7 @@ def calculated(
         ("general", ([[1]], [[1], [1]], [[1]]), "g0 has 1 columns, but g1 has 2 rows"),
         ("additive", ([[1]], [[1]], [[1]], [[1], [2]], [[1]]), "g2 has 1 rows, but g3 has 2 rows"),
         ("sum", ([[1e308], [1e308]],), "r cannot be computed: it leaves the range of numbers"),
-        ("map", ([["-inf", "-inf"]], [[1], [-1]]), "r cannot be computed: it leaves the range of numbers"),
+        ("projection", ([["-inf", "-inf"]], [[1], [-1]]), "r cannot be computed: it leaves the range of numbers"),
         ("relu", ([[1, 2]],), "r is 1 x 1, recomputed 1 x 2"),
         ("product", ([[1]], [[1, 2]]), "g1 has 2 columns, but g0 has 1 columns"),
         ("product", ([[1]], [[1], [2]]), "g1 has 2 rows, but g0 has 1 rows"),

@@ -27,7 +27,7 @@ from attnviz.walkthroughs.capture.parts import Norm, may_be_norm, read_norm
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
-LARGEST_MAP = 2**22
+LARGEST_PROJECTION = 2**22
 """How many numbers a projection may have to be written down: 1,024 by 4,096 are, those of very large models are not."""
 
 CLOSE = 1e-4
@@ -197,7 +197,7 @@ def part_of(made: Made, head: int, row: int | None) -> tuple[np.ndarray, list[Gr
     found, own = made.projection, made.before[0, head]
     d = own.shape[1]
     columns = slice(head * d, head * d + d)
-    if found.weight[:, columns].numel() > LARGEST_MAP:
+    if found.weight[:, columns].numel() > LARGEST_PROJECTION:
         return None
     x, parts = numbers(found.given), [numbers(found.weight[:, columns])]
     parts += [] if found.bias is None else [numbers(found.bias[columns])[None]]

@@ -19,7 +19,7 @@ from attnviz.attention import Kind, Note
 from attnviz.capture.projections import Projection, WordHead
 from attnviz.models.language.vocabulary import START
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, Inputs, write_projections
+from attnviz.walkthroughs.capture.inputs import LARGEST_PROJECTION, Inputs, write_projections
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, Norm, SubLayer
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
@@ -36,7 +36,7 @@ def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
     output, layer = run.keep.projections()[3], run.layer
     if output is None:
         return _write_step(calculation, run)
-    if output.weight.numel() > LARGEST_MAP:
+    if output.weight.numel() > LARGEST_PROJECTION:
         return [Note.of("output_left_out", shape=" x ".join(map(str, output.weight.shape)))]
     contexts = []
     for head in range(layer.output.shape[2]):
@@ -207,9 +207,9 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
     state = _write_cell(c, run) or c.give("state", Grid(values=own, rows=run.looking))
     logits = (c.grids[state].values @ weight.T + bias)[0]
     names = tuple(head.names(best))
-    maps = {"Ww": Grid(values=weight[best].T, columns=names)}
-    maps |= {} if head.bias is None else {"bw": Grid(values=bias[best][None], columns=names)}
-    c.project("logits", "logits", state, maps)
+    weights = {"Ww": Grid(values=weight[best].T, columns=names)}
+    weights |= {} if head.bias is None else {"bw": Grid(values=bias[best][None], columns=names)}
+    c.project("logits", "logits", state, weights)
     others, rest = np.delete(logits, best), []
     if len(others):
         total = others.max() + np.log(np.exp(others - others.max()).sum())

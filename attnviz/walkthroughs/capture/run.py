@@ -17,7 +17,7 @@ from attnviz.walkthroughs.calculation import Calculation, Score, Terms, write_at
 from attnviz.walkthroughs.record import Grid
 
 SCORE_SEED = 0
-"""The maps of another way to score are drawn from it."""
+"""The weights of another way to score are drawn from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ def terms_of(run: HeadRun, score: Score = "scaled_dot", *, causal: bool = False)
     head = run.head
     return Terms(
         score=score,
-        maps=_drawn(score, layer.query.shape[3]),
+        weights=_drawn(score, layer.query.shape[3]),
         scaling=scoring.scaling,
         softcap=scoring.softcap,
         bias=_labelled(run, bias),

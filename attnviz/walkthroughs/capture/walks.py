@@ -13,8 +13,8 @@ from attnviz.capture.source import Source
 from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import check_text, visible
-from attnviz.walkthroughs.calculation import SCORE_MAPS, Calculation, Score, largest_difference
-from attnviz.walkthroughs.capture.inputs import LARGEST_MAP, HomeBuilt, Inputs, makers, write_projections
+from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Score, largest_difference
+from attnviz.walkthroughs.capture.inputs import LARGEST_PROJECTION, HomeBuilt, Inputs, makers, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output, write_words
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
@@ -164,7 +164,7 @@ def _written_whole(
     parts: LayerParts = parts_of(run.source.name, first.keep, None if cross is None else cross.keep)
     theirs = numbers(run.rows_of(parts.made))
     n_numbers = sum(found.weight.numel() for found in _projections_of(parts, first.keep, cross))
-    is_whole = full or n_numbers <= LARGEST_MAP
+    is_whole = full or n_numbers <= LARGEST_PROJECTION
     differences: list[float] = []
     for projected in (False, True)[: 1 + is_whole]:
         calculation = Calculation()
@@ -193,7 +193,7 @@ def _other_way(score: Score, *, causal: bool) -> Note:
     """What was done otherwise than the model does it."""
     if score == "scaled_dot":
         return Note("made_causal")
-    drawn = {"seed": SCORE_SEED} if SCORE_MAPS[score] else {}
+    drawn = {"seed": SCORE_SEED} if SCORE_WEIGHTS[score] else {}
     return Note.of(f"other_score{'_drawn' * bool(drawn)}{'_causal' * causal}", score=score, **drawn)
 
 

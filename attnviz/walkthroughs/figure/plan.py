@@ -26,7 +26,7 @@ MOST_JOINED = 3
 """Vectors put side by side that are drawn; of more, as the contexts of a dozen heads are, only the result is."""
 SMALL = (6, 8)
 """Rows and columns of given numbers that are drawn; larger ones are a model's weights, whose shape says enough."""
-PARAMETERS = {"map": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
+PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
 """How many operands of an operation, from the first, are no weights of the model; of others all."""
 
 Kind = Literal["before", "attention", "rows", "after"]

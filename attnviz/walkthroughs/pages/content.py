@@ -23,7 +23,7 @@ FIRST, LAST = 9, 3  # how many are then shown at either end
 MOST_ROWS = 40  # rows of a table; of more, those at the ends are shown
 
 FIRST_ROWS, LAST_ROWS = 20, 10
-"""How many are then shown at either end, where rows have names; of a large map a corner will do."""
+"""How many are then shown at either end, where rows have names; of a large matrix a corner will do."""
 
 GAP = "…"
 

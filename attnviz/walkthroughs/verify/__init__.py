@@ -29,7 +29,7 @@ BOUND = 1e-5
 """How far from the model's own numbers a walkthrough may say it is, where no receipt says its tolerance."""
 
 SLACK = 100
-"""How many times farther it may be where it starts from the input, whose maps the model rounds in its own format."""
+"""How many times farther it may be where it starts from the input, whose projections the model rounds itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

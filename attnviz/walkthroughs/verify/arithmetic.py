@@ -55,7 +55,7 @@ class Operands:
         self.all: list[Rows] = [grids[name].values for name in step.operands]
 
 
-def _map(of: Operands) -> Cells:
+def _projection(of: Operands) -> Cells:
     a, b, *bias = of.all
     columns = _turned(b)
     shifts = bias[0][0] if bias else [0.0] * len(columns)
@@ -67,12 +67,12 @@ def _general(of: Operands) -> Cells:
     columns = _turned(b)
     cells = []
     for query in a:
-        mapped = [_summed(map(mul, query, column)) for column in columns]
+        projected = [_summed(map(mul, query, column)) for column in columns]
         cells.append(
             [
                 (
-                    math.fsum(x * y for (x, _), y in zip(mapped, key, strict=True)),
-                    math.fsum(amount * abs(y) for (_, amount), y in zip(mapped, key, strict=True)),
+                    math.fsum(x * y for (x, _), y in zip(projected, key, strict=True)),
+                    math.fsum(amount * abs(y) for (_, amount), y in zip(projected, key, strict=True)),
                 )
                 for key in c
             ]
@@ -280,7 +280,7 @@ class Rule:
 
 OPERATIONS: dict[str, Rule] = {
     "add": Rule(_both(lambda x, y: (x + y, abs(x) + abs(y))), "TN tn"),
-    "map": Rule(_map, "tn NM 1m?"),
+    "projection": Rule(_projection, "tn NM 1m?"),
     "dot": Rule(lambda of: [[_summed(map(mul, query, key)) for key in of.all[1]] for query in of.all[0]], "qd KD"),
     "general": Rule(_general, "qa AD kd"),
     "additive": Rule(_additive, "qa kb hA HB 1h"),

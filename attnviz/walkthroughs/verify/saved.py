@@ -22,10 +22,13 @@ FORMAT = "attnviz-walkthrough"
 VERSION = 1
 
 LARGEST = 2**29
-"""Bytes of a file that is read. A whole layer of DistilBERT, with its maps, takes about 150 million."""
+"""Bytes of a file that is read. A whole layer of DistilBERT, with its projections, takes about 150 million."""
 
 SHORT = 40
 """Characters of a value that a message shows."""
+
+RENAMED = {"map": "projection"}
+"""Operations that earlier versions called otherwise."""
 
 HIDDEN = "-inf"
 """How a file writes minus infinity, for which JSON has no number."""
@@ -189,6 +192,7 @@ def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
 
 def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid]) -> SavedStep:
     operation = _text(found.get("operation"), f"{where}.operation")
+    operation = RENAMED.get(operation, operation)
     if operation not in OPERATIONS:
         raise FileFormatError(f"{where}.operation must be one of {', '.join(OPERATIONS)}, not {named(operation)}")
     operands = texts(found.get("operands"), f"{where}.operands")
