@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 class Result(Protocol):
     """What can write itself and is shown as a page: a record, a walkthrough, a comparison of heads or of models."""
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: Path, **look: Any) -> Path:  # noqa: ANN401 - as each result has it
         """Write it, by the path's ending."""
 
     def page(self, lang: str) -> WebPage:
@@ -72,14 +73,20 @@ def page(
     return made
 
 
-def save(result: Result, path: str | os.PathLike[str]) -> Path:
-    """Write a result in the format that the path's ending names: the same as ``result.save(path)``.
+def save(result: Result | Sequence[Walkthrough], path: str | os.PathLike[str], **look: Any) -> Path:  # noqa: ANN401 - likewise
+    """Write a result in the format that the path's ending names: the same as ``result.save(path, **look)``.
+
+    Several walkthroughs, such as `decoding_steps` gives, are one film.
 
     Raises:
         OutputError: another ending, or a file that cannot be written.
         RecordError: it holds what no file can hold.
     """
-    return result.save(Path(path))
+    if isinstance(result, Sequence):
+        from attnviz.walkthroughs.files import save as save_walkthroughs
+
+        return save_walkthroughs(result, path, **look)
+    return result.save(Path(path), **look)
 
 
 def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparison:

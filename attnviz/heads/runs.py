@@ -13,11 +13,11 @@ from attnviz.heads import wording
 from attnviz.heads.files import PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
 from attnviz.heads.measures import Entry, among
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings
-from attnviz.settings import ModelSettings, check_sentence
+from attnviz.settings import ModelSettings
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
 from attnviz.storage.files import check_writable
 from attnviz.text.corpus import BadLine, CorpusLine
-from attnviz.text.display import check_text, clip, visible
+from attnviz.text.display import check_sentence, check_text, clip, visible
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -18,18 +17,19 @@ if TYPE_CHECKING:
 
     from attnviz.attention import Kind
     from attnviz.capture.source import Model, Source
-    from attnviz.settings import ModelSettings
+    from attnviz.walkthroughs.settings import Score
 
     class Choices(TypedDict, total=False):
-        """Which part of the model is followed, and how it is loaded; what is not said is as usual."""
+        """Which part of the model is followed, and how it is loaded; what is left out has its default."""
 
         layer: int  # its number, counted from 0, negative from the end; 0
         head: int | str  # likewise; 0. Or "2.3", which names both
         query: str | int  # the word that looks, or its number; the first word, of a decoder the last
         all_queries: bool  # all words at once, in place of one
         whole_layer: bool  # all heads, and what follows them
+        full: bool  # of a whole layer that is large, its projections too, which make a file of 160 MB
         kind: Kind  # which attention, where the model has several
-        score: Literal["dot", "scaled", "general", "additive"]  # how a query and a key make a score
+        score: Score  # how a query and a key make a score
         causal: bool  # hide what comes after each word
         device: Literal["auto", "cpu", "cuda", "mps"]  # as for `attnviz.open_source`, like those that follow
         dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         trust_remote_code: bool
 
 
-__all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
+__all__ = ["SENTENCE", "calculate", "complete", "decoding_steps", "walkthrough"]
 
 SENTENCE = "I love all you"
 """What is read where no sentence is given."""
@@ -56,7 +56,6 @@ def walkthrough(
     pair: str | None = None,
     target: str | None = None,
     truncate: bool = False,
-    full: bool = False,
     **choices: Unpack[Choices],
 ) -> Walkthrough:
     """Follow one word through one head of a model, or a calculation by hand: every number of it.
@@ -72,9 +71,9 @@ def walkthrough(
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate (teacher forcing).
         truncate: cut a text that is too long for the model.
-        full: of a whole layer that is large, its projections too, which make a file of 160 MB.
-        choices: ``layer``, ``head``, ``query``, ``all_queries``, ``whole_layer``, ``kind``, ``score``, ``causal``,
-            and how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code`` (see `Choices`).
+        choices: ``layer``, ``head``, ``query``, ``all_queries``, ``whole_layer``, ``full``, ``kind``, ``score``,
+            ``causal``, and how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code`` (see
+            `Choices`).
 
     Returns:
         The calculation, with `save`, `figure` and `to_frame`.
@@ -90,9 +89,9 @@ def walkthrough(
         text=text, pair=pair, target=target, truncate=truncate, example=example,
         numbers=None if numbers is None else Path(numbers), exercise=exercise is not None,
     )  # fmt: skip
-    if exercise is not None and (text is not None or model is not None or choices):
+    if exercise is not None and (text is not None or model is not None or {*choices} - {"full"}):
         raise SettingsError("an exercise is made of small integers: it takes no sentence and no model")
-    return _calculated(words, model, tokenizer, choices, seed=exercise, full=full)[0]
+    return _calculate(words, model, tokenizer, choices, seed=exercise)[0]
 
 
 def decoding_steps(
@@ -111,10 +110,10 @@ def decoding_steps(
     `walkthrough`.
     """
     words = WalkthroughText(text=text, pair=pair, target=target, truncate=truncate)
-    return _calculated(words, model, tokenizer, choices, each_step=True)
+    return _calculate(words, model, tokenizer, choices, each_step=True)
 
 
-def _calculated(
+def _calculate(
     text: WalkthroughText,
     model: Model,
     tokenizer: object,
@@ -122,67 +121,67 @@ def _calculated(
     *,
     seed: int | None = None,
     each_step: bool = False,
-    full: bool = False,
 ) -> list[Walkthrough]:
     """From the arguments of Python to groups of settings, and to the calculations."""
-    loading: dict[str, Any] = {name: value for name, value in choices.items() if name in LOADING}
-    chosen: dict[str, Any] = {name: value for name, value in choices.items() if name not in LOADING}
-    chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if name in chosen}
+    chosen: dict[str, Any] = dict(choices)
+    full = chosen.pop("full", False)
+    loading = {name: chosen.pop(name) for name in LOADING if name in chosen}
+    chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if chosen.get(name) is not None}
+    selection, source = WalkthroughSelection(**chosen), None
     is_named = model is None or isinstance(model, str | os.PathLike)
     name = None if model is None else str(model) if is_named else "a model in memory"
-
-    def open_model(_: ModelSettings, sentence: str) -> Source:
+    if needs_model(text, WalkthroughModel(model=name, seed=seed, **loading if is_named else {}), selection):
         from attnviz.capture.source import as_source
 
-        return as_source(model, tokenizer, reads=sentence, generates=True, **loading)
+        text = complete(text)
+        source = as_source(model, tokenizer, reads=text.text or "", generates=True, **loading)
+    return calculate(text, selection, source, seed=seed or 0, each_step=each_step, full=full)
 
-    return calculate(
-        text,
-        WalkthroughModel(model=name, seed=seed, **loading if is_named else {}),
-        WalkthroughSelection(**chosen),
-        each_step=each_step,
-        full=full,
-        open_model=open_model,
-    )
+
+def complete(text: WalkthroughText) -> WalkthroughText:
+    """The text that a model reads, with the usual sentence where there is none.
+
+    Raises:
+        InputError: the sentence, the second one or the target is empty, or no Unicode.
+    """
+    text = replace(text, text=SENTENCE if text.text is None else text.text)
+    for one, what in ((text.text, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
+        if one is not None:
+            check_text(one, what)
+    return text
 
 
 def calculate(
     text: WalkthroughText,
-    model: WalkthroughModel,
     selection: WalkthroughSelection,
+    source: Source | None,
     *,
+    seed: int = 0,
     each_step: bool = False,
     full: bool = False,
-    open_model: Callable[[ModelSettings, str], Source],
 ) -> list[Walkthrough]:
     """The calculations that groups of settings describe.
 
     Args:
-        text: the sentence, or numbers that need no model.
-        model: which model.
+        text: what the model reads, as `complete` gives it; or numbers that need no model.
         selection: which part of it is followed.
+        source: the model, opened; None where none is needed.
+        seed: that of an exercise.
         each_step: whether each step of a decoder is followed, unless a query or all of them are chosen.
         full: whether the projections of a large layer are kept, too.
-        open_model: what loads the model that is to read a sentence.
 
     Returns:
         One calculation; of a decoder one for each step, where they are wanted.
 
     Raises:
-        SettingsError: settings that do not go together; the others as of `walkthrough`.
+        SelectionError: what is to be followed is not there; the others as of `walkthrough`.
     """
-    if not needs_model(text, model, selection):
-        return [_by_hand(text, model.seed or 0, selection.query)]
-    loading = model.loading(exercise=text.exercise)
-    sentence = SENTENCE if text.text is None else text.text
-    for one, what in ((sentence, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
-        if one is not None:
-            check_text(one, what)
+    if source is None:
+        return [_by_hand(text, seed, selection.query)]
     from attnviz.walkthroughs.capture.walks import follow
 
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
-    source, words = open_model(loading, sentence), replace(text, text=sentence)
-    return follow(words, source, selection, each_step=each_step and not chooses_query, full=full)
+    return follow(text, source, selection, each_step=each_step and not chooses_query, full=full)
 
 
 def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float64
@@ -18,13 +17,12 @@ from attnviz.errors import RecordError
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.settings import Score
 from attnviz.walkthroughs.spelling import ResultCell
 
-Score = Literal["dot", "scaled_dot", "general", "additive"]
-
-SCORE_WEIGHTS: Mapping[str, tuple[str, ...]] = {
+SCORE_WEIGHTS: Mapping[Score, tuple[str, ...]] = {
     "dot": (),
-    "scaled_dot": (),
+    "scaled": (),
     "general": ("W",),
     "additive": ("W", "U", "v"),
 }
@@ -115,7 +113,7 @@ def _noted(told: Note | str) -> Note:
 class Terms:
     """What stands between queries and keys and the softmax."""
 
-    score: Score = "scaled_dot"  # how a query and a key make a score; only ``scaled_dot`` is scaled
+    score: Score = "scaled"  # how a query and a key make a score; only ``scaled`` is scaled
     scaling: float | None = None  # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
     weights: Mapping[str, Grid] = field(default_factory=dict)  # the weights of a score, by the names in `SCORE_WEIGHTS`
     softcap: float | None = None  # where scores are squeezed to
@@ -192,8 +190,6 @@ def write_context(calculation: Calculation, weights: str = "weights", values: st
 def _write_scores(calculation: Calculation, terms: Terms, query: str, keys: str, suffix: str) -> str:
     """Write down how well each query fits each key; the name of the scores comes back."""
     c, score, own = calculation, terms.score, terms.weights
-    if score not in SCORE_WEIGHTS:
-        raise RecordError(f"a score is one of {', '.join(SCORE_WEIGHTS)}, not {score!r}")
     missing = [name for name in SCORE_WEIGHTS[score] if name not in own]
     if missing:
         raise RecordError(f"the score {score} needs a grid {missing[0]}")

@@ -22,6 +22,7 @@ from attnviz.walkthroughs.settings import (
     WalkthroughOutput,
     WalkthroughSelection,
     WalkthroughText,
+    check_blanks,
     needs_model,
 )
 
@@ -37,16 +38,13 @@ attnviz walkthrough -m toy-seq2seq "I love all you" --query 1 --lang ko -o walk.
 attnviz walkthrough --example seq2seq
 attnviz walkthrough --toy --interactive --jump 6
 attnviz walkthrough -m toy-seq2seq "I love all you" -o walk.gif
-attnviz walkthrough --input numbers.yaml --steps score,softmax,context -o homework.tex"""
+attnviz walkthrough --input sample_inputs/homework.yaml --steps score,softmax,context -o homework.tex"""
 
 VERIFY_EXAMPLES = """attnviz walkthrough --toy -o walk.json
 attnviz verify walk.json"""
 
 MOST_LISTED = 12
 """Names of grids that ``verify`` lists one by one."""
-
-PRECISION = {"seq2seq": 8}
-"""Digits after the point of examples whose smallest weights need them."""
 
 
 def command(
@@ -63,23 +61,25 @@ def command(
     its shapes and one cell worked out. The receipt says how far the context is from what the model itself computed.
     Without a sentence it is "I love all you".
     """
-    _check_together(text, appearance, output)
-    uses_model = needs_model(text, model, selection)
-    if uses_model:
-        model.loading(exercise=text.exercise)
+    for name in ("interactive", "jump", "full"):
+        if getattr(appearance, name) and output.json:
+            raise SettingsError(f"give --{name} or --json, not both")
+    check_blanks(output.suffixes, has_blanks=text.exercise and not text.solution)
+    loading = model.loading(exercise=text.exercise) if needs_model(text, model, selection) else None
     if appearance.interactive:
         from attnviz.render.terminal.keyboard import expect_terminal
 
         expect_terminal("--jump N begins at a step")
     planned = output.planned(writes_picture=not appearance.interactive)
     commands.check_writable(planned)
-    if uses_model:
-        text = _read(text)
-    from attnviz.walkthroughs.api import calculate
+    from attnviz.walkthroughs.api import calculate, complete
 
-    film = any(path.suffix.lower() in FILMS for path in output.output)
-    opening = partial(commands.open_model, generates=True)
-    walks = calculate(text, model, selection, each_step=film, full=appearance.full, open_model=opening)
+    source = None
+    if loading is not None:
+        text = complete(_read(text))
+        source = commands.open_model(loading, text.text or "", generates=True)
+    film = any(suffix in FILMS for suffix in output.suffixes)
+    walks = calculate(text, selection, source, seed=model.seed or 0, each_step=film, full=appearance.full)
     walk, view = walks[0], _view(walks[0], text, model, appearance)
     first = appearance.jump or 1
     if output.json:
@@ -124,20 +124,10 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
         return draw_step(walk, screen_of(console, background, palette), numbers[page], **view)
 
     def below(page: int, lines: tuple[int, int, int], console: Console) -> str:
-        return draw_keys(walk, numbers[page], lines, screen_of(console, background, palette), view["language"])
+        return draw_keys(walk, numbers[page], lines, screen_of(console, background, palette), view["lang"])
 
     with whole_screen() as keys:
         browse(keys, draw, below, len(numbers), console=commands.console_here, first=place)
-
-
-def _check_together(text: WalkthroughText, appearance: WalkthroughAppearance, output: WalkthroughOutput) -> None:
-    """Refuse settings of several groups that say two things at once."""
-    for name in ("interactive", "jump", "full"):
-        wanted = bool(getattr(appearance, name))
-        if wanted and output.json:
-            raise SettingsError(f"give --{name} or --json, not both")
-    if text.exercise and not text.solution and output.wants_json:
-        raise SettingsError("JSON holds every number: an exercise with blank cells cannot be written so")
 
 
 def _read(text: WalkthroughText) -> WalkthroughText:
@@ -157,10 +147,9 @@ def _view(
     """What every view of the calculation is told, as `attnviz.walkthroughs.view.ViewOptions` has it."""
     from attnviz.walkthroughs.view import steps_named
 
-    usual = PRECISION.get(text.example or "", 3)
     return {
-        "language": appearance.lang,
-        "precision": usual if appearance.precision is None else appearance.precision,
+        "lang": appearance.lang,
+        "precision": appearance.precision,
         "steps": None if appearance.steps is None else steps_named(walk, appearance.steps),
         "blanks": walk.blanks(model.seed or 0) if text.exercise and not text.solution else frozenset(),
     }

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import numpy as np
 
 from attnviz.attention import Receipt
-from attnviz.errors import FileFormatError, RecordError
+from attnviz.errors import FileFormatError, OutputError, RecordError, SettingsError
+from attnviz.render.names import FILMS
 from attnviz.settings import PageSettings
 from attnviz.storage.encoding import decode_fields, plain, to_text
-from attnviz.storage.files import check_ending
+from attnviz.storage.files import check_ending, write_whole
 from attnviz.storage.record import full_note, harmless_note, plain_note
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
@@ -26,6 +27,7 @@ from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import csv, markdown
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.settings import check_blanks
 from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, Saved, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
 
@@ -184,6 +186,23 @@ def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
     Raises:
         OutputError: another ending.
         SelectionError: a step, a language or a palette that is not there.
+        SettingsError: blank cells in JSON.
     """
     suffix = check_ending(path, tuple(FORMATS), "a walkthrough is")
+    check_blanks([suffix], has_blanks=bool(view.get("blanks")))
     return FORMATS[suffix](walks, suffix, view)
+
+
+def save(walks: Sequence[Walkthrough], path: str | os.PathLike[str], **view: Any) -> Path:
+    """Write calculations to a file: several are one film; what is raised is as in `content`.
+
+    Raises:
+        OutputError: several of them for a file that holds one, or none; or the file cannot be written.
+        SettingsError: something else than walkthroughs.
+    """
+    if not all(isinstance(walk, Walkthrough) for walk in walks):
+        raise SettingsError("of several results a film is made only where all are walkthroughs")
+    if len(walks) != 1 and (not walks or Path(path).suffix.lower() not in FILMS):
+        one = f"{len(walks)} walkthroughs are no file: only a film ({', '.join(FILMS)}) holds several"
+        raise OutputError(visible(f"{path} is not written: {one}"))
+    return write_whole(path, content(walks, Path(path), **view)[0])

@@ -21,7 +21,6 @@ from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs.calculation import (
     SCORE_WEIGHTS,
     Calculation,
-    Score,
     Terms,
     write_attention,
     write_context,
@@ -29,6 +28,7 @@ from attnviz.walkthroughs.calculation import (
 )
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
+from attnviz.walkthroughs.settings import Score
 from attnviz.walkthroughs.verify.saved import named, number
 from attnviz.walkthroughs.view import chosen_row
 
@@ -275,11 +275,12 @@ def _title(typed: Typed, usual: Note) -> Note | str:
 
 
 def _score(typed: Typed) -> Score:
-    found = typed.fields.get("score", Entry("scaled_dot", 0))
+    found = typed.fields.get("score", Entry("scaled", 0))
+    wanted = "scaled" if found.value == "scaled_dot" else found.value  # as earlier versions had it
     scores: tuple[Score, ...] = get_args(Score)
-    if found.value not in scores:
-        typed.refuse("score", f"must be one of {', '.join(scores)}, not {named(found.value)}")
-    score = scores[scores.index(found.value)]
+    if wanted not in scores:
+        typed.refuse("score", f"must be one of {', '.join(scores)}, not {named(wanted)}")
+    score = scores[scores.index(wanted)]
     needed = SCORE_WEIGHTS[score]
     if missing := [name for name in needed if name not in typed]:
         raise FileFormatError(f"line {found.line}: the score {score} needs {', '.join(missing)}")
@@ -309,7 +310,7 @@ def _scaling(typed: Typed, score: Score) -> float | None:
     scale = typed.fields["scale"].value
     if scale in {"none", "None"} if isinstance(scale, str) else scale is False:
         return 1.0
-    if score != "scaled_dot":
+    if score != "scaled":
         typed.refuse("scale", f"is of no use to the score {score}, which is not scaled")
     if scale == "sqrt":
         return None

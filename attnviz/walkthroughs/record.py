@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Note, Receipt
-from attnviz.errors import RecordError
+from attnviz.attention import Kind, Note, Receipt, positions
+from attnviz.errors import RecordError, SelectionError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,9 +119,30 @@ class Walkthrough:
         )
 
     def __repr__(self) -> str:
-        from attnviz.walkthroughs.wording import receipt_line, title_line
+        from attnviz.walkthroughs.wording import title_line
 
-        return f"<Walkthrough {title_line(self, 'en')!r}: {len(self.steps)} steps; {receipt_line(self, 'en')}>"
+        if not self.model:
+            return f"<Walkthrough {title_line(self, 'en')!r}: {len(self.steps)} steps>"
+        place = f"layer {self.layer}" if self.head is None else f"head {self.layer}.{self.head}"
+        return f"<Walkthrough of {self.model!r} ({self.kind}), {place}: {self.text!r}, {len(self.steps)} steps>"
+
+    def __getitem__(self, place: tuple[int, int]) -> Float64[np.ndarray, "query key"]:
+        """The weights of one head that is walked: ``walk[layer, head]``; numbers by hand are layer 0.
+
+        Of a decoder's whole layer they are of the attention that its `kind` names.
+
+        Raises:
+            SelectionError: a layer or head that is not walked.
+        """
+        names = self.distributions()
+        across = [name for name in names if "_cross" in name]
+        held = across if self.kind == "cross" and across else [name for name in names if name not in across]
+        if not held:
+            raise SelectionError("this calculation has no attention weights")
+        layer, head = place
+        positions([layer], [self.layer or 0], "layer")
+        (number,) = positions([head], range(len(held)) if self.head is None else [self.head], "head")
+        return np.asarray(self.grids[held[number]].values)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: as its page, in a frame of its own."""
@@ -139,9 +160,9 @@ class Walkthrough:
         """The whole calculation as a Matplotlib figure.
 
         Args:
-            view: ``language`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (their names),
-                ``blanks`` (cells left blank), ``palette``, and what the picture is for: the fields of `PageSettings`,
-                such as ``style="slides"``.
+            view: ``lang`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (names, in a list or
+                with commas between them), ``blanks`` (cells left blank), ``palette``, and what the picture is for: the
+                fields of `PageSettings`, such as ``style="slides"``.
 
         Raises:
             SelectionError: a step, a language or a palette that is not there.
@@ -160,7 +181,7 @@ class Walkthrough:
         """
         from attnviz.walkthroughs.pages.html import page
 
-        return page(self, language=lang, **view)
+        return page(self, lang=lang, **view)
 
     def save(self, path: str | os.PathLike[str], **view: Any) -> Path:
         """Write the calculation to a file, by its ending.
@@ -170,7 +191,7 @@ class Walkthrough:
 
         Args:
             path: where.
-            view: as of `figure`; a JSON file holds every number.
+            view: as of `figure`; a JSON file holds every number, and no blanks.
 
         Returns:
             The path.
@@ -178,11 +199,11 @@ class Walkthrough:
         Raises:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: a step, a language or a palette that is not there.
+            SettingsError: blank cells in JSON.
         """
-        from attnviz.storage.files import write_whole
-        from attnviz.walkthroughs.files import content
+        from attnviz.walkthroughs.files import save
 
-        return write_whole(path, content([self], Path(path), **view)[0])
+        return save([self], path, **view)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
         """Computed cells that a learner fills in, the same for the same seed: grid, row, column."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, get_args
 
 from attnviz.errors import SettingsError
 from attnviz.options import INPUT, LOOK, REQUIRED, SHOWN, changed, group, option
@@ -12,6 +13,7 @@ from attnviz.render.names import FILMS, PICTURES
 from attnviz.settings import (
     Background,
     Kind,
+    LoadingSettings,
     ModelSettings,
     OutputSettings,
     TextSettings,
@@ -23,6 +25,9 @@ from attnviz.settings import (
 )
 
 PAGES = (".md", ".tex", ".csv", ".html")
+
+Score = Literal["dot", "scaled", "general", "additive"]
+"""How a query and a key make a score."""
 
 
 @group
@@ -57,10 +62,7 @@ class WalkthroughModel(ModelSettings):
     """Which model; the seed may be that of an exercise, so that `loading` checks it."""
 
     def __post_init__(self) -> None:
-        if self.toy:
-            for name in ("model", "revision", "trust_remote_code"):
-                if changed(self, name):
-                    raise SettingsError(f"give --toy or --{name.replace('_', '-')}, not both")
+        LoadingSettings.__post_init__(self)
 
     def loading(self, *, exercise: bool) -> ModelSettings:
         """How the model is loaded: the seed of an exercise is not the model's.
@@ -93,12 +95,12 @@ class WalkthroughSelection:
         "--whole-layer", default=False, help="All heads, and what follows them, to the layer's output.", panel=SHOWN
     )
     kind: Kind | None = kind_option()
-    score: Literal["dot", "scaled", "general", "additive"] = option(
+    score: Score = option(
         "--score", default="scaled",
-        help="How a query and a key make a score; another than scaled for home-built models alone.", panel=SHOWN,
+        help="How a query and a key make a score; pretrained models allow only scaled.", panel=SHOWN,
     )  # fmt: skip
     causal: bool = option(
-        "--causal", default=False, help="Hide what comes after each word; for home-built models alone.", panel=SHOWN
+        "--causal", default=False, help="Hide the words after each word; for home-built models only.", panel=SHOWN
     )
 
     def __post_init__(self) -> None:
@@ -106,6 +108,9 @@ class WalkthroughSelection:
             raise SettingsError("give --query or --all-queries, not both")
         if self.head is not None and self.whole_layer:
             raise SettingsError("give --head or --whole-layer, not both")
+        if self.score not in get_args(Score):
+            known = ", ".join(get_args(Score))
+            raise SettingsError(f"Invalid value for '--score': {self.score!r} is not one of {known}")
         _ = self.place  # refused here, before any work
 
     @property
@@ -150,9 +155,9 @@ class WalkthroughOutput(OutputSettings):
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *FILMS, ".json", *PAGES)
 
     @property
-    def wants_json(self) -> bool:
-        """Whether every number is printed or written as JSON."""
-        return self.json or any(path.suffix.lower() == ".json" for path in self.output)
+    def suffixes(self) -> list[str]:
+        """The endings of the files named, and of what is printed as JSON."""
+        return [*([".json"] if self.json else []), *(path.suffix.lower() for path in self.output)]
 
 
 @group
@@ -160,6 +165,16 @@ class VerifySettings:
     """What is computed again."""
 
     file: Path = option(default=REQUIRED, help="A walkthrough, saved with -o FILE.json.", metavar="FILE")
+
+
+def check_blanks(suffixes: Iterable[str], *, has_blanks: bool) -> None:
+    """Refuse blank cells in JSON, which holds every number.
+
+    Raises:
+        SettingsError: there would be some.
+    """
+    if has_blanks and ".json" in suffixes:
+        raise SettingsError("JSON holds every number: an exercise with blank cells cannot be written so")
 
 
 def needs_model(text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection) -> bool:

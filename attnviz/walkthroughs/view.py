@@ -25,59 +25,61 @@ Blanks = frozenset[tuple[str, int, int]]
 
 BLANK = "____"
 
+PRECISION, PRECISE = 3, {"title_seq2seq": 8}
+"""Digits after the point that are usual; and, by its title, of a calculation whose smallest weights need more."""
+
 LEAST = 4
 """Vectors of no more numbers are never shortened; of longer ones the first number is always shown."""
 
 
 class ViewOptions(TypedDict, total=False):
-    """What every view of a walkthrough may be told; what it is not told is as written here.
+    """What every view of a walkthrough takes; each has the default that is written here.
 
     A language, or a step, that is not there is refused with a SelectionError; so is a palette, in pictures.
     """
 
-    language: str  # one of `attnviz.text.phrase.LANGUAGES`; English
-    precision: int  # digits after the point of each number; 3
-    steps: Sequence[str] | None  # the names of the steps to show; None, which is all
+    lang: str  # one of `attnviz.text.phrase.LANGUAGES`; English
+    precision: int | None  # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
+    steps: str | Sequence[str] | None  # the steps to show, as `steps_named` reads them; None is all
     blanks: Blanks  # cells that a learner fills in: grid, row, column; none
 
 
-def chosen(walk: Walkthrough, names: Sequence[str] | None, first: int = 1) -> list[tuple[int, CalculationStep]]:
-    """The steps with these names, from a step on, and the number that each has in the whole calculation, from 1.
+def chosen(walk: Walkthrough, wanted: str | Sequence[str] | None, first: int = 1) -> list[tuple[int, CalculationStep]]:
+    """The steps that `steps_named` reads, from a step on, and the number that each has in the calculation, from 1.
 
     Raises:
-        SelectionError: a name that no step has, or no step is left.
+        SelectionError: one that this calculation has not, or no step is left.
     """
-    steps = list(enumerate(walk.steps, start=1))
-    for name in names or ():
-        _expect_step(walk, name, is_there=name in {step.name for step in walk.steps})
+    steps, names = list(enumerate(walk.steps, start=1)), None if wanted is None else steps_named(walk, wanted)
     found = [(number, step) for number, step in steps if names is None or step.name in names]
     if found and not 1 <= first <= found[-1][0]:
         raise SelectionError(f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1")
     return [(number, step) for number, step in found if number >= first]
 
 
-def steps_named(walk: Walkthrough, typed: str) -> tuple[str, ...]:
-    """The names of the steps that a person means: a step, the beginning of its name, or what it makes.
+def steps_named(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...]:
+    """The names of the steps that a person means, in a list, or in a text with commas between them.
+
+    Each is the name of a step, what it makes, or how its name begins.
 
     Raises:
         SelectionError: one that this calculation has not.
     """
     found = []
-    for part in filter(None, (part.strip() for part in typed.split(","))):
+    for part in filter(None, map(str.strip, wanted.split(",") if isinstance(wanted, str) else wanted)):
         word = part.lower()
-        exact = [step.name for step in walk.steps if word in {step.name, step.result.lower()}]
-        meant = exact or [step.name for step in walk.steps if step.name.startswith(word)]
-        _expect_step(walk, part, is_there=bool(meant))
+        meant = (
+            [step.name for step in walk.steps if step.name.lower() == word]
+            or [step.name for step in walk.steps if step.result.lower() == word]
+            or [step.name for step in walk.steps if step.name.lower().startswith(word)]
+        )
+        if not meant:
+            known = dict.fromkeys(step.name for step in walk.steps)
+            raise SelectionError(f"there is no step '{visible(part)}'{did_you_mean(part, known)}")
         found += meant
     if not found:
         raise SelectionError("no step is named: choose some, such as score,softmax,context")
     return tuple(dict.fromkeys(found))
-
-
-def _expect_step(walk: Walkthrough, typed: str, *, is_there: bool) -> None:
-    known = dict.fromkeys(step.name for step in walk.steps)
-    if not is_there:
-        raise SelectionError(f"there is no step '{visible(typed)}'{did_you_mean(typed, known)}")
 
 
 def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
@@ -118,21 +120,26 @@ class View:
     """A calculation, and how it is shown, as in `ViewOptions`: the same for terminal, pages and pictures."""
 
     walk: Walkthrough
-    language: str = "en"
-    precision: int = 3
-    steps: Sequence[str] | None = None
+    lang: str = "en"
+    precision: int | None = None
+    steps: str | Sequence[str] | None = None
     blanks: Blanks = frozenset()
 
     def __post_init__(self) -> None:
-        expect_language(self.language)
+        expect_language(self.lang)
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point of each number."""
+        return PRECISE.get(self.walk.title.code, PRECISION) if self.precision is None else self.precision
 
     def say(self, phrase: str, /, **fields: object) -> str:
         """One of the phrases, in the language of the view."""
-        return say(phrase, self.language, **fields)
+        return say(phrase, self.lang, **fields)
 
     def shown(self, first: int = 1) -> list[ShownStep]:
         """The steps that are wanted, from a step on."""
-        walk, language = self.walk, self.language
+        walk, language = self.walk, self.lang
         found, given = [], set(walk.given())
         for number, step in chosen(walk, self.steps, first):
             words = explain(step.name, language)
@@ -157,8 +164,8 @@ class View:
         if {grid for grid, _, _ in self.blanks} & {step.result, *step.operands}:
             return ""
         row, column = telling_cell(self.walk, step)
-        name = cell_name(step.result, self.walk.grids[step.result], row, column, self.language)
-        return f"{name}: {spell_out(self.walk, step, row, column, self.precision, language=self.language)}"
+        name = cell_name(step.result, self.walk.grids[step.result], row, column, self.lang)
+        return f"{name}: {spell_out(self.walk, step, row, column, self.digits, language=self.lang)}"
 
     def blanks_of(self, name: str) -> frozenset[tuple[int, int]]:
         """The rows and columns of one grid's blank cells."""

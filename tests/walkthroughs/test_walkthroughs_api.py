@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+import jaxtyping
+import numpy as np
 import pytest
+from PIL import Image
 
 import attnviz
 from attnviz.errors import OutputError, SelectionError, SettingsError
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from attnviz.attention import Kind
     from tests.fixtures.command_line import Result
 
 NUMBERS = '{"query": [1, 2], "keys": [[1, 0], [0, 1]], "values": [[3, 4], [5, 6]], "words": ["a", "b"]}'
@@ -57,10 +61,15 @@ def test_the_same_as_on_the_command_line(
         ),
         ({"numbers": "x.json", "layer": 1}, "--input needs no model: it takes no sentence, and no option of a model"),
         ({"exercise": 1, "model": "toy"}, "an exercise is made of small integers: it takes no sentence and no model"),
+        (
+            {"model": "toy", "score": "foo"},
+            "Invalid value for '--score': 'foo' is not one of dot, scaled, general, additive",
+        ),
     ],
 )
-def test_refused(called_so: dict[str, Any], line: str) -> None:
-    """Settings that exclude one another, in the words of the command line."""
+def test_refused(monkeypatch: pytest.MonkeyPatch, called_so: dict[str, Any], line: str) -> None:
+    """Settings that are not there or exclude one another, in the words of the command line."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # or the tests' own checks would speak first
     with pytest.raises(SettingsError) as error:
         attnviz.walkthrough(**called_so)
     assert str(error.value) == line
@@ -82,9 +91,12 @@ def test_it_shows_itself() -> None:
     """In one line, as a picture, and as a table of what the query makes of each key."""
     walk = attnviz.walkthrough(example="seq2seq")
     assert repr(walk) == (
-        '<Walkthrough "Attention by hand: a decoder\'s state and four states of the encoder": 5 steps; '
-        "no model to compare with>"
+        '<Walkthrough "Attention by hand: a decoder\'s state and four states of the encoder": 5 steps>'
     )
+    one = attnviz.walkthrough(model="toy", head="1.2")
+    assert repr(one) == "<Walkthrough of 'toy' (encoder), head 1.2: 'I love all you', 11 steps>"
+    whole = attnviz.walkthrough(model="toy", whole_layer=True)
+    assert repr(whole).startswith("<Walkthrough of 'toy' (encoder), layer 0: ")
     frame = walk.to_frame()
     assert list(frame.columns) == ["scores", "weights"]
     assert frame["scores"].tolist() == [15, 60, 15, 35]
@@ -94,28 +106,87 @@ def test_it_shows_itself() -> None:
     assert every["weights"].groupby("query").sum().tolist() == pytest.approx([1.0] * 4)
     assert walk._repr_png_().startswith(b"\x89PNG")
     assert walk._repr_html_().startswith("<iframe sandbox=")
-    assert walk.figure(language="ko", palette="viridis").get_figwidth() > 3
+    assert walk.figure(lang="ko", palette="viridis").get_figwidth() > 3
     made = attnviz.walkthrough(exercise=3)
     assert {grid for grid, _, _ in made.blanks(3)} == {step.result for step in made.steps}
+
+
+def test_one_head_of_several() -> None:
+    """By its layer and number, as of a record: its attention weights; what is not walked is refused."""
+    walk, record = attnviz.walkthrough(model="toy", whole_layer=True), attnviz.attend("I love all you", model="toy")
+    assert all(np.allclose(walk[0, head], record[0, head], atol=1e-6) for head in range(6))
+    assert np.array_equal(walk[-1, -1], walk[0, 5])
+    one = attnviz.walkthrough(model="toy", head="1.2")
+    assert np.allclose(one[1, 2], record[1, 2][:1], atol=1e-6)
+    for place in ((0, 2), (1, 1)):
+        with pytest.raises(SelectionError, match=r"there is no (layer|head) .: this record holds"):
+            one[place]
+    assert attnviz.walkthrough(example="seq2seq")[0, 0].shape == (1, 4)
+    kinds: tuple[Kind, ...] = ("decoder", "cross")
+    back, across = (attnviz.walkthrough(model="toy-transformer", whole_layer=True, kind=kind) for kind in kinds)
+    assert np.array_equal(back[0, 1], across.grids["weights_1"].values)
+    assert np.array_equal(across[0, 1], across.grids["weights_cross_1"].values)
+
+
+def test_steps_are_read_as_on_the_command_line(typed: Callable[..., Result], here: Path) -> None:
+    """A list or a text with commas, by the beginnings of names too: the same files, to the byte."""
+    walk = attnviz.walkthrough(model="toy")
+    typed("walkthrough", "--toy", "--steps", "score,softmax", "-o", "typed.md")
+    for steps in (["score", "softmax"], "score, softmax", ("scores", "weights")):
+        assert walk.save(here / "called.md", steps=steps).read_bytes() == (here / "typed.md").read_bytes()
+
+
+def test_the_example_needs_eight_digits(typed: Callable[..., Result], here: Path) -> None:
+    """Both ways print its smallest weights, and so does one that was loaded; other digits can be wanted."""
+    walk = attnviz.walkthrough(example="seq2seq")
+    typed("walkthrough", "--example", "seq2seq", "-o", "typed.md", "-o", "typed.html", "-o", "typed.json")
+    for one in (walk, load(here / "typed.json")):
+        assert one.save(here / "called.md").read_bytes() == (here / "typed.md").read_bytes()
+    assert "2.86251858e-20" in (here / "typed.md").read_text(encoding="utf-8")
+    assert walk.save(here / "called.html").read_bytes() == (here / "typed.html").read_bytes()
+    assert "2.86251858e-20" not in walk.save(here / "called.md", precision=3).read_text(encoding="utf-8")
+
+
+def test_several_walkthroughs_are_one_film(typed: Callable[..., Result], here: Path) -> None:
+    """The film of all steps of a decoder, as the command writes it; other files hold one walkthrough."""
+    steps = attnviz.decoding_steps("I love", model="toy-seq2seq")
+    typed("walkthrough", "-m", "toy-seq2seq", "I love", "--steps", "softmax", "-o", "typed.gif")
+    path = attnviz.save(steps, here / "called.gif", steps="softmax")
+    assert path.read_bytes() == (here / "typed.gif").read_bytes()
+    with Image.open(path) as film:
+        assert getattr(film, "n_frames", 1) == len(steps) > 1
+    with pytest.raises(OutputError, match=r"2 walkthroughs are no file: only a film \(\.gif, \.mp4\) holds several"):
+        attnviz.save(steps[:2], here / "walk.json")
+    with pytest.raises(OutputError, match="0 walkthroughs are no file"):
+        attnviz.save([], here / "walk.gif")
+    with pytest.raises(SettingsError, match="a film is made only where all are walkthroughs"):
+        attnviz.save([*steps, attnviz.attend("I", model="toy")], here / "walk.gif")  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("suffix", ["svg", "pdf", "gif", "mp4"])
 def test_what_a_picture_is_made_of(here: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     """By the ending what draws it is given the calculation and the view; its bytes are the file."""
-    walk, view = attnviz.walkthrough(exercise=3), {"language": "ko", "precision": 2, "palette": "gray"}
+    walk, view = attnviz.walkthrough(exercise=3), {"lang": "ko", "precision": 2, "palette": "gray"}
     monkeypatch.setitem(FORMATS, f".{suffix}", lambda *given: (repr(given).encode(), ""))
     assert walk.save(here / f"walk.{suffix}", **view).read_bytes() == repr(([walk], f".{suffix}", view)).encode()
 
 
 @pytest.mark.parametrize("suffix", ["json", "md", "tex", "csv", "html", "png"])
 def test_it_is_saved(here: Path, suffix: str) -> None:
-    """By the ending; what JSON holds is loaded and verified."""
+    """By the ending; what JSON holds is loaded and verified, and it has no blanks."""
     walk = attnviz.walkthrough(exercise=3)
-    path = walk.save(here / f"walk.{suffix}", language="ko", blanks=walk.blanks(3), palette="gray")
+    blanks = walk.blanks(3)
+    if suffix == "json":
+        with pytest.raises(SettingsError, match="JSON holds every number: an exercise with blank cells cannot"):
+            walk.save(here / "walk.json", blanks=blanks)
+        blanks = frozenset()
+    path = walk.save(here / f"walk.{suffix}", lang="ko", blanks=blanks, palette="gray")
     assert path.stat().st_size > 500
     if suffix == "json":
         assert to_json(load(path)) == to_json(walk)
-        assert attnviz.verify(path).fault == ""
+        verdict = attnviz.verify(path)
+        assert verdict.fault == ""
+        assert repr(verdict) == f"<Verdict verified: {len(walk.steps)} steps, {verdict.cells} cells>"
     elif suffix in {"md", "html"}:
         assert "____" in path.read_text(encoding="utf-8").replace("\\", "")
         assert "소프트맥스" in path.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import attnviz
 from attnviz.attention import Kind, Token
 from attnviz.capture.attend import attend
 from attnviz.capture.projections import KeepProjections
@@ -381,7 +382,7 @@ def test_models_that_show_nothing(zoo: Zoo) -> None:
         with pytest.raises(SelectionError, match="another is for the home-built models alone"):
             walk("I love all you", zoo.source("distilbert"), **other)
     with pytest.raises(InputError, match="the text is empty"):
-        walk(" ", zoo.source("distilbert"))
+        attnviz.walkthrough(" ", zoo.source("distilbert"))
 
 
 def test_only_the_layer_is_kept(zoo: Zoo) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SEE = "(see attnviz walkthrough --help)"
 BY_HAND = "needs no model: it takes no sentence, and no option of a model"
+BLANK = "JSON holds every number: an exercise with blank cells cannot be written so"
 NEITHER = "is neither a number nor a range such as 0-3"
 STEPS = "input, row, query, keys, values, scores, scaled, softmax, alignment, context, concatenated, output"
 WHOLE = "a whole layer is walked as the model computed it, with no other score and no other mask"
@@ -383,7 +384,7 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
     ("arguments", "line"),
     [
         (["--toy", "-m", "toy"], "give --toy or --model, not both"),
-        (["--toy", "--revision", "x"], "give --toy or --revision, not both"),
+        (["--toy", "--revision", "x"], "--toy comes with attnviz: it has no --revision and no code to trust"),
         (["--query", "I", "--all-queries"], "give --query or --all-queries, not both"),
         (["--whole-layer", "--head", "1"], "give --head or --whole-layer, not both"),
         (["--example", "seq2seq", "--input", "x.json"], "give --example or --input, not both"),
@@ -395,6 +396,7 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--toy", "--full", "--json"], "give --full or --json, not both"),
         (["--toy", "--interactive"], "--interactive needs a terminal; without one, --jump N begins at a step"),
         (["--toy", "--jump", "0"], None),
+        (["--exercise", "--json"], BLANK), (["--exercise", "-o", "a.json"], BLANK),
         (["--solution"], "--solution goes with --exercise: it fills in the blank cells"),
         (["--example", "seq2seq", "--seed", "1"], "--seed goes with --exercise, or with --model toy-random"),
         (["--toy", "--d-model", "8"], "--d-model can be chosen for --model toy-random alone"),

@@ -120,7 +120,7 @@ def sheets(texts_of: Texts) -> Sheets:
 
     @cache
     def sheet(name: str, language: str = "en") -> tuple[Figure, list[tuple[str, Bbox]]]:
-        made = draw(WALKS[name](), language=language).figure
+        made = draw(WALKS[name](), lang=language).figure
         return made, texts_of(made)
 
     return sheet
@@ -133,7 +133,7 @@ def images(made: Figure) -> list[AxesImage]:
 
 def planned(walk: Walkthrough) -> list[Card]:
     """The steps of a walkthrough as they are drawn."""
-    return cards(walk, language="en", steps=None, blanks=frozenset())
+    return cards(walk, lang="en", steps=None, blanks=frozenset())
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -354,7 +354,7 @@ def test_only_the_steps_asked_for_are_drawn(texts_of: Texts) -> None:
 @pytest.fixture(scope="module")
 def twice() -> list[Picture]:
     """The same calculation drawn twice."""
-    return [draw(of_model(), language="ko") for _ in range(2)]
+    return [draw(of_model(), lang="ko") for _ in range(2)]
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])

@@ -56,7 +56,7 @@ def test_a_gif_has_a_picture_a_step(gif: Path) -> None:
 def test_only_the_steps_asked_for_are_in_the_film(tmp_path: Path) -> None:
     """Two steps, two pictures."""
     path = tmp_path / "walk.gif"
-    film([walk(3)], path, ".gif", steps=["scores", "softmax"], language="ko")
+    film([walk(3)], path, ".gif", steps=["scores", "softmax"], lang="ko")
     with Image.open(path) as made:
         assert getattr(made, "n_frames", 1) == 2
 

@@ -223,7 +223,8 @@ def test_from_the_input_on(tmp_path: Path) -> None:
     ("more", "factor"),
     [
         ("", 0.5), ("scale: sqrt", 0.5), ("scale: none", 1), ("scale: false", 1), ("scale: 0.25", 0.25),
-        ("scale: 2", 2), ("score: dot", 1), ("score: scaled_dot", 0.5), ("score: dot\nscale: none", 1),
+        ("scale: 2", 2), ("score: dot", 1), ("score: scaled", 0.5), ("score: scaled_dot", 0.5),
+        ("score: dot\nscale: none", 1),
     ],
 )  # fmt: skip
 def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
@@ -375,10 +376,10 @@ BAD = {
     "words are lists": (DIRECT + "words: [[a], b]", "line 8: words[0] must be a word, not a list"),
     "title": (DIRECT + "title: 7", "line 8: title must be text, not 7"),
     "no title": (DIRECT + "title: ' '", 'line 8: title must be text, not " "'),
-    "score": (DIRECT + "score: cosine", 'line 8: score must be one of dot, scaled_dot, general, additive, not "cos'),
-    "a list of scores": (DIRECT + "score: [dot]", "line 8: score must be one of dot, scaled_dot, general, additive"),
+    "score": (DIRECT + "score: cosine", 'line 8: score must be one of dot, scaled, general, additive, not "cos'),
+    "a list of scores": (DIRECT + "score: [dot]", "line 8: score must be one of dot, scaled, general, additive"),
     "general without W": (DIRECT + "score: general", "line 8: the score general needs W"),
-    "W without general": (DIRECT + "W: [[1]]", "line 8: W is of no use to the score scaled_dot"),
+    "W without general": (DIRECT + "W: [[1]]", "line 8: W is of no use to the score scaled"),
     "W": (DIRECT + "score: general\nW: [[1]]", "W (line 9) has 1 rows, but the queries' width is 4"),
     "v": (
         "query: [1]\nkeys: [[1]]\nvalues: [[1]]\nscore: additive\nW: [[1]]\nU: [[1]]\nv: [1, 2]",

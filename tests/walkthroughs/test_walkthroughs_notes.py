@@ -36,7 +36,7 @@ def everything() -> list[Note]:
     walks += [walk("I love you", toy, whole_layer=True, query=query, every=query is None) for query in (None, 1)]
     walks += [
         walk("I love you", toy, score=score, causal=causal)
-        for score in ("scaled_dot", "dot", "general", "additive")
+        for score in ("scaled", "dot", "general", "additive")
         for causal in (True, False)
     ]
     walks += [walk("love blub " * 60, toy, truncate=True)]
@@ -90,5 +90,5 @@ def test_sentences_of_old_files_stay() -> None:
     old = load(TESTS / "storage" / "old_files" / "walkthrough.json")
     assert {note.code for note in (old.title, *old.notes)} == {"text"}
     assert title_line(old, "ko") == title_line(old, "en")
-    page = html(old, language="ko")
+    page = html(old, lang="ko")
     assert all(line in page for line in note_lines(old, "en"))

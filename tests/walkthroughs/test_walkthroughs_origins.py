@@ -19,6 +19,7 @@ from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.spelling import ResultCell
+from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers, state
 from tests.walkthroughs.by_hand import attention_walk, grid, told, walks
 
@@ -119,12 +120,12 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
     """Of every number of every step, letter for letter; what is given says so."""
     walk = WALKS[name]
     steps = {step.result: step for step in walk.steps}
-    seen = cells_seen(show_page(html(walk, language=language)))
+    seen = cells_seen(show_page(html(walk, lang=language)))
     assert len(seen) == sum(grid.values.size for grid in walk.grids.values())
     for one in seen:
         made, row, column = one["at"]
         if made in steps:
-            assert one["text"] == spell_out(walk, steps[made], row, column, 3, language=language)
+            assert one["text"] == spell_out(walk, steps[made], row, column, View(walk=walk).digits, language=language)
         else:
             assert one["text"] == ("given: no step makes it" if language == "en" else "주어진 수: 만드는 단계가 없음")
             assert one["lit"] == []
@@ -275,7 +276,7 @@ def test_without_scripts(show_page: Open) -> None:
     """Every title, formula, number and sentence is there, in the language of the page alone."""
     walk = WALKS["layer"]
     for language, word in (("en", "Layer normalisation"), ("ko", "층 정규화")):
-        shown = show_page(html(walk, language=language), before="0;", java_script_enabled=False)
+        shown = show_page(html(walk, lang=language), before="0;", java_script_enabled=False)
         assert shown.locator("td").count() == sum(grid.values.size for grid in walk.grids.values())
         assert shown.locator("h2:visible").count() == len(walk.grids)
         text = shown.inner_text("main")

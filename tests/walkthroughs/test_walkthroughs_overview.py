@@ -78,7 +78,7 @@ def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, 
 def test_sixteen_tokens_fit_a_narrow_screen(model: str, language: str) -> None:
     """At 60 columns values stand below the weights: those of the largest weights, and how much the others have."""
     walked = walk(SIXTEEN, home(model))
-    lines = shown(walked, 60, colour=True, language=language)
+    lines = shown(walked, 60, colour=True, lang=language)
     weights = walked.grids["weights"]
     below = lines[next(place for place, line in enumerate(lines) if re.search(r"(value|밸류) ", line)) :]
     rows = [line.split()[0] for line in below[2:] if re.search(r"\d…", line)][:5]
@@ -119,7 +119,7 @@ def test_each_way_to_score_has_its_formula(score: str, formula: str) -> None:
     assert formula in text
     assert "weight = softmax(score)" in text
     assert "scaled" not in text
-    assert formula.replace("score", "스코어") in " ".join(shown(walked, language="ko"))
+    assert formula.replace("score", "스코어") in " ".join(shown(walked, lang="ko"))
 
 
 def test_of_a_long_sentence_the_keys_of_the_largest_weights_are_shown() -> None:
@@ -183,6 +183,6 @@ def test_no_line_is_wider_than_the_window(width: int, language: str) -> None:
     for walked in (*walks().values(), example("seq2seq"), example("self-attention")):
         for colour, unicode in ((True, True), (False, True), (False, False)):
             screen = Screen(width=width, colour=colour, unicode=unicode)
-            for line in draw_overview(walked, screen, language=language):
+            for line in draw_overview(walked, screen, lang=language):
                 assert line.cell_len <= width
                 assert unicode or line.plain.isascii()

@@ -215,7 +215,7 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
     """Each grid that a step makes or uses, to the asked precision, in order; and both languages say their words."""
     walk = WALKS[name]
     write, read = PAGES[form]
-    text = write(walk, language=language, precision=6)
+    text = write(walk, lang=language, precision=6)
     grids = shown(text, read)
     assert set(grids) == set(walk.grids)
     for grid_name, (columns, values) in grids.items():
@@ -347,7 +347,7 @@ def test_some_steps(form: str) -> None:
     with pytest.raises(SelectionError, match="there is no step 'zzz': there are query"):
         write(WALKS["layer"], steps=["zzz"])
     with pytest.raises(SelectionError, match="there is no language 'de'"):
-        write(WALKS["layer"], language="de")
+        write(WALKS["layer"], lang="de")
 
 
 @pytest.mark.parametrize("form", PAGES)
@@ -405,7 +405,7 @@ def test_markdown_paragraphs() -> None:
 def test_latex_in_every_engine() -> None:
     """Korean brings kotex, and other letters that not every font has are numbers for pdflatex."""
     assert r"\usepackage{kotex}" in latex(WALKS["layer"])
-    assert r"\usepackage{kotex}" in latex(WALKS["seq2seq"], language="ko")
+    assert r"\usepackage{kotex}" in latex(WALKS["seq2seq"], lang="ko")
     assert "kotex" not in latex(WALKS["seq2seq"])
     text = latex(wicked())
     assert r"\numbered{6F22}\numbered{5B57} \numbered{1F642} é" in text
@@ -469,7 +469,7 @@ def test_each_table_of_the_page_has_a_name() -> None:
 
 def test_the_page_fetches_nothing() -> None:
     """No address, and scripts and styles by digests; and a language for whoever reads it aloud."""
-    text = html(WALKS["layer"], language="ko")
+    text = html(WALKS["layer"], lang="ko")
     page = parsed(text)
     assert {name for _, name, _ in page.attributes} <= {
         "lang", "charset", "name", "content", "http-equiv", "class", "scope", "colspan", "id", "role",
@@ -537,6 +537,6 @@ def test_csv_of_some_steps_and_blanks() -> None:
     walk = replace(WALKS["seq2seq"], grids=dict(WALKS["seq2seq"].grids) | {"q": there})
     assert next(tables.DictReader(StringIO(csv(walk))))["row_name"] == 'a,"b"\n'
     with pytest.raises(SelectionError, match="there is no language"):
-        csv(walk, language="de")
+        csv(walk, lang="de")
     with pytest.raises(SelectionError, match="there is no step"):
         csv(walk, steps=["zzz"])

@@ -17,6 +17,7 @@ from attnviz.walkthroughs.pages.content import FIRST, FIRST_ROWS, LAST, LAST_ROW
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import markdown
+from attnviz.walkthroughs.view import View
 from tests.programs import PACKAGES, browser, output, printed, program
 from tests.walkthroughs.by_hand import attention_walk, grid, walks
 
@@ -50,7 +51,7 @@ def expected(walk: Walkthrough) -> set[str]:
         n_rows, n_columns = there.values.shape
         rows = range(n_rows) if n_rows <= MOST_ROWS else [*range(FIRST_ROWS), *range(n_rows - LAST_ROWS, n_rows)]
         columns = range(n_columns) if n_columns <= MOST else [*range(FIRST), *range(n_columns - LAST, n_columns)]
-        write = one_format(there.values, 3)
+        write = one_format(there.values, View(walk=walk).digits)
         found |= {write(float(there.values[row, column])) for row in rows for column in columns}
     return found
 
@@ -58,7 +59,7 @@ def expected(walk: Walkthrough) -> set[str]:
 def numbers(text: str) -> set[str]:
     """The numbers in a text, whichever minus sign they have."""
     plain = text.replace("\N{MINUS SIGN}", "-")
-    return set(re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e-?\d+)?|-∞", plain))
+    return set(re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|-∞", plain))
 
 
 def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +96,7 @@ def compiled(engine: str, text: str, folder: Path) -> str:
 def test_latex_is_printed(name: str, language: str, tmp_path: Path) -> None:
     """By pdflatex, with every number of the calculation."""
     walk = WALKS[name]
-    said = compiled("pdflatex", latex(walk, language=language), tmp_path)
+    said = compiled("pdflatex", latex(walk, lang=language), tmp_path)
     assert expected(walk) <= numbers(said)
     assert ("소프트맥스" in said) == (language == "ko")
 
@@ -133,7 +134,7 @@ def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
 def test_wide_tables_and_wicked_names_are_printed(engine: str, tmp_path: Path) -> None:
     """Nothing runs off the page, no name is obeyed, and what the font has not is there as a number."""
     walk = wide()
-    said = compiled(engine, latex(walk, language="en"), tmp_path)
+    said = compiled(engine, latex(walk, lang="en"), tmp_path)
     assert expected(walk) <= numbers(said)
     assert "768 numbers in each row" in said
     plain = said.replace("\N{MODIFIER LETTER CIRCUMFLEX ACCENT}", "^").replace("\N{SMALL TILDE}", "~")
@@ -166,14 +167,14 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
     """Its parser finds the numbers and names in their cells, and no mark of a name is obeyed."""
     page = tmp_path / "walk.md"
     walk = wide()
-    page.write_text(markdown(walk, language=language), encoding="utf-8")
+    page.write_text(markdown(walk, lang=language), encoding="utf-8")
     made = output("cmark-gfm", "-e", "table", "-e", "autolink", "-e", "strikethrough", "-e", "tagfilter", page)
     assert set(re.findall(r"<(\w+)", made)) == {*["h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td"]}
     tables = [
         [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
         for table in re.findall(r"<table>(.*?)</table>", made, re.DOTALL)
     ]
-    sections = lay_out(walk, language=language).sections
+    sections = lay_out(walk, lang=language).sections
     assert len(tables) == len(sections)
     for table, section in zip(tables, sections, strict=True):
         there = section.table
@@ -190,7 +191,7 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
 def test_the_page_in_a_browser(tmp_path: Path) -> None:
     """Nothing leaves the browser, nothing is complained about, and its tables are those that were written."""
     page = tmp_path / "walk.html"
-    text = html(wide(), language="ko")
+    text = html(wide(), lang="ko")
     page.write_text(text, encoding="utf-8")
     seen, complaints = browser(page, "--dump-dom", f"--log-net-log={tmp_path / 'net.json'}")
     assert complaints == ""

@@ -77,9 +77,9 @@ def test_it_is_drawn_in_the_terminal(walk: Walkthrough) -> None:
 
 def test_it_is_drawn_as_a_figure(walk: Walkthrough) -> None:
     """The sheet has its matrices, its sign between them, and its title in Korean."""
-    (card,) = cards(walk, language="ko", steps=None, blanks=frozenset())
+    (card,) = cards(walk, lang="ko", steps=None, blanks=frozenset())
     assert [sign for sign, _ in card.parts] == ["", CELLS, "→"]
-    shown = draw(walk, language="ko").figure.axes[0].texts
+    shown = draw(walk, lang="ko").figure.axes[0].texts
     assert "굳히기" in [text.get_text() for text in shown]
 
 

@@ -130,7 +130,7 @@ def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
 
 def test_walkthrough_by_hand_in_korean_and_colour(golden: Callable[[str], None]) -> None:
     """The same in Korean on a light screen with colours."""
-    golden(printed(by_hand(), Screen(dark=False), language="ko"))
+    golden(printed(by_hand(), Screen(dark=False), lang="ko"))
 
 
 def test_walkthrough_of_a_model_in_ascii(golden: Callable[[str], None]) -> None:
@@ -178,7 +178,7 @@ def test_no_line_is_wider_than_the_window(*, width: int, colour: bool, unicode: 
     screen = Screen(width=width, colour=colour, unicode=unicode)
     for walk in (by_hand(), of_model(mask=True), of_model(33, 96, 64), of_model(one=False, mask=True)):
         drawn = (draw_walk, draw_overview)
-        for line in (line for draw in drawn for line in draw(walk, screen, language=language, precision=5)):
+        for line in (line for draw in drawn for line in draw(walk, screen, lang=language, precision=5)):
             assert line.cell_len <= width
             assert unicode or line.plain.isascii()
 
@@ -302,7 +302,7 @@ def test_only_the_steps_asked_for_are_shown() -> None:
     with pytest.raises(SelectionError, match="there is no step 'mask': there are scores, softmax"):
         lines_of(by_hand(), steps=["mask"])
     with pytest.raises(SelectionError, match="no language"):
-        lines_of(by_hand(), language="fr")
+        lines_of(by_hand(), lang="fr")
 
 
 def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
@@ -328,11 +328,11 @@ def test_a_sentence_is_shown_and_not_obeyed() -> None:
 
 def test_korean_is_korean_and_english_where_it_cannot_be_shown() -> None:
     """Titles, sentences and the words of a table; a screen of ASCII gets English and is told why."""
-    lines = lines_of(by_hand(), language="ko")
+    lines = lines_of(by_hand(), lang="ko")
     assert "1. 어텐션 스코어" in lines
     assert "   키마다 보기:" in lines
     assert not any(re.search(r"[a-z]{4,} [a-z]{4,}", line) for line in lines[1:] if "rows of" not in line)
-    plain = lines_of(by_hand(), Screen(colour=False, unicode=False), language="ko")
+    plain = lines_of(by_hand(), Screen(colour=False, unicode=False), lang="ko")
     assert "1. Attention scores" in plain
     assert any(line.startswith("Korean needs a terminal") for line in plain)
 

@@ -13,8 +13,9 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.capture.stream import Layer, rows_of
-from attnviz.walkthroughs.calculation import Calculation, Score, Terms, write_attention
+from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention
 from attnviz.walkthroughs.record import Grid
+from attnviz.walkthroughs.settings import Score
 
 SCORE_SEED = 0
 """The weights of another way to score are drawn from it."""
@@ -86,14 +87,14 @@ class HeadRun:
         for name, own, rows in zip(self.names, self.own(), (self.looking, self.keys, self.keys), strict=True):
             calculation.give(name, Grid(values=numbers(own), rows=rows))
 
-    def write_attention(self, calculation: Calculation, score: Score = "scaled_dot", *, causal: bool = False) -> str:
+    def write_attention(self, calculation: Calculation, score: Score = "scaled", *, causal: bool = False) -> str:
         """Write down what the head makes of query, keys and values already there; the context's name comes back."""
         query, keys, values = self.names
         terms = terms_of(self, score, causal=causal)
         return write_attention(calculation, terms, query=query, keys=keys, values=values, suffix=self.suffix)
 
 
-def terms_of(run: HeadRun, score: Score = "scaled_dot", *, causal: bool = False) -> Terms:
+def terms_of(run: HeadRun, score: Score = "scaled", *, causal: bool = False) -> Terms:
     """The terms as the model has them, but for another way to score and a mask of its own."""
     layer, scoring = run.layer, run.layer.scoring
     n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]

@@ -12,14 +12,14 @@ from attnviz.capture.projections import KeepProjections, Projection
 from attnviz.capture.source import Source
 from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
-from attnviz.text.display import check_text, visible
-from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Score, largest_difference
+from attnviz.text.display import visible
+from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, largest_difference
 from attnviz.walkthroughs.capture.inputs import LARGEST_PROJECTION, HomeBuilt, Inputs, makers, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output, write_words
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.settings import WalkthroughSelection, WalkthroughText
+from attnviz.walkthroughs.settings import Score, WalkthroughSelection, WalkthroughText
 from attnviz.walkthroughs.view import chosen_row
 
 
@@ -47,10 +47,8 @@ def follow(
             than a whole layer that can be walked.
     """
     sentence = words.text or ""
-    check_text(sentence)
-    score: Score = "scaled_dot" if choice.score == "scaled" else choice.score
-    layer, chosen_head = choice.place
-    if (score != "scaled_dot" or choice.causal) and not isinstance(source, HomeBuilt):
+    score, (layer, chosen_head) = choice.score, choice.place
+    if (score != "scaled" or choice.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
 
     def encoded(kind: Kind | None) -> Batch:
@@ -59,7 +57,7 @@ def follow(
     batch = encoded(choice.kind)
     kind = batch.kind or source.kinds[0]
     causal = choice.causal and kind != "decoder"  # that is causal anyway
-    if choice.whole_layer and (score != "scaled_dot" or causal):
+    if choice.whole_layer and (score != "scaled" or causal):
         raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
@@ -105,7 +103,7 @@ def _written(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> W
     own, difference, from_input = None, None, None
     notes = write_projections(calculation, run, Inputs(calculation, run))
     context = run.write_attention(calculation, score, causal=causal)
-    if score != "scaled_dot" or causal:
+    if score != "scaled" or causal:
         notes.append(_other_way(score, causal=causal))
     else:
         notes += [*write_output(calculation, run), *write_words(calculation, run)]
@@ -191,7 +189,7 @@ def _projections_of(parts: LayerParts, keep: KeepProjections, cross: HeadRun | N
 
 def _other_way(score: Score, *, causal: bool) -> Note:
     """What was done otherwise than the model does it."""
-    if score == "scaled_dot":
+    if score == "scaled":
         return Note("made_causal")
     drawn = {"seed": SCORE_SEED} if SCORE_WEIGHTS[score] else {}
     return Note.of(f"other_score{'_drawn' * bool(drawn)}{'_causal' * causal}", score=score, **drawn)

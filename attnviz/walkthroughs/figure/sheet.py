@@ -42,9 +42,9 @@ def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view, made = View(walk=walk, **options), cards(walk, **options)
     texts = [text for card in made for text in card.texts()]
-    texts += [*_heading(view), wording.receipt_line(walk, view.language), *wording.note_lines(walk, view.language)]
+    texts += [*_heading(view), wording.receipt_line(walk, view.lang), *wording.note_lines(walk, view.lang)]
     texts += [BLANK, "⋮…∞", *map(view.say, ("colours", "lit", "left out", "cells"))]
-    style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.precision, scale=scale)
+    style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits, scale=scale)
     lit, rows = _lit(view, made)
     return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)
 
@@ -72,12 +72,12 @@ def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOpt
     with usual_settings():
         it = told(walk, palette, **options)
         page = _drawn(it)
-    return Picture(page.pen, _heading(it.view)[0], wording.receipt_line(walk, it.view.language))
+    return Picture(page.pen, _heading(it.view)[0], wording.receipt_line(walk, it.view.lang))
 
 
 def _heading(view: View) -> tuple[str, str, str]:
     """What was found, whose calculation it is, and its formula."""
-    walk, language = view.walk, view.language
+    walk, language = view.walk, view.lang
     found = "" if view.blanks else wording.finding(walk, language)
     title = wording.title_line(walk, language)
     source = f"{title} · “{visible(walk.text)}”" if walk.text else title
@@ -97,7 +97,7 @@ def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
         "cells": wording.by_cells(view.walk.steps),
     }
     read = view.say("colours") + "".join(view.say(what) for what, is_there in signs.items() if is_there)
-    return [wording.receipt_line(view.walk, view.language), read, *wording.note_lines(view.walk, view.language)]
+    return [wording.receipt_line(view.walk, view.lang), read, *wording.note_lines(view.walk, view.lang)]
 
 
 def _drawn(it: SheetText) -> Page:

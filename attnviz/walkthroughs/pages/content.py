@@ -82,7 +82,6 @@ class Section:
 class PageContent:
     """The whole page."""
 
-    language: str  # one of `attnviz.text.phrase.LANGUAGES`
     title: str  # what is calculated
     source: str  # whose calculation it is; empty where numbers are made by hand
     sections: tuple[Section, ...]  # in the order of the calculation
@@ -94,9 +93,9 @@ class PageContent:
 def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
     """The page of a walkthrough."""
     view = View(walk=walk, **options)
-    language, steps = view.language, view.shown()
+    language, steps = view.lang, view.shown()
     return PageContent(
-        language=language, title=wording.title_line(walk, language), source=wording.source_line(walk, language),
+        title=wording.title_line(walk, language), source=wording.source_line(walk, language),
         sections=tuple(_sections(view, steps)), notes=wording.note_lines(walk, language),
         signs=view.say("products") + (view.say("cells") if wording.by_cells(one.step for one in steps) else ""),
         receipt=wording.receipt_line(walk, language),
@@ -117,7 +116,7 @@ def _sections(view: View, steps: Sequence[ShownStep]) -> Iterator[Section]:
 
 
 def _given(view: View, name: str) -> Section:
-    text, (n_rows, n_columns) = wording.explain(name, view.language), view.walk.grids[name].values.shape
+    text, (n_rows, n_columns) = wording.explain(name, view.lang), view.walk.grids[name].values.shape
     shapes = f"{name}: ({n_rows}, {n_columns})"
     return Section(title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, name))
 
@@ -150,7 +149,7 @@ def _keyed(view: View, steps: Sequence[CalculationStep]) -> Section:
         vector = f"[{', '.join(cell.text for cell in one.vector(key))}]" if step.operation == "weigh" else ""
         return PageCell(vector) if vector else one.cell(0, key)
 
-    columns = tuple(wording.short_title(step.name, view.language) for step in steps)
+    columns = tuple(wording.short_title(step.name, view.lang) for step in steps)
     rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in numbers), len(columns), named=True)
     table = PageTable(corner=view.say("key"), columns=columns, rows=rows)
     return Section(title=view.say("by key").rstrip(":"), table=table)
@@ -176,7 +175,7 @@ class _Numbers:
         self.name = name
         self.grid = view.walk.grids[name]
         self._blanks = view.blanks_of(name)
-        self._write = one_format(self.grid.values, view.precision)
+        self._write = one_format(self.grid.values, view.digits)
         is_softmax = view.is_weights(name)
         self._hue = TEAL if is_softmax else None
         finite = self.grid.values[np.isfinite(self.grid.values)]

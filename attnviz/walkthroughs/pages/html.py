@@ -13,12 +13,12 @@ from unicodedata import east_asian_width
 
 from attnviz.pages import WebPage
 from attnviz.render.html import BASE, build
-from attnviz.text.phrase import LANGUAGES, expect_language
+from attnviz.text.phrase import LANGUAGES
 from attnviz.walkthroughs.pages.content import BLUE, DEPTH, RED, TEAL, PageCell, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.pages.origins import origins
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import ViewOptions
+from attnviz.walkthroughs.view import View, ViewOptions
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
@@ -35,10 +35,9 @@ def page(walk: Walkthrough, **options: Unpack[ViewOptions]) -> WebPage:
 
 def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The walkthrough as one web page that fetches nothing, in one language at first; English and Korean are in it."""
-    language = options.get("language", "en")
-    expect_language(language)
-    each = [lay_out(walk, **options | {"language": one}) for one in LANGUAGES]
-    content = each[LANGUAGES.index(language)]
+    view = View(walk=walk, **options)
+    each = [lay_out(walk, **options | {"lang": one}) for one in LANGUAGES]
+    content = each[LANGUAGES.index(view.lang)]
     sections = list(zip(*(one.sections for one in each), strict=True))
     tables = [section.table for section in content.sections]
     steps = [line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")]
@@ -46,14 +45,14 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     foot = [f'<p class="faint">{_both(texts)}</p>' for texts in remarks]
     body = "\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"])
     labels = {
-        "lang": language, "grids": list(walk.grids), "title": [one.title for one in each],
+        "lang": view.lang, "grids": list(walk.grids), "title": [one.title for one in each],
         "source": [one.source for one in each], "proof": [one.receipt for one in each],
     }  # fmt: skip
     source = [("source", content.source)] if content.source else []
-    found = origins(walk, tables, options.get("precision", 3), options.get("blanks", frozenset()))
+    found = origins(view, tables)
     return build(
         content.title, [*source, ("proof proved" if walk.receipt else "proof", content.receipt)], labels=labels,
-        data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=language,
+        data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=view.lang,
         shared=BASE, body=body, rules="\n".join(_rules(body)),
     )  # fmt: skip
 

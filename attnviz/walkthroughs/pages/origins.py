@@ -11,13 +11,13 @@ from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.pages.content import PageTable
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.spelling import Part, ResultCell
-from attnviz.walkthroughs.view import Blanks, cell_name
+from attnviz.walkthroughs.view import View, cell_name
 from attnviz.walkthroughs.wording import say
 
 Said = str | list[str]  # a text; a list of two where it is another in Korean
 
 
-def origins(walk: Walkthrough, tables: Sequence[PageTable], precision: int, blanks: Blanks) -> dict[str, Any]:
+def origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
     """What the script of a page reads of its tables; of steps with a blank, which a learner fills in, no arithmetic.
 
     Returns:
@@ -26,6 +26,7 @@ def origins(walk: Walkthrough, tables: Sequence[PageTable], precision: int, blan
         columns (0 for all) and its name. ``tables``: of each cell of each table in reading order which of these numbers
         it is, -1 where it is none.
     """
+    walk = view.walk
     steps = {step.result: step for step in walk.steps}
     places: dict[tuple[str, int, int], int] = {}
     found = [
@@ -34,12 +35,12 @@ def origins(walk: Walkthrough, tables: Sequence[PageTable], precision: int, blan
         for cells in [[cell for _, row in table.rows if any(one.text for one in row) for cell in row]]
     ]
     grids = {name: number for number, name in enumerate(walk.grids)}
-    hidden = {grid for grid, _, _ in blanks}
+    hidden = {grid for grid, _, _ in view.blanks}
     numbers = []
     for name, row, column in places:
         step = steps.get(name)
         if step is not None and not hidden & {name, *step.operands}:
-            text = [spell_out(walk, step, row, column, precision, language=one) for one in LANGUAGES]
+            text = [spell_out(walk, step, row, column, view.digits, language=one) for one in LANGUAGES]
             parts = _parts(walk, step, row, column, grids)
         else:
             text, parts = [say("given" if step is None else "to fill in", one) for one in LANGUAGES], []

@@ -43,7 +43,7 @@ class ScreenView(View):
 
     def number(self, value: float) -> str:
         """A number that stands alone, with the digits of the view."""
-        return self.spell(shown(value, self.precision))
+        return self.spell(shown(value, self.digits))
 
     def fit(self, text: str, width: int) -> str:
         """The text in so many cells, with an ellipsis where it was cut."""
@@ -80,7 +80,7 @@ class ColumnGroup:
     def write(self) -> Callable[[float], str]:
         """Writes a number."""
         every = self.values if self.sums is None else np.vstack([self.values, self.sums])
-        form = one_format(every, self.view.precision)
+        form = one_format(every, self.view.digits)
         return lambda value: self.view.spell(form(value))
 
     @cached_property

@@ -41,7 +41,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
     walk = view.walk
     steps = [step for step in walk.steps if step.name in BY_KEY and step.operation != "mask"]
     heads = len(walk.distributions())
-    title = [wording.title_line(walk, view.language), *([f"“{walk.text}”"] if walk.text else [])]
+    title = [wording.title_line(walk, view.lang), *([f"“{walk.text}”"] if walk.text else [])]
     yield from view.wrap(" · ".join(title), "bold")
     if followed(walk) is not None:
         lines = list(_query_and_keys(view, steps))
@@ -87,7 +87,7 @@ def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack
 
 def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
     """What stands below a page: which step it is, which lines of how many are seen, and which keys there are."""
-    view = _view(walk, screen, {"language": language})
+    view = _view(walk, screen, {"lang": language})
     first, last, n = lines
     for form in ("", "short ", "shorter ", "shortest "):
         parts = [view.say(f"{form}step", n=number, total=len(walk.steps))]
@@ -101,12 +101,12 @@ def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], scree
 
 def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenView:
     view = ScreenView(walk=walk, screen=screen, **settings)
-    return view if screen.unicode else replace(view, language="en", is_english_for_ascii=view.language != "en")
+    return view if screen.unicode else replace(view, lang="en", is_english_for_ascii=view.lang != "en")
 
 
 def _head(view: ScreenView) -> Iterator[Text]:
-    yield from view.wrap(wording.title_line(view.walk, view.language), "bold")
-    yield from view.wrap(wording.source_line(view.walk, view.language))
+    yield from view.wrap(wording.title_line(view.walk, view.lang), "bold")
+    yield from view.wrap(wording.source_line(view.walk, view.lang))
 
 
 def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
@@ -117,9 +117,9 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
         yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(what), "dim"))
     if view.is_english_for_ascii:
         yield from view.wrap(view.say("ascii"), "dim")
-    for note in wording.note_lines(walk, view.language):
+    for note in wording.note_lines(walk, view.lang):
         yield from view.wrap(note, "dim")
-    yield from view.wrap(wording.receipt_line(walk, view.language), "bold" if walk.own is not None else "")
+    yield from view.wrap(wording.receipt_line(walk, view.lang), "bold" if walk.own is not None else "")
 
 
 # ---------------------------------------------------------------------------------------------------- on one screen
@@ -131,7 +131,7 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
     yield Text()
     if steps[0].name == "scores":
         yield from _vector(view, "q", steps[0].operands[0])
-    formulas = [wording.formula_for_key(walk, step, view.language) for step in steps]
+    formulas = [wording.formula_for_key(walk, step, view.lang) for step in steps]
     context = next((step for step in walk.steps if step.name == "context"), None)
     formulas += [view.say("context sum")] if context is not None else []
     yield from _side_by_side(view, [formula for formula in formulas if formula])
@@ -187,7 +187,7 @@ def _several_queries(view: ScreenView, steps: Sequence[CalculationStep]) -> Iter
     n_rows = len(view.walk.grids[steps[0].result].values)
     shown = steps if n_rows * len(steps) <= FEW else [step for step in steps if step.name in {"softmax", "context"}]
     for step in shown:
-        formula = wording.shown_formula(wording.formula_of(step, language=view.language, walk=view.walk))
+        formula = wording.shown_formula(wording.formula_of(step, language=view.lang, walk=view.walk))
         yield Text()
         yield from view.wrap(formula, "bold")
         yield from draw_numbers(view, _table_of(view, step.result))
@@ -204,17 +204,17 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
     for (name, _), numbers in once.items():
         step = walk.steps[numbers[0]]
         shape = "({},{})".format(*walk.grids[step.result].values.shape)
-        titles.append(view.spell(f"{numbers[0] + 1}. {wording.explain(name, view.language).title}"))
+        titles.append(view.spell(f"{numbers[0] + 1}. {wording.explain(name, view.lang).title}"))
         shapes.append(view.spell(f"{len(numbers)}{MATRIX}{shape}" if len(numbers) > 1 else shape))
-        formulas.append(view.spell(wording.shown_formula(wording.formula_of(step, language=view.language, walk=walk))))
+        formulas.append(view.spell(wording.shown_formula(wording.formula_of(step, language=view.lang, walk=walk))))
     yield Text()
     heads = [walk.grids[name] for name in walk.distributions()]
     if sum(len(grid.values) for grid in heads) <= FEW // 2:
-        yield from view.wrap(wording.explain("softmax", view.language).title, "bold")
+        yield from view.wrap(wording.explain("softmax", view.lang).title, "bold")
         yield from _weights_of_heads(view, walk.distributions())
     yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
     yield Text()
-    yield from view.wrap(wording.explain(walk.steps[-1].name, view.language).title, "bold")
+    yield from view.wrap(wording.explain(walk.steps[-1].name, view.lang).title, "bold")
     yield from draw_numbers(view, _table_of(view, walk.steps[-1].result))
     yield Text()
 
@@ -248,7 +248,7 @@ def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None
 
 def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
     """What a grid is that no step makes."""
-    explanation = wording.explain(name, view.language)
+    explanation = wording.explain(name, view.lang)
     yield Text()
     yield from view.wrap(f"{explanation.title} {shape}", "bold")
     yield from view.wrap(explanation.sentence, indent=INDENT)
@@ -352,13 +352,13 @@ def _columns(view: ScreenView, steps: Sequence[CalculationStep], rows: Sequence[
     def shared(name: str) -> ColumnGroup:
         bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
         remarks = dict.fromkeys(masked, view.say("masked"))
-        title = wording.short_title("softmax", view.language)
+        title = wording.short_title("softmax", view.lang)
         return group(name, title, turned=True, is_weights=True, bar=bar, remarks=remarks, summed=True)
 
     groups = [group("K", "k")] if steps[0].name == "scores" and "K" in steps[0].operands else []
     groups += [shared(name) for name in walk.distributions() if name in walk.given()]
     for step in steps:
-        title = wording.short_title(step.name, view.language)
+        title = wording.short_title(step.name, view.lang)
         if step.operation == "softmax":
             groups.append(shared(step.result))
         elif step.operation == "weigh":

@@ -42,7 +42,7 @@ class Checked:
     largest: float  # the largest absolute difference of a cell
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Verdict:
     """What came of checking a file."""
 
@@ -52,6 +52,10 @@ class Verdict:
     unused: tuple[str, ...] = ()  # those of them that no step uses either: nothing tells whether they are right
     own: str | None = None  # the grid that the model computed too; None where there is no model
     difference: float | None = None  # how far the two are apart, as the file says; None likewise
+
+    def __repr__(self) -> str:
+        found = self.fault or f"verified: {len(self.checked)} steps, {self.cells:,} cells"
+        return f"<Verdict {found}>"
 
     @property
     def cells(self) -> int:
