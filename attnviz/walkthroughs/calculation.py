@@ -13,7 +13,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Note
-from attnviz.errors import RecordError
+from attnviz.errors import RecordError, SelectionError
+from attnviz.text.display import clip, visible
+from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -27,6 +29,9 @@ SCORE_WEIGHTS: Mapping[Score, tuple[str, ...]] = {
     "additive": ("W", "U", "v"),
 }
 """The grids of weights that each way to score needs, by their symbols; of ``additive`` v is one row."""
+
+MOST_LISTED = 16
+"""Rows that a refusal names one by one."""
 
 
 class Calculation:
@@ -97,15 +102,15 @@ class Calculation:
             notes: what a reader should know, likewise.
         """
         return Walkthrough(
-            title=_noted(title),
+            title=_as_note(title),
             grids=dict(self.grids),
             steps=tuple(self.steps),
             query=query,
-            notes=tuple(map(_noted, notes)),
+            notes=tuple(map(_as_note, notes)),
         )
 
 
-def _noted(told: Note | str) -> Note:
+def _as_note(told: Note | str) -> Note:
     return Note.of("text", text=told) if isinstance(told, str) else told
 
 
@@ -217,6 +222,42 @@ def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
         return float(np.where(one == other, 0.0, np.abs(one - other)).max(initial=0.0))
 
 
+def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
+    """The number of the row that a person means, of rows with these spellings, first as each is shown.
+
+    What is wanted is a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
+    negative from the end, as a number or in digits.
+
+    Raises:
+        SelectionError: there is none, or there are several.
+    """
+    n = len(rows)
+    if isinstance(wanted, str):
+        typed = visible(wanted.strip())
+        exact = [number for number, spelled in enumerate(rows) if typed in spelled]
+        found = exact or [place for place, one in enumerate(rows) if typed.casefold() in map(str.casefold, one)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise SelectionError(
+                f"several queries are '{clip(typed, 40)}': choose one by its number: {_list_rows(rows, found)}"
+            )
+        digits = typed.removeprefix("-")
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
+            known = [word for spelled in rows for word in spelled]
+            there = did_you_mean(typed, known, [_list_rows(rows, range(n))])
+            raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
+        wanted = int(wanted)
+    if not -n <= wanted < n:
+        raise SelectionError(f"there is no query {wanted}: there are {_list_rows(rows, range(n))}")
+    return wanted % n
+
+
+def _list_rows(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
+    shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
+    return clip(", ".join(shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]), 400)
+
+
 # ------------------------------------------------------------------------------------------------- one step alone
 
 
@@ -249,7 +290,6 @@ def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndar
 
 
 def _expect_fit(step: CalculationStep, operation: Operation, operands: Sequence[np.ndarray]) -> None:
-    """Refuse shapes that do not fit, and say which two numbers clash."""
     sides = [
         (i, side, letter, operands[i].shape[SIDES.index(side)]) for i, side, letter in operation.sides(len(operands))
     ]

@@ -113,10 +113,10 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
     from attnviz.render.terminal.keyboard import browse, whole_screen
     from attnviz.render.terminal.screen import screen_of
     from attnviz.walkthroughs.terminal.steps import draw_keys, draw_step
-    from attnviz.walkthroughs.view import chosen
+    from attnviz.walkthroughs.view import find_steps
 
-    numbers = [number for number, _ in chosen(walk, view["steps"])]
-    place = numbers.index(chosen(walk, view["steps"], first)[0][0])
+    numbers = [number for number, _ in find_steps(walk, view["steps"])]
+    place = numbers.index(find_steps(walk, view["steps"], first)[0][0])
     palette = appearance.palette
     background = "dark" if screen_of(commands.console_here(), appearance.background, palette).dark else "light"
 
@@ -131,7 +131,6 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
 
 
 def _read(text: WalkthroughText) -> WalkthroughText:
-    """The sentences themselves, from a file or standard input where they are there."""
     given = text.text is not None or text.file is not None
     return replace(
         text,
@@ -145,12 +144,12 @@ def _view(
     walk: Walkthrough, text: WalkthroughText, model: WalkthroughModel, appearance: WalkthroughAppearance
 ) -> dict[str, Any]:
     """What every view of the calculation is told, as `attnviz.walkthroughs.view.ViewOptions` has it."""
-    from attnviz.walkthroughs.view import steps_named
+    from attnviz.walkthroughs.view import step_names
 
     return {
         "lang": appearance.lang,
         "precision": appearance.precision,
-        "steps": None if appearance.steps is None else steps_named(walk, appearance.steps),
+        "steps": None if appearance.steps is None else step_names(walk, appearance.steps),
         "blanks": walk.blanks(model.seed or 0) if text.exercise and not text.solution else frozenset(),
     }
 
@@ -164,7 +163,7 @@ def _usual_path(
     page: PageSettings,
 ) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
-    from attnviz.walkthroughs.view import steps_named
+    from attnviz.walkthroughs.view import step_names
     from attnviz.walkthroughs.wording import title_line
 
     numbers = f"example {text.example}" if text.example else text.numbers.stem if text.numbers else None
@@ -178,7 +177,7 @@ def _usual_path(
     parts += [*name_parts(model, "dtype", "revision"), *name_parts(selection, "causal")]
     parts += [*name_parts(appearance, "precision", "palette"), *([appearance.lang] if appearance.lang != "en" else [])]
     parts += name_parts(page)
-    parts += ["-".join(steps_named(walk, appearance.steps))] if appearance.steps is not None else []
+    parts += ["-".join(step_names(walk, appearance.steps))] if appearance.steps is not None else []
     parts += [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"] if text.exercise else []
     shown = walk.text or numbers or title_line(walk, "en")
     return picture_path("walkthrough", shown, walk.model, parts, pair=text.pair, target=text.target)
@@ -203,25 +202,24 @@ def verify_command(settings: VerifySettings) -> None:
     made = [f"{step.grid} ({step.shape[0]}, {step.shape[1]})" for step in verdict.checked]
     wide = [max(map(len, texts), default=0) for texts in (names, made)]
     for name, grid, step in zip(names, made, verdict.checked, strict=True):
-        typer.echo(f"{name.ljust(wide[0])}  {grid.ljust(wide[1])}  largest difference {_shown(step.largest)}")
+        typer.echo(f"{name.ljust(wide[0])}  {grid.ljust(wide[1])}  largest difference {_difference(step.largest)}")
     if verdict.given:
-        typer.echo(f"given, so not computed: {_listed(verdict.given)}")
+        typer.echo(f"given, so not computed: {_join_names(verdict.given)}")
     if verdict.unused:
-        typer.echo(f"nothing is made from {_listed(verdict.unused)}: nothing here tells whether that is right")
+        typer.echo(f"nothing is made from {_join_names(verdict.unused)}: nothing here tells whether that is right")
     if verdict.own is not None and verdict.difference is not None:
-        typer.echo(f"from the model's own {verdict.own}, says the file: {_shown(verdict.difference)}")
+        typer.echo(f"from the model's own {verdict.own}, says the file: {_difference(verdict.difference)}")
     steps, cells = len(verdict.checked), verdict.cells
     typer.echo(
         f"verified: {steps} step{'' if steps == 1 else 's'}, {cells:,} cell{'' if cells == 1 else 's'}, largest "
-        f"difference {_shown(verdict.largest)} (at most {TOLERANCE:.0e} of what a cell is made of)"
+        f"difference {_difference(verdict.largest)} (at most {TOLERANCE:.0e} of what a cell is made of)"
     )
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    """The names; of many the first."""
+def _join_names(names: tuple[str, ...]) -> str:
     more = len(names) - MOST_LISTED
     return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_LISTED])} and {more} more"
 
 
-def _shown(difference: float) -> str:
+def _difference(difference: float) -> str:
     return f"{difference:.1e}" if difference else "0"

@@ -11,9 +11,8 @@ import numpy as np
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention, write_inputs
+from attnviz.walkthroughs.calculation import Calculation, Terms, find_row, write_attention, write_inputs
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.view import chosen_row
 
 WORDS = ("I", "love", "you", "all")
 NEXT = ("I", "love", "you", "all")
@@ -26,7 +25,7 @@ D_MODEL, D_K = 20, 5
 
 
 def example(name: str, *, query: str | int | None = None) -> Walkthrough:
-    """The example of this name; of one query, which `chosen_row` finds, or of all there are at once.
+    """The example of this name; of one query, which `find_row` finds, or of all there are at once.
 
     Raises:
         SelectionError: there is no such example, or no such row.
@@ -47,7 +46,7 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
     calculation = Calculation()
     decoder = ("decoder",)
     if query is not None:
-        chosen_row([decoder], query)
+        find_row([decoder], query)
     states = Grid(
         values=np.array([[0.0, 1.0, 1.0], [5.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 5.0, 1.0]]),
         rows=tuple(f"encoder {i + 1}" for i in range(4)),
@@ -75,7 +74,7 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
     The numbers have one decimal, so that a person can type them again.
     """
     chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
-    calculation, row = Calculation(), None if query is None else chosen_row([(word,) for word in WORDS], query)
+    calculation, row = Calculation(), None if query is None else find_row([(word,) for word in WORDS], query)
     x = Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS)
     queries = write_inputs(
         calculation, x, lambda letter: {f"W{letter}": Grid(values=_tenths(chance, D_MODEL, D_K))}, row, WORDS
@@ -89,7 +88,6 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
 
 
 def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
-    """Numbers from -1 to 1 with one decimal."""
     cells = [[(int(chance.random() * 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)]
     return np.array(cells)
 

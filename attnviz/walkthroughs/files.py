@@ -28,7 +28,7 @@ from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import csv, markdown
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.settings import check_blanks
-from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, Saved, digest
+from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, SavedFile, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
-def _rebuilt(saved: Saved) -> Walkthrough:
+def _rebuilt(saved: SavedFile) -> Walkthrough:
     found = dict(saved.fields)
     if isinstance(title := found.get("title"), str):
         found["title"] = full_note(title)
@@ -85,9 +85,7 @@ def _rebuilt(saved: Saved) -> Walkthrough:
         raise FileFormatError("own must name a grid, and difference say how far it is from the model's")
     grids = {
         name: Grid(
-            values=np.array(grid.values),
-            rows=tuple(map(visible, grid.rows)),
-            columns=tuple(map(visible, grid.columns)),
+            values=np.array(grid.values), rows=tuple(map(visible, grid.rows)), columns=tuple(map(visible, grid.columns))
         )
         for name, grid in saved.grids.items()
     }
@@ -114,7 +112,6 @@ def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
 
 
 def _rows(grid: Grid, name: str) -> list[list[float | str]]:
-    """The numbers, with minus infinity as text."""
     values = grid.values
     if np.isnan(values).any() or np.isposinf(values).any():
         raise RecordError(f"the walkthrough cannot be written: {name} holds NaN or infinity")

@@ -22,6 +22,7 @@ from attnviz.walkthroughs.calculation import (
     SCORE_WEIGHTS,
     Calculation,
     Terms,
+    find_row,
     write_attention,
     write_context,
     write_inputs,
@@ -30,7 +31,6 @@ from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
 from attnviz.walkthroughs.verify.saved import named, number
-from attnviz.walkthroughs.view import chosen_row
 
 DIRECT = ("query", "keys", "values")
 PROJECTIONS = ("X", "Wq", "Wk", "Wv")
@@ -64,7 +64,7 @@ USELESS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class Homework:
     """What a file holds."""
 
     fields: Mapping[str, Entry]  # by name
@@ -87,7 +87,7 @@ class Typed:
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
-    """The walkthrough of the numbers in a file; of one query, which `chosen_row` finds, or of all there are at once.
+    """The walkthrough of the numbers in a file; of one query, which `find_row` finds, or of all there are at once.
 
     Raises:
         FileFormatError: the file cannot be read, or its numbers do not fit together; the message is one line.
@@ -95,7 +95,7 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
     """
     whole = read_entries(path)
     try:
-        return _calculate(_typed(whole), query)
+        return _calculate(_check(whole), query)
     except SelectionError as error:
         raise SelectionError(visible(f"{path}: {error}")) from None
     except RecordError as error:
@@ -103,8 +103,7 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
-def _typed(whole: Entry) -> Typed:
-    """What the file holds, if it may hold all of it together and its numbers fit."""
+def _check(whole: Entry) -> Homework:
     found = whole.value
     if not isinstance(found, dict):
         raise FileFormatError(f"it must hold names with numbers, such as query, keys and values, not {named(found)}")
@@ -114,15 +113,15 @@ def _typed(whole: Entry) -> Typed:
         if name not in KNOWN:
             raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{did_you_mean(name, KNOWN)}")
     fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
-    _expect_together(Typed(fields, {}))
-    typed = Typed(fields, {name: read_table(name, fields[name]) for name in NUMBERS if name in fields})
+    _expect_together(Homework(fields, {}))
+    typed = Homework(fields, {name: read_table(name, fields[name]) for name in NUMBERS if name in fields})
     for one, side, other, other_side in ALIKE:
         if one in typed and other in typed:
             match(typed.tables[one], side, typed.tables[other], other_side)
     return typed
 
 
-def _expect_together(typed: Typed) -> None:
+def _expect_together(typed: Homework) -> None:
     """Refuse what is missing, what says the same twice, and what is of no use."""
     if "weights" in typed:
         if spare := [name for name in typed.fields if name not in MIXING]:
@@ -144,13 +143,13 @@ def _expect_together(typed: Typed) -> None:
             typed.refuse(name, why)
 
 
-def _calculate(typed: Typed, wanted: str | int | None) -> Walkthrough:
+def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
     if "weights" in typed:
-        return _mixed(typed, wanted)
+        return _mix(typed, wanted)
     tables, score = typed.tables, _score(typed)
     words, query_words = _labels(typed)
     n_queries = tables["query" if "query" in typed else "X"].size("rows")
-    row = None if wanted is None else chosen_row([(word,) for word in query_words] or [()] * n_queries, wanted)
+    row = None if wanted is None else find_row([(word,) for word in query_words] or [()] * n_queries, wanted)
     if row is not None and not query_words:
         query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     calculation = Calculation()
@@ -174,7 +173,7 @@ def _calculate(typed: Typed, wanted: str | int | None) -> Walkthrough:
     )
 
 
-def _mixed(typed: Typed, wanted: str | int | None) -> Walkthrough:
+def _mix(typed: Homework, wanted: str | int | None) -> Walkthrough:
     """Values mixed with weights that are given, which no query makes."""
     weights, values, calculation = typed.tables["weights"], typed.tables["values"], Calculation()
     words = _words(typed, "words", values)
@@ -184,7 +183,7 @@ def _mixed(typed: Typed, wanted: str | int | None) -> Walkthrough:
         if (row < 0).any() or abs(row.sum() - 1) > SUM:
             rest = f", and {row.min():g} is below 0" if (row < 0).any() else "; divide each weight by that sum"
             typed.refuse("weights", f"must be from 0 to 1 and sum to 1: row {i} sums to {row.sum():.6g}{rest}")
-    followed = None if wanted is None else chosen_row([(word,) for word in queries] or [()] * n_queries, wanted)
+    followed = None if wanted is None else find_row([(word,) for word in queries] or [()] * n_queries, wanted)
     calculation.give("weights", _of_row(Grid(values=weights.values, rows=queries, columns=words), followed))
     calculation.give("V", Grid(values=values.values, rows=words))
     write_context(calculation)
@@ -213,7 +212,7 @@ def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: in
 
 
 def _write_operands(
-    calculation: Calculation, typed: Typed, query_words: tuple[str, ...], words: tuple[str, ...], row: int | None
+    calculation: Calculation, typed: Homework, query_words: tuple[str, ...], words: tuple[str, ...], row: int | None
 ) -> str:
     """Write down queries, or the one that is followed, keys and values, given or projected; the queries' name."""
     tables = typed.tables
@@ -239,8 +238,7 @@ def _of_row(grid: Grid, row: int | None) -> Grid:
 # ------------------------------------------------------------------------------------------- what is typed
 
 
-def _labels(typed: Typed) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names for the keys, and for the queries."""
+def _labels(typed: Homework) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if "X" not in typed:
         return _words(typed, "words", typed.tables["keys"]), _words(typed, "query_words", typed.tables["query"])
     words = _words(typed, "words", typed.tables["X"])
@@ -249,8 +247,7 @@ def _labels(typed: Typed) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return words, words
 
 
-def _words(typed: Typed, name: str, table: NumberTable) -> tuple[str, ...]:
-    """Names for the rows of a table; empty where none are typed."""
+def _words(typed: Homework, name: str, table: NumberTable) -> tuple[str, ...]:
     if name not in typed:
         return ()
     found = typed.fields[name].value
@@ -265,7 +262,7 @@ def _words(typed: Typed, name: str, table: NumberTable) -> tuple[str, ...]:
     return tuple(visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value)) for one in found)
 
 
-def _title(typed: Typed, usual: Note) -> Note | str:
+def _title(typed: Homework, usual: Note) -> Note | str:
     if "title" not in typed:
         return usual
     title = typed.fields["title"].value
@@ -274,7 +271,7 @@ def _title(typed: Typed, usual: Note) -> Note | str:
     return " ".join(visible(title.replace("\n", " ")).split())
 
 
-def _score(typed: Typed) -> Score:
+def _score(typed: Homework) -> Score:
     found = typed.fields.get("score", Entry("scaled", 0))
     wanted = "scaled" if found.value == "scaled_dot" else found.value  # as earlier versions had it
     scores: tuple[Score, ...] = get_args(Score)
@@ -289,8 +286,7 @@ def _score(typed: Typed) -> Score:
     return score
 
 
-def _heads(typed: Typed, score: Score, calculation: Calculation) -> int:
-    """How many heads share the columns of queries, keys and values."""
+def _heads(typed: Homework, score: Score, calculation: Calculation) -> int:
     n = typed.fields["n_heads"].value if "n_heads" in typed else 1
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         typed.refuse("n_heads", f"must be a whole number from 1 on, not {named(n)}")
@@ -303,7 +299,7 @@ def _heads(typed: Typed, score: Score, calculation: Calculation) -> int:
     return n
 
 
-def _scaling(typed: Typed, score: Score) -> float | None:
+def _scaling(typed: Homework, score: Score) -> float | None:
     """What scores are multiplied with; None is 1 / sqrt(d_k)."""
     if "scale" not in typed:
         return None
@@ -319,7 +315,7 @@ def _scaling(typed: Typed, score: Score) -> float | None:
     return number(scale, typed.where("scale"))
 
 
-def _mask(typed: Typed, queries: int) -> np.ndarray | None:
+def _mask(typed: Homework, queries: int) -> np.ndarray | None:
     """1 where a query may look [query, key]; None where there is no mask."""
     causal = typed.fields["causal"].value if "causal" in typed else False
     if not isinstance(causal, bool):
@@ -343,8 +339,7 @@ def _mask(typed: Typed, queries: int) -> np.ndarray | None:
     return mask.values
 
 
-def _check_scores(score: Score, query: Grid, keys: Grid, typed: Typed) -> None:
-    """Refuse queries and keys that the way to score does not fit."""
+def _check_scores(score: Score, query: Grid, keys: Grid, typed: Homework) -> None:
     tables, d_q, d_k = typed.tables, query.values.shape[1], keys.values.shape[1]
     if score == "general":
         expect(tables["W"], "rows", d_q, "the queries' width")

@@ -97,7 +97,6 @@ def _parse(raw: bytes, *, is_json: bool) -> Entry:
 
 
 def _document(events: Iterator[yaml.Event]) -> Entry:
-    """The only document of the text."""
     import yaml
 
     found: Entry | None = None
@@ -112,7 +111,6 @@ def _document(events: Iterator[yaml.Event]) -> Entry:
 
 
 def _entry(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Entry:
-    """The value that an event begins, with what follows of it."""
     import yaml
 
     line = _line(event)

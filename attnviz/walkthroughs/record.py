@@ -59,43 +59,27 @@ class CalculationStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Walkthrough:
-    """One calculation of attention, every number of it.
+    """One calculation of attention, every number of it."""
 
-    Attributes:
-        title: what is calculated; `attnviz.walkthroughs.texts.NOTES` has the words.
-        grids: all numbers by name, those given and those computed, in the order of the calculation. Names are the
-            field's symbols: ``X``, ``Wq``, ``q``, ``K``, ``V``, ``scores``, ``scaled``, ``weights``, ``alignment``,
-            ``context``.
-        steps: how each computed grid is made from those before it. A grid that no step makes is given.
-        model: whose calculation it is; empty for numbers made by hand.
-        text: what the model read, as typed; empty likewise.
-        kind: which attention it is; None for numbers made by hand.
-        layer: its number, counted from 0; None where there is no model.
-        head: likewise.
-        query: the number of the query's row; None where all queries are walked at once.
-        own: the grid that was computed and that the model computed too; None where there is no model.
-        difference: the largest difference between the two, where the steps start from the query, keys and values that
-            the model itself handed to its attention; None likewise.
-        from_input: the same from the input on: what the model's number format rounds off in the projections to query,
-            keys and values is then in it. None where these are given.
-        receipt: proof of the forward pass that q, k and v were taken from.
-        notes: what was done to the input, likewise.
-    """
-
-    title: Note
+    title: Note  # what is calculated; `attnviz.walkthroughs.texts.NOTES` has the words
+    # All numbers by name, those given and those computed, in the order of the calculation. Names are the field's
+    # symbols: X, Wq, q, K, V, scores, scaled, weights, alignment, context.
     grids: Mapping[str, Grid]
-    steps: tuple[CalculationStep, ...]
-    model: str = ""
-    text: str = ""
-    kind: Kind | None = None
-    layer: int | None = None
-    head: int | None = None
-    query: int | None = None
-    own: str | None = None
+    steps: tuple[CalculationStep, ...]  # how each computed grid is made from those before it; no step makes the others
+    model: str = ""  # whose calculation it is; empty for numbers made by hand
+    text: str = ""  # what the model read, as typed; empty likewise
+    kind: Kind | None = None  # which attention it is; here and below None for numbers made by hand
+    layer: int | None = None  # its number, counted from 0
+    head: int | None = None  # likewise; None of a whole layer, too
+    query: int | None = None  # the number of the query's row; None where all queries are walked at once
+    own: str | None = None  # the grid that was computed and that the model computed too
+    # The largest difference between the two, where the steps start from the query, keys and values that the model
+    # itself handed to its attention; and from the input on, with what the model's number format rounds off in the
+    # projections to query, keys and values. None where these are given.
     difference: float | None = None
     from_input: float | None = None
-    receipt: Receipt | None = None
-    notes: tuple[Note, ...] = ()
+    receipt: Receipt | None = None  # proof of the forward pass that q, k and v were taken from
+    notes: tuple[Note, ...] = ()  # what was done to the input
 
     def __post_init__(self) -> None:
         known = set(self.grids) - {step.result for step in self.steps}
@@ -145,7 +129,6 @@ class Walkthrough:
         return np.asarray(self.grids[held[number]].values)
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: as its page, in a frame of its own."""
         return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
@@ -222,7 +205,7 @@ class Walkthrough:
         """
         from pandas import DataFrame, MultiIndex
 
-        from attnviz.walkthroughs.view import keyed_columns
+        from attnviz.walkthroughs.view import columns_by_key
 
-        queries, keys, columns = keyed_columns(self)
+        queries, keys, columns = columns_by_key(self)
         return DataFrame(columns, index=MultiIndex.from_product([queries, keys], names=("query", "key")))

@@ -43,10 +43,10 @@ class WalkthroughText(TextSettings):
     )  # fmt: skip
     exercise: bool = option(
         "--exercise", default=False,
-        help="Leave cells blank, to be filled in; alone, small integers from --seed.", panel=INPUT,
+        help="Leave cells blank to fill in; by itself it makes small integers from --seed.", panel=INPUT,
     )  # fmt: skip
     solution: bool = option(
-        "--solution", default=False, help="With --exercise: the blank cells filled in.", panel=INPUT
+        "--solution", default=False, help="With --exercise: show what belongs in the blank cells.", panel=INPUT
     )
 
     def __post_init__(self) -> None:
@@ -79,20 +79,23 @@ class WalkthroughSelection:
     """Which part of the model is followed, and how its scores are made."""
 
     layer: str | None = option(
-        "--layer", help="The layer, counted from 0, negative from the end [default: 0].", metavar="N", panel=SHOWN
+        "--layer", help="The layer, counted from 0; -1 is the last [default: 0].", metavar="N", panel=SHOWN
     )
     head: str | None = option(
-        "--head", help="The head with its layer, such as 2.3; or beside --layer its number [default: 0].",
+        "--head", help="The head with its layer, such as 2.3; or its number, with --layer [default: 0].",
         metavar="L.H", panel=SHOWN,
     )  # fmt: skip
     query: str | None = option(
         "--query",
-        help="The word that looks, or its number [default: the first, of a decoder the last; of --input all].",
+        help="The query: a word or its number [default: the first, in a decoder the last; with --input all].",
         metavar="WORD|N", panel=SHOWN,
     )  # fmt: skip
-    all_queries: bool = option("--all-queries", default=False, help="All words at once, in place of one.", panel=SHOWN)
+    all_queries: bool = option("--all-queries", default=False, help="Follow all words at once, not one.", panel=SHOWN)
     whole_layer: bool = option(
-        "--whole-layer", default=False, help="All heads, and what follows them, to the layer's output.", panel=SHOWN
+        "--whole-layer",
+        default=False,
+        help="Follow all heads, and then the rest of the layer, to its output.",
+        panel=SHOWN,
     )
     kind: Kind | None = kind_option()
     score: Score = option(
@@ -137,7 +140,10 @@ class WalkthroughAppearance:
     )
     jump: int | None = option("--jump", help="Begin at step N.", metavar="N", least=1, panel=SHOWN)
     interactive: bool = option(
-        "--interactive", default=False, help="Step by step, with the keyboard; no file without -o.", panel=SHOWN
+        "--interactive",
+        default=False,
+        help="Go step by step with the keyboard; a file is written only with -o.",
+        panel=SHOWN,
     )
     precision: int | None = option(
         "--precision", help="Digits after the point [default: 3; 8 for --example seq2seq].", least=0, most=17,
@@ -164,7 +170,7 @@ class WalkthroughOutput(OutputSettings):
 class VerifySettings:
     """What is computed again."""
 
-    file: Path = option(default=REQUIRED, help="A walkthrough, saved with -o FILE.json.", metavar="FILE")
+    file: Path = option(default=REQUIRED, help="A walkthrough that was saved with -o FILE.json.", metavar="FILE")
 
 
 def check_blanks(suffixes: Iterable[str], *, has_blanks: bool) -> None:

@@ -122,7 +122,7 @@ def largest_taken_off(hand: Hand, cell: ResultCell) -> str:
     """What a softmax does to its scores first."""
     top = shown(max(all_scores(cell)), hand.digits)
     if hand.language == "ko":
-        return f"(가장 큰 값 {top}을 모두에서 뺍니다. 가중치는 변하지 않습니다)"
+        return f"(가장 큰 값({top})을 모든 스코어에서 뺍니다. 가중치는 변하지 않습니다)"
     return f"({top}, the largest, is taken from each: that changes no weight)"
 
 
@@ -170,7 +170,6 @@ def spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
 
 
 def _gates(cell: ResultCell) -> tuple[float, float, float]:
-    """Of a gated recurrent unit how much stays, what would take its place, and what was there."""
     keep, new = arithmetic.gates(*cell.grids)
     return float(keep[cell.row, cell.column]), float(new[cell.row, cell.column]), cell.row_of(1)[cell.column]
 
@@ -216,7 +215,6 @@ def spell_split(hand: Hand, cell: ResultCell) -> str:
 
 
 def _column_before(cell: ResultCell) -> int:
-    """The column that a cell of ``split`` had before."""
     width: int = cell.grids[0].shape[1] // int(cell.grids[1].item())
     return int(cell.number) * width + cell.column
 

@@ -9,16 +9,13 @@ from typing import TypedDict
 import numpy as np
 
 from attnviz.errors import SelectionError
-from attnviz.text.display import clip, visible
+from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import explain, formula_of, say, shapes_of
-
-MOST_LISTED = 16
-"""Rows that a refusal names one by one."""
 
 Blanks = frozenset[tuple[str, int, int]]
 """Cells that a learner fills in: grid, row, column."""
@@ -40,24 +37,26 @@ class ViewOptions(TypedDict, total=False):
 
     lang: str  # one of `attnviz.text.phrase.LANGUAGES`; English
     precision: int | None  # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
-    steps: str | Sequence[str] | None  # the steps to show, as `steps_named` reads them; None is all
+    steps: str | Sequence[str] | None  # the steps to show, as `step_names` reads them; None is all
     blanks: Blanks  # cells that a learner fills in: grid, row, column; none
 
 
-def chosen(walk: Walkthrough, wanted: str | Sequence[str] | None, first: int = 1) -> list[tuple[int, CalculationStep]]:
-    """The steps that `steps_named` reads, from a step on, and the number that each has in the calculation, from 1.
+def find_steps(
+    walk: Walkthrough, wanted: str | Sequence[str] | None, first: int = 1
+) -> list[tuple[int, CalculationStep]]:
+    """The steps that `step_names` reads, from a step on, and the number that each has in the calculation, from 1.
 
     Raises:
         SelectionError: one that this calculation has not, or no step is left.
     """
-    steps, names = list(enumerate(walk.steps, start=1)), None if wanted is None else steps_named(walk, wanted)
+    steps, names = list(enumerate(walk.steps, start=1)), None if wanted is None else step_names(walk, wanted)
     found = [(number, step) for number, step in steps if names is None or step.name in names]
     if found and not 1 <= first <= found[-1][0]:
         raise SelectionError(f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1")
     return [(number, step) for number, step in found if number >= first]
 
 
-def steps_named(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...]:
+def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...]:
     """The names of the steps that a person means, in a list, or in a text with commas between them.
 
     Each is the name of a step, what it makes, or how its name begins.
@@ -82,7 +81,7 @@ def steps_named(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ..
     return tuple(dict.fromkeys(found))
 
 
-def keyed_columns(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
+def columns_by_key(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
     """What queries make of keys: names of queries and keys, or their numbers, and by grid a number for each pair.
 
     Raises:
@@ -141,26 +140,17 @@ class View:
         """The steps that are wanted, from a step on."""
         walk, language = self.walk, self.lang
         found, given = [], set(walk.given())
-        for number, step in chosen(walk, self.steps, first):
+        for number, step in find_steps(walk, self.steps, first):
             words = explain(step.name, language)
             needed = tuple(name for name in dict.fromkeys(step.operands) if name in given)
             given -= set(needed)
-            found.append(
-                ShownStep(
-                    number=number,
-                    step=step,
-                    given=needed,
-                    title=words.title,
-                    sentence=words.sentence,
-                    formula=formula_of(step, language=language, walk=walk),
-                    shapes=shapes_of(walk, step, language=language),
-                    hand=self._by_hand(step),
-                )
-            )
+            formula = formula_of(step, language=language, walk=walk)
+            shapes, hand = shapes_of(walk, step, language=language), self._by_hand(step)
+            texts = {"title": words.title, "sentence": words.sentence, "formula": formula, "shapes": shapes}
+            found.append(ShownStep(number=number, step=step, given=needed, hand=hand, **texts))
         return found
 
     def _by_hand(self, step: CalculationStep) -> str:
-        """The arithmetic of one telling cell of a step, with its name; nothing where it would fill in a blank."""
         if {grid for grid, _, _ in self.blanks} & {step.result, *step.operands}:
             return ""
         row, column = telling_cell(self.walk, step)
@@ -185,7 +175,7 @@ class View:
         )
 
 
-def followed(walk: Walkthrough) -> Grid | None:
+def query_weights(walk: Walkthrough) -> Grid | None:
     """The weights of the one query that is followed; None where several are walked, or several heads."""
     made = [walk.grids[name] for name in walk.distributions()]
     return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
@@ -196,7 +186,7 @@ def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
 
     It is the same in every view, and in windows of any width.
     """
-    grid, weights = walk.grids[step.result], followed(walk)
+    grid, weights = walk.grids[step.result], query_weights(walk)
     values, row = grid.values, 0
     if weights is not None and step.name in BY_KEY:
         key = int(weights.values[0].argmax())
@@ -220,40 +210,3 @@ def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> st
         parts.append(grid.rows[row] if grid.rows else say("row", language, n=row))
     parts.append(grid.columns[column] if grid.columns else say("number", language, n=column))
     return ", ".join(parts)
-
-
-def chosen_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
-    """The number of the row that a person means, of rows with these spellings, first as each is shown.
-
-    What is wanted is a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
-    negative from the end, as a number or in digits.
-
-    Raises:
-        SelectionError: there is none, or there are several.
-    """
-    n = len(rows)
-    if isinstance(wanted, str):
-        typed = visible(wanted.strip())
-        exact = [number for number, spelled in enumerate(rows) if typed in spelled]
-        found = exact or [place for place, one in enumerate(rows) if typed.casefold() in map(str.casefold, one)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise SelectionError(
-                f"several queries are '{clip(typed, 40)}': choose one by its number: {_listed(rows, found)}"
-            )
-        digits = typed.removeprefix("-")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            known = [word for spelled in rows for word in spelled]
-            there = did_you_mean(typed, known, [_listed(rows, range(n))])
-            raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
-        wanted = int(wanted)
-    if not -n <= wanted < n:
-        raise SelectionError(f"there is no query {wanted}: there are {_listed(rows, range(n))}")
-    return wanted % n
-
-
-def _listed(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
-    """Rows with their numbers, those in the middle left out where there are many."""
-    shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
-    return clip(", ".join(shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]), 400)

@@ -82,7 +82,7 @@ def formula_of(
     """
     names = [(instead or {}).get(name, name) for name in step.operands]
     turned = [f"{name}^T" for name in names]
-    return f"{step.result} = {_filled(step, names, turned, language, walk)}"
+    return f"{step.result} = {_fill(step, names, turned, language, walk)}"
 
 
 def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en") -> str:
@@ -91,7 +91,7 @@ def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en")
     own = OPERATIONS[step.operation].shapes
     text = None if own is None else own(found, language)
     if text is None:
-        text = _filled(step, list(map(str, found)), [str(shape[::-1]) for shape in found], language, walk)
+        text = _fill(step, list(map(str, found)), [str(shape[::-1]) for shape in found], language, walk)
     return f"{walk.grids[step.result].values.shape} = {text}"
 
 
@@ -107,7 +107,7 @@ def formula_for_key(walk: Walkthrough, step: CalculationStep, language: str) -> 
     return filled and shown_formula(f"{short_title(step.name, language)} = {filled}")
 
 
-def _filled(
+def _fill(
     step: CalculationStep, names: Sequence[str], turned: Sequence[str], language: str, walk: Walkthrough | None
 ) -> str:
     """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
@@ -128,7 +128,6 @@ def _filled(
 def _fields(
     step: CalculationStep, names: Sequence[str], turned: Sequence[str], walk: Walkthrough | None
 ) -> dict[str, str]:
-    """What stands for the operands and the number in the formula of a step."""
     number = 1.0 if step.number is None else step.number
     how, value = scale(number) if walk is None or step.operation != "times" else factor(walk, step)
     return {
@@ -145,7 +144,7 @@ def between(step: CalculationStep, place: int) -> str:
     return "" if place == 0 else signs[min(place, len(signs)) - 1]
 
 
-def multiplied(text: str) -> str:
+def write_products(text: str) -> str:
     """A formula in which a product by a number has a dot and one cell by cell a circle."""
     return re.sub(r" \* (?=-?\d)", " · ", text).replace(" * ", f" {CELLS} ")
 
@@ -153,12 +152,12 @@ def multiplied(text: str) -> str:
 def shown_formula(text: str) -> str:
     """A formula as it is written on a blackboard."""
     text = re.sub(r"sqrt\((\d+)\)", r"√\1", text)
-    return multiplied(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
+    return write_products(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
 
 
 def by_cells(steps: Iterable[CalculationStep]) -> bool:
     """Whether any of these steps multiplies cell by cell."""
-    return any(CELLS in multiplied(formula_of(step)) for step in steps)
+    return any(CELLS in write_products(formula_of(step)) for step in steps)
 
 
 # ---------------------------------------------------------------------------------------- a calculation as a whole

@@ -17,7 +17,7 @@ WORDS = ("나는", "love", "a|b_c", "<you>")
 RECEIPT = Receipt(native="eager", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(2.5e-7, 0.0))
 
 
-def told(words: str) -> Note:
+def note(words: str) -> Note:
     """A title or a note in the words of a person."""
     return Note.of("text", text=words)
 
@@ -40,7 +40,7 @@ def attention_walk(*, title: str, query: Grid, keys: Grid, values: Grid, notes: 
     return c.finish(title, query=0 if one else None, notes=notes)
 
 
-def recomputed(walk: Walkthrough) -> float:
+def largest_error(walk: Walkthrough) -> float:
     """The largest difference between a walkthrough's grids and the same computed again from the grids before them."""
     return max(
         (largest_difference(compute(step, walk.grids), walk.grids[step.result].values) for step in walk.steps),
@@ -108,7 +108,7 @@ def layer() -> Walkthrough:
     )
 
 
-def scored(score: str) -> Walkthrough:
+def score_walk(score: str) -> Walkthrough:
     """One query and three keys, scored by a projection (general) or a small network (additive)."""
     c = Calculation()
     c.give("q", grid(1, 3, rows=("q",)))
@@ -128,6 +128,6 @@ def walks() -> dict[str, Walkthrough]:
         "self-attention": example("self-attention"),
         "exercise": make(5),  # whose query holds no 0: a key's number that only meets 0 may be anything
         "layer": layer(),
-        "general": scored("general"),
-        "additive": scored("additive"),
+        "general": score_walk("general"),
+        "additive": score_walk("additive"),
     }

@@ -13,7 +13,7 @@ from attnviz.capture.stream import Scoring, weights_in_blocks
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.calculation import Calculation, largest_difference
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from tests.walkthroughs.by_hand import attend, attention_walk, recomputed
+from tests.walkthroughs.by_hand import attend, attention_walk, largest_error
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.settings import Score
@@ -100,7 +100,7 @@ def test_terms(terms: dict[str, float]) -> None:
     names = [step.name for step in walk.steps]
     assert ("scaled" in names) == (terms.get("scaling") != 1)
     assert {"softcap", "bias", "mask"} & set(names) == {"softcap", "bias", "mask"} & set(terms)
-    assert recomputed(walk) == 0
+    assert largest_error(walk) == 0
 
 
 @pytest.mark.parametrize(("score", "sizes"), [("general", {"W": 5}), ("additive", {"W": 5, "U": 5, "v": 1})])
@@ -139,18 +139,18 @@ def test_from_the_input() -> None:
     assert walk.grids["output"].values.shape == (3, 4)
     assert walk.grids["output"].rows == words
     assert np.array_equal(walk.grids["context_0"].values, walk.grids["context_1"].values)
-    assert recomputed(walk) == 0
+    assert largest_error(walk) == 0
 
 
 @pytest.mark.parametrize("name", ["scores", "weights", "alignment", "context"])
 def test_a_planted_error_is_found(name: str) -> None:
     """A changed cell of any computed grid shows when all is computed again."""
     walk = by_hand()
-    assert recomputed(walk) == 0
+    assert largest_error(walk) == 0
     values = walk.grids[name].values.copy()
     values[-1, -1] += 0.25
     changed = replace(walk, grids={**walk.grids, name: replace(walk.grids[name], values=values)})
-    assert recomputed(changed) >= 0.2
+    assert largest_error(changed) >= 0.2
 
 
 def test_differences() -> None:

@@ -18,9 +18,9 @@ from attnviz.capture.source import Source, open_source
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 from attnviz.walkthroughs.calculation import largest_difference
-from attnviz.walkthroughs.capture.walks import chosen_query
-from tests.walkthroughs.by_hand import recomputed
-from tests.walkthroughs.followed import decoding_steps, once, walk
+from attnviz.walkthroughs.capture.walks import find_query
+from tests.walkthroughs.by_hand import largest_error
+from tests.walkthroughs.head_walks import decoding_steps, once, walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -72,7 +72,7 @@ def check_every(text: str, source: Source, kind: Kind | None = None) -> None:
         assert every.difference is not None
         assert every.difference <= CLOSE * scale(every)
         assert every.from_input is None or every.from_input <= 2 * CLOSE * scale(every)
-        assert recomputed(every) == 0
+        assert largest_error(every) == 0
         assert largest_difference(every.grids["weights"].values, record.weights[layer, head]) < 5e-6
         assert len(every.grids["context"].values) == n_queries
         assert every.receipt is not None
@@ -85,7 +85,7 @@ def check_alone(text: str, source: Source, layer: int, head: int, kind: Kind | N
     for row in range(len(every.grids["context"].values)):
         one = walk(text, source, layer=layer, head=head, query=row, kind=kind)
         assert one.query == row
-        assert recomputed(one) == 0
+        assert largest_error(one) == 0
         assert one.grids["alignment"].rows == every.grids["weights"].columns
         for name in ("context", "weights", "output"):
             if name in every.grids:
@@ -193,7 +193,7 @@ class TestPretrained:
     def test_one_query(self, zoo: Zoo, name: str) -> None:
         check_alone(zoo.sentences[1], zoo.source(name), 1, 2)
 
-    def test_maps(self, zoo: Zoo, name: str) -> None:
+    def test_projections(self, zoo: Zoo, name: str) -> None:
         """A query is given where something else follows its projection, and a note says so; all others are made."""
         walked = walk(zoo.sentences[0], zoo.source(name), head=1)
         made = {step.result for step in walked.steps}
@@ -292,7 +292,7 @@ def test_half_precision() -> None:
     walked = walk("I love all you", open_source("toy-random", dtype="bfloat16"))
     assert walked.difference is not None
     assert 1e-6 < walked.difference < 3e-2
-    assert recomputed(walked) == 0
+    assert largest_error(walked) == 0
 
 
 def test_decoding_steps() -> None:
@@ -319,7 +319,7 @@ class TestQueries:
         ],
     )
     def test_found(self, wanted: str | int | None, row: int) -> None:
-        assert chosen_query(self.tokens, wanted) == row
+        assert find_query(self.tokens, wanted) == row
 
     @pytest.mark.parametrize(
         ("wanted", "line"),
@@ -339,13 +339,13 @@ class TestQueries:
     )
     def test_refused(self, wanted: str | int, line: str) -> None:
         with pytest.raises(SelectionError) as error:
-            chosen_query(self.tokens, wanted)
+            find_query(self.tokens, wanted)
         assert str(error.value) == line
 
     def test_many(self) -> None:
         """Of a long sentence the first and the last tokens are listed."""
         with pytest.raises(SelectionError, match=r"there are 0 w0, 1 w1, .*, 13 w13, …, 99 w99$"):
-            chosen_query(tuple(Token(text=f"w{n}", piece=f"w{n}", word=n) for n in range(100)), "x")
+            find_query(tuple(Token(text=f"w{n}", piece=f"w{n}", word=n) for n in range(100)), "x")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from attnviz.capture.source import open_source
 from attnviz.walkthroughs.files import FORMATS, load, to_json
 from attnviz.walkthroughs.view import View
 from tests.fixtures.command_line import files
-from tests.walkthroughs.followed import walk
+from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -131,7 +131,7 @@ def images(made: Figure) -> list[AxesImage]:
     return [image for axes in made.axes for image in axes.images]
 
 
-def planned(walk: Walkthrough) -> list[Card]:
+def plan(walk: Walkthrough) -> list[Card]:
     """The steps of a walkthrough as they are drawn."""
     return cards(walk, lang="en", steps=None, blanks=frozenset())
 
@@ -376,7 +376,7 @@ def test_files_are_what_they_are_called_and_always_the_same(suffix: str, twice: 
 def test_each_matrix_is_drawn_once_with_the_sign_before_it() -> None:
     """Where it is first used; what stands elsewhere already is in the formula."""
     walk = whole_layer()
-    new = fresh(planned(walk))
+    new = fresh(plan(walk))
     drawn = [[(sign, matrix.name) for sign, matrix in parts] for parts in new.values()]
     assert drawn == [
         [("", "Q"), (MATRIX, "K"), ("→", "scores")],
@@ -391,19 +391,19 @@ def test_each_matrix_is_drawn_once_with_the_sign_before_it() -> None:
 
 def test_of_a_model_s_weights_the_shape_is_enough() -> None:
     """Small ones, as in one's own numbers, are drawn; so is the word before the context; many contexts are not."""
-    new = fresh(planned(of_model()))
+    new = fresh(plan(of_model()))
     names = [[matrix.name for _, matrix in parts] for parts in new.values()]
     assert names[:5] == [[], [], [], ["q", "K", "scores"], ["scaled"]]
     assert names[-2:] == [["concatenated"], ["output"]]
-    small = fresh(planned(of_model(4, 4, 2)))
+    small = fresh(plan(of_model(4, 4, 2)))
     assert [matrix.name for _, matrix in small[1]] == ["x", "Wq", "bq"]
-    decoder = [[matrix.name for _, matrix in parts] for parts in fresh(planned(of_recurrent_decoder())).values()]
+    decoder = [[matrix.name for _, matrix in parts] for parts in fresh(plan(of_recurrent_decoder())).values()]
     assert decoder[-1] == ["y", "concatenated"]
 
 
 def test_several_heads_stand_side_by_side_in_each_step() -> None:
     """One card for a step of all heads; both attentions of a decoder's layer have their own."""
-    heads = planned(of_model(3, 24, 8, one=False, n_heads=12))
+    heads = plan(of_model(3, 24, 8, one=False, n_heads=12))
     assert [card.step.name for card in heads] == [
         "query", "keys", "values", "scores", "scaled", "mask", "softmax", "context", "concatenated", "output"
     ]  # fmt: skip
@@ -418,6 +418,6 @@ def test_several_heads_stand_side_by_side_in_each_step() -> None:
     own = [attend(c, query=f"Q_{head}", keys=f"K_{head}", values=f"V_{head}", suffix=f"_{head}") for head in (0, 1)]
     c.step("concatenated", "concatenated", "concatenate", *own)
     c.step("keys", "K_cross_0", "projection", "M", "Wk_cross_0")
-    assert [card.step.name for card in planned(c.finish("a decoder"))] == [
+    assert [card.step.name for card in plan(c.finish("a decoder"))] == [
         "scores", "scaled", "softmax", "context", "concatenated", "keys"
     ]  # fmt: skip

@@ -19,7 +19,7 @@ from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.walkthroughs.files import load, to_json
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.verify import saved
-from tests.walkthroughs.by_hand import layer, told, walks
+from tests.walkthroughs.by_hand import layer, note, walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +62,7 @@ def test_every_double_comes_back(tmp_path_factory: pytest.TempPathFactory, numbe
     """The smallest, the largest, minus zero and minus infinity; plus infinity is refused."""
     values = np.array([numbers] * n_rows)
     step = CalculationStep(name="sum", result="s", operation="relu", operands=("a",))
-    walk = Walkthrough(title=told("t"), grids={"a": Grid(values=values), "s": Grid(values=values)}, steps=(step,))
+    walk = Walkthrough(title=note("t"), grids={"a": Grid(values=values), "s": Grid(values=values)}, steps=(step,))
     path = tmp_path_factory.mktemp("walks") / "walk.json"
     if math.inf in numbers:
         with pytest.raises(RecordError, match="a holds NaN or infinity"):
@@ -101,11 +101,11 @@ def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
     step = CalculationStep(name="relu", result="b", operation="relu", operands=("a",))
     grids = {"a": Grid(values=np.ones((1, 2))), "b": Grid(values=np.array([[1.0, value]]))}
     with pytest.raises(RecordError, match="the walkthrough cannot be written: b holds NaN or infinity"):
-        Walkthrough(title=told("t"), grids=grids, steps=(step,)).save(tmp_path / "w.json")
+        Walkthrough(title=note("t"), grids=grids, steps=(step,)).save(tmp_path / "w.json")
     with pytest.raises(RecordError, match="the walkthrough cannot be written: 'utf-8' codec"):
-        replace(WALKS["seq2seq"], title=told("half \ud83d")).save(tmp_path / "w.json")
+        replace(WALKS["seq2seq"], title=note("half \ud83d")).save(tmp_path / "w.json")
     with pytest.raises(RecordError, match="the walkthrough cannot be written: a is empty"):
-        Walkthrough(title=told("t"), grids={"a": Grid(values=np.ones((0, 2)))}, steps=()).save(tmp_path / "w.json")
+        Walkthrough(title=note("t"), grids={"a": Grid(values=np.ones((0, 2)))}, steps=()).save(tmp_path / "w.json")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -114,7 +114,7 @@ def test_an_old_file_stays(tmp_path: Path) -> None:
     path = WALKS["seq2seq"].save(tmp_path / "w.json")
     before = path.read_bytes()
     with pytest.raises(RecordError):
-        replace(WALKS["seq2seq"], title=told("\udfff")).save(path)
+        replace(WALKS["seq2seq"], title=note("\udfff")).save(path)
     with pytest.raises(OutputError, match=r"a walkthrough is saved as \.json, .* or \.mp4, not '\.txt'"):
         WALKS["seq2seq"].save(tmp_path / "w.txt")
     assert path.read_bytes() == before
@@ -128,15 +128,15 @@ def test_nothing_a_terminal_obeys_is_read(tmp_path: Path) -> None:
     grids = dict(walk.grids) | {"X": replace(walk.grids["X"], rows=("\x1b[2J", "b", "c", "d"))}
     wicked = replace(
         walk,
-        title=told("\x07t"),
+        title=note("\x07t"),
         model="m\n",
-        notes=(told("\u202e"),),
+        notes=(note("\u202e"),),
         grids=grids,
         receipt=replace(walk.receipt, native="\x1b"),
     )
     found = load(wicked.save(tmp_path / "w.json"))
     assert found.receipt
-    assert (found.title, found.model, found.notes) == (told(r"\x07t"), r"m\n", (told(r"\u202e"),))
+    assert (found.title, found.model, found.notes) == (note(r"\x07t"), r"m\n", (note(r"\u202e"),))
     assert (found.grids["X"].rows[0], found.receipt.native) == (r"\x1b[2J", r"\x1b")
 
 

@@ -49,7 +49,7 @@ def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-def typed(folder: Path, text: str, name: str = "numbers.yaml", query: str | int | None = None) -> Walkthrough:
+def read_text(folder: Path, text: str, name: str = "numbers.yaml", query: str | int | None = None) -> Walkthrough:
     """The walkthrough of a file that holds this text."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -67,7 +67,7 @@ def softmax(scores: np.ndarray) -> np.ndarray:
 
 def test_query_keys_and_values(tmp_path: Path) -> None:
     """One query: scaled by the root of its width, an alignment vector for each key."""
-    walk = typed(tmp_path, DIRECT)
+    walk = read_text(tmp_path, DIRECT)
     assert walk.grids["scores"].values.tolist() == [[2, 4]]
     assert walk.grids["scaled"].values.tolist() == [[1, 2]]
     weights = softmax(np.array([[1.0, 2.0]]))
@@ -80,7 +80,7 @@ def test_query_keys_and_values(tmp_path: Path) -> None:
 def test_several_queries(tmp_path: Path) -> None:
     """All of them are walked at once, with their names."""
     text = DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "query_words: [a, b]\nwords: [c, true]\n"
-    walk = typed(tmp_path, text)
+    walk = read_text(tmp_path, text)
     assert walk.grids["scores"].values.tolist() == [[2, 4], [3, 1]]
     assert (walk.grids["scores"].rows, walk.grids["scores"].columns) == (("a", "b"), ("c", "true"))
     assert walk.query is None
@@ -91,7 +91,7 @@ def test_several_queries(tmp_path: Path) -> None:
 def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, row: int) -> None:
     """One word is followed, through the alignment vectors, to the same numbers that all at once come to."""
     text = f"{INPUT}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
-    whole, one = typed(tmp_path, text), typed(tmp_path, text, query=query)
+    whole, one = read_text(tmp_path, text), read_text(tmp_path, text, query=query)
     names = ["row", "query", "keys", "values", "scores", "scaled", "mask", "softmax", "alignment", "context", "output"]
     left_out = {"scaled"} if more == "scale: none" else set()
     left_out |= {"mask"} if not more.startswith(("mask", "causal")) else set()
@@ -106,14 +106,14 @@ def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, 
 def test_one_row_of_several_queries(tmp_path: Path) -> None:
     """Of a matrix of queries the one that is named, or numbered where none has a name."""
     text = DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "mask: [[1, 1], [0, 1]]\n"
-    named = typed(tmp_path, text + "query_words: [a, b]\n", query="b")
+    named = read_text(tmp_path, text + "query_words: [a, b]\n", query="b")
     assert named.grids["q"].values.tolist() == [[0, 0, 1, 0]]
     assert (named.query, named.grids["q"].rows, named.grids["mask"].rows) == (1, ("b",), ("b",))
     assert named.grids["mask"].values.tolist() == [[0, 1]]
     assert named.grids["context"].values.tolist() == [[0, 8]]
     assert [step.name for step in named.steps] == ["scores", "scaled", "mask", "softmax", "alignment", "context"]
-    assert typed(tmp_path, text, query=-2).grids["q"].rows == ("query 0",)
-    assert typed(tmp_path, text).grids["Q"].rows == ()
+    assert read_text(tmp_path, text, query=-2).grids["q"].rows == ("query 0",)
+    assert read_text(tmp_path, text).grids["Q"].rows == ()
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_one_row_of_several_queries(tmp_path: Path) -> None:
 def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: str) -> None:
     """Whoever chooses another sees what there is."""
     with pytest.raises(SelectionError) as caught:
-        typed(tmp_path, DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + more, query=query)
+        read_text(tmp_path, DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + more, query=query)
     assert str(caught.value) == f"{tmp_path / 'numbers.yaml'}: {line}"
 
 
@@ -147,7 +147,7 @@ def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: st
 def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
     """The weights need none: they are as with values, the calculation ends there, says so, and can be verified."""
     with_values = text.replace("values:\n", "") + ("\nWv: [[1], [1]]" if "X" in text else "\nvalues: [[1], [2]]")
-    walk, whole = typed(tmp_path, text, query=query), typed(tmp_path, with_values, query=query)
+    walk, whole = read_text(tmp_path, text, query=query), read_text(tmp_path, with_values, query=query)
     assert walk.steps[-1].name == "softmax"
     assert list(walk.grids)[-1] == "weights"
     assert not {"V", "alignment", "context"} & set(walk.grids)
@@ -167,47 +167,47 @@ def test_several_heads(tmp_path: Path, query: int | None) -> None:
         f"{name}: {grid.tolist()}\n"
         for name, grid in zip(("X", "Wq", "Wk", "Wv", "Wo"), (x, wq, wk, wv, wo), strict=True)
     )
-    walk = typed(tmp_path, text + "n_heads: 2\n", query=query)
+    walk = read_text(tmp_path, text + "n_heads: 2\n", query=query)
     q, k, v = [torch.from_numpy(x @ weights).reshape(3, 2, 3).transpose(0, 1) for weights in (wq, wk, wv)]
     contexts = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1).numpy()
     rows = slice(None) if query is None else slice(query, query + 1)
     np.testing.assert_allclose(walk.grids["concatenated"].values, contexts[rows], rtol=1e-12)
     np.testing.assert_allclose(walk.grids["output"].values, (contexts @ wo)[rows], rtol=1e-12)
     assert walk.distributions() == ("weights_0", "weights_1")
-    assert typed(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n").steps[-1].result == "concatenated"
+    assert read_text(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n").steps[-1].result == "concatenated"
 
 
 def test_heads_without_values(tmp_path: Path) -> None:
     """The calculation ends at the weights of the last head."""
-    walk = typed(tmp_path, DIRECT.partition("values")[0] + "n_heads: 2\n")
+    walk = read_text(tmp_path, DIRECT.partition("values")[0] + "n_heads: 2\n")
     assert walk.steps[-1].result == "weights_1"
     assert not {"V", "context_0", "concatenated"} & set(walk.grids)
 
 
 def test_one_head_is_none(tmp_path: Path) -> None:
     """A single head gets all columns."""
-    assert list(typed(tmp_path, DIRECT + "n_heads: 1").grids) == list(typed(tmp_path, DIRECT).grids)
+    assert list(read_text(tmp_path, DIRECT + "n_heads: 1").grids) == list(read_text(tmp_path, DIRECT).grids)
 
 
 def test_weights_that_are_given(tmp_path: Path) -> None:
     """Values are mixed by them: alignment vectors and their sum; of several rows all at once, or one of them."""
     text = "weights: [0.8, 0.2]\nvalues: [[10, 0], [0, 10]]\nwords: [a, b]\n"
-    walk = typed(tmp_path, text)
+    walk = read_text(tmp_path, text)
     assert walk.grids["alignment"].values.tolist() == [[8, 0], [0, 2]]
     assert walk.grids["context"].values.tolist() == [[8, 2]]
     assert (walk.distributions(), walk.query) == (("weights",), 0)
     assert walk.to_frame().weights.tolist() == [0.8, 0.2]
     assert finding(walk, "en") == ""  # the query has no name
     several = text.replace("[0.8, 0.2]", "[[0.8, 0.2], [0, 1]]") + "query_words: [x, y]\n"
-    assert typed(tmp_path, several).grids["context"].values.tolist() == [[8, 2], [0, 10]]
-    one = typed(tmp_path, several, query="y")
+    assert read_text(tmp_path, several).grids["context"].values.tolist() == [[8, 2], [0, 10]]
+    one = read_text(tmp_path, several, query="y")
     assert one.grids["context"].values.tolist() == [[0, 10]]
     assert finding(one, "en") == "“y” can look at “b” only: 1.00"
 
 
 def test_from_the_input_on(tmp_path: Path) -> None:
     """X and its projections, with and without biases, and the output projection."""
-    walk = typed(tmp_path, INPUT + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]")
+    walk = read_text(tmp_path, INPUT + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]")
     x, w_v = np.array([[1, 0], [0, 2], [1, 1]]), np.array([[2, 0, 1], [0, 2, 1]])
     q, k = x + np.array([1, -1]), x[:, ::-1]
     weights = softmax(q @ k.T / math.sqrt(2))
@@ -229,7 +229,7 @@ def test_from_the_input_on(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
     """By 1 / sqrt(d_k) unless something else is typed."""
-    walk = typed(tmp_path, DIRECT + more)
+    walk = read_text(tmp_path, DIRECT + more)
     assert walk.grids["weights"].values == pytest.approx(softmax(np.array([[2.0, 4.0]]) * factor))
     assert ("scaled" in walk.grids) == (factor != 1)
 
@@ -237,20 +237,20 @@ def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
 def test_other_scores(tmp_path: Path) -> None:
     """A projection between query and key, and a small network on their sum."""
     base = "query: [1, 2]\nkeys: [[1, 0, 1], [0, 1, 1]]\nvalues: [[1], [2]]\n"
-    general = typed(tmp_path, base + "score: general\nW: [[1, 0, 2], [0, 1, 0]]")
+    general = read_text(tmp_path, base + "score: general\nW: [[1, 0, 2], [0, 1, 0]]")
     assert general.grids["scores"].values.tolist() == [[3, 4]]
-    additive = typed(tmp_path, base + "score: additive\nW: [[1, 0]]\nU: [[0, 1, 1]]\nv: [3]")
+    additive = read_text(tmp_path, base + "score: additive\nW: [[1, 0]]\nU: [[0, 1, 1]]\nv: [3]")
     assert additive.grids["scores"].values == pytest.approx(3 * np.tanh([[2, 3]]))
 
 
 def test_masks(tmp_path: Path) -> None:
     """A matrix of 0 and 1, or none of what comes later."""
-    masked = typed(tmp_path, DIRECT + "mask: [[1, 0]]")
+    masked = read_text(tmp_path, DIRECT + "mask: [[1, 0]]")
     assert masked.grids["weights"].values.tolist() == [[1, 0]]
-    causal = typed(tmp_path, INPUT + "causal: true")
+    causal = read_text(tmp_path, INPUT + "causal: true")
     assert (np.triu(causal.grids["weights"].values, 1) == 0).all()
     assert causal.grids["weights"].values[0, 0] == 1
-    assert "mask" not in typed(tmp_path, INPUT + "causal: false").grids
+    assert "mask" not in read_text(tmp_path, INPUT + "causal: false").grids
 
 
 def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
     fields = {"query": [1e1, -2.5], "keys": [[1, 2]], "values": [[3]], "title": "🙂 \\ud83d 한", "words": ["a\\/b"]}
     for ascii_only in (True, False):
         text = json.dumps(fields, indent="\t", ensure_ascii=ascii_only)
-        walk = typed(tmp_path, text.replace("10.0", "1e1"), "numbers.json")
+        walk = read_text(tmp_path, text.replace("10.0", "1e1"), "numbers.json")
         assert walk.title == Note.of("text", text="🙂 \\ud83d 한")
         assert walk.grids["K"].rows == ("a\\/b",)
         assert walk.grids["q"].values.tolist() == [[10, -2.5]]
@@ -278,8 +278,8 @@ def test_the_samples(name: str) -> None:
 def test_the_guide_s(tmp_path: Path) -> None:
     """The file that the guide shows can be typed as it stands, and one of its words followed."""
     (shown,) = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert typed(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
-    assert typed(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
+    assert read_text(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
+    assert read_text(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
 
 
 def test_the_scanner_of_python_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +300,7 @@ def test_an_escape_that_is_no_character(tmp_path: Path, monkeypatch: pytest.Monk
     """Either scanner refuses it in a line."""
     for _ in range(2):
         with pytest.raises(FileFormatError, match="it is not YAML: "):
-            typed(tmp_path, f'title: "{escape}"')
+            read_text(tmp_path, f'title: "{escape}"')
         monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
 
 
@@ -430,7 +430,7 @@ def test_bad_yaml(tmp_path: Path, name: str) -> None:
     """One line that names the file, and the names and lines of what clashes."""
     text, line = BAD[name]
     with pytest.raises(FileFormatError) as caught:
-        typed(tmp_path, text)
+        read_text(tmp_path, text)
     message = str(caught.value)
     assert message.startswith(f"{tmp_path / 'numbers.yaml'}: {line}")
     assert message.isprintable()
@@ -462,7 +462,7 @@ def test_bad_yaml(tmp_path: Path, name: str) -> None:
 def test_bad_json(tmp_path: Path, text: str, line: str) -> None:
     """JSON is refused in its own terms, with its lines."""
     with pytest.raises(FileFormatError) as caught:
-        typed(tmp_path, text, "numbers.json")
+        read_text(tmp_path, text, "numbers.json")
     assert str(caught.value).startswith(f"{tmp_path / 'numbers.json'}: {line}")
 
 
@@ -488,7 +488,7 @@ def test_bad_bytes_sizes_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_no_advice_that_does_not_help(tmp_path: Path, number: str) -> None:
     """What is no number without quotation marks either is not to be written so."""
     with pytest.raises(FileFormatError) as caught:
-        typed(tmp_path, DIRECT.replace("3, 0]", f"3, {number}]"))
+        read_text(tmp_path, DIRECT.replace("3, 0]", f"3, {number}]"))
     shown = number.strip("'")
     assert str(caught.value).endswith(f'line 3: keys[0][3] must be a number, not "{shown}"')
 

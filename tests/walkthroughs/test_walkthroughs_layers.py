@@ -19,8 +19,8 @@ from attnviz.walkthroughs.capture import parts
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.verify.saved import parse
 from attnviz.walkthroughs.wording import explain, formula_of
-from tests.walkthroughs.by_hand import recomputed
-from tests.walkthroughs.followed import once, walk
+from tests.walkthroughs.by_hand import largest_error
+from tests.walkthroughs.head_walks import once, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def plain(activation: str) -> list[str]:
     return ["feed_forward_1", activation, "feed_forward_2"]
 
 
-def gated(activation: str) -> list[str]:
+def gate_steps(activation: str) -> list[str]:
     """The steps of one of three projections."""
     return ["feed_forward_gate", activation, "feed_forward_1", "gated", "feed_forward_2"]
 
@@ -81,23 +81,23 @@ LAYERS: dict[tuple[str, Kind | None], list[str]] = {
     ("bart_wordpiece", "cross"): post_norm(plain("gelu"), cross=True),
     ("bart_wordpiece", "decoder"): post_norm(plain("gelu"), cross=True),
     ("distilbert", None): post_norm(plain("gelu")),
-    ("gemma2", None): pre_norm("rms_norm", gated("gelu_tanh"), inside=True),
+    ("gemma2", None): pre_norm("rms_norm", gate_steps("gelu_tanh"), inside=True),
     ("gpt2", None): pre_norm("norm", plain("gelu_tanh")),
-    ("llama", None): pre_norm("rms_norm", gated("silu")),
+    ("llama", None): pre_norm("rms_norm", gate_steps("silu")),
     ("m2m_100", "cross"): pre_norm("norm", plain("relu"), cross=True),
     ("marian", "cross"): post_norm(plain("gelu"), cross=True),
-    ("mistral", None): pre_norm("rms_norm", gated("silu")),
-    ("modernbert", None): pre_norm("norm", gated("gelu")),
-    ("mt5", "cross"): pre_norm("rms_norm", gated("gelu_tanh"), cross=True),
+    ("mistral", None): pre_norm("rms_norm", gate_steps("silu")),
+    ("modernbert", None): pre_norm("norm", gate_steps("gelu")),
+    ("mt5", "cross"): pre_norm("rms_norm", gate_steps("gelu_tanh"), cross=True),
     ("opt", None): pre_norm("norm", plain("relu")),
     ("pegasus", "cross"): pre_norm("norm", plain("gelu"), cross=True),
     ("roberta", None): post_norm(plain("gelu")),
     ("t5", None): pre_norm("rms_norm", plain("relu")),
     ("t5", "cross"): pre_norm("rms_norm", plain("relu"), cross=True),
     ("t5", "decoder"): pre_norm("rms_norm", plain("relu"), cross=True),
-    ("phi3", None): pre_norm("rms_norm", gated("silu")),
-    ("qwen3", None): pre_norm("rms_norm", gated("silu")),
-    ("olmo2", None): [*HEADS, "rms_norm", "residual", *gated("silu"), "rms_norm", "residual_out"],
+    ("phi3", None): pre_norm("rms_norm", gate_steps("silu")),
+    ("qwen3", None): pre_norm("rms_norm", gate_steps("silu")),
+    ("olmo2", None): [*HEADS, "rms_norm", "residual", *gate_steps("silu"), "rms_norm", "residual_out"],
     ("starcoder2", None): pre_norm("norm", plain("gelu_tanh")),
 }
 """What stands around the heads of each family's layers."""
@@ -107,12 +107,12 @@ DECODERS = [(name, kind) for name, kind in LAYERS if kind in {"cross", "decoder"
 home = cache(open_source)
 
 
-def opened(zoo: Zoo, name: str) -> Source:
+def open_model(zoo: Zoo, name: str) -> Source:
     """A model by its name here."""
     return home(name) if name.startswith("toy") else zoo.source(name)
 
 
-def followed(source: Source, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
+def walk_layer(source: Source, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
     """A layer walked whole; an encoder-decoder whose words are random is made to say something."""
     target = TARGET if kind in {"cross", "decoder"} and not name.startswith("toy") else None
     return walk(TEXT, source, whole_layer=True, kind=kind, target=target, **more)
@@ -120,11 +120,11 @@ def followed(source: Source, name: str, kind: Kind | None, **more: Any) -> Walkt
 
 def anew(zoo: Zoo, name: str, kind: Kind | None, **more: Any) -> Walkthrough:
     """The layer of a model that runs now."""
-    return followed(opened(zoo, name), name, kind, **more)
+    return walk_layer(open_model(zoo, name), name, kind, **more)
 
 
-run = cache(lambda zoo, name: once(opened(zoo, name)))
-kept = cache(lambda zoo, name, *more, **choice: followed(run(zoo, name), name, *more, **choice))
+run = cache(lambda zoo, name: once(open_model(zoo, name)))
+kept = cache(lambda zoo, name, *more, **choice: walk_layer(run(zoo, name), name, *more, **choice))
 
 
 def whole(zoo: Zoo, name: str, kind: Kind | None, *, layer: int = 0, **more: Any) -> Walkthrough:
@@ -159,7 +159,7 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
         assert walked.from_input is not None
         assert walked.difference <= CLOSE * scale(walked)
         assert walked.from_input <= 2 * CLOSE * scale(walked)
-        assert recomputed(walked) == 0
+        assert largest_error(walked) == 0
         one = whole(zoo, name, kind, layer=layer, query=1)
         assert one.own == walked.own
         assert walked.own is not None
@@ -195,7 +195,7 @@ def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
     assert not [name for name in short.given() if name.startswith("W")]
     assert short.notes == (Note.of("layer_left_out", n="7,077,888"), shown)
     assert sum(grid.values.size for grid in short.grids.values()) < 120_000
-    assert recomputed(short) == 0
+    assert largest_error(short) == 0
     assert short.from_input is None
     assert largest_difference(short.grids[walked.own].values, walked.grids[walked.own].values) <= CLOSE * scale(walked)
 
@@ -280,7 +280,7 @@ def test_both_attentions_of_a_decoder(zoo: Zoo, name: str, kind: Kind) -> None:
         f"weights_cross_{head}" for head in range(n_cross)
     ]
     assert not np.triu(walked.grids["weights_0"].values, 1).any()
-    source = walk(TEXT, opened(zoo, name), kind="encoder")
+    source = walk(TEXT, open_model(zoo, name), kind="encoder")
     assert walked.grids["M"].rows == walked.grids["weights_cross_0"].columns == source.grids["weights"].columns
     assert walked.grids["X"].rows == walked.grids["weights_0"].columns
     assert made["K_cross_0"].operands[0] == made["V_cross_0"].operands[0] == "M"

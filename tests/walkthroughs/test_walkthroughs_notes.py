@@ -18,7 +18,7 @@ from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.texts import NOTES
 from attnviz.walkthroughs.wording import note_lines, title_line
-from tests.walkthroughs.followed import walk
+from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough

@@ -21,7 +21,7 @@ from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.spelling import ResultCell
 from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers, state
-from tests.walkthroughs.by_hand import attention_walk, grid, told, walks
+from tests.walkthroughs.by_hand import attention_walk, grid, note, walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,7 +51,7 @@ def dependents(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarr
     return found
 
 
-def changed(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
+def changes(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
     """Which cells of the result become others when a cell of an operand does: the same axes."""
     name = step.operands[place]
     values, before = walk.grids[name].values, compute(step, walk.grids)
@@ -75,7 +75,7 @@ def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> 
         if operand == "n_heads":
             assert said.all()
             continue
-        seen = changed(walk, step, place)
+        seen = changes(walk, step, place)
         assert not (seen & ~said).any()
         dead = {"relu", "mask"} & {step.operation} or any(
             not np.isfinite(walk.grids[one].values).all() or (walk.grids[one].values == 0).any()
@@ -109,7 +109,7 @@ SEE_ALL = """() => {
 """Chooses every number, and tells what is then said and lit."""
 
 
-def cells_seen(shown: Page) -> list[dict[str, Any]]:
+def see_cells(shown: Page) -> list[dict[str, Any]]:
     """What is said and lit of every number that can be chosen, but those of the table by key."""
     return [one for one in shown.evaluate(SEE_ALL) if one["at"][0] not in {"key", "키"}]
 
@@ -120,7 +120,7 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
     """Of every number of every step, letter for letter; what is given says so."""
     walk = WALKS[name]
     steps = {step.result: step for step in walk.steps}
-    seen = cells_seen(show_page(html(walk, lang=language)))
+    seen = see_cells(show_page(html(walk, lang=language)))
     assert len(seen) == sum(grid.values.size for grid in walk.grids.values())
     for one in seen:
         made, row, column = one["at"]
@@ -146,7 +146,7 @@ def test_what_is_lit(show_page: Open) -> None:
     walk = WALKS["layer"]
     lit = {
         tuple(one["at"]): {(str(grid), row, column) for grid, row, column in one["lit"]}
-        for one in cells_seen(show_page(html(walk)))
+        for one in see_cells(show_page(html(walk)))
     }
 
     def of(name: str, row: int | None = None, column: int | None = None) -> set[tuple[str, int, int]]:
@@ -163,7 +163,7 @@ def test_what_is_lit(show_page: Open) -> None:
     assert lit["part", 1, 2] == of("gelu", 1, 5) | of("n_heads")
     assert lit["turned", 1, 0] == of("norm", 1, 0) | of("norm", 1, 2) | of("angles", 1, 0)
     one_query = WALKS["seq2seq"]
-    lit = {tuple(one["at"]): {tuple(cell) for cell in one["lit"]} for one in cells_seen(show_page(html(one_query)))}
+    lit = {tuple(one["at"]): {tuple(cell) for cell in one["lit"]} for one in see_cells(show_page(html(one_query)))}
     assert lit["context", 0, 1] == whole(one_query, "alignment", column=1)
     assert {("weights", 0, 1), ("V", 1, 2)} <= lit["alignment", 1, 2]
 
@@ -242,7 +242,7 @@ def test_the_address(show_page: Open) -> None:
     text = html(WALKS["seq2seq"])
     shown = show_page(text, "cell=weights.0.1&lang=ko")
     assert shown.inner_text("h1") == "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷"
-    assert "모두에서 뺍니다" in shown.inner_text("#origin")
+    assert "모든 스코어에서 뺍니다" in shown.inner_text("#origin")
     assert "어텐션 분포" in shown.inner_text("#origin")
     shown.get_by_role("button", name="English").click()
     assert state(shown) == {"cell": "weights.0.1"}
@@ -260,7 +260,7 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
     there = Grid(values=np.array([[1.5, -2.0]]), rows=(BAD,), columns=(f"{BAD}.1", "\u2028<!--"))
     step = CalculationStep(name=BAD, result=f"{BAD}=&.0", operation="relu", operands=(BAD,))
     walk = Walkthrough(
-        title=told(BAD), grids={BAD: there, step.result: there}, steps=(step,), model=BAD, text=BAD, notes=(told(BAD),)
+        title=note(BAD), grids={BAD: there, step.result: there}, steps=(step,), model=BAD, text=BAD, notes=(note(BAD),)
     )
     shown = show_page(html(walk))
     shown.locator("#part-1 td").first.click()
@@ -297,16 +297,15 @@ def test_no_barriers(show_page: Open, scheme: str) -> None:
         assert barriers(shown) == []
 
 
-@pytest.mark.parametrize("width", [360, 1280, 2560])
-def test_nothing_stands_beyond_the_edge(show_page: Open, width: int) -> None:
-    """Of long formulas and wide tables, in the panel too, in both languages."""
-    for name, cell in (("layer", "norm.1.2"), ("layer", "state.1.2"), ("additive", "scores.0.1")):
-        for language in ("en", "ko"):
-            fragment = f"cell={cell}&lang={language}"
-            shown = show_page(html(WALKS[name]), fragment, viewport={"width": width, "height": 800})
-            assert shown.evaluate("document.documentElement.scrollWidth") == width
-            panel = shown.locator("#origin")
-            assert panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
+@pytest.mark.parametrize("language", ["en", "ko"])
+@pytest.mark.parametrize(("name", "cell"), [("layer", "norm.1.2"), ("layer", "state.1.2"), ("additive", "scores.0.1")])
+def test_nothing_stands_beyond_the_edge(show_page: Open, name: str, cell: str, language: str) -> None:
+    """Of long formulas and wide tables, in the panel too, in windows of any width."""
+    shown = show_page(html(WALKS[name]), f"cell={cell}&lang={language}")
+    for width in (360, 2560, 1280):
+        shown.set_viewport_size({"width": width, "height": 800})
+        assert shown.evaluate("document.documentElement.scrollWidth") == width
+        assert shown.locator("#origin").evaluate("panel => panel.scrollWidth <= panel.clientWidth")
 
 
 def test_what_is_left_out_of_a_table(show_page: Open) -> None:
@@ -329,14 +328,14 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     hidden = blanks(walk, 2)
     names = {name for name, _, _ in hidden}
     steps = {step.result: step for step in walk.steps}
-    seen = {tuple(one["at"]): one["text"] for one in cells_seen(show_page(html(walk, blanks=hidden)))}
+    seen = {tuple(one["at"]): one["text"] for one in see_cells(show_page(html(walk, blanks=hidden)))}
     assert len(seen) + len(hidden) == sum(grid.values.size for grid in walk.grids.values())
     for (name, *_), text in seen.items():
         if name in steps and names & {name, *steps[name].operands}:
             assert text == "numbers of this step are left for you to work out"
         else:
             assert ("given" in text) == (name not in steps)
-    assert "left for you" not in " ".join(one["text"] for one in cells_seen(show_page(html(walk))))
+    assert "left for you" not in " ".join(one["text"] for one in see_cells(show_page(html(walk))))
 
 
 def test_in_a_notebook(show_page: Open) -> None:

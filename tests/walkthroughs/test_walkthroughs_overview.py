@@ -18,7 +18,7 @@ from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.homework import read
 from attnviz.walkthroughs.terminal.steps import SHOWN_KEYS, draw_overview
 from tests.walkthroughs.by_hand import attention_walk, grid, walks
-from tests.walkthroughs.followed import once, walk
+from tests.walkthroughs.head_walks import once, walk
 
 if TYPE_CHECKING:
     from pathlib import Path

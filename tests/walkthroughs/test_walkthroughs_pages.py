@@ -25,7 +25,7 @@ from attnviz.walkthroughs.pages.markdown import escaped as markdown_escaped
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
-from tests.walkthroughs.by_hand import RECEIPT, grid, layer, told, walks
+from tests.walkthroughs.by_hand import RECEIPT, grid, layer, note, walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ WICKED = r"""\ ` * _ { } [ ] < > # | & ~ ^ $ % ! @ " ' - <b>&amp; \end{document}
 # ------------------------------------------------------------------------------------------- reading back
 
 
-def unmarked(text: str) -> str:
+def strip_marks(text: str) -> str:
     """Markdown as it is shown: backslashes taken away."""
     return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text)
 
@@ -52,7 +52,7 @@ def markdown_tables(text: str) -> Tables:
     for i, line in enumerate(lines):
         if not line.startswith("|"):
             continue
-        cells = [unmarked(cell.strip()) for cell in re.split(r"(?<!\\)(?:\\\\)*\|", line)[1:-1]]
+        cells = [strip_marks(cell.strip()) for cell in re.split(r"(?<!\\)(?:\\\\)*\|", line)[1:-1]]
         if re.fullmatch(r"\|(?: -+:? \|)+", line):
             assert lines[i + 1].startswith("|")
             continue
@@ -77,7 +77,7 @@ BACK = {
 MACRO = re.compile("|".join(map(re.escape, sorted(BACK, key=len, reverse=True))) + r"|\\numbered\{([0-9A-F]+)\}|.")
 
 
-def printed(text: str) -> str:
+def print_text(text: str) -> str:
     """LaTeX as it is printed; whatever is left of its own marks fails."""
     shown = []
     for match in MACRO.finditer(text):
@@ -113,7 +113,7 @@ def latex_tables(text: str) -> Tables:
         for line in body.splitlines():
             if across := re.fullmatch(r"\\multicolumn\{(\d+)\}\{l\}\{(.*)\} \\\\", line):
                 assert int(across[1]) == 1 + len(columns)
-                rows.append([printed(across[2]), *[""] * len(columns)])
+                rows.append([print_text(across[2]), *[""] * len(columns)])
                 continue
             row = line.removesuffix(r" \midrule").removesuffix(r" \\")
             assert row != line
@@ -122,7 +122,7 @@ def latex_tables(text: str) -> Tables:
             shades = [re.match(r"\\cellcolor\[rgb\]\{([\d.]+),([\d.]+),([\d.]+)\}", cell) for cell in cells]
             assert all(0.5 <= float(part) <= 1 for shade in shades if shade for part in shade.groups())
             texts = [cell[shade.end() :] if shade else cell for cell, shade in zip(cells, shades, strict=True)]
-            rows.append([printed(head[1:-1]), *map(printed, texts)])
+            rows.append([print_text(head[1:-1]), *map(print_text, texts)])
             assert len(cells) == len(columns)
         found.append((rows[0], rows[1:]))
     return found
@@ -170,7 +170,7 @@ class Page(HTMLParser):
             row[0 if cells == {"th"} and "tbody" in self.open else -1] += data
 
 
-def parsed(text: str) -> Page:
+def parse(text: str) -> Page:
     """A whole page."""
     page = Page()
     page.feed(text)
@@ -181,7 +181,7 @@ def parsed(text: str) -> Page:
 
 def html_tables(text: str) -> Tables:
     """The tables of a web page."""
-    return parsed(text).tables
+    return parse(text).tables
 
 
 PAGES: dict[str, tuple[Callable[..., str], Callable[[str], Tables]]] = {
@@ -222,7 +222,7 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
         there = walk.grids[grid_name]
         assert columns == list(there.columns or map(str, range(there.values.shape[1])))
         assert values == pytest.approx(there.values, rel=1e-6, abs=5.1e-7)
-    plain = " ".join(parsed(text).texts) if form == "html" else text
+    plain = " ".join(parse(text).texts) if form == "html" else text
     places = [plain.index(f"{i}. ") for i in range(1, len(walk.steps) + 1)]
     assert places == sorted(places)
     for step in walk.steps:
@@ -232,7 +232,7 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
             assert tex(formula_of(step, language=language)) in text
             assert tex(shapes_of(walk, step, language=language)) in text
         else:
-            assert told.title in unmarked(plain)
+            assert told.title in strip_marks(plain)
             write_formula = tex if form == "markdown" else mathml
             assert write_formula(formula_of(step, language=language)) in text
             assert write_formula(shapes_of(walk, step, language=language)) in text
@@ -354,7 +354,7 @@ def test_some_steps(form: str) -> None:
 def test_whose_and_how_checked(form: str) -> None:
     """The model, its text, layer and head, the notes and the receipt are on every page."""
     text = PAGES[form][0](WALKS["layer"])
-    page = " ".join(parsed(text).texts) if form == "html" else text
+    page = " ".join(parse(text).texts) if form == "html" else text
     for said in ("toy", "나는 love", "layer 1, head 0", "masked", "1.0e", "over 2 layers"):
         assert said in page
     assert "1.0e" not in PAGES[form][0](replace(layer(), own=None, difference=None))
@@ -370,12 +370,12 @@ def wicked() -> Walkthrough:
     there = Grid(values=np.array([[1.5], [-2.0], [0.0]]), rows=names, columns=("a\\|b",))
     step = CalculationStep(name="relu", result="r", operation="relu", operands=("g",))
     return Walkthrough(
-        title=told(WICKED),
+        title=note(WICKED),
         grids={"g": there, "r": there},
         steps=(step,),
         model=WICKED,
         text="漢字 🙂 é",
-        notes=tuple(map(told, (WICKED, "1. a", "- b"))),
+        notes=tuple(map(note, (WICKED, "1. a", "- b"))),
     )
 
 
@@ -398,7 +398,7 @@ def test_markdown_paragraphs() -> None:
     assert markdown_escaped("a_b*c|d") == r"a\_b\*c\|d"
     step = CalculationStep(name="relu", result="a`b", operation="relu", operands=("``",))
     ones = Grid(values=np.ones((1, 1)))
-    walk = Walkthrough(title=told("t"), grids={"``": ones, "a`b": ones}, steps=(step,))
+    walk = Walkthrough(title=note("t"), grids={"``": ones, "a`b": ones}, steps=(step,))
     assert r"$a\grave{}b=\max (0,\grave{}\grave{})$" in markdown(walk)
 
 
@@ -452,7 +452,7 @@ def test_the_same_formula_as_mathml() -> None:
 
 def test_each_table_of_the_page_has_a_name() -> None:
     """Whoever has no mouse gets to it and scrolls it; whoever does not see it hears the title above it."""
-    page = parsed(html(WALKS["layer"]))
+    page = parse(html(WALKS["layer"]))
     there = {value for tag, name, value in page.attributes if (tag, name) == ("h2", "id")}
     every = [value for _, name, value in page.attributes if name == "id"]
     assert len(there) == len(page.tables)
@@ -470,7 +470,7 @@ def test_each_table_of_the_page_has_a_name() -> None:
 def test_the_page_fetches_nothing() -> None:
     """No address, and scripts and styles by digests; and a language for whoever reads it aloud."""
     text = html(WALKS["layer"], lang="ko")
-    page = parsed(text)
+    page = parse(text)
     assert {name for _, name, _ in page.attributes} <= {
         "lang", "charset", "name", "content", "http-equiv", "class", "scope", "colspan", "id", "role",
         "tabindex", "aria-labelledby", "width", "type",
@@ -491,7 +491,7 @@ def test_the_colours_of_the_page() -> None:
     hues = {name: tuple(map(int, hue.split())) for name, hue in re.findall(r"\.(\w) \{ --hue: ([\d ]+); \}", text)}
     depths = {name: float(depth) for name, depth in re.findall(r"\.(s\d+) \{ --share: ([\d.]+); \}", text)}
     painted = [
-        tuple(value.split()) for tag, name, value in parsed(text).attributes if (tag, name) == ("td", "class") and value
+        tuple(value.split()) for tag, name, value in parse(text).attributes if (tag, name) == ("td", "class") and value
     ]
     assert {hues[hue] for hue, _ in painted} == {TEAL, RED, BLUE}
     assert max(depths[depth] for _, depth in painted) == DEPTH

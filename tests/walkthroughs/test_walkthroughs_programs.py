@@ -80,7 +80,7 @@ def test_the_readme_names_the_programs() -> None:
 # ------------------------------------------------------------------------------------------------------- TeX
 
 
-def compiled(engine: str, text: str, folder: Path) -> str:
+def compile_tex(engine: str, text: str, folder: Path) -> str:
     """What a document says when it is printed; a line that runs off its page, or a letter that no font has, fails."""
     (folder / "walk.tex").write_text(text, encoding="utf-8")
     output(engine, "-interaction=nonstopmode", "-halt-on-error", "walk.tex", folder=folder)
@@ -96,7 +96,7 @@ def compiled(engine: str, text: str, folder: Path) -> str:
 def test_latex_is_printed(name: str, language: str, tmp_path: Path) -> None:
     """By pdflatex, with every number of the calculation."""
     walk = WALKS[name]
-    said = compiled("pdflatex", latex(walk, lang=language), tmp_path)
+    said = compile_tex("pdflatex", latex(walk, lang=language), tmp_path)
     assert expected(walk) <= numbers(said)
     assert ("소프트맥스" in said) == (language == "ko")
 
@@ -113,7 +113,7 @@ def test_latex_is_read_by_another_document(engine: str, tmp_path: Path) -> None:
         rf"\documentclass{{article}}{needed}\begin{{document}}", "Before.", r"\input{table}", "Between.",
         r"\input{table}", r"After, \the\parindent.", r"\end{document}",
     ])  # fmt: skip
-    said = compiled(engine, paper, tmp_path)
+    said = compile_tex(engine, paper, tmp_path)
     assert expected(WALKS["seq2seq"]) <= numbers(said)
     assert said.count("Attention scores") == 2
     assert re.search(r"Between\.\s.*After, 15\.0pt\.", said, re.DOTALL)
@@ -123,7 +123,7 @@ def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
     """On one page, with the formula and the sentence between them."""
     sections = lay_out(WALKS["layer"]).sections
     before_a_table = {text for section in sections for text in (section.title, section.sentence)} - {""}
-    pages = compiled("pdflatex", latex(WALKS["layer"]), tmp_path).split("\f")[:-1]
+    pages = compile_tex("pdflatex", latex(WALKS["layer"]), tmp_path).split("\f")[:-1]
     assert len(pages) > 2
     for page in pages:
         *lines, _number = filter(None, map(str.strip, page.splitlines()))
@@ -134,7 +134,7 @@ def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
 def test_wide_tables_and_wicked_names_are_printed(engine: str, tmp_path: Path) -> None:
     """Nothing runs off the page, no name is obeyed, and what the font has not is there as a number."""
     walk = wide()
-    said = compiled(engine, latex(walk, lang="en"), tmp_path)
+    said = compile_tex(engine, latex(walk, lang="en"), tmp_path)
     assert expected(walk) <= numbers(said)
     assert "768 numbers in each row" in said
     plain = said.replace("\N{MODIFIER LETTER CIRCUMFLEX ACCENT}", "^").replace("\N{SMALL TILDE}", "~")
@@ -153,8 +153,8 @@ def test_wide_tables_and_wicked_names_are_printed(engine: str, tmp_path: Path) -
 def test_blanks_are_printed(tmp_path: Path) -> None:
     """As lines to write on."""
     walk = make(5)
-    said = compiled("pdflatex", latex(walk, blanks=blanks(walk, 2)), tmp_path)
-    whole = compiled("pdflatex", latex(walk), tmp_path)
+    said = compile_tex("pdflatex", latex(walk, blanks=blanks(walk, 2)), tmp_path)
+    whole = compile_tex("pdflatex", latex(walk), tmp_path)
     assert expected(walk) <= numbers(whole)
     assert len(numbers(said)) < len(numbers(whole))
 

@@ -13,7 +13,7 @@ from attnviz.walkthroughs.arithmetic import rotate
 from attnviz.walkthroughs.capture.inputs import rotation_between
 from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.verify import verify
-from tests.walkthroughs.followed import walk
+from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from pathlib import Path

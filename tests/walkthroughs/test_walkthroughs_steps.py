@@ -14,7 +14,7 @@ from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.spelling import scale
 from attnviz.walkthroughs.texts import TEXTS
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
-from tests.walkthroughs.by_hand import told
+from tests.walkthroughs.by_hand import note
 
 STEPS = (
     "input", "input_norm", "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax",
@@ -198,7 +198,7 @@ def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a r
     grids = {name: Grid(values=np.zeros(SHAPES[name])) for name in names} | {
         "s": Grid(values=np.zeros(SHAPES["s"])), "r": Grid(values=np.zeros(shape))
     }  # fmt: skip
-    walk = Walkthrough(title=told("made"), grids=grids, steps=steps)
+    walk = Walkthrough(title=note("made"), grids=grids, steps=steps)
     assert formula_of(step, walk=walk) == formula
     assert shapes_of(walk, step) == shapes
 
@@ -221,7 +221,7 @@ def test_words_of_formulas_are_korean() -> None:
         ("relu", ("A",), None, "r = max(0, A)", "(1, 3) = max(0, (4, 3))"),
     ):
         step = step_of(operation, operands, number)
-        walk = Walkthrough(title=told("made"), grids=grids, steps=(step,))
+        walk = Walkthrough(title=note("made"), grids=grids, steps=(step,))
         assert formula_of(step, language="ko") == formula
         assert shapes is None or shapes_of(walk, step, language="ko") == shapes
 

@@ -106,7 +106,7 @@ def test_the_book_s_numbers_come_out_to_every_digit() -> None:
     assert [row.split()[0] for row in cells] == ["first", "second", "third", "fourth", "sum"]
 
 
-def printed(walk: Walkthrough, screen: Screen, **more: object) -> str:
+def print_walk(walk: Walkthrough, screen: Screen, **more: object) -> str:
     """What a console writes."""
     console = Console(
         width=screen.width,
@@ -125,17 +125,17 @@ def printed(walk: Walkthrough, screen: Screen, **more: object) -> str:
 
 def test_walkthrough_by_hand(golden: Callable[[str], None]) -> None:
     """The book's example as it looks on 80 columns without colours."""
-    golden(printed(by_hand(), PLAIN))
+    golden(print_walk(by_hand(), PLAIN))
 
 
 def test_walkthrough_by_hand_in_korean_and_colour(golden: Callable[[str], None]) -> None:
     """The same in Korean on a light screen with colours."""
-    golden(printed(by_hand(), Screen(dark=False), lang="ko"))
+    golden(print_walk(by_hand(), Screen(dark=False), lang="ko"))
 
 
 def test_walkthrough_of_a_model_in_ascii(golden: Callable[[str], None]) -> None:
     """A masked head from its input on, where there is no more than ASCII and 60 columns."""
-    golden(printed(of_model(mask=True), Screen(width=60, colour=False, unicode=False)))
+    golden(print_walk(of_model(mask=True), Screen(width=60, colour=False, unicode=False)))
 
 
 @pytest.mark.parametrize("colour", [True, False])
@@ -185,10 +185,10 @@ def test_no_line_is_wider_than_the_window(*, width: int, colour: bool, unicode: 
 
 def test_without_colour_there_is_none() -> None:
     """Where there are no colours, weights have a bar or shades, and a console writes no colour code."""
-    written = printed(of_model(mask=True), PLAIN)
+    written = print_walk(of_model(mask=True), PLAIN)
     assert "\x1b" not in written
     assert re.search("[█-▏]", written)
-    assert re.search("[░▒▓█]", printed(of_model(one=False), PLAIN))
+    assert re.search("[░▒▓█]", print_walk(of_model(one=False), PLAIN))
     assert not any(style.color or style.bgcolor for style in _styles(of_model(mask=True), PLAIN))
 
 

@@ -23,12 +23,12 @@ from tests.walkthroughs.by_hand import grid, layer, walks
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from attnviz.walkthroughs.verify.saved import Saved
+    from attnviz.walkthroughs.verify.saved import SavedFile
 
 WALKS = walks()
 
 
-def edited(name: str, **changes: Any) -> Saved:
+def edit(name: str, **changes: Any) -> SavedFile:
     """A saved walkthrough with some fields changed, its receipt issued anew."""
     fields = json.loads(to_json(WALKS[name])) | changes
     fields.pop("digest", None)
@@ -74,7 +74,7 @@ def wrong(value: float, *, is_mask: bool) -> float:
 @pytest.mark.parametrize("name", WALKS)
 def test_a_wrong_number_in_any_cell_is_found(name: str) -> None:
     """A computed cell is named itself, where a given one is wrong a step that uses it."""
-    saved = edited(name)
+    saved = edit(name)
     made = {step.result: i + 1 for i, step in enumerate(saved.steps)}
     cells = 0
     for grid_name, found in saved.grids.items():
@@ -107,19 +107,19 @@ def test_a_wrong_factor_is_found(name: str) -> None:
     for i in numbered:
         steps = json.loads(json.dumps(fields["steps"]))
         steps[i]["number"] += 1e-4
-        assert examine(edited(name, steps=steps)).fault.startswith(f"step {i + 1} ({steps[i]['name']}): ")
+        assert examine(edit(name, steps=steps)).fault.startswith(f"step {i + 1} ({steps[i]['name']}): ")
 
 
 def test_a_file_without_steps_is_not_verified() -> None:
     """Where nothing is computed nothing is right, with and without numbers."""
     said = "it holds no step that could be computed"
-    assert examine(edited("seq2seq", steps=[])).fault == said
-    assert examine(edited("seq2seq", steps=[], grids={})).fault == said
+    assert examine(edit("seq2seq", steps=[])).fault == said
+    assert examine(edit("seq2seq", steps=[], grids={})).fault == said
 
 
 def test_the_smallest_weights_count() -> None:
     """A weight of 2.9e-20 is held against itself, not against 1."""
-    saved = edited("seq2seq")
+    saved = edit("seq2seq")
     saved.grids["weights"].values[0][2] *= 1.0001
     assert "weights, row 0 (decoder), column 2 (encoder 3): the file says 2.8628" in examine(saved).fault
 
@@ -182,7 +182,7 @@ def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
 )
 def test_what_it_says_of_itself(changes: dict[str, Any], fault: str) -> None:
     """A receipt's numbers, and the distance from the model, must be possible."""
-    found = examine(edited("layer", **changes)).fault
+    found = examine(edit("layer", **changes)).fault
     assert found.startswith(fault)
     assert bool(found) == bool(fault)
 
@@ -191,9 +191,9 @@ def test_the_bound_grows_with_the_numbers() -> None:
     """The distance is held against the receipt's tolerance, relative to the largest number where that exceeds 1."""
     largest = float(np.abs(WALKS["layer"].grids["concatenated"].values).max())
     assert largest > 1
-    assert examine(edited("layer", difference=1e-5 * largest * 0.999)).fault == ""
-    assert examine(edited("layer", difference=1e-5 * largest * 1.001)).fault
-    assert examine(edited("layer", difference=BOUND * largest * 1.001, receipt=None)).fault
+    assert examine(edit("layer", difference=1e-5 * largest * 0.999)).fault == ""
+    assert examine(edit("layer", difference=1e-5 * largest * 1.001)).fault
+    assert examine(edit("layer", difference=BOUND * largest * 1.001, receipt=None)).fault
 
 
 def test_a_label_changed_after_the_receipt() -> None:
@@ -209,7 +209,7 @@ def test_a_label_changed_after_the_receipt() -> None:
 # ------------------------------------------------------------------------------------- steps that cannot be
 
 
-def calculated(
+def calculate(
     operation: str, result: list[list[float]], *operands: list[list[Any]], number: float | None = None
 ) -> str:
     """The fault of one step."""
@@ -251,7 +251,7 @@ def calculated(
 )
 def test_steps_that_cannot_be_computed(operation: str, operands: tuple[Any, ...], fault: str) -> None:
     """Shapes that clash, and numbers out of range, are faults of the step and no tracebacks."""
-    assert calculated(operation, [[1.0]], *operands) == f"step 1 (s): {fault}"
+    assert calculate(operation, [[1.0]], *operands) == f"step 1 (s): {fault}"
 
 
 @pytest.mark.parametrize(
@@ -264,43 +264,43 @@ def test_steps_that_cannot_be_computed(operation: str, operands: tuple[Any, ...]
 )
 def test_a_root_mean_square_that_cannot_be_computed(operands: tuple[Any, ...], fault: str) -> None:
     """One gain for each number of a row, and no row of nothing but zeros."""
-    assert calculated("rms_norm", [[1.0, 1.0]], *operands, number=0.0) == f"step 1 (s): {fault}"
+    assert calculate("rms_norm", [[1.0, 1.0]], *operands, number=0.0) == f"step 1 (s): {fault}"
 
 
 @pytest.mark.parametrize("operation", ["silu", "gelu_tanh"])
 def test_activations_far_from_0(operation: str) -> None:
     """No number is too large or too small for them; what is far below 0 is as good as shut."""
-    assert calculated(operation, [[0.0, 0.0, 800.0]], [[-1e4, 0.0, 800.0]]) == ""
-    assert "recomputed it is 800.0" in calculated(operation, [[0.0, 0.0, 800.1]], [[-1e4, 0.0, 800.0]])
+    assert calculate(operation, [[0.0, 0.0, 800.0]], [[-1e4, 0.0, 800.0]]) == ""
+    assert "recomputed it is 800.0" in calculate(operation, [[0.0, 0.0, 800.1]], [[-1e4, 0.0, 800.0]])
 
 
 def test_the_approximation_of_gelu_is_another_operation() -> None:
     """They differ by up to 5e-4, which no tolerance hides."""
     exact = 0.5 * 2 * (1 + math.erf(2 / math.sqrt(2)))
-    assert calculated("gelu", [[exact]], [[2]]) == ""
-    assert "the file says" in calculated("gelu_tanh", [[exact]], [[2]])
+    assert calculate("gelu", [[exact]], [[2]]) == ""
+    assert "the file says" in calculate("gelu_tanh", [[exact]], [[2]])
 
 
 @pytest.mark.parametrize(("operation", "number"), [("norm", 0.0), ("softcap", 0.0)])
 def test_nothing_is_divided_by_zero(operation: str, number: float) -> None:
     """A row without variance, and a cap of 0, are said."""
     more = ([[1.0, 1.0]], [[1.0, 1.0]]) if operation == "norm" else ()
-    assert calculated(operation, [[1.0, 1.0]], [[2.0, 2.0]], *more, number=number).startswith("step 1 (s): a ")
+    assert calculate(operation, [[1.0, 1.0]], [[2.0, 2.0]], *more, number=number).startswith("step 1 (s): a ")
 
 
 @pytest.mark.parametrize("number", [2.0, -1.0, 0.5])
 def test_a_row_that_is_not_there(number: float) -> None:
     """There are two, counted from 0."""
     said = f"step 1 (s): there is no row {number:g}: there are 2, counted from 0"
-    assert calculated("row", [[1.0]], [[1], [2]], number=number) == said
+    assert calculate("row", [[1.0]], [[1], [2]], number=number) == said
 
 
 def test_infinity_is_equal_to_itself_alone() -> None:
     """A masked cell must be minus infinity, and what is minus infinity must have been masked."""
-    assert calculated("mask", [[1.0, "-inf"]], [[1, 2]], [[1, 0]]) == ""  # type: ignore[list-item]
-    assert "recomputed it is -inf" in calculated("mask", [[1.0, -1e300]], [[1, 2]], [[1, 0]])
-    assert "the file says -inf" in calculated("add", [["-inf"]], [[1]], [[1]])  # type: ignore[list-item]
-    assert "the file says 5.0" in calculated("add", [[5]], [["-inf"]], [[1]])
+    assert calculate("mask", [[1.0, "-inf"]], [[1, 2]], [[1, 0]]) == ""  # type: ignore[list-item]
+    assert "recomputed it is -inf" in calculate("mask", [[1.0, -1e300]], [[1, 2]], [[1, 0]])
+    assert "the file says -inf" in calculate("add", [["-inf"]], [[1]], [[1]])  # type: ignore[list-item]
+    assert "the file says 5.0" in calculate("add", [[5]], [["-inf"]], [[1]])
 
 
 def test_it_imports_neither_torch_nor_numpy(tmp_path: Path) -> None:

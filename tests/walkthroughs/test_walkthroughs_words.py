@@ -16,7 +16,7 @@ from attnviz.models.training.files import load_home_built
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.verify import examine
 from attnviz.walkthroughs.verify.saved import parse
-from tests.walkthroughs.followed import decoding_steps, walk
+from tests.walkthroughs.head_walks import decoding_steps, walk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ def home(name: str) -> Source:
     return open_source(name)
 
 
-def trained(name: str) -> tuple[Any, Any]:
+def load_model(name: str) -> tuple[Any, Any]:
     """What is known of a home-built model, and the model."""
     return load_home_built(name)
 
@@ -57,7 +57,7 @@ def is_like(
 
 def test_the_next_word_of_a_decoder() -> None:
     """I love, and then? What the model itself predicts, in its own order."""
-    card, model = trained("toy-decoder")
+    card, model = load_model("toy-decoder")
     numbers = card.source.encode(["I", "love"])
     with torch.inference_mode():
         logits = model(torch.tensor([numbers]))[0][0, -1]
@@ -74,7 +74,7 @@ def test_the_next_word_of_a_decoder() -> None:
 
 def test_every_step_of_a_recurrent_translator() -> None:
     """Through the cell to the new state, which the next step begins with, and to the word generated."""
-    card, model = trained("toy-seq2seq")
+    card, model = load_model("toy-seq2seq")
     assert card.target is not None
     steps = decoding_steps(TEXT, home("toy-seq2seq"))
     source = torch.tensor([card.source.encode(TEXT.split())])
@@ -98,7 +98,7 @@ def test_teacher_forcing() -> None:
 @pytest.mark.parametrize("kind", ["cross", "decoder"])
 def test_a_transformer_that_translates(kind: Kind) -> None:
     """Both attentions of its decoder lead to the same words."""
-    card, model = trained("toy-transformer")
+    card, model = load_model("toy-transformer")
     with torch.inference_mode():
         made = model.translate(torch.tensor([card.source.encode(TEXT.split())]))
     walked = walk(TEXT, home("toy-transformer"), kind=kind, query=1)

@@ -61,7 +61,7 @@ class Rotation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class Maker:
     """How a layer's queries, keys or values are made."""
 
     projection: Projection
@@ -79,7 +79,7 @@ class Inputs:
         self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
 
     @cached_property
-    def makers(self) -> tuple[Made | None, Made | None, Made | None]:
+    def makers(self) -> tuple[Maker | None, Maker | None, Maker | None]:
         """How query, keys and values of all heads are made: found once for all."""
         return makers(self._walked.keep)
 
@@ -102,14 +102,13 @@ class Inputs:
             return name if np.array_equal(self._there[name], whole) else None
         self._there[name] = whole
         rows = run.looking if of_query and across else run.keys
-        embedded = None if across else _embedded(run, whole)
+        embedded = None if across else _find_embedding(run, whole)
         if embedded is not None:
             return self._write_embedded(name, embedded, rows)
         row = slice(run.row, run.row + 1) if one and run.row is not None else slice(None)
         return self._calculation.give(name, Grid(values=whole[row], rows=rows))
 
     def _row_of(self, every: str, name: str) -> str:
-        """Write down the row of the one that is followed, unless it is there."""
         run, c = self._walked, self._calculation
         if name in c.grids:
             return name
@@ -117,7 +116,6 @@ class Inputs:
         return c.step("row", name, "row", every, number=float(run.row), rows=run.looking)
 
     def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...]) -> str:
-        """Write down the embeddings of word, position and segment, their sum, and the norm where there is one."""
         c, sum_of = self._calculation, ""
         for letter, part in zip("EPS", embedded.parts, strict=False):
             c.give(letter, Grid(values=numbers(part), rows=rows))
@@ -162,7 +160,7 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
 
 
 def _after_projection(
-    calculation: Calculation, run: HeadRun, made: Made, row: int | None, letter: str
+    calculation: Calculation, run: HeadRun, made: Maker, row: int | None, letter: str
 ) -> list[tuple[str, str, str, list[str], float]]:
     """What follows a projection: what its result is called before, then step, operation, operands and number."""
     after: list[tuple[str, str, str, list[str], float]] = []
@@ -189,7 +187,7 @@ def _after_projection(
     return after
 
 
-def part_of(made: Made, head: int, row: int | None) -> tuple[np.ndarray, list[Grid]] | None:
+def part_of(made: Maker, head: int, row: int | None) -> tuple[np.ndarray, list[Grid]] | None:
     """What one head's part of a projection was given [token, d_model], its weights, and its bias if it has one.
 
     None unless it is small enough, and made what it should, or this row of it.
@@ -207,7 +205,7 @@ def part_of(made: Made, head: int, row: int | None) -> tuple[np.ndarray, list[Gr
     return (x, [Grid(values=part) for part in parts]) if is_close else None
 
 
-def _embedded(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Embedded | None:
+def _find_embedding(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Embedded | None:
     """What the layer's input is the sum of, where it is one of embeddings."""
     parts = run.source.embedded(run.batch) if isinstance(run.source, HomeBuilt) else None
     if parts is None:
@@ -218,22 +216,24 @@ def _embedded(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Embedded
 # ------------------------------------------------------------------------------ how query, keys and values are made
 
 
-def makers(keep: KeepProjections) -> tuple[Made | None, Made | None, Made | None]:
+def makers(keep: KeepProjections) -> tuple[Maker | None, Maker | None, Maker | None]:
     """How a layer's queries, keys and values are made; None where it is not found."""
     layer = keep.layer
     query, key, value, _ = keep.projections()
     ways = ((query, layer.query), (key, layer.key), (value, layer.value))
-    made = [next(_turned(keep, own), None) if one is None else Made(projection=one, before=own) for one, own in ways]
+    made = [
+        next(_find_makers(keep, own), None) if one is None else Maker(projection=one, before=own) for one, own in ways
+    ]
     return made[0], made[1], made[2]
 
 
-def _turned(keep: KeepProjections, own: Tensor) -> Iterator[Made]:
+def _find_makers(keep: KeepProjections, own: Tensor) -> Iterator[Maker]:
     """Ways to make this [batch, head, token, d] of what a projection made, or of a norm of that."""
     for before, heads, norm in _candidates(keep, own):
         rotation = None if same(heads, own) else rotation_between(numbers(heads[0]), numbers(own[0]))
         found = maker_of(keep.before, before) if rotation is not None or heads is not before else None
         if found is not None and (rotation is not None or same(heads, own)):
-            yield Made(projection=found, before=before, norm=norm, rotation=rotation)
+            yield Maker(projection=found, before=before, norm=norm, rotation=rotation)
 
 
 def _candidates(keep: KeepProjections, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Norm | None]]:
@@ -282,7 +282,6 @@ def _angles(before: Heads, behind: Heads, distance: int) -> Float64[np.ndarray, 
 
 
 def _is_steady(angles: Float64[np.ndarray, "token pair"]) -> bool:
-    """Whether each pair's angle is the position times a frequency."""
     position = np.arange(len(angles), dtype=float)[:, None]
     frequency = (position * angles).sum(axis=0) / max((position**2).sum(), 1.0)
     return bool(np.abs(angles - position * frequency).max() <= STEADY)

@@ -47,7 +47,6 @@ def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
 
 
 def _write_step(calculation: Calculation, run: HeadRun) -> list[Note]:
-    """Write down what a recurrent decoder reads at its step: the word before, and the context."""
     beside = run.keep.beside()
     if beside is None:
         return []
@@ -99,7 +98,7 @@ class LayerWriter:
             if part is last and part.after is None:
                 step = "residual_out"
             self.n_sums += 1
-            stream = self.c.step(step, _counted("residual", self.n_sums), "add", made, stream)
+            stream = self.c.step(step, _number("residual", self.n_sums), "add", made, stream)
             if part.after is not None:
                 stream = self.norm(stream, part.after, is_last=part is last)
         return stream
@@ -148,7 +147,7 @@ class LayerWriter:
         if norm.operation == "norm":
             given.append(c.give(f"shift_{n}", _row(norm.shift)))
         step = f"input_{norm.operation}" if is_first else f"{norm.operation}_out" if is_last else norm.operation
-        return c.step(step, "N" if is_first else _counted("norm", n), norm.operation, x, *given, number=norm.epsilon)
+        return c.step(step, "N" if is_first else _number("norm", n), norm.operation, x, *given, number=norm.epsilon)
 
 
 def _write_output_projection(
@@ -178,7 +177,7 @@ def _row(values: Tensor) -> Grid:
     return Grid(values=np.atleast_2d(numbers(values)))
 
 
-def _counted(name: str, n: int) -> str:
+def _number(name: str, n: int) -> str:
     """The first has no number, the others have."""
     return name if n == 1 else f"{name}_{n}"
 
@@ -215,10 +214,10 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
         total = others.max() + np.log(np.exp(others - others.max()).sum())
         rest = [c.give("others", Grid(values=np.array([[total]])))]
     c.step("next_word", "probabilities", "softmax", "logits", *rest)
-    return [_chosen(run, c.grids["probabilities"].columns[0])]
+    return [_note_word(run, c.grids["probabilities"].columns[0])]
 
 
-def _chosen(run: HeadRun, word: str) -> Note:
+def _note_word(run: HeadRun, word: str) -> Note:
     """The likeliest word, and what the next step reads: it, or what was given."""
     following = run.row if run.generates else (run.row or 0) + 1
     names = run.queries[following : following + 1] if following is not None else ()

@@ -200,9 +200,9 @@ class _Search:
         if reads is None:
             return
         self._reach(1)
-        works: list[_Works] = [*([] if cross is None else [partial(self._crossed, cross)]), self._fed]
+        works: list[_Works] = [*([] if cross is None else [partial(self._read_cross, cross)]), self._read_network]
         norms = [norm for call in self.calls if near(in_rows(call.made), reads) and (norm := self.norm(call))]
-        for output, made, inside in self._attended(keep):
+        for output, made, inside in self._read_output(keep):
             self._reach(2)
             for x, before in ((reads, None), *((norm.given, norm) for norm in norms)):
                 for joint in self._joints(x, made):
@@ -224,14 +224,14 @@ class _Search:
                     for rest, last in self._chain(then, works[1:], is_post=is_post):
                         yield (part, *rest), last
 
-    def _crossed(self, cross: KeepProjections, read: Vectors) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
+    def _read_cross(self, cross: KeepProjections, read: Vectors) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
         """Cross attention whose queries are made of this."""
         self._reach(3)
         query = cross.projections()[0]
         if query is None or near(query.given, read):
-            yield from self._attended(cross)
+            yield from self._read_output(cross)
 
-    def _fed(self, read: Vectors) -> Iterator[tuple[FeedForwardCalls, Vectors, Norm | None]]:
+    def _read_network(self, read: Vectors) -> Iterator[tuple[FeedForwardCalls, Vectors, Norm | None]]:
         """The feed-forward network that reads this, and what is added of what it made."""
         self._reach(4)
         for network in self._networks(read):
@@ -239,8 +239,7 @@ class _Search:
             for made, inside in self._forms(network.made):
                 yield network, made, inside
 
-    def _attended(self, keep: KeepProjections) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
-        """The output projection, and what is added of what it made."""
+    def _read_output(self, keep: KeepProjections) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
         together = in_rows(keep.layer.output.flatten(2))  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
         for call in self._linear_calls():
             if near(in_rows(call.given), together):
@@ -269,7 +268,6 @@ class _Search:
                 yield _Joint(stream=total, read=norm.made, before=norm, after=None)
 
     def _networks(self, read: Vectors) -> Iterator[FeedForwardCalls]:
-        """Every network of two projections, or of three, that reads this."""
         firsts: list[tuple[Projection, Tensor]] = []
         for call in self._linear_calls():
             if near(in_rows(call.given), read):
@@ -308,7 +306,6 @@ class _Search:
         return self._norms[id(call)]
 
     def _reading(self, numbers: Vectors) -> list[Call]:
-        """The calls that were given this."""
         vectors = (call for call in self.calls if call.given.is_floating_point())
         return [call for call in vectors if near(in_rows(call.given), numbers)]
 
@@ -320,7 +317,6 @@ class _Search:
 
 
 def _columns(call: Call, first: int = 0, last: int | None = None) -> Projection:
-    """These columns of a projection; all of them."""
     found = projection_of(call, first, call.made.shape[2] if last is None else last)
     assert found is not None  # noqa: S101 - only projections come here
     return found

@@ -117,11 +117,11 @@ def terms_of(run: HeadRun, score: Score = "scaled", *, causal: bool = False) -> 
     head = run.head
     return Terms(
         score=score,
-        weights=_drawn(score, layer.query.shape[3]),
+        weights=_draw_weights(score, layer.query.shape[3]),
         scaling=scoring.scaling,
         softcap=scoring.softcap,
-        bias=_labelled(run, bias),
-        mask=_labelled(run, may_look) if hides else None,
+        bias=_label(run, bias),
+        mask=_label(run, may_look) if hides else None,
         sink=None if scoring.sinks is None else Grid(values=numbers(scoring.sinks.flatten()[head : head + 1])[None]),
     )
 
@@ -133,12 +133,11 @@ def _of_head(whole: Tensor, run: HeadRun) -> Tensor:
     return run.rows_of(whole[0, run.head if whole.shape[1] > 1 else 0].expand(n_queries, n_keys))
 
 
-def _labelled(run: HeadRun, rows: Tensor | None) -> Grid | None:
-    """A number for each query walked and each key, with their names."""
+def _label(run: HeadRun, rows: Tensor | None) -> Grid | None:
     return None if rows is None else Grid(values=numbers(rows), rows=run.looking, columns=run.keys)
 
 
-def _drawn(score: Score, d: int) -> dict[str, Grid]:
+def _draw_weights(score: Score, d: int) -> dict[str, Grid]:
     """Weights for another way to score, such that the scores of independent numbers of variance 1 have variance 1."""
     draw = np.random.default_rng(SCORE_SEED)
     if score == "general":

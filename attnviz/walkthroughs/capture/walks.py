@@ -13,23 +13,17 @@ from attnviz.capture.source import Source
 from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import visible
-from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, largest_difference
+from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, find_row, largest_difference
 from attnviz.walkthroughs.capture.inputs import LARGEST_PROJECTION, HomeBuilt, Inputs, makers, write_projections
 from attnviz.walkthroughs.capture.layers import CROSS, LayerWriter, write_output, write_words
 from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, parts_of
 from attnviz.walkthroughs.capture.run import SCORE_SEED, HeadRun, numbers
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import Score, WalkthroughSelection, WalkthroughText
-from attnviz.walkthroughs.view import chosen_row
 
 
 def follow(
-    words: WalkthroughText,
-    source: Source,
-    choice: WalkthroughSelection,
-    *,
-    each_step: bool = False,
-    full: bool = False,
+    words: WalkthroughText, source: Source, choice: WalkthroughSelection, *, each_step: bool = False, full: bool = False
 ) -> list[Walkthrough]:
     """Follow one word through one head of a model, from what its query, key and value are made of to its context.
 
@@ -70,15 +64,15 @@ def follow(
         other = None
         if kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
             other, receipt = _other_attention(run, encoded, receipt)
-        return [_written_whole(run, other, row, receipt, full=full) for row in rows]
-    return [_written(replace(run, row=row), score, receipt, causal=causal) for row in rows]
+        return [_write_layer(run, other, row, receipt, full=full) for row in rows]
+    return [_write_head(replace(run, row=row), score, receipt, causal=causal) for row in rows]
 
 
 def _rows(
     tokens: Sequence[Token], choice: WalkthroughSelection, kind: Kind, *, each_step: bool
 ) -> Sequence[int | None]:
     """The queries that are followed; None stands for all of them at once."""
-    one = chosen_query(tokens, choice.query, kind)
+    one = find_query(tokens, choice.query, kind)
     if each_step and kind == "cross":
         return range(len(tokens))
     return [None if choice.walks_all and len(tokens) > 1 else one]
@@ -97,8 +91,7 @@ def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Re
     return replace(run, batch=batch, keep=keep, kind=kind), replace(receipt, differences=larger)
 
 
-def _written(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:
-    """The walkthrough of one query, or of all, through one head."""
+def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:
     calculation = Calculation()
     own, difference, from_input = None, None, None
     notes = write_projections(calculation, run, Inputs(calculation, run))
@@ -114,12 +107,12 @@ def _written(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> W
         from_input = largest_difference(calculation.grids[context].values, run.context()) if is_made else None
     of_head: dict[str, Any] = {"head": run.head, "kind": "decoder"} if causal else {"head": run.head}
     notes = [*run.batch.sentences[0].notes, *notes]
-    return _finished(
+    return _finish(
         calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt, **of_head
     )
 
 
-def _finished(calculation: Calculation, run: HeadRun, notes: Sequence[Note], **more: Any) -> Walkthrough:
+def _finish(calculation: Calculation, run: HeadRun, notes: Sequence[Note], **more: Any) -> Walkthrough:
     """The walkthrough of a calculation, with whose it is."""
     notes = [*notes, *_shapes(run, more["receipt"])]
     walk = calculation.finish(_title(run, more.get("head")), query=run.row, notes=notes)
@@ -138,16 +131,13 @@ def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
 
 
 def _title(run: HeadRun, head: int | None) -> Note:
-    """What is calculated; `head` is None where all are."""
     fields: dict[str, str | int] = {"model": run.source.name, "layer": run.layer.number}
     fields |= {} if head is None else {"head": head}
     fields |= {} if run.row is None else {"query": run.queries[run.row]}
     return Note.of(f"title_{'layer' if head is None else 'head'}_{'all' if run.row is None else 'query'}", **fields)
 
 
-def _written_whole(
-    run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt, *, full: bool
-) -> Walkthrough:
+def _write_layer(run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt, *, full: bool) -> Walkthrough:
     """The walkthrough of one query, or of all, through a whole layer.
 
     How far its output is from the model's own is measured where every head starts from its own query, keys and values,
@@ -174,11 +164,10 @@ def _written_whole(
     left_out = () if is_whole else (Note.of("layer_left_out", n=f"{n_numbers:,}"),)
     notes = [*dict.fromkeys([*told, *writer.notes, *left_out])]
     difference, from_input = (*differences, None)[:2]
-    return _finished(calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt)
+    return _finish(calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt)
 
 
 def _projections_of(parts: LayerParts, keep: KeepProjections, cross: HeadRun | None) -> list[Projection]:
-    """All projections of a layer, those that make query, keys and values among them."""
     kept = [keep] if cross is None else [keep, cross.keep]
     found = [None if made is None else made.projection for each in kept for made in makers(each)]
     for part in parts.parts:
@@ -188,7 +177,6 @@ def _projections_of(parts: LayerParts, keep: KeepProjections, cross: HeadRun | N
 
 
 def _other_way(score: Score, *, causal: bool) -> Note:
-    """What was done otherwise than the model does it."""
     if score == "scaled":
         return Note("made_causal")
     drawn = {"seed": SCORE_SEED} if SCORE_WEIGHTS[score] else {}
@@ -198,8 +186,8 @@ def _other_way(score: Score, *, causal: bool) -> Note:
 # --------------------------------------------------------------------------------------------- which token is followed
 
 
-def chosen_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
-    """The number of the token that a person means, as `chosen_row` understands it.
+def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
+    """The number of the token that a person means, as `find_row` understands it.
 
     None is the first token that the tokenizer did not add; where each looks only at those before it the last one,
     since the first sees nothing but itself.
@@ -222,4 +210,4 @@ def chosen_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind =
         # What is read as unknown, as in "quokka→[UNK]", is named as it was typed.
         typed = text.partition("→")[0] or text
         spelled.append((text, text.removeprefix("·"), typed, visible(token.piece), "".join(parts)))
-    return chosen_row(spelled, wanted)
+    return find_row(spelled, wanted)

@@ -20,9 +20,9 @@ from attnviz.render.palette import DEFAULT
 from attnviz.walkthroughs.figure.card import FEWEST, PlacedCard, block_of, bold, heading, write_heading
 from attnviz.walkthroughs.figure.flow import Flow, draw_flow, flow_of
 from attnviz.walkthroughs.figure.plan import Card, blocks, fresh
-from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, told
+from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, prepare_sheet
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import ViewOptions, followed
+from attnviz.walkthroughs.view import ViewOptions, query_weights
 
 WIDE, HIGH = 12.0, 6.75  # the size of a picture in inches, which gets higher where there are many rows
 LARGER, LARGEST, LEAST = 1.35, 1.7, 10.2
@@ -67,9 +67,9 @@ def film(
 
 def reel_of(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Scenes:
     """The steps of a calculation, measured; to be called in `usual_settings`."""
-    it = told(walk, palette, LARGER, **options)
+    it = prepare_sheet(walk, palette, LARGER, **options)
     it = replace(it, style=replace(it.style, most=MOST_COLUMNS))
-    large, weights, new = replace(it.style, scale=LARGEST), followed(walk), fresh(it.cards)
+    large, weights, new = replace(it.style, scale=LARGEST), query_weights(walk), fresh(it.cards)
     words = {card.number: heading(card, WIDE - 2 * EDGE, large) for card in it.cards}
     bodies: dict[int, Flow | PlacedCard] = {}
     for kind, made in blocks(it.cards):
@@ -87,7 +87,6 @@ def reel_of(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[View
 
 
 def _flow(it: SheetText, made: Sequence[Card], weights: np.ndarray) -> Flow:
-    """The steps of one query, with as many columns as there is room for."""
     for most in range(it.style.most, FEWEST - 1, -1):
         flow = flow_of(made, replace(it.style, most=most), weights, lit=it.lit, words=False)
         if flow.width <= WIDE - 2 * EDGE:

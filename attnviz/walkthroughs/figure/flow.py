@@ -96,7 +96,7 @@ def flow_of(
 ) -> Flow:
     """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
     rows, scale = _rows(weights, lit), style.scale
-    query, total, others, parts = _sorted(cards, len(weights))
+    query, total, others, parts = _sort_grids(cards, len(weights))
     above, below = (None if one is None else box_of(one, style) for one in (query, total))
     columns: list[KeyColumn] = []
     headings: list[Words] = []
@@ -128,7 +128,7 @@ def flow_of(
     )  # fmt: skip
 
 
-def _sorted(
+def _sort_grids(
     cards: Sequence[Card], n_keys: int
 ) -> tuple[DrawnGrid | None, DrawnGrid | None, list[DrawnGrid], list[tuple[Card, list[DrawnGrid]]]]:
     """The query, the sum, what has no row for each key, and for each step what it brings that has one."""
@@ -180,7 +180,6 @@ def _head(headings: Sequence[Words], query: Box | None, scale: float) -> float:
 
 
 def _rows(weights: np.ndarray, lit: int | None) -> Cut:
-    """The keys that are drawn: of very many the first and the last, and those with the largest weights."""
     n = len(weights)
     if n <= MOST_KEYS:
         return tuple(range(n))
@@ -279,7 +278,6 @@ def _draw_lines(
 
 
 def _draw_total(page: Page, flow: Flow, total: Box, corner: tuple[float, float], style: CardStyle) -> None:
-    """The sum below the vectors that are added up, and a line from each of their columns to it."""
     left, top = corner
     last, scale = flow.columns[-1], style.scale
     x, y = left + last.left, top + DOWN * scale

@@ -17,7 +17,7 @@ import numpy as np
 from attnviz.walkthroughs.operations import ARROW, OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import ShownStep, View, ViewOptions, followed
+from attnviz.walkthroughs.view import ShownStep, View, ViewOptions, query_weights
 from attnviz.walkthroughs.wording import between, shown_formula
 
 HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}
@@ -139,7 +139,7 @@ def _is_small(matrix: DrawnGrid) -> bool:
 
 
 def _card(view: View, one: ShownStep) -> Card:
-    step, is_by_key = one.step, followed(view.walk) is not None and one.step.name in BY_KEY
+    step, is_by_key = one.step, query_weights(view.walk) is not None and one.step.name in BY_KEY
     operation, weighs = OPERATIONS[step.operation], step.operation == "weigh"
     keys = operation.axes[-2 if weighs else -1]  # who has a number for each key in a row stands upright
     sides = operation.sides(len(step.operands))
@@ -156,7 +156,7 @@ def _card(view: View, one: ShownStep) -> Card:
 
 def _matrix(view: View, name: str, *, upright: bool) -> DrawnGrid:
     """One grid as it is drawn; what one query makes of its keys stands upright, a row a key."""
-    grid, weights, cells = view.walk.grids[name], followed(view.walk), view.blanks_of(name)
+    grid, weights, cells = view.walk.grids[name], query_weights(view.walk), view.blanks_of(name)
     keys = grid.columns or (weights.columns if weights is not None else ())
     values, rows, columns = (grid.values.T, keys, ()) if upright else (grid.values, grid.rows, grid.columns)
     return DrawnGrid(

@@ -17,7 +17,7 @@ from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
 from attnviz.walkthroughs.figure.plan import Card, blocks, cards, fresh, keys_of
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import BLANK, View, ViewOptions, followed
+from attnviz.walkthroughs.view import BLANK, View, ViewOptions, query_weights
 
 FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation it is, in points
 WIDE, NARROW = 12.9, 7.0  # what a sheet may take across for cards, and what it has at least, in inches
@@ -38,7 +38,7 @@ class SheetText:
     rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
 
 
-def told(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> SheetText:
+def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> SheetText:
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view, made = View(walk=walk, **options), cards(walk, **options)
     texts = [text for card in made for text in card.texts()]
@@ -55,7 +55,7 @@ def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
     if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {step.result for step in walk.steps}:
         return None, {}
     largest = wording.strongest(walk)
-    if largest is None or followed(walk) is not None:
+    if largest is None or query_weights(walk) is not None:
         return (None if largest is None else largest[1]), {}
     rows: dict[str, int] = {}
     for card in made:
@@ -70,13 +70,12 @@ def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
 def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
     """The whole calculation as a picture."""
     with usual_settings():
-        it = told(walk, palette, **options)
-        page = _drawn(it)
+        it = prepare_sheet(walk, palette, **options)
+        page = _draw_page(it)
     return Picture(page.pen, _heading(it.view)[0], wording.receipt_line(walk, it.view.lang))
 
 
 def _heading(view: View) -> tuple[str, str, str]:
-    """What was found, whose calculation it is, and its formula."""
     walk, language = view.walk, view.lang
     found = "" if view.blanks else wording.finding(walk, language)
     title = wording.title_line(walk, language)
@@ -89,7 +88,6 @@ def _heading(view: View) -> tuple[str, str, str]:
 
 
 def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
-    """The receipt, how the sheet is read, and what was done to the input."""
     view = it.view
     signs = {
         "lit": any(isinstance(one, Flow) and one.weights for one in sections),
@@ -100,8 +98,7 @@ def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
     return [wording.receipt_line(view.walk, view.lang), read, *wording.note_lines(view.walk, view.lang)]
 
 
-def _drawn(it: SheetText) -> Page:
-    """Measure the sections, and draw them below one another on a page that has the size they need."""
+def _draw_page(it: SheetText) -> Page:
     sections = _sections(it)
     room = max(NARROW, *(section.width for section in sections))
     pen = it.style.pen
@@ -132,7 +129,7 @@ def _drawn(it: SheetText) -> Page:
 
 
 def _sections(it: SheetText) -> list[Section]:
-    weights = followed(it.view.walk)
+    weights = query_weights(it.view.walk)
     new = fresh(it.cards)
     sections: list[Section] = []
     for kind, made in blocks(it.cards):

@@ -14,7 +14,7 @@ from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, followed
+from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, query_weights
 
 MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
 
@@ -104,25 +104,24 @@ def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
 
 def _sections(view: View, steps: Sequence[ShownStep]) -> Iterator[Section]:
     """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
-    by_key = [one.step for one in steps if followed(view.walk) is not None and one.step.name in BY_KEY]
+    by_key = [one.step for one in steps if query_weights(view.walk) is not None and one.step.name in BY_KEY]
     for one in steps:
-        yield from (_given(view, name) for name in one.given)
+        yield from (_given_section(view, name) for name in one.given)
         yield Section(
             title=f"{one.number}. {one.title}", formula=one.formula, shapes=one.shapes, sentence=one.sentence,
             hand=one.hand, table=_table(view, one.step.result),
         )  # fmt: skip
         if len(by_key) > 1 and one.step is by_key[-1]:
-            yield _keyed(view, by_key)
+            yield _section_by_key(view, by_key)
 
 
-def _given(view: View, name: str) -> Section:
+def _given_section(view: View, name: str) -> Section:
     text, (n_rows, n_columns) = wording.explain(name, view.lang), view.walk.grids[name].values.shape
     shapes = f"{name}: ({n_rows}, {n_columns})"
     return Section(title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, name))
 
 
 def _table(view: View, name: str) -> PageTable:
-    """A grid, shortened in the middle where it is long."""
     grid = view.walk.grids[name]
     n_rows, n_columns = grid.values.shape
     columns = grid.columns or tuple(map(str, range(n_columns)))
@@ -138,10 +137,10 @@ def _table(view: View, name: str) -> PageTable:
     )
 
 
-def _keyed(view: View, steps: Sequence[CalculationStep]) -> Section:
+def _section_by_key(view: View, steps: Sequence[CalculationStep]) -> Section:
     """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
     numbers = [(step, _Numbers(view, step.result)) for step in steps]
-    weights = followed(view.walk)
+    weights = query_weights(view.walk)
     n_keys = max(one.grid.values.shape[0 if step.operation == "weigh" else 1] for step, one in numbers)
     labels = (weights.columns if weights is not None else ()) or tuple(map(str, range(n_keys)))
 

@@ -42,7 +42,7 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     tables = [section.table for section in content.sections]
     steps = [line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")]
     remarks = zip(*((one.signs, *one.notes) for one in each), strict=True)
-    foot = [f'<p class="faint">{_both(texts)}</p>' for texts in remarks]
+    foot = [f'<p class="faint">{_bilingual(texts)}</p>' for texts in remarks]
     body = "\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"])
     labels = {
         "lang": view.lang, "grids": list(walk.grids), "title": [one.title for one in each],
@@ -66,7 +66,7 @@ def _rules(body: str) -> Iterator[str]:
 
 def _section(each: Sequence[Section], name: str) -> Iterator[str]:
     heading = f"{name}-title"
-    yield f'<section id="{name}">\n<h2 id="{heading}">{_both([section.title for section in each])}</h2>'
+    yield f'<section id="{name}">\n<h2 id="{heading}">{_bilingual([section.title for section in each])}</h2>'
     for (kind, block), *others in zip(*(section.blocks for section in each), strict=True):
         texts = [block, *(other for _, other in others)]
         if kind == "symbols":
@@ -74,11 +74,11 @@ def _section(each: Sequence[Section], name: str) -> Iterator[str]:
         elif kind == "table":
             yield from _table(texts, heading)
         else:
-            yield f'<p class="{kind}">{_both(texts)}</p>'
+            yield f'<p class="{kind}">{_bilingual(texts)}</p>'
     yield "</section>"
 
 
-def _both(texts: Sequence[str], *, as_it_is: bool = False) -> str:
+def _bilingual(texts: Sequence[str], *, as_it_is: bool = False) -> str:
     """A text in all languages, of which one is seen; once where all are the same."""
     written = texts if as_it_is else [escape(text) for text in texts]
     if len(set(written)) == 1:
@@ -88,18 +88,18 @@ def _both(texts: Sequence[str], *, as_it_is: bool = False) -> str:
 
 def _symbols(kind: str, formulas: Sequence[str]) -> str:
     ems = round(max(_width(piece) for one in formulas for piece in one.split("; ")) / 2)  # its letters are narrow
-    written = _both([mathml(one) for one in formulas], as_it_is=True)
+    written = _bilingual([mathml(one) for one in formulas], as_it_is=True)
     return f'<span class="{kind}{f" e{ems}" * (ems > NARROW)}">{written}</span>'
 
 
 def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
     names = [(table.corner, *table.columns) for table in each]
-    heads = "".join(f'<th scope="col">{_both(texts)}</th>' for texts in zip(*names, strict=True))
+    heads = "".join(f'<th scope="col">{_bilingual(texts)}</th>' for texts in zip(*names, strict=True))
     # Who has no mouse must reach a table to scroll it, and who does not see it must hear which one it is.
     yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{title}">'
     yield f'<table class="e{_ems(each[0])}" aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
     for rows in zip(*(table.rows for table in each), strict=True):
-        label, cells = _both([label for label, _ in rows]), rows[0][1]
+        label, cells = _bilingual([label for label, _ in rows]), rows[0][1]
         if not any(cell.text for cell in cells):  # rows left out
             yield f'<tr><th scope="row" colspan="{len(cells) + 1}">{label}</th></tr>'
             continue

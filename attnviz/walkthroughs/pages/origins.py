@@ -14,7 +14,7 @@ from attnviz.walkthroughs.spelling import Part, ResultCell
 from attnviz.walkthroughs.view import View, cell_name
 from attnviz.walkthroughs.wording import say
 
-Said = str | list[str]  # a text; a list of two where it is another in Korean
+Words = str | list[str]  # a text; a list of two where it is another in Korean
 
 
 def origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
         else:
             text, parts = [say("given" if step is None else "to fill in", one) for one in LANGUAGES], []
         called = [cell_name(name, walk.grids[name], row, column, one) for one in LANGUAGES]
-        numbers.append([grids[name], row, column, _said(called), _said(text), parts])
+        numbers.append([grids[name], row, column, _bilingual(called), _bilingual(text), parts])
     return {"numbers": list(zip(*numbers, strict=True)), "tables": found}
 
 
@@ -57,7 +57,7 @@ def _parts(walk: Walkthrough, step: CalculationStep, row: int, column: int, grid
         if part[0]:
             sides = zip(part, walk.grids[name].values.shape, strict=True)
             shares = [0 if len(numbers) == size else list(numbers) for numbers, size in sides]  # 0 for all
-            parts.append([grids[name], *shares, _said([_part_name(walk, name, part, one) for one in LANGUAGES])])
+            parts.append([grids[name], *shares, _bilingual([_part_name(walk, name, part, one) for one in LANGUAGES])])
     return parts
 
 
@@ -72,5 +72,5 @@ def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
     return ", ".join(names)
 
 
-def _said(texts: list[str]) -> Said:
+def _bilingual(texts: list[str]) -> Words:
     return texts[0] if len(set(texts)) == 1 else texts

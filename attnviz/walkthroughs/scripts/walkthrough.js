@@ -163,11 +163,11 @@ class Origins {
     [this.turn.textContent, this.turn.lang] = [this.in(WALK_WORDS.turn), this.in(WALK_WORDS.to)];
     this.panel.setAttribute("aria-label", this.in(WALK_WORDS.panel));
     this.panel.className = here ? "" : "empty";
-    this.panel.replaceChildren(...(here ? this.told(here) : [el("p", { class: "faint" }, this.in(WALK_WORDS.hint))]));
+    this.panel.replaceChildren(...(here ? this.write(here) : [el("p", { class: "faint" }, this.in(WALK_WORDS.hint))]));
   }
 
   /** A number's arithmetic, and what it is made of. @param {Origin} here */
-  told([, , , name, arithmetic, parts]) {
+  write([, , , name, arithmetic, parts]) {
     const cell = /** @type {HTMLTableCellElement} */ (this.home(this.seen)), section = cell.closest("section");
     const clone = (/** @type {string} */ what) => section?.querySelector(what)?.cloneNode(true);
     const last = this.trail.at(-1), formula = clone(".formula"), free = this.in(WALK_WORDS.free);

@@ -215,7 +215,6 @@ def fits(view: ScreenView, table: GridTable) -> bool:
 
 
 def _names(view: ScreenView, table: GridTable) -> tuple[list[str], int]:
-    """The names of the rows, and the cells that they take."""
     names = [view.fit(label, LABEL) for label in table.labels]
     beside = [*(names[row] for row in table.groups[0].rows), view.spell(table.head), view.spell(table.last)]
     return names, min(LABEL, max(map(cell_len, beside)))
@@ -250,7 +249,6 @@ def _counts(groups: Sequence[ColumnGroup], room: int) -> list[int] | None:
 
 
 def _ends(group: ColumnGroup, n: int) -> tuple[int | None, ...]:
-    """So many columns of a group, from both ends."""
     every = group.values.shape[1]
     if n == every:
         return tuple(range(every))
@@ -259,7 +257,6 @@ def _ends(group: ColumnGroup, n: int) -> tuple[int | None, ...]:
 
 
 def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) -> Iterator[Text]:
-    """The lines of one block: titles, names of columns where there are any, rows, sums."""
     gap, groups = " " * GAP, table.groups
 
     def line(name: str, cells: Sequence[Text], style: str = "") -> Text:

@@ -18,7 +18,7 @@ from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, ScreenView, draw_numbers, fits, kept_rows
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import LEAST, ShownStep, ViewOptions, followed
+from attnviz.walkthroughs.view import LEAST, ShownStep, ViewOptions, query_weights
 
 INDENT = 3  # cells before what belongs to a step
 MOST_KEYS, SHOWN_KEYS = 32, 24  # keys that all have a row; of more, those of the largest weights
@@ -43,7 +43,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
     heads = len(walk.distributions())
     title = [wording.title_line(walk, view.lang), *([f"“{walk.text}”"] if walk.text else [])]
     yield from view.wrap(" · ".join(title), "bold")
-    if followed(walk) is not None:
+    if query_weights(walk) is not None:
         lines = list(_query_and_keys(view, steps))
         yield from lines
         if "probabilities" in walk.grids and len(lines) > MANY_LINES:
@@ -58,7 +58,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
         yield from _several_queries(view, [*steps, *(step for step in walk.steps if step.name == "context")])
     else:
         yield from _list_of_steps(view)
-    yield from _foot(view, shaded=heads == 1 and followed(walk) is None)
+    yield from _foot(view, shaded=heads == 1 and query_weights(walk) is None)
     yield from view.wrap(view.say("more", options="--query WORD, --head 2.3, " if walk.model else ""), "dim")
 
 
@@ -70,7 +70,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
     yield from _steps(view, steps)
     yield Text()
     yield from view.wrap(view.say("products") + (view.say("cells") if wording.by_cells(walk.steps) else ""), "dim")
-    yield from _foot(view, shaded=followed(walk) is None)
+    yield from _foot(view, shaded=query_weights(walk) is None)
 
 
 def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]) -> list[Text]:
@@ -82,7 +82,7 @@ def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack
     every = view.shown()
     so_far = [one for one in every if one.number <= number]
     lines = [*_head(view), *_steps(view, so_far, only=number)]
-    return [*lines, *((Text(), *_foot(view, shaded=followed(walk) is None)) if len(so_far) == len(every) else ())]
+    return [*lines, *((Text(), *_foot(view, shaded=query_weights(walk) is None)) if len(so_far) == len(every) else ())]
 
 
 def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
@@ -149,7 +149,6 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
 
 
 def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
-    """The likeliest next words, each with its probability as a number and a bar; or the first of them in a line."""
     grid, blanks = view.walk.grids["probabilities"], view.blanks_of("probabilities")
     if is_short and not blanks:
         told = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.columns, grid.values[0], strict=True))
@@ -225,7 +224,7 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
 def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None) -> Iterator[Text]:
     """Each step, and before it what it needs that was given; or only the one with this number."""
     walk = view.walk
-    by_key = [one.step for one in steps if followed(walk) is not None and one.step.name in BY_KEY]
+    by_key = [one.step for one in steps if query_weights(walk) is not None and one.step.name in BY_KEY]
     for one in steps:
         step, needed = one.step, one.given
         if only not in {None, one.number}:
@@ -247,7 +246,6 @@ def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None
 
 
 def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
-    """What a grid is that no step makes."""
     explanation = wording.explain(name, view.lang)
     yield Text()
     yield from view.wrap(f"{explanation.title} {shape}", "bold")
@@ -263,10 +261,9 @@ def _other_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
 
 
 def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
-    """A step in words: its title, formula, shapes, a sentence, and one cell done by hand."""
     yield Text()
     yield from view.wrap(f"{one.number}. {one.title}", "bold")
-    formula, shapes = (view.spell(wording.multiplied(text)) for text in (one.formula, one.shapes))
+    formula, shapes = (view.spell(wording.write_products(text)) for text in (one.formula, one.shapes))
     if INDENT + cell_len(formula) + INDENT + cell_len(shapes) <= view.screen.width:
         yield Text.assemble(" " * INDENT, formula, " " * INDENT, (shapes, "dim"), no_wrap=True)
     else:
@@ -312,7 +309,7 @@ def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool 
     Where not all stands side by side, values and alignment vectors follow below: those of the largest weights, if it
     is to be short.
     """
-    walk, weights = view.walk, followed(view.walk)
+    walk, weights = view.walk, query_weights(view.walk)
     if weights is None:
         return
     n, shares, masked = weights.values.shape[1], weights.values[0], _masked(walk)
@@ -369,7 +366,6 @@ def _columns(view: ScreenView, steps: Sequence[CalculationStep], rows: Sequence[
 
 
 def _largest(shares: np.ndarray, most: int) -> list[int]:
-    """The keys of the largest weights, in the sentence's order."""
     return sorted(sorted(range(len(shares)), key=lambda key: -shares[key])[:most])
 
 
@@ -382,6 +378,5 @@ def _rest(view: ScreenView, weights: Grid, rows: Sequence[int]) -> Iterator[Text
 
 
 def _masked(walk: Walkthrough) -> frozenset[int]:
-    """The keys that the one query may not look at."""
     masks = [walk.grids[step.result].values[0] for step in walk.steps if step.operation == "mask"]
     return frozenset(np.flatnonzero(np.isneginf(masks).any(axis=0)).tolist()) if masks else frozenset()

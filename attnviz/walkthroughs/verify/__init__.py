@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from attnviz.errors import FileFormatError
 from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, Operands, SavedGrid, SavedStep, UnsoundError
-from attnviz.walkthroughs.verify.saved import Saved, number, read
+from attnviz.walkthroughs.verify.saved import SavedFile, number, read
 
 TOLERANCE = 1e-12
 """How far a saved cell may be from the recomputed one, relative to the sum of the amounts that it is made of.
@@ -33,7 +33,7 @@ SLACK = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class StepCheck:
     """A step that was computed again."""
 
     step: str  # its name
@@ -46,7 +46,7 @@ class Checked:
 class Verdict:
     """What came of checking a file."""
 
-    checked: tuple[Checked, ...]  # the steps that agree, in their order, up to the first that does not
+    checked: tuple[StepCheck, ...]  # the steps that agree, in their order, up to the first that does not
     fault: str = ""  # the first thing that is wrong, in one line: a cell, or what the file says of itself; or nothing
     given: tuple[str, ...] = ()  # the grids that no step makes
     unused: tuple[str, ...] = ()  # those of them that no step uses either: nothing tells whether they are right
@@ -77,9 +77,9 @@ def verify(path: str | os.PathLike[str]) -> Verdict:
     return examine(read(path))
 
 
-def examine(saved: Saved) -> Verdict:
+def examine(saved: SavedFile) -> Verdict:
     """The verdict on what a file holds."""
-    checked: list[Checked] = []
+    checked: list[StepCheck] = []
     fault = "" if saved.steps else "it holds no step that could be computed"
     for i, step in enumerate(saved.steps):
         found = _check(i + 1, step, saved.grids)
@@ -100,7 +100,7 @@ def examine(saved: Saved) -> Verdict:
     )
 
 
-def _check(position: int, step: SavedStep, grids: Mapping[str, SavedGrid]) -> Checked | str:
+def _check(position: int, step: SavedStep, grids: Mapping[str, SavedGrid]) -> StepCheck | str:
     """The step, if all its cells agree; else the first that does not, in one line."""
     saved = grids[step.result]
     where = f"step {position} ({step.name})"
@@ -124,7 +124,7 @@ def _check(position: int, step: SavedStep, grids: Mapping[str, SavedGrid]) -> Ch
                 cell = f"row {_label(i, saved.rows)}, column {_label(j, saved.columns)}"
                 return f"{where}: {step.result}, {cell}: the file says {there!r}, recomputed it is {value!r}"
             largest = max(largest, difference)
-    return Checked(step=step.name, grid=step.result, shape=shape, largest=largest)
+    return StepCheck(step=step.name, grid=step.result, shape=shape, largest=largest)
 
 
 def _label(index: int, names: Sequence[str]) -> str:
@@ -138,7 +138,7 @@ def _by(shape: tuple[int, int]) -> str:
 # ------------------------------------------------------------------------------- what the file says of itself
 
 
-def _statement(saved: Saved) -> str:
+def _statement(saved: SavedFile) -> str:
     """What is wrong with the receipt, or with how far the file says it is from the model; empty if nothing is."""
     try:
         _check_difference(saved, _tolerance(saved.fields.get("receipt")))
@@ -147,8 +147,7 @@ def _statement(saved: Saved) -> str:
     return "a number that was given, or a label, was changed after the receipt was issued" if saved.is_changed else ""
 
 
-def _check_difference(saved: Saved, tolerance: float) -> None:
-    """Refuse a distance from the model's own numbers that cannot be, or that is too large."""
+def _check_difference(saved: SavedFile, tolerance: float) -> None:
     own = saved.fields.get("own")
     if (own is None) != (saved.fields.get("difference") is None):
         raise FileFormatError("own and difference belong together: one of them is missing")

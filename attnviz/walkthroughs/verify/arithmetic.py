@@ -57,17 +57,17 @@ class Operands:
 
 def _projection(of: Operands) -> Cells:
     a, b, *bias = of.all
-    columns = _turned(b)
+    columns = _columns(b)
     shifts = bias[0][0] if bias else [0.0] * len(columns)
-    return [[_summed(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)] for row in a]
+    return [[_sum(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)] for row in a]
 
 
 def _general(of: Operands) -> Cells:
     a, b, c = of.all
-    columns = _turned(b)
+    columns = _columns(b)
     cells = []
     for query in a:
-        projected = [_summed(map(mul, query, column)) for column in columns]
+        projected = [_sum(map(mul, query, column)) for column in columns]
         cells.append(
             [
                 (
@@ -82,8 +82,8 @@ def _general(of: Operands) -> Cells:
 
 def _additive(of: Operands) -> Cells:
     a, b, c, d, ((*e,)) = of.all
-    queries = [[_summed(map(mul, row, query)) for row in c] for query in a]
-    keys = [[_summed(map(mul, row, key)) for row in d] for key in b]
+    queries = [[_sum(map(mul, row, query)) for row in c] for query in a]
+    keys = [[_sum(map(mul, row, key)) for row in d] for key in b]
 
     def bent(query: list[Cell], key: list[Cell]) -> Cell:
         terms = [(w, x, y) for w, x, y in zip(e[0], query, key, strict=True)]
@@ -161,16 +161,15 @@ def _gru(of: Operands) -> Cells:
         raise UnsoundError(f"a state of {width} numbers needs gates of {3 * width}, not {len(shift_x)}")
     cells = []
     for x, state in zip(xs, states, strict=True):
-        read = [_summed(map(mul, x, column), shift) for column, shift in zip(_turned(of_x), shift_x, strict=True)]
+        read = [_sum(map(mul, x, column), shift) for column, shift in zip(_columns(of_x), shift_x, strict=True)]
         held = [
-            _summed(map(mul, state, column), shift)
-            for column, shift in zip(_turned(of_state), shift_state, strict=True)
+            _sum(map(mul, state, column), shift) for column, shift in zip(_columns(of_state), shift_state, strict=True)
         ]
-        cells.append([_gated(read[i::width], held[i::width], old) for i, old in enumerate(state)])
+        cells.append([_gate(read[i::width], held[i::width], old) for i, old in enumerate(state)])
     return cells
 
 
-def _gated(read: list[Cell], held: list[Cell], old: float) -> Cell:
+def _gate(read: list[Cell], held: list[Cell], old: float) -> Cell:
     """One number of a gated recurrent unit's new state, from what its three gates read and held."""
     reset, keep = (_share(x + y) for (x, _), (y, _) in zip(read[:2], held[:2], strict=True))
     new = math.tanh(read[2][0] + reset * held[2][0])
@@ -202,13 +201,12 @@ def _rotate(of: Operands) -> Cells:
     return cells
 
 
-def _each(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
+def _cellwise(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
     """An operation that looks at one cell at a time; the function is given the step's number, too."""
     return lambda of: [[function(x, of.number) for x in row] for row in of.all[0]]
 
 
-def _both(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
-    """An operation that looks at the same cell of two grids."""
+def _pairwise(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
     return lambda of: [[function(x, y) for x, y in zip(*rows, strict=True)] for rows in zip(*of.all, strict=True)]
 
 
@@ -232,14 +230,13 @@ def _share(x: float) -> float:
     return power / (1 + power)
 
 
-def _summed(terms: Iterable[float], shift: float = 0.0) -> Cell:
+def _sum(terms: Iterable[float], shift: float = 0.0) -> Cell:
     """The sum of the terms, rounded once, and the sum of their amounts."""
     found = [*terms, shift]
     return math.fsum(found), math.fsum(map(abs, found))
 
 
-def _turned(rows: Rows) -> list[tuple[float, ...]]:
-    """The columns."""
+def _columns(rows: Rows) -> list[tuple[float, ...]]:
     return list(zip(*rows, strict=True))
 
 
@@ -279,26 +276,26 @@ class Rule:
 
 
 OPERATIONS: dict[str, Rule] = {
-    "add": Rule(_both(lambda x, y: (x + y, abs(x) + abs(y))), "TN tn"),
+    "add": Rule(_pairwise(lambda x, y: (x + y, abs(x) + abs(y))), "TN tn"),
     "projection": Rule(_projection, "tn NM 1m?"),
-    "dot": Rule(lambda of: [[_summed(map(mul, query, key)) for key in of.all[1]] for query in of.all[0]], "qd KD"),
+    "dot": Rule(lambda of: [[_sum(map(mul, query, key)) for key in of.all[1]] for query in of.all[0]], "qd KD"),
     "general": Rule(_general, "qa AD kd"),
     "additive": Rule(_additive, "qa kb hA HB 1h"),
-    "times": Rule(_each(lambda x, factor: (x * factor, abs(x * factor))), numbered=True),
-    "softcap": Rule(_each(_softcap), numbered=True),
-    "mask": Rule(_both(_mask), "TN tn"),
+    "times": Rule(_cellwise(lambda x, factor: (x * factor, abs(x * factor))), numbered=True),
+    "softcap": Rule(_cellwise(_softcap), numbered=True),
+    "mask": Rule(_pairwise(_mask), "TN tn"),
     "softmax": Rule(_softmax, "tn 11?"),
     "weigh": Rule(_weigh, "1k KD"),
-    "sum": Rule(lambda of: [[_summed(column) for column in _turned(of.all[0])]]),
+    "sum": Rule(lambda of: [[_sum(column) for column in _columns(of.all[0])]]),
     "norm": Rule(_norm, "TN 1n 1n", numbered=True),
     "rms_norm": Rule(_rms_norm, "TN 1n", numbered=True),
-    "relu": Rule(_each(lambda x, _: (max(0.0, x), 0.0))),
-    "gelu": Rule(_each(lambda x, _: (x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)))),
-    "gelu_tanh": Rule(_each(_gelu_tanh)),
-    "silu": Rule(_each(lambda x, _: (x * _share(x), abs(x * _share(x))))),
-    "product": Rule(_both(lambda x, y: (x * y, abs(x * y))), "TN tn"),
+    "relu": Rule(_cellwise(lambda x, _: (max(0.0, x), 0.0))),
+    "gelu": Rule(_cellwise(lambda x, _: (x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)))),
+    "gelu_tanh": Rule(_cellwise(_gelu_tanh)),
+    "silu": Rule(_cellwise(lambda x, _: (x * _share(x), abs(x * _share(x))))),
+    "product": Rule(_pairwise(lambda x, y: (x * y, abs(x * y))), "TN tn"),
     "row": Rule(_row, numbered=True),
-    "tanh": Rule(_each(lambda x, _: (math.tanh(x), 1.0))),
+    "tanh": Rule(_cellwise(lambda x, _: (math.tanh(x), 1.0))),
     "gru": Rule(_gru, "tx Td Xg 1g DG 1g"),
     "split": Rule(_split, "tn 11", numbered=True),
     "rotate": Rule(_rotate, "Tn tp", numbered=True),

@@ -35,7 +35,7 @@ HIDDEN = "-inf"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class SavedFile:
     """A whole file."""
 
     grids: Mapping[str, SavedGrid]  # by name
@@ -51,7 +51,7 @@ class Saved:
         return issued != digest(self.fields)
 
 
-def read(path: str | os.PathLike[str]) -> Saved:
+def read(path: str | os.PathLike[str]) -> SavedFile:
     """Read a file whole.
 
     Raises:
@@ -92,7 +92,7 @@ def contents(path: str | os.PathLike[str], largest: int) -> bytes:
     return raw
 
 
-def parse(text: str | bytes) -> Saved:
+def parse(text: str | bytes) -> SavedFile:
     """The walkthrough that a JSON text holds.
 
     Raises:
@@ -116,7 +116,7 @@ def parse(text: str | bytes) -> Saved:
         raise FileFormatError(f"steps must be a list, not {named(found)}")
     steps = tuple(_step(_object(step, f"steps[{i}]"), f"steps[{i}]", grids) for i, step in enumerate(found))
     _check_order(steps, grids)
-    return Saved(grids=grids, steps=steps, fields=fields)
+    return SavedFile(grids=grids, steps=steps, fields=fields)
 
 
 def digest(fields: Mapping[str, object]) -> str:
@@ -241,7 +241,6 @@ def _text(value: object, where: str) -> str:
 
 
 def _plain_name(name: str, where: str) -> str:
-    """A name that every view prints as it is."""
     if not name.strip() or not name.isprintable():
         raise FileFormatError(f"{where} must be text that can be printed, not {named(name)}")
     return name

@@ -12,7 +12,7 @@ import pytest
 from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from tests.walkthroughs.by_hand import told
+from tests.walkthroughs.by_hand import note
 
 NAMES = {
     "exp": math.exp,
@@ -41,7 +41,7 @@ def made(
     """A calculation of one step, done by `operations`."""
     grids = {name: Grid(values=values) for name, values in zip(names, operands, strict=False)}
     step = CalculationStep(name="made", result="r", operation=operation, operands=tuple(grids), number=number)
-    return Walkthrough(title=told("made"), grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)), step
+    return Walkthrough(title=note("made"), grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)), step
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -117,7 +117,7 @@ def test_a_root_is_written_as_one() -> None:
         )
         values = {"q": query, "K": key, "s": np.array([[60.0]]), "r": np.array([[30.0]])}
         grids = {name: Grid(values=one) for name, one in values.items()}
-        assert spell_out(Walkthrough(title=told("made"), grids=grids, steps=steps), steps[1], 0, 0, 3) == written
+        assert spell_out(Walkthrough(title=note("made"), grids=grids, steps=steps), steps[1], 0, 0, 3) == written
 
 
 def test_rounded_numbers_are_never_called_equal() -> None:
@@ -135,7 +135,7 @@ def test_the_softmax_says_that_the_largest_was_taken_off() -> None:
     assert text.startswith("exp(60 - 60) / (exp(15 - 60) + exp(60 - 60) + exp(-∞)) ≈ 1 ")
     assert text.endswith("(60, the largest, is taken from each: that changes no weight)")
     assert spell_out(walk, step, 0, 2, 3).startswith("exp(-∞) / (exp(15 - 60)")
-    assert "가장 큰 값 60을" in spell_out(walk, step, 0, 1, 3, language="ko")
+    assert "가장 큰 값(60)을" in spell_out(walk, step, 0, 1, 3, language="ko")
 
 
 def test_a_softmax_is_exact_where_all_scores_are_equal() -> None:
