@@ -234,9 +234,7 @@ class Attention:
             return save_picture(self, path, **look)
         if Path(path).suffix.lower() == ".html":
             return self.page(**look).save(path)
-        from attnviz.storage import save
-        from attnviz.storage.files import check_ending
-        from attnviz.storage.formats import WRITERS
+        from attnviz.storage import WRITERS, check_ending, save
 
         check_ending(path, (*PICTURES, ".html", *WRITERS), "a record is")
         if look:

@@ -18,7 +18,7 @@ from attnviz.storage.formats import READERS, WRITERS, to_json
 from attnviz.storage.record import FORMAT, adopt, rebuild
 from attnviz.text.display import visible
 
-__all__ = ["check_ending", "check_writable", "load", "save", "to_json", "write_whole"]
+__all__ = ["WRITERS", "check_ending", "check_writable", "load", "save", "to_json", "write_whole"]
 
 
 def save(record: Attention, path: str | os.PathLike[str]) -> Path:
