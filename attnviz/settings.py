@@ -171,7 +171,7 @@ class Ranges:
             raise SettingsError(f"Invalid value for '{name}': one is followed, not several")
         return numbers.pop()
 
-    def known(self) -> list[int] | None:
+    def from_start(self) -> list[int] | None:
         """The numbers, where none is counted from the end."""
         return None if any(number < 0 for pair in self.ends for number in pair) else self.among(())
 

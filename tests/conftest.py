@@ -27,7 +27,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 pytest_plugins = [
     "tests.fixtures.browser",
     "tests.fixtures.command_line",
-    "tests.fixtures.drawn",
+    "tests.fixtures.pictures",
     "tests.fixtures.firefox",
     "tests.fixtures.terminal",
     "tests.fixtures.zoo",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
 
 
-class Kept(TypedDict, total=False):
+class Selection(TypedDict, total=False):
     """Which part of the weights is kept (see `attend`)."""
 
     layers: Sequence[int] | None
@@ -24,7 +24,7 @@ class Kept(TypedDict, total=False):
     memory: int
 
 
-class Attending(Kept, Loading, total=False):
+class Attending(Selection, Loading, total=False):
     """What is kept, and how the model is found and loaded."""
 
 
@@ -68,7 +68,7 @@ def attend(
         SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
-    kept = {name: settings.pop(name) for name in Kept.__annotations__ if name in settings}  # type: ignore[misc]
+    kept = {name: settings.pop(name) for name in Selection.__annotations__ if name in settings}  # type: ignore[misc]
     source = as_source(model, tokenizer, reads=text, **settings)  # type: ignore[misc]  # the rest of them
     (record,) = attend_all([text], source, pairs=[pair], targets=[target], kind=kind, truncate=truncate, **kept)
     return record
@@ -82,7 +82,7 @@ def attend_all(
     targets: Sequence[str | None] | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    **kept: Unpack[Kept],
+    **kept: Unpack[Selection],
 ) -> list[Attention]:
     """Run a model on sentences as one batch, and return a record for each; padding changes no number.
 

@@ -118,7 +118,7 @@ class GenerationSelection:
 
 def _numbers(ranges: settings.Ranges | None, what: str) -> list[int] | None:
     """Numbers that were typed, or SettingsError: nobody knows those of a range from the end before the model runs."""
-    if ranges is None or (known := ranges.known()) is not None:
+    if ranges is None or (known := ranges.from_start()) is not None:
         return None if ranges is None else known
     if any(first != last for first, last in ranges.ends):
         raise SettingsError(f"{what} from the end are given one by one here, such as -2 and -1")

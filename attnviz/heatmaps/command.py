@@ -119,7 +119,7 @@ def _draw_lines(
     source = commands.open_model(model, *sentences[:1])
     with _progress(len(sentences)) as on_done:
         failures = heatmap_all(
-            lines, path, source, choose=selection.known | {"truncate": text.truncate}, cmap=appearance.palette,
+            lines, path, source, choose=selection.arguments | {"truncate": text.truncate}, cmap=appearance.palette,
             scale=appearance.scale, lang=appearance.lang, on_done=on_done, **asdict(figure),
         )  # fmt: skip
     n = len(sentences)
@@ -159,7 +159,7 @@ def _record(
 
         record = attend(
             sentence, commands.open_model(model, sentence), pair=pair, target=text.target, truncate=text.truncate,
-            memory=selection.bytes, **selection.known, **selection.window,
+            memory=selection.bytes, **selection.arguments, **selection.window,
         )  # fmt: skip
     else:
         given = text.text is not None or selection.kind is not None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attnviz.attention import Attention, Token
 from attnviz.text.display import clip
-from attnviz.text.phrase import Phrase, joined
+from attnviz.text.phrase import Phrase, join_phrases
 
 SHOWN = 4  # links that are named
 
@@ -44,7 +44,7 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
             for unit, *words in [STATED[name]]
             if name != "next" or record.kind != "decoder"
         ]
-        listed = joined(means, ", ")
+        listed = join_phrases(means, ", ")
         said.append(Phrase(f"each query on average: {listed}", f"쿼리 평균: {listed.ko}"))
     return said
 

@@ -65,7 +65,7 @@ def draw(
         title = None
     with usual_settings():
         pen = blank_figure([*texts_of(sheet), title or ""])
-        wanted = _Wanted(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
+        wanted = _Drawing(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
         (_draw_one if len(sheet.panels) == 1 else _draw_grid)(sheet, wanted, pen)
     return Picture(pen, sheet.model, sheet.description, style)
 
@@ -94,7 +94,7 @@ def png(record: Attention) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Wanted:
+class _Drawing:
     palette: Palette  # the colours
     style: Style  # what the picture is for
     title: str | None  # `auto`, another one, or None for none
@@ -120,7 +120,7 @@ class _Caption:
             page.write(self.below, top, self.margin, va="baseline")
 
 
-def _caption(sheet: Sheet, pen: Pen, wanted: _Wanted, width: float, margin: float, *more: str) -> _Caption:
+def _caption(sheet: Sheet, pen: Pen, wanted: _Drawing, width: float, margin: float, *more: str) -> _Caption:
     """The words of a sheet and `more` on a page of this width, as far as its style has them."""
     style, room = wanted.style, width - 2 * margin
     size = TEXT * pen.larger
@@ -167,7 +167,7 @@ class _One:
     caption: _Caption
 
 
-def _draw_one(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
+def _draw_one(sheet: Sheet, wanted: _Drawing, pen: Pen) -> None:
     """Draw one pattern, large: with the largest letters of the style in which every token has room for its name."""
     sheet, style = pool(sheet, MOST_CELLS, MOST_CELLS), wanted.style
     for size in style.sizes:
@@ -189,7 +189,7 @@ def _draw_one(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
         _tell(style, "not every token can be named", style.width + (NAMED - cell) * n_columns * size / TEXT)
 
 
-def _place_one(sheet: Sheet, pen: Pen, wanted: _Wanted, zoom: float) -> _One:
+def _place_one(sheet: Sheet, pen: Pen, wanted: _Drawing, zoom: float) -> _One:
     """The largest cells in which one pattern fits its style, whose page is made larger by `zoom` afterwards."""
     style = wanted.style
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
@@ -241,7 +241,7 @@ class _Grid:
         return self.left + column * across, self.top + row * down, *self.panel
 
 
-def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
+def _draw_grid(sheet: Sheet, wanted: _Drawing, pen: Pen) -> None:
     style = wanted.style
     zoom, n = style.sizes[-1] / TEXT, len(sheet.panels)
     wrapped, margin = len(sheet.layers) == 1 or len(sheet.heads) == 1, style.margin / zoom
@@ -292,7 +292,7 @@ def _draw_grid(sheet: Sheet, wanted: _Wanted, pen: Pen) -> None:
 
 
 def _grid(
-    sheet: Sheet, pen: Pen, wanted: _Wanted, shape: tuple[int, int], around: float, *, size: float = TEXT
+    sheet: Sheet, pen: Pen, wanted: _Drawing, shape: tuple[int, int], around: float, *, size: float = TEXT
 ) -> _Grid:
     """Cells as large as their labels need, smaller where the sheet would grow too large; from below its words on."""
     across, down = shape

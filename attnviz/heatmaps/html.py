@@ -24,7 +24,7 @@ from attnviz.render.sheet import KINDS, Scale, pool, pooled_note, resolve
 from attnviz.render.signs import HeadSigns
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
-from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, joined
+from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
 
 if TYPE_CHECKING:
     from attnviz.heatmaps.tour import StoryText
@@ -156,7 +156,7 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Conten
     weights = record.weights
     if is_pooled:
         weights = np.stack([one.matrix for one in sheet.panels]).astype(np.float32)
-    labels, data = _packed(weights.reshape(-1, *weights.shape[-2:]))
+    labels, data = _pack(weights.reshape(-1, *weights.shape[-2:]))
     vectors, absent = (None, HELD) if is_pooled else _vectors(record)
     if vectors is not None:
         parts = (vectors.query, vectors.key, vectors.value)
@@ -185,7 +185,7 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Conten
         "palette": palettes(palette),
     }  # fmt: skip
     if is_pooled:
-        said = (joined(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels)
+        said = (join_phrases(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels)
         labels["exact"] = [[one, one.ko] for one in said]
         if record.exact is not None and record.exact.link_keys.size:
             texts = [[token.text for token in side] for side in (record.exact.query_tokens, record.exact.key_tokens)]
@@ -221,7 +221,7 @@ def _walkthrough(record: Attention) -> str:
     return shlex.join(["attnviz", "walkthrough", "-m", model, record.text, *more])
 
 
-def _packed(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
+def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     """Weights (head, query, key) as bytes, and what a reader must know to read them.
 
     Where all fit, they are float32. Else the few largest of each row are, with their keys (two bytes, from the largest

@@ -50,9 +50,9 @@ class HeatmapSelection:
         return settings.layers_and_heads(self.layer, self.head)
 
     @property
-    def known(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """What `attnviz.attend` is given: the kind, and layers and heads that need not be counted from the end."""
-        layers, heads = (one.known() if one else None for one in self.ranges)
+        layers, heads = (one.from_start() if one else None for one in self.ranges)
         return {"kind": self.kind, "layers": layers, "heads": heads}
 
     @property

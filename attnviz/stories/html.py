@@ -27,13 +27,13 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
     Raises:
         SelectionError: a palette that is not there.
     """
-    title, parts = _both(story.title), [_plain(part) for part in story.parts]
+    title, parts = _bilingual(story.title), [_plain(part) for part in story.parts]
     introduction = parts.pop(0) if story.views else None  # stands beside the views
     labels = {
         "lang": lang,
         "palette": palettes(palette),
         "story": {
-            "title": title, "receipt": _both(story.receipt), "parts": parts, "live": bool(story.views),
+            "title": title, "receipt": _bilingual(story.receipt), "parts": parts, "live": bool(story.views),
             "picture": [_plain(panel) for panel in story.picture], "signed": palettes(signed=True),
         },
     }  # fmt: skip
@@ -41,7 +41,7 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
         place = lang == "ko"
         head = [("proof", labels["story"]["receipt"][place])]  # type: ignore[index]
         return WebPage(build(title[place], head, labels=labels, data=b"", own=OWN, language=lang))
-    views = [(_both(view.text), _state(view, story)) for view in story.views]
+    views = [(_bilingual(view.text), _state(view, story)) for view in story.views]
     told = StoryText(title=title, introduction=introduction, views=views, records=story.records)
     return with_views(told, palette=palette, lang=lang, more={"story": labels["story"]}, own=OWN)
 
@@ -52,14 +52,14 @@ def _state(view: StoryView, story: Story) -> dict[str, object]:
     return {**shown, "head": view.head, "query": query, "key": key, "step": view.step}
 
 
-def _both(text: str) -> tuple[str, str]:
+def _bilingual(text: str) -> tuple[str, str]:
     return str(text), str(korean(text))
 
 
 def _plain(value: Any) -> Any:
     """A part of a story as plain values: a text in both languages, a number as it is, None for what is no number."""
     if isinstance(value, str):
-        return _both(value)
+        return _bilingual(value)
     if isinstance(value, Table):
         return _table(value)
     if isinstance(value, tuple | list | np.ndarray):
@@ -75,9 +75,9 @@ def _table(table: Table) -> dict[str, Any]:
     """A table as it is shown: texts, which columns are of numbers, and how dark each cell is, from 0 to 1."""
     low, high = table.shade or (0.0, 1.0)
     return {
-        "title": _both(table.title),
-        "columns": [_both(name) for name in table.columns],
-        "rows": [[_both(cell_text(cell, table.digits)) for cell in row]
+        "title": _bilingual(table.title),
+        "columns": [_bilingual(name) for name in table.columns],
+        "rows": [[_bilingual(cell_text(cell, table.digits)) for cell in row]
                  for row in table.rows],
         "numbers": [any(is_number(row[index]) for row in table.rows) for index in range(len(table.columns))],
         "shades": [[_plain((cell - low) / (high - low)) if isinstance(cell, float) else None for cell in row]

@@ -20,7 +20,7 @@ from attnviz.models.language.english import English
 from attnviz.stories.common import words_of
 from attnviz.text.display import clip, visible
 from attnviz.text.notes import sentence
-from attnviz.text.phrase import Phrase, joined
+from attnviz.text.phrase import Phrase, join_phrases
 
 SENTENCES = 100  # how many other sentences a head is chosen on, and as many more that it is tried on
 AT_ONCE = 50  # sentences that run together
@@ -119,4 +119,4 @@ def notes_of(records: Iterable[Attention]) -> tuple[Phrase, ...]:
     """What was done to the sentences that are shown, if anything."""
     notes = dict.fromkeys(note for record in records for note in record.notes)
     said = [Phrase(sentence(note), sentence(note, "ko")) for note in notes]
-    return (joined(Phrase(f"Note: {one}.", f"참고: {one.ko}.") for one in said),) if said else ()
+    return (join_phrases(Phrase(f"Note: {one}.", f"참고: {one.ko}.") for one in said),) if said else ()

@@ -55,7 +55,7 @@ class Texts:
         self.templates: Mapping[str, tuple[str, str]] = read
         self._constants = constants
 
-    def given(self, **values: object) -> Texts:
+    def filled(self, **values: object) -> Texts:
         """The same texts with these values in their places."""
         return Texts(self.templates, {**self._constants, **values})
 
@@ -72,7 +72,7 @@ class Texts:
         return tuple(Phrase(*pair) for pair in zip(listed.split("; "), listed.ko.split("; "), strict=True))
 
 
-def joined(phrases: Iterable[Phrase], between: str = " ", korean: str | None = None) -> Phrase:
+def join_phrases(phrases: Iterable[Phrase], between: str = " ", korean: str | None = None) -> Phrase:
     """Phrases one after the other, with this between them, or in Korean with something else."""
     shown = list(phrases)
     return Phrase(between.join(shown), (between if korean is None else korean).join(one.ko for one in shown))

@@ -178,7 +178,7 @@ def test_ranges() -> None:
     """Single numbers and ranges, counted from the start or from the end."""
     ranges = Ranges.read(["2", "0-1", "-1"], "--layer")
     assert ranges is not None
-    assert ranges.known() is None
+    assert ranges.from_start() is None
     assert ranges.among(range(6)) == [2, 0, 1, -1]
     assert Ranges.read([], "--layer") is None
     with pytest.raises(SettingsError, match="the range 3-1 ends before it begins"):

@@ -63,7 +63,7 @@ def test_the_same_as_on_the_command_line(
         ({"exercise": 1, "model": "toy"}, "an exercise is made of small integers: it takes no sentence and no model"),
         (
             {"model": "toy", "score": "foo"},
-            "Invalid value for '--score': 'foo' is not one of dot, scaled, general, additive",
+            "Invalid value for '--score': 'foo' is not one of 'dot', 'scaled', 'general', 'additive'",
         ),
     ],
 )

@@ -293,8 +293,7 @@ def test_no_barriers(show_page: Open, scheme: str) -> None:
     """axe-core finds no violation, whether a number is chosen or none."""
     for fragment, width in (("", 1280), ("cell=weights.0.1", 1280), ("cell=weights.0.1", 360)):
         size = {"width": width, "height": 800}
-        shown = show_page(html(WALKS["seq2seq"]), fragment, color_scheme=scheme, viewport=size)
-        assert barriers(shown) == []
+        assert barriers(show_page(html(WALKS["seq2seq"]), fragment, color_scheme=scheme, viewport=size)) == []
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])

@@ -55,7 +55,7 @@ def open_pretrained(
             loaded = load(location, dtype, options, generates=generates)
         else:
             loaded = draw(location, dtype, options, seed)
-        (loaded.whole or loaded.speaks or loaded.model).to(device).eval()
+        (loaded.whole or loaded.language_model or loaded.model).to(device).eval()
         return PretrainedSource(location.name, loaded)
 
 
@@ -74,7 +74,7 @@ class PretrainedSource:
         self.name, self.has_sinks, self._is_apart = name, False, False
         self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
-        self._owner, self._notes, self._speaks = owner, loaded.notes, loaded.speaks
+        self._owner, self._notes, self._language_model = owner, loaded.notes, loaded.language_model
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
@@ -184,7 +184,7 @@ class PretrainedSource:
 
         Raises ModelError: it generates nothing; InputError: a text that leaves no room, or there is no chat template.
         """
-        model, is_whole = self._speaks if self._whole is None else self._whole, self._whole is not None
+        model, is_whole = self._language_model if self._whole is None else self._whole, self._whole is not None
         if model is None or (self._generator is not None and not self._generator.has_head):
             raise cannot_generate(self.name, lacks_words=is_whole or "decoder" in self.kinds)
         more = dict[str, bool]()
@@ -229,7 +229,7 @@ class PretrainedSource:
         None of an encoder's, where the projection was not loaded, and where what it makes is bent or scaled afterwards.
         """
         config, head = self._model.config, None
-        whole = self._whole or self._speaks or self._owner
+        whole = self._whole or self._language_model or self._owner
         bent = any(getattr(config, name, None) for name in ("final_logit_softcapping", "logit_scale", "logits_scaling"))
         if kind == "encoder" or bent or (self._generator is not None and not self._generator.has_head):
             return None
@@ -262,14 +262,14 @@ class PretrainedSource:
         n_known = self._model.get_input_embeddings().weight.shape[0]
         plain = torch.tensor([number for number in range(n_known) if number not in special])
 
-        def drawn() -> tuple[Tensor, Tensor]:
+        def draw() -> tuple[Tensor, Tensor]:
             most = min(max(lengths), self._limit or max(lengths))
             real = torch.arange(most) < torch.tensor(lengths)[:, None]
             numbers = plain[torch.randint(len(plain), real.shape, generator=random)]
             pad = getattr(config, "pad_token_id", None) or 0
             return numbers.masked_fill(~real, pad).to(self._device), real.to(self._device)
 
-        numbers, real = drawn()
+        numbers, real = draw()
         sentences = tuple(
             Sentence(text="", pair=None, tokens=tuple(Token(text=str(n), piece=str(n), id=n) for n in row[:length]))
             for row, length in zip(numbers.tolist(), lengths, strict=True)
@@ -279,7 +279,7 @@ class PretrainedSource:
             inputs["attention_mask"] = real.long()
         if self._generator is None:
             return [Batch(sentences=sentences, inputs=inputs, real=real)]
-        read, real_read = drawn()
+        read, real_read = draw()
         whole = {**inputs, "decoder_input_ids": read, "decoder_attention_mask": real_read.long()}
         return [
             Batch(sentences=sentences, inputs=inputs, real=real, kind="encoder"),

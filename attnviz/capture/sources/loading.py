@@ -42,7 +42,7 @@ class Loaded:
     tokenizer: Any
     model: Any  # the part that reads: of an encoder-decoder its encoder
     whole: Any = None  # the encoder-decoder, with the projection to its words; None for other models
-    speaks: Any = None  # likewise the decoder that stands alone; None where its projection is not loaded
+    language_model: Any = None  # likewise the decoder that stands alone; None where its projection is not loaded
     has_head: bool = False  # whether that projection is the model's own, so that it can generate freely
     notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
 
@@ -69,9 +69,9 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
         location.path, config=config, dtype="auto" if dtype is None else dtype, use_safetensors=True,
         output_loading_info=True, **options,
     )  # fmt: skip
-    speaks = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
+    language_model = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
     # The names of the weights that make words of the decoder's vectors.
-    own: Any = model.get_output_embeddings() if is_whole or speaks else None
+    own: Any = model.get_output_embeddings() if is_whole or language_model else None
     paths = [path for path, module in model.named_modules() if own is not None and module is own]
     head = [f"{path}.{weight}" for path in paths for weight, _ in own.named_parameters()]
     # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
@@ -81,8 +81,8 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
             "with random numbers, and the picture would not be the model"
         )
     is_there = not set(head) & set(report["missing_keys"])
-    if speaks:
-        return Loaded(tokenizer=tokenizer, model=_base_of(model), speaks=model if is_there else None)
+    if language_model:
+        return Loaded(tokenizer=tokenizer, model=_base_of(model), language_model=model if is_there else None)
     if not is_whole:
         return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
     saved, _ = config.get_config_dict(location.path, **options)
@@ -213,8 +213,8 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
     notes = () if pieces >= LEAST_SHARE * vectors else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
     has_head = model.can_generate() and model.get_output_embeddings() is not None
     if not model.config.is_encoder_decoder:
-        speaks = model if has_head else None
-        return Loaded(tokenizer=tokenizer, model=_base_of(model), speaks=speaks, notes=notes)
+        language_model = model if has_head else None
+        return Loaded(tokenizer=tokenizer, model=_base_of(model), language_model=language_model, notes=notes)
     whole = model if has_head else None
     return Loaded(tokenizer=tokenizer, model=model.get_encoder(), whole=whole, has_head=has_head, notes=notes)
 

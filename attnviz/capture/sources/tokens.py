@@ -138,10 +138,10 @@ def _grown(decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
     grown = [decode(ids[:n]) for n in range(len(ids) + 1)]
     ends = [len(so_far) if text.startswith(so_far) else None for so_far in grown]
 
-    def known(some: Iterable[int | None], otherwise: int) -> int:
+    def nearest(some: Iterable[int | None], otherwise: int) -> int:
         return next((end for end in some if end is not None), otherwise)
 
-    return [(known(reversed(ends[: n + 1]), 0), known(ends[n + 1 :], len(text))) for n in range(len(ids))]
+    return [(nearest(reversed(ends[: n + 1]), 0), nearest(ends[n + 1 :], len(text))) for n in range(len(ids))]
 
 
 def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:

@@ -157,7 +157,7 @@ def _action(random: Random) -> English:
     return _marked("action", *_actions(random), ".")
 
 
-def _joined(random: Random) -> English:
+def _two_clauses(random: Random) -> English:
     """I like tea but she drinks coffee."""
     return _marked("joined", *_actions(random), random.choice(("and", "but", "or")), *_actions(random), ".")
 
@@ -372,7 +372,7 @@ def _although(random: Random) -> English:
 
 KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
     "reference": (_reference, 5), "copula": (_copula, 3), "action": (_action, 5), "reflexive": (_reflexive, 1),
-    "all": (_all, 0.3), "existence": (_existence, 1.5), "although": (_although, 1), "joined": (_joined, 0.5),
+    "all": (_all, 0.3), "existence": (_existence, 1.5), "although": (_although, 1), "joined": (_two_clauses, 0.5),
     "stay": (_stay, 2), "go": (_go, 1), "give": (_give, 0.5), "be": (_be, 1.5), "have": (_have, 0.7),
     "reason": (_reason, 0.7), "question": (_question, 1.5), "this": (_this, 0.5), "weather": (_weather, 0.3),
 }  # fmt: skip

@@ -119,7 +119,7 @@ def generate(random: Random, kind: str | None = None) -> English:
     return KINDS[chosen][0](random)
 
 
-def _made(kind: str, *parts: str, refers: tuple[str, str, str] | None = None, links: bool = False) -> English:
+def _sentence(kind: str, *parts: str, refers: tuple[str, str, str] | None = None, links: bool = False) -> English:
     """A sentence from its pieces; those in square brackets are decided by the grammar.
 
     ``refers`` names its pronoun, the noun that it stands for, and the other; ``links`` the verb to its object.
@@ -191,7 +191,7 @@ def _it(random: Random) -> English:
     first = _with(_phrase(random, animal, 0.25), random.choice(("topic", "subject")))
     second = _with(_phrase(random, place, 0.25), "object", decided=True)
     order = (first, second) if random.random() < 0.7 else (second, first)
-    return _made(
+    return _sentence(
         "reference", *order, f"{verb.stem}지 {random.choice(('않았어요', '못했어요'))}",
         random.choice((".", ",", ",")), random.choice(("왜냐하면", "왜냐하면", "")),
         f"그것 [##이] {random.choice(('너무', '아주'))} {last.because} [때문이에요] .",
@@ -206,7 +206,7 @@ def _own(random: Random) -> English:
     order = (first, second) if random.random() < 0.5 else (second, first)
     verb = random.choice([verb for verb in ACTIONS if verb.objects == "people"])
     ends, when = _ends(random, verb)
-    return _made(
+    return _sentence(
         "own", when, *order, f"자기 {random.choice(OWNED)} [##에서]", ends, ".", refers=("자기", who, whom),
     )  # fmt: skip
 
@@ -221,13 +221,13 @@ def _action(random: Random) -> English:
     middle = [_subject(random, who), where, thing]
     if random.random() < 0.25:
         middle = [thing, *middle[:2]]
-    return _made("action", when, *middle, ends, "." if random.random() < 0.9 else "?", links=True)
+    return _sentence("action", when, *middle, ends, "." if random.random() < 0.9 else "?", links=True)
 
 
 def _stay(random: Random) -> English:
     """고양이가 방에서 자고 있어요."""
     ends, when = _ends(random, random.choice(STAYS))
-    return _made(
+    return _sentence(
         "stay", when, _subject(random, PEOPLE + ANIMALS), f"{random.choice(ROOMS + OUTSIDE)} [##에서]", ends, "."
     )
 
@@ -237,14 +237,14 @@ def _go(random: Random) -> English:
     ends, when = _ends(random, random.choice(GOES))
     with_ = f"{_with(random.choice(PEOPLE), 'with')} 같이" if random.random() < 0.2 else ""
     where = _with(random.choice(ROOMS + OUTSIDE + TOWNS), random.choice(("in", "in", "to")))
-    return _made("go", _subject(random, PEOPLE), when, with_, where, ends, ".")
+    return _sentence("go", _subject(random, PEOPLE), when, with_, where, ends, ".")
 
 
 def _give(random: Random) -> English:
     """선생님은 학생에게 책을 줬어요."""
     ends, when = _ends(random, random.choice(GIVES))
     thing = _with(_phrase(random, random.choice(TOOLS + WRITINGS)), "object", decided=True)
-    return _made(
+    return _sentence(
         "give", when, _subject(random, PEOPLE), f"{random.choice(PEOPLE)} [##에게]", thing, ends, ".", links=True
     )
 
@@ -259,8 +259,8 @@ def _is(random: Random) -> English:
     else:
         subject, what = f"{random.choice(('이것', '그것', '저것'))} ##은", random.choice(THINGS + SHOWN)
     if random.random() < 0.2:
-        return _made("is", subject, _with(what, "subject"), "아니에요 .")
-    return _made("is", subject, _with(_phrase(random, what, 0.3), random.choice(("is", "is", "was"))), ".")
+        return _sentence("is", subject, _with(what, "subject"), "아니에요 .")
+    return _sentence("is", subject, _with(_phrase(random, what, 0.3), random.choice(("is", "is", "was"))), ".")
 
 
 def _so(random: Random) -> English:
@@ -274,14 +274,14 @@ def _so(random: Random) -> English:
         else _with(random.choice(("", "이 ", "그 ", "저 ")) + noun, random.choice(("topic", "subject")))
     )
     form = random.choice((adjective.does, adjective.does, adjective.did, f"{adjective.stem}지 않아요"))
-    return _made("so", subject, random.choice(("", "", "아주", "너무", "정말")), form, random.choice("..?"))
+    return _sentence("so", subject, random.choice(("", "", "아주", "너무", "정말")), form, random.choice("..?"))
 
 
 def _existence(random: Random) -> English:
     """방에 고양이가 있어요; 집에 우유가 없어요."""
     inside = random.random() < 0.5
     what = random.choice(PEOPLE + (THINGS if inside else ANIMALS))
-    return _made(
+    return _sentence(
         "existence", f"{random.choice(ROOMS if inside else OUTSIDE)} [##에]", _with(_phrase(random, what), "subject"),
         random.choice(("있어요", "없어요", "있었어요", "없었어요")), random.choice("..?"),
     )  # fmt: skip
@@ -293,14 +293,14 @@ def _because(random: Random) -> English:
     what = f"{random.choice(ROOMS)} ##에" if verb in GOES else _with(random.choice(OBJECTS[verb.objects]), "object")
     why = random.choice(FEELINGS).does.removesuffix("요") + "서"
     form = random.choice((verb.did, f"{verb.stem}지 않았어요"))
-    return _made("because", _subject(random, PEOPLE), random.choice(("", "너무")), why, what, form, ".")
+    return _sentence("because", _subject(random, PEOPLE), random.choice(("", "너무")), why, what, form, ".")
 
 
 def _all(random: Random) -> English:
     """나는 너희 모두를 사랑해."""
     verb, whom = random.choice(FAMILIAR), random.choice(("너희", "그들", "여러분"))
     who, ending = random.choice((("나 ##는", ""), ("저 ##는", "요"), ("우리 ##는", "요")))
-    return _made("all", who, whom, "모두 ##를", verb + ending, ".")
+    return _sentence("all", who, whom, "모두 ##를", verb + ending, ".")
 
 
 def _question(random: Random) -> English:
@@ -308,7 +308,7 @@ def _question(random: Random) -> English:
     verb = random.choice([verb for verb in ACTIONS if verb.objects in {"food", "drinks", "writings", "goods", "tools"}])
     goes, who = random.choice(GOES), _subject(random, PEOPLE)
     thing = _with(random.choice(OBJECTS[verb.objects]), "object", decided=True)
-    return _made("question", random.choice((
+    return _sentence("question", random.choice((
         f"누가 {thing} {verb.did}", f"{who} 어디 ##에 {random.choice((goes.does, goes.did))}",
         f"{who} 무엇 [##을] {random.choice((verb.does, verb.did))}",
         f"{random.choice(('이것', '그것', '저것'))} ##은 무엇 ##이에요",
@@ -320,7 +320,7 @@ def _question(random: Random) -> English:
 def _hello(random: Random) -> English:
     """안녕하세요, 민수 씨."""
     name = random.choice(NAMES)
-    return _made("hello", random.choice((
+    return _sentence("hello", random.choice((
         f"{random.choice(HELLO)} , {name} 씨 .", f"제 이름 ##은 {name} ##예요 .", f"저 ##는 {name} ##예요 .",
     )))  # fmt: skip
 

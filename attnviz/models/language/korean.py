@@ -69,7 +69,7 @@ def generate(random: Random, clauses: int | None = None) -> Pair:
     if n == 1 and clauses is None:
         makers, weights = zip(*KINDS.values(), strict=True)
         return _pair(random.choices(makers, weights)[0](random), random.random() < 0.7)
-    return _pair(_joined(random, n), random.random() < 0.7)
+    return _pair(_clauses(random, n), random.random() < 0.7)
 
 
 def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
@@ -248,7 +248,7 @@ def _although(random: Random) -> Piece:
     return Piece(english, korean)
 
 
-def _joined(random: Random, n: int) -> Piece:
+def _clauses(random: Random, n: int) -> Piece:
     """Clauses joined by "and" (in the same order), or two by "because" or "before" (in Korean the other way round)."""
     joint = random.choice(("and", "because", "before")) if n == 2 else "and"
     if joint != "and":

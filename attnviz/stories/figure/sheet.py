@@ -53,11 +53,11 @@ def draw(story: Story, palette: str = DEFAULT) -> Picture:
     """
     with usual_settings():
         pen = blank_figure([*_texts((story.title, *_words_below(story), story.picture))])
-        _place([_drawn(panel, palette, pen) for panel in story.picture], story, palette, pen)
+        _place([_draw_panel(panel, palette, pen) for panel in story.picture], story, palette, pen)
     return Picture(pen, story.title, story.receipt)
 
 
-def _drawn(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
+def _draw_panel(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
     pen.figure.set_size_inches(STAGE, STAGE)
     ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
     match panel:

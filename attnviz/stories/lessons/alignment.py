@@ -21,7 +21,7 @@ from attnviz.models.training import measure
 from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel, story
 from attnviz.stories.record import Cell, Story, StoryView, Table
-from attnviz.text.phrase import Phrase, Texts, joined
+from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 RECURRENT, TRANSFORMER = NAMES = "toy-seq2seq", "toy-transformer"
 STEP, FORCED, WEIGHT = Phrase("step", "단계"), Phrase("forced word", "넣어 준 단어"), Phrase("weight", "가중치")
@@ -158,7 +158,7 @@ def tell() -> Story:
     models: tuple[measure.Translator, ...] = (recurrent, transformer)
     errors = [float(measure.alignment_errors(one, pairs)[head]) for one, head in zip(models, heads, strict=True)]
     diagonal = measure.diagonal_error(pairs)
-    say = TEXTS.given(
+    say = TEXTS.filled(
         one=errors[0], two=errors[1], diagonal=diagonal, n=len(pairs), rows=ROWS, compared=_compared(errors, diagonal),
         proofs=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
     )  # fmt: skip
@@ -192,7 +192,7 @@ def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
         records = [one.record for one in ones]
         least = proved(max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf))
         found.append(TEXTS("least", name=name, least=least, n=len(ones)))
-    return joined(found, "; ")
+    return join_phrases(found, "; ")
 
 
 @torch.inference_mode()
@@ -221,7 +221,7 @@ def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> Phrase:
     ]
     if not wrong:
         return TEXTS("by_themselves")
-    listed = joined(wrong, "; ")
+    listed = join_phrases(wrong, "; ")
     return Phrase(f"{listed[0].upper()}{listed[1:]}.", f"{listed.ko}.")
 
 
@@ -230,7 +230,7 @@ def _crossing(shown: Sequence[AlignmentHead]) -> Phrase:
         TEXTS("path", which=which, path=", ".join(map(str, one.path)), back=backward(one.path), moves=len(one.path) - 1)
         for one, which in zip(shown, TEXTS.names("which"), strict=True)
     )
-    return TEXTS("crossing", paths=joined(paths))
+    return TEXTS("crossing", paths=join_phrases(paths))
 
 
 def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
@@ -247,4 +247,4 @@ def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
 def _compared(errors: Sequence[float], diagonal: float) -> Phrase:
     ways = ("less" if error < diagonal else "no_less" for error in errors)
     shown = (TEXTS(way, name=name, error=error) for way, name, error in zip(ways, NAMES, errors, strict=True))
-    return joined(shown, " and ", ", ")
+    return join_phrases(shown, " and ", ", ")

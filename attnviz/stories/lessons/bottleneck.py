@@ -206,7 +206,7 @@ def tell() -> Story:
     kinds = {kind: open_kind(kind) for kind in (WITH, WITHOUT)}
     results = compare(kinds, groups)
     one, other = (percent(share(results[kind][-1].exact).mean) for kind in (WITH, WITHOUT))
-    say = TEXTS.given(long=_span(LENGTHS[-1]), one=one, other=other, n_pairs=sum(map(len, groups)))
+    say = TEXTS.filled(long=_span(LENGTHS[-1]), one=one, other=other, n_pairs=sum(map(len, groups)))
     middles, lengths = tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS), say("lengths")
     picture = (
         Lines(

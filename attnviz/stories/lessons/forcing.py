@@ -27,7 +27,7 @@ from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel, story
 from attnviz.stories.lessons.alignment import RECURRENT, STEP
 from attnviz.stories.record import Cell, Lines, Series, Story, StoryView, Table
-from attnviz.text.phrase import Phrase, Texts, joined
+from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 SENTENCE = "She is eating a green apple"
 FORCED = "그녀는 초록색 사과를 먹는다 있다"  # "eats" where "eating" is right; the word after it is left as it was
@@ -223,7 +223,7 @@ def tell() -> Story:
     word = next((place for place, (own, made) in enumerate(zip(*steps, strict=False)) if own.word != made.word), None)
     rows = enumerate(zip(*(record.pattern(0, 0) for record in records), strict=False))
     row = next((place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6)), None)
-    say = TEXTS.given(
+    say = TEXTS.filled(
         own=proved(free), right=proved(forced), n=len(pairs), wrong=word, row=(row or 0) - 1, rows=ROWS,
         command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
     )  # fmt: skip
@@ -234,11 +234,11 @@ def tell() -> Story:
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
     seen = {word or 0, word or 0 if row is None else row}
-    say, views = say.given(found=_found(both)), _views(records, seen)
+    say, views = say.filled(found=_verdict(both)), _views(records, seen)
     return story(say, parts, (*patterns, *_lines(both)), views=views, records=records)
 
 
-def _found(both: TwoWays) -> Phrase:
+def _verdict(both: TwoWays) -> Phrase:
     """What is right after an error, each way; or in all, where there is none."""
     after = both.after_error()
     if not after:
@@ -279,7 +279,7 @@ def _what_follows(place: int | None, free: Sequence[ForcedStep], forced: Sequenc
         return TEXTS("no_difference")
     own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
     verdict = TEXTS("english_decides" if after_own.expected == after_made.expected else "word_decides")
-    say = TEXTS.given(place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict)
+    say = TEXTS.filled(place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict)
     return say("what_follows")
 
 
@@ -290,7 +290,7 @@ def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
     right, own = map(percent, placed)
     text = TEXTS("accuracy", n=n, right=right, own=own)
     if not after:
-        return (joined([text, TEXTS("nothing_goes_on")]),)
+        return (join_phrases([text, TEXTS("nothing_goes_on")]),)
     wrong, last = len(both.firsts), after[-1]
     certain = wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]
     text = TEXTS(

@@ -135,7 +135,7 @@ def tell() -> Story:
     ways = zip(TEXTS.names("ways"), (translator.attention, translator.chain, plain.chain), strict=True)
     found = {way: means(norms) for way, norms in ways if norms is not None}
     attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
-    say = TEXTS.given(far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs))
+    say = TEXTS.filled(far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs))
     table = Table(
         say("table"),
         (say("back"), *found),

@@ -14,7 +14,7 @@ from attnviz.models.transformer import TransformerLayer
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.common import numbers, open_model, signed, small, story, words_of
 from attnviz.stories.record import Bars, Series, Story, Table
-from attnviz.text.phrase import Phrase, Texts, joined
+from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 TEXTS = Texts("""
@@ -125,7 +125,7 @@ def tell() -> Story:
     longer = [step[1].length / step[0].length for step in steps]
     sums = [step[place].length for step in steps for place in (2, 5)]
     kept, summed = (", ".join(f"{step[place].kept:.2f}" for step in steps) for place in (1, 2))
-    say = TEXTS.given(
+    say = TEXTS.filled(
         n=len(layers), last=len(layers) - 1, most=small(max(differences)), d_model=model.config.d_model,
         came=steps[0][0].alike, left=steps[-1][-1].alike, low=min(longer), high=max(longer), kept=kept, summed=summed,
         shortest=min(sums), longest=max(sums), root=model.config.d_model**0.5,
@@ -165,4 +165,4 @@ def _similarity_in_words(alike: list[float]) -> Phrase:
         for number, (here, there) in enumerate(pairwise(shown))
     )
     end = TEXTS(went(shown[0], shown[-1], ("as_alike", "more_alike", "less_alike")))
-    return TEXTS("similarity", shown=shown, way=joined(steps, ", "), end=end)
+    return TEXTS("similarity", shown=shown, way=join_phrases(steps, ", "), end=end)

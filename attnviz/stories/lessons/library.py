@@ -130,7 +130,7 @@ def tell() -> Story:
     best, second = sorted(weights[0].tolist(), reverse=True)[:2]
     out, mixed = (_pages(numbers) for numbers in context.tolist())
     nearest = sorted(zip(weights[1].tolist(), SPINES, strict=True), reverse=True)[:3]
-    say = TEXTS.given(
+    say = TEXTS.filled(
         exact=exact, absent=absent, best=best, second=second, out=out, mixed=mixed, n=len(TOPICS),
         held=_pages(CONTENTS[exact]), nothing=TEXTS("nothing"),
         nearest=", ".join(f"{title} ({share:.2f})" for share, title in nearest),

@@ -141,13 +141,13 @@ def tell() -> Story:
     backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
     pattern = causal.record.pattern(*backward)
     still = max(*causal.changes, causal.outputs)
-    say = TEXTS.given(
+    say = TEXTS.filled(
         ways=ways, causal=causal, ahead=head_name(forward), back=head_name(backward), name=head_name(backward),
         seen=proved(ways.record), masked=proved(causal.record), word=words[ROW], last=words[-1], other=others[-1],
         heads=math.prod(causal.record.weights.shape[:2]), moved=max(ways.changes),
         over=ways.ahead[forward][ROW], rows=ROWS, future=small(causal.future), still=small(still),
     )  # fmt: skip
-    say = say.given(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
+    say = say.filled(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
     models = {"toy": ways, "toy-decoder": causal}
     rows = (
         (name, *(f"{weight:.3f}" if weight else "0" for weight in (model.future, model.a_row)),

@@ -120,7 +120,7 @@ def tell() -> Story:
     head, hidden = common.largest(on_padding[1]), hidden_words(card.source, model.config)
     over = on_padding[1][head]
     place = int(over.argmax())
-    say = TEXTS.given(
+    say = TEXTS.filled(
         share=percent(float(on_padding[1].mean())), changes=percent(float(np.mean(changes[1]))),
         rows=common.ROWS, still=small(max(changes[0])), name=common.head_name(head), most=percent(float(over.mean())),
         longest=both.shape[1], n_padding=both.shape[1] - n, word=words[place], over=over[place],

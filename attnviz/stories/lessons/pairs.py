@@ -25,7 +25,7 @@ from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, story, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
-from attnviz.text.phrase import Phrase, Texts, joined
+from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 TOY = "toy"
 SENTENCE = "She is eating a green apple"
@@ -174,7 +174,7 @@ def tell(model: Model = None) -> Story:
     (heads, tried), (_, beside) = (choose(look, n) for look in ways)
     weights = record.weights
     shares = (percent(tried[way][0]) for way in better_ways(tried))
-    say = TEXTS.given(
+    say = TEXTS.filled(
         name=name, n=len(WORDS), even=1 / len(WORDS), n_others=n, n_validation=n, proof=proved(record),
         listed=", ".join(f"{pair} {share}" for pair, share in zip(NAMES, shares, strict=True)),
         trained=TEXTS("trained") if is_toy else Phrase("", ""),
@@ -194,7 +194,7 @@ def tell(model: Model = None) -> Story:
     ]  # fmt: skip
     picture = _picture(say, weights, heads, tried, beside)
     return story(
-        say.given(shown_who=say("who" if is_toy else "who_else")), parts, picture,
+        say.filled(shown_who=say("who" if is_toy else "who_else")), parts, picture,
         views=_views(weights, heads, tried), records=() if is_toy else (record,),
     )  # fmt: skip
 
@@ -255,7 +255,7 @@ def _means(mean: np.ndarray) -> Phrase:
         unexpected.append(TEXTS("not_lowest", names=_and(above)))
     else:
         expected.append(TEXTS("lowest"))
-    yes, no = (joined(found or [TEXTS("nothing")], "; ") for found in (expected, unexpected))
+    yes, no = (join_phrases(found or [TEXTS("nothing")], "; ") for found in (expected, unexpected))
     listed = ", ".join(f"{name} {named[name]:.3f}" for name in order)
     return TEXTS("means", listed=listed, even=even, yes=yes, no=no)
 
@@ -279,14 +279,14 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
         leads = dict(zip(NAMES, better, strict=True))
         order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
         shares = ((name, *map(percent, leads[name])) for name in order)
-        listed = joined((TEXTS("against", pair=p, there=there, elsewhere=e) for p, there, e in shares), ", ")
+        listed = join_phrases((TEXTS("against", pair=p, there=there, elsewhere=e) for p, there, e in shares), ", ")
         above = order[order.index(CONTROL) + 1 :]
         end = TEXTS("above", names=_and(above)) if above else TEXTS("last")
         found.append(TEXTS("yardstick", what=what, listed=listed, end=end))
         orders.append(order)
     one, other = orders
     agreed = "disagree" if one[0] != other[0] else "one_leads" if one != other else "agree"
-    return joined(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=ROWS)
+    return join_phrases(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=ROWS)
 
 
 def _picture(say: Texts, weights: np.ndarray, heads: Sequence[Head], tried: Rates, beside: Rates) -> Iterator[Panel]:
@@ -296,7 +296,7 @@ def _picture(say: Texts, weights: np.ndarray, heads: Sequence[Head], tried: Rate
         linked.setdefault(heads[way], []).append(_way(WAYS[way]))
     top = float(max(weights[head].max() for head in linked))
     for head, ways in linked.items():
-        yield square(joined([head_name(head), joined(ways, ", ")], ": "), weights[head], WORDS, top)
+        yield square(join_phrases([head_name(head), join_phrases(ways, ", ")], ": "), weights[head], WORDS, top)
     yield square(say("mean"), weights.mean(axis=(0, 1)), WORDS, top)
     (there, elsewhere), (random, _) = zip(*tried, strict=True), zip(*beside, strict=True)
     series = Series.each({say("name"): there, say("elsewhere"): elsewhere, say("random"): random})

@@ -80,7 +80,7 @@ def tell() -> Story:
     table = sinusoidal_positions(N_POSITIONS, D_MODEL).double().numpy()
     dots, far, n_clocks = table @ table.T, N_POSITIONS - 1, D_MODEL // 2
     cosines = dots / dots[0, 0]
-    say = TEXTS.given(
+    say = TEXTS.filled(
         nearest=cosines[0, 1], farthest=cosines[0, far], far=far, length=float(dots[0, 0] ** 0.5),
         off=max(abs(dots[start, start + step] - by_cosines(step)) for start in STARTS for step in STEPS),
         n_small=SMALL // 2, fast=wavelength(0, SMALL), slow=wavelength(1, SMALL),

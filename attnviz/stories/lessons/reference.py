@@ -21,7 +21,7 @@ from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, story, words_of
 from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
-from attnviz.text.phrase import Phrase, Texts, joined
+from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 TOY = "toy"
 TIRED = "The animal didn't cross the street because it was too tired."
@@ -89,7 +89,7 @@ receipt | {proof} | {proof}
 """, globals())  # fmt: skip
 
 
-class Found(NamedTuple):
+class Resolution(NamedTuple):
     """How often a head looks from "it" at the right noun, on unseen test sentences."""
 
     who: Phrase
@@ -127,7 +127,7 @@ def turned(sentences: Sequence[English]) -> list[English]:
     ]
 
 
-def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> list[Found]:
+def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> list[Resolution]:
     """A model's head and that of random weights on so many unseen sentences; then what needs neither head nor model."""
     test = measure.references("test", n)
     others = turned(test)
@@ -147,8 +147,8 @@ def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: i
     found = []
     for who, here, there in ways:
         right = here == _nouns(test)
-        found.append(Found(who, float(right.mean()), float((right & (there == _nouns(others))).mean())))
-    return [*found, Found(TEXTS("coin"), 1 / 2, 1 / 4)]
+        found.append(Resolution(who, float(right.mean()), float((right & (there == _nouns(others))).mean())))
+    return [*found, Resolution(TEXTS("coin"), 1 / 2, 1 / 4)]
 
 
 def _nouns(sentences: Sequence[English]) -> np.ndarray:
@@ -180,7 +180,7 @@ def tell(model: Model = None) -> Story:
     rows = [pattern[it] for pattern in patterns]
     (first, here), (second, there) = ((w[row.argmax()], row.max()) for w, row in zip(words, rows, strict=True))
     mine, random, *_, coin = found
-    say = TEXTS.given(
+    say = TEXTS.filled(
         name=name, head=head_name(head), n=n, tired=TIRED[:-1], told=TEXTS("told") if is_toy else Phrase("", ""),
         who="" if is_toy else f"{name} {head[0]}.{head[1]}: ", first=first, here=here, second=second, there=there,
         wide=words[1][-2], turns=percent(mine.turned), random=percent(random.turned), coin=percent(coin.turned),
@@ -204,10 +204,10 @@ def _looks(words: list[list[str]], rows: list[np.ndarray], nouns: Sequence[str])
     looks = []
     for sentence, row, noun in zip(words, rows, nouns, strict=True):
         most = int(row.argmax())
-        say = TEXTS.given(end=sentence[-2], weight=row[most], word=sentence[most], noun=noun)
+        say = TEXTS.filled(end=sentence[-2], weight=row[most], word=sentence[most], noun=noun)
         looks.append(say("looks_and_names" if noun else "looks"))
-    found = joined(looks, "; ", " ")
-    return joined([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
+    found = join_phrases(looks, "; ", " ")
+    return join_phrases([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
 
 
 def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy: bool) -> list[StoryView]:
@@ -215,7 +215,7 @@ def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy
     views, steps = [], []
     for number, (text, sentence, row) in enumerate(zip((TIRED, WIDE), words, rows, strict=True)):
         most = int(row.argmax())
-        say, query = TEXTS.given(end=sentence[-2], weight=row[most], word=sentence[most]), sentence.index(IT)
+        say, query = TEXTS.filled(end=sentence[-2], weight=row[most], word=sentence[most]), sentence.index(IT)
         at = StoryView(text=say("view"), sentence=text, record=number, head="{}.{}".format(*head), query=query)
         views.append(at)
         steps.append(replace(at, text=say("view_step"), key=most, step="score"))

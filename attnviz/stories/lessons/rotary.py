@@ -109,7 +109,7 @@ def tell() -> Story:
     found = scores()
     apart = {way: spread(values) for way, values in found.items()}
     one, turn, turned = two_words()[0], angles(), rotate(two_words()[0].expand(N, D))
-    say = TEXTS.given(
+    say = TEXTS.filled(
         alone=small(apart["rotary"]), added=f"{apart['sinusoidal']:.3f}", table=f"{apart['learned']:.3f}",
         length=float(one.norm()), off=small(float((turned.norm(dim=-1) - one.norm()).abs().max())), n_pairs=D // 2,
     )  # fmt: skip

@@ -124,7 +124,7 @@ def tell() -> Story:
     """The demo: the spread of scores, what the softmax makes of it, and what is left to learn from."""
     plain, divided = experiment()
     last, held = plain[-1], divided[-1]
-    say = TEXTS.given(
+    say = TEXTS.filled(
         widest=WIDTHS[-1], last=last, held=held, times=held.movement.mean / last.movement.mean,
         winners=100 * last.one_sided, even=1 / N_KEYS, most=math.log(N_KEYS),
     )  # fmt: skip

@@ -187,7 +187,7 @@ def tell() -> Story:
     own = float((head.weights @ head.value - head.output).abs().max())
     proved, heads, three = map(small, (own, difference, together.difference))
     row, n, n_out = head.weights[0, QUERY], weights.shape[1], together.weight.shape[0]
-    say = TEXTS.given(
+    say = TEXTS.filled(
         word=WORDS[QUERY], other=WORDS[KEY], most=WORDS[int(row.argmax())], weight=float(row.max()),
         proved=proved, heads=heads, three=three, words=" ".join(WORDS), n=len(WORDS), shape=_shape(head.output),
     )  # fmt: skip

@@ -76,7 +76,7 @@ def tell() -> Story:
     query, key = head.query[0], head.key[0]
     by_rows, by_columns, product = read_both_ways(query, key)
     wrong, right = of_square.query[0] @ of_square.key[0], of_square.query[0] @ of_square.key[0].T
-    say = TEXTS.given(
+    say = TEXTS.filled(
         n=len(WORDS), pairs=product.numel(), n_square=len(SQUARE), word=WORDS[QUERY], other=WORDS[KEY],
         score=float(by_rows[QUERY, KEY]), same=float(by_columns[QUERY, KEY]),
         apart=small(float((by_rows - by_columns).abs().max())), off=small(float((by_rows - product).abs().max())),

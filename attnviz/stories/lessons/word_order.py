@@ -217,7 +217,7 @@ def tell(model: Model = None) -> Story:
     head, is_toy = common.largest(np.mean(others, axis=0)), source.name == TOY
     records = attend_all(LONG, open_source(TOY)) if is_toy else list(read_words(source, (*SHORT, *LONG)))
     patterns, shares = [record.weights for record in records[-2:]], moved(records)[-1]
-    say = TEXTS.given(
+    say = TEXTS.filled(
         name=name_of(source), mean=percent(float(shares.mean())), seen=proved(records[-2]), rows=common.ROWS,
         head=common.head_name(head), most=percent(float(shares[head].mean())),
     )  # fmt: skip
@@ -238,7 +238,7 @@ def _of_another(say: Texts, source: Source, records: Sequence[Attention]) -> tup
     """With the weights of any model: what moves, with positions and without where they can be taken away."""
     on, bare = moved(records), without_positions(source, (*SHORT, *LONG))
     off = moved(bare) if bare else None
-    say = say.given(rest=say("rest", without=percent(float(off[1].mean()))) if off else Phrase("", ""))
+    say = say.filled(rest=say("rest", without=percent(float(off[1].mean()))) if off else Phrase("", ""))
     ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
     rows = tuple((pair, *(percent(float(way[i].mean())) for way in ways.values())) for i, pair in enumerate(PAIRS))
     series = Series.each({way: shares[1].mean(axis=(0, 1)) for way, shares in ways.items()})
@@ -269,7 +269,7 @@ def _of_toy(say: Texts) -> tuple[Texts, list[Phrase | Table], Bars]:
         words = [words_of(sentence) for sentence in pair]
         found.append(compare(model, numbers(card.source, words), words[0], same_words(*words)))
     long = found[1]
-    say = say.given(off=small(max(c.without for c in found)), on=small(max(c.largest for c in found)))
+    say = say.filled(off=small(max(c.without for c in found)), on=small(max(c.largest for c in found)))
     rows = tuple((pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True))
     differences = Table(say("differences"), say.names("difference_columns"), rows)
     series = Series.each(dict(zip(say.names("ways"), (long.bare, long.placed), strict=True)))

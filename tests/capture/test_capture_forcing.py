@@ -22,7 +22,7 @@ from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerified
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.walkthroughs.calculation import largest_difference
 from tests.fixtures.zoo import SENTENCES
-from tests.walkthroughs.by_hand import compute
+from tests.walkthroughs.by_hand import largest_error
 from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class TestWalks:
             assert every.difference <= 1e-6 * scale
             assert every.from_input is not None
             assert every.from_input <= 2e-6 * scale
-            assert compute(every) == 0
+            assert largest_error(every) == 0
             assert largest_difference(every.grids["weights"].values, record.weights[layer, head]) < 5e-6
             said, read = texts(record)
             assert every.grids["weights"].rows == tuple(said)
@@ -163,7 +163,7 @@ class TestWalks:
             for row in range(len(said)):
                 one = follow(layer=layer, head=head, query=row)
                 np.testing.assert_allclose(one.grids["context"].values[0], context[row], atol=1e-12)
-                assert compute(one) == 0
+                assert largest_error(one) == 0
 
     def test_steps(self, zoo: Zoo, name: str, kind: Kind) -> None:
         """Keys and values are made of the other sentence, or of what was read; nothing is added that is nothing."""
