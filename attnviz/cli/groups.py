@@ -132,7 +132,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of Typer
         """Read what was typed."""
         ctx.meta[_BRIEF] = "-h" in args
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, [RENAMED.get(one, one) for one in args])
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer
         """Write the options."""
@@ -145,6 +145,7 @@ class Command(TyperCommand):
                 formatter.write_text(f"{ctx.command_path} --help")
 
 
+RENAMED = {"--likeness": "--similarity", "--no-likeness": "--no-similarity"}  # of earlier versions; they still work
 _BRIEF = "attnviz.brief"  # whether the help that is asked for is the short one
 
 

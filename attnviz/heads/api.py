@@ -44,8 +44,8 @@ from attnviz.heads.runs import (
     Sentences,
     check_same_settings,
     field_of,
-    finished,
     is_one,
+    load_finished,
     measure,
     open_model,
     roles_in,
@@ -130,10 +130,10 @@ def compare_heads(
     )
     if (loaded := saved_in(sentences)) is not None:
         check_saved(run.model, run.settings, checkpoint)
-        stats, source = finished(loaded), None
+        stats, source = load_finished(loaded), None
     else:
         stats, _, (source,) = measure(
-            sentences, [_opened(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
+            sentences, [_opener(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
             progress=progress,
         )  # fmt: skip
     with in_one_line(loaded) if loaded else nullcontext():
@@ -191,7 +191,7 @@ def compare_models(
     if roles_in(sentences) is not None:
         raise SettingsError(ONE_MODEL)
     if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
-        other = finished(Path(after))
+        other = load_finished(Path(after))
         if saved_in(sentences) is None:
             check_same_settings(settings, other, str(after))
         found = compare_heads(
@@ -209,7 +209,7 @@ def compare_models(
         model=_settings_of(before), settings=settings, sentence_field=field_of(sentences),
         against=_settings_of(after).name,
     )  # fmt: skip
-    opened = [_opened(model, tokenizer, opening) for model in (before, after)]
+    opened = [_opener(model, tokenizer, opening) for model in (before, after)]
     stats, pair, _ = measure(sentences, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
     return changes(
         pair.before, pair.after, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds,
@@ -423,7 +423,7 @@ def _settings_of(model: Any) -> ModelSettings:
     return ModelSettings(model=str(named) if named else None)
 
 
-def _opened(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
+def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
     """What opens a model, or makes a source of one that is open or in memory."""
     if model is None or isinstance(model, (str, os.PathLike, ModelSettings)):
         if tokenizer is not None:

@@ -56,18 +56,22 @@ if TYPE_CHECKING:
 CHANGED = 3
 """The exit status where a head changed by more than ``--fail-above`` allows."""
 
-EXAMPLES = """attnviz compare-heads
+EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads --toy --sort role
-attnviz compare-heads --corpus sentences.txt -m bert-base-uncased -o heads.png -o heads.csv
-attnviz compare-heads -m ./before --against ./after --fail-above 0.1
-attnviz compare-heads --conllu sample_inputs/treebank.conllu"""
+attnviz compare-heads "I love all you" --toy --roles
+attnviz compare-heads --corpus sample_inputs/english.txt --toy -o english.stats -o heads.png
+attnviz compare-heads --load english.stats --layer 1
+attnviz compare-heads --conllu sample_inputs/treebank.conllu --toy
+attnviz compare-heads "I love you" -m toy-random --seed 1 --against toy-random"""
 
-HEAD_EXAMPLES = """attnviz head 3.7
-attnviz head 2.3 --toy
-attnviz head -1.-1 --toy
-attnviz head 3.7 --load week.stats"""
+HEAD_EXAMPLES = """attnviz head 1.5 --toy
+attnviz head -1.-1 --toy --full
+attnviz compare-heads --corpus sample_inputs/english.txt --toy -o english.stats
+attnviz head 1.5 --load english.stats"""
 
-MERGE_EXAMPLES = """attnviz merge monday.stats tuesday.stats -o week.stats"""
+MERGE_EXAMPLES = """attnviz compare-heads --corpus sample_inputs/english.txt --toy -o english.stats
+attnviz compare-heads --conllu sample_inputs/treebank.conllu --toy -o treebank.stats
+attnviz merge english.stats treebank.stats -o all.stats"""
 
 
 def command(
@@ -76,8 +80,9 @@ def command(
 ) -> None:  # fmt: skip
     """Say what each head of a model does, and how sure that is.
 
-    Every measure comes with its 95 % interval and with controls: the same head on shuffled tokens, the best head of
-    random weights, the best fixed offset. A role that a control has too which could rule it out is not established.
+    Every measure has a 95 % interval, and controls: the same head on shuffled tokens, the best head of models with
+    random weights, the best fixed offset. A role is established if its interval lies above every control that could
+    explain it away.
     """
     table.check(survey.max_offset)
     _check_output(text, table, survey, output, against=against.against is not None)
@@ -142,9 +147,9 @@ def head_command(
     head: HeadSettings, text: CorpusSettings, model: ModelSettings, survey: SurveySettings, page: PageSettings,
     output: HeadOutput,
 ) -> None:  # fmt: skip
-    """Show one head: what it does, and where it does it most.
+    """Show one head: what it does, how sure that is, and an example.
 
-    Every measure stands with its interval and its controls, and with the sentences where it is largest.
+    With --full every measure is shown, with its interval, its controls and the sentences where it is largest.
     """
     if text.roles is not None:
         raise SettingsError("give one of a sentence and --load: they say where the sentences are")
@@ -170,16 +175,15 @@ def head_command(
 def merge_command(merge: MergeSettings) -> None:
     """Put together what was measured on parts of a corpus.
 
-    Each part is a .stats file of compare-heads, perhaps of another machine. The numbers are those of one run over all
-    the parts, but for the rounding of sums; a sentence that is in two parts counts twice, as in one corpus that has it
-    twice. attnviz compare-heads --load FILE shows them.
+    Each part is a .stats file that compare-heads wrote, on this machine or another. The result is the same as one run
+    over all parts, up to rounding; a sentence in two parts counts twice. attnviz compare-heads --load FILE shows it.
     """
     from attnviz.heads.api import merge_stats
-    from attnviz.heads.wording import counted, say
+    from attnviz.heads.wording import plural, say
 
     survey = merge_stats(merge.parts, merge.output).survey
     n, n_tokens = survey.n_sentences, survey.n_tokens
-    counts = {"sentences": counted(n, "sentence"), "tokens": counted(n_tokens, "token")}
+    counts = {"sentences": plural(n, "sentence"), "tokens": plural(n_tokens, "token")}
     tell(say("merged", merge.lang, path=visible(str(merge.output)), n_sentences=n, n_tokens=n_tokens, **counts))
 
 
@@ -210,7 +214,7 @@ def _show_changes(
         _print(
             lambda screen, lang: [
                 *terminal.draw(changes, screen, lang, full=table.table),
-                *([] if limit is None else terminal.draw_exceeded(above, limit, screen, lang)),
+                *([] if limit is None else terminal.draw_watch(above, limit, screen, lang)),
             ],
             table,
         )
@@ -292,6 +296,8 @@ def _progress_bar(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+    from attnviz.heads.wording import plural
+
     with Progress(console=Console(stderr=True), transient=True) as bar:
         began: list[tuple[TaskID, float, int]] = []
 
@@ -307,7 +313,7 @@ def _progress_bar(
                 task, since, n_before = began[0]
                 n = progress.n_sentences
                 speed = (n - n_before) / max(time.monotonic() - since, 1e-9)
-                bar.update(task, completed=progress.bytes_read, rate=f"{n:,} sentences, {speed:,.0f} a second")
+                bar.update(task, completed=progress.bytes_read, rate=f"{plural(n, 'sentence')}, {speed:,.0f} a second")
 
         yield tick
 

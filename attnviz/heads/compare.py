@@ -43,7 +43,7 @@ def compare(
     candidates: dict[str, tuple[Relation, ...]] = {}
     if found.relations is not None:
         candidates = relations.candidates(
-            found.relations, _untrained(found), threshold, different=counts.different, looked_at=n_looked_at
+            found.relations, _untrained_relations(found), threshold, different=counts.different, looked_at=n_looked_at
         )
     related = relations.roles_of(candidates, threshold)
     similarity = _similarity(found)
@@ -65,7 +65,7 @@ def compare(
         model=found.about.model, corpus=corpus, specials=found.about.specials, n_sentences=found.n_sentences,
         n_tokens=found.n_tokens, n_bad=found.n_bad, bad=found.bad, differences=found.worst, measures=taken,
         estimates=estimates, controls=controls, heads=heads, similarity=similarity, examples=examples, typical=typical,
-        relations=relations.best_of(candidates), notes=(*_notes(found), *_carried(found, taken, even)),
+        relations=relations.best_of(candidates), notes=(*_notes(found), *_few_carry(found, taken, even)),
     )  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
     for name in (SHUFFLED, CHANCE):
         if name in found.sample.controls:
             sums, counts = found.sample.controls[name]
-            taken = tally.tallied(sums, counts[:, :, None], keys).estimate()
+            taken = tally.tally_sentences(sums, counts[:, :, None], keys).estimate()
             controls[name] = taken.with_one_more(_nothing(shape[:2]))
     places = [found.measures.index(name) for name in found.sample.roles]
     if UNTRAINED in found.sample.controls:
@@ -140,12 +140,12 @@ def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[i
     return spread
 
 
-def _untrained(found: Survey) -> structure.Relations | None:
+def _untrained_relations(found: Survey) -> structure.Relations | None:
     """What heads of random weights find of the words that belong together, the layers of all seeds in a row."""
     if found.relations is None or not found.sample.found:
         return None
     n_layers = next(iter(found.sample.found.values())).hits.shape[2]
-    return structure.tallied(found.sample.found.items(), n_layers, found.heads.sums.shape[2])
+    return structure.count_links(found.sample.found.items(), n_layers, found.heads.sums.shape[2])
 
 
 def _nothing(shape: Sequence[int]) -> Estimates:
@@ -205,7 +205,7 @@ def _different(found: Survey) -> int:
     return n if n < found.sample.size else found.n_sentences
 
 
-def _carried(found: Survey, taken: Sequence[Measure], even: Float64[np.ndarray, "layer measure"]) -> Iterator[Note]:
+def _few_carry(found: Survey, taken: Sequence[Measure], even: Float64[np.ndarray, "layer measure"]) -> Iterator[Note]:
     """That few sentences carry some measures, and how few; at fixed offsets the intervals hold all the same."""
     few = np.any(even < roles.UNEVEN, axis=0).tolist()
     names = [one.name for one, is_few in zip(taken, few, strict=False) if is_few and not one.family and one.role]

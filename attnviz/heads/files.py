@@ -15,7 +15,7 @@ from attnviz.heads import structure, survey
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
-from attnviz.heads.tally import GROUPS, Tally, regrouped
+from attnviz.heads.tally import GROUPS, Tally, regroup
 from attnviz.settings import ModelSettings
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
@@ -92,7 +92,7 @@ def load_stats(path: str | os.PathLike[str]) -> Stats:
     Raises:
         FileFormatError: the file cannot be read, or holds no survey; the message is one line.
     """
-    stats = encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgraded)
+    stats = encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgrade)
     return replace(stats, survey=_in_groups(stats.survey))
 
 
@@ -103,14 +103,14 @@ def _in_groups(found: Survey) -> Survey:
     places, relations, sample = found.places, found.relations, found.sample
     if relations is not None:
         hits, offsets, counts = (
-            np.stack([regrouped(half, structure.GROUPS) for half in halves])
+            np.stack([regroup(half, structure.GROUPS) for half in halves])
             for halves in (relations.hits, relations.offsets, relations.counts)
         )
         relations = replace(relations, hits=hits, offsets=offsets, counts=counts)
     return replace(
         found,
-        heads=found.heads.regrouped(),
-        offsets=found.offsets.regrouped(),
+        heads=found.heads.regroup(),
+        offsets=found.offsets.regroup(),
         places=survey.Places(
             **{
                 name: values.reshape(-1, survey.GROUPS, *values.shape[1:]).sum(axis=0)
@@ -126,15 +126,15 @@ def _in_groups(found: Survey) -> Survey:
     )
 
 
-def _upgraded(written: Any) -> Any:
+def _upgrade(written: Any) -> Any:
     """What version 2 of these files wrote, as today: settings and what makes surveys alike are typed, no words."""
     if isinstance(written, list):
-        return [_upgraded(one) for one in written]
+        return [_upgrade(one) for one in written]
     if not isinstance(written, dict):
         return written
     if "class" not in written:
-        return {name: _upgraded(one) for name, one in written.items()}
-    fields = {name: _upgraded(value) for name, value in written["fields"].items()}
+        return {name: _upgrade(one) for name, one in written.items()}
+    fields = {name: _upgrade(value) for name, value in written["fields"].items()}
     if written["class"] == "Stats":
         fields["run"] = _run_before(dict(fields.pop("options")["mapping"]))
     if written["class"] == "Survey":
@@ -213,10 +213,10 @@ def save_pair(stats: PairStats, path: str | os.PathLike[str]) -> Path:
 
 def load_pair(path: str | os.PathLike[str]) -> PairStats:
     """Likewise what it saved of two models; a file of one is none."""
-    pair = encoding.read(path, encoding.TWO, _PAIR_CLASSES, PairStats, _fits, _upgraded)
+    pair = encoding.read(path, encoding.TWO, _PAIR_CLASSES, PairStats, _fits, _upgrade)
     return PairStats(
         before=replace(pair.before, survey=_in_groups(pair.before.survey)), after=_in_groups(pair.after),
-        divergences=pair.divergences.regrouped(),
+        divergences=pair.divergences.regroup(),
     )  # fmt: skip
 
 

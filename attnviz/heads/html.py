@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import most_changed, size
+from attnviz.heads.changes.compare import largest_changes, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.measures import Measure
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, strongest_of
-from attnviz.heads.wording import described, how_sure, narrow, note_words, proof, sample, say
+from attnviz.heads.wording import description, how_sure, narrow, note_words, proof, sample, say
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
 from attnviz.text.phrase import LANGUAGES
@@ -26,7 +26,7 @@ OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
 def page(comparison: HeadComparison, language: str = "en") -> str:
     """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
     measures = [one for one in comparison.measures if one.offset is None]
-    about = [described(comparison, one) for one in LANGUAGES]
+    about = [description(comparison, one) for one in LANGUAGES]
     labels = {
         "lang": language, "layers": comparison.n_layers, "heads": comparison.n_heads, "about": about,
         "model": visible(comparison.model), "sample": [visible(sample(comparison, one)) for one in LANGUAGES],
@@ -141,11 +141,11 @@ def _caption(found: Changes, language: str) -> str:
 
 def _notes_on(found: Changes, language: str) -> list[str]:
     """How to read it, and what to know."""
-    chance = wording.by_chance(found, language)
+    expected = wording.expected(found, language)
     how = [
         *wording.how_to_read(found, language),
         say("where_from", language),
-        say("how_measure", language, chance=chance),
+        say("how_measure", language, expected=expected),
     ]
     return [visible(text) for text in (*how, *(note_words(note, language) for note in found.notes))]
 
@@ -159,7 +159,7 @@ def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, An
         shown = change.pattern / largest if change.pattern > 0 else 0.0
         text = "" if math.isnan(change.pattern) else f"{change.pattern:.2f}"[1:]
     else:
-        one = next(iter(most_changed(found, change, 1)), None)
+        one = next(iter(largest_changes(found, change, 1)), None)
         shown = 0.0 if one is None else math.copysign(size(one), one.value)
         text = "" if one is None else f"{shown:+.2f}".replace("0.", ".")
     return {

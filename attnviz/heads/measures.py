@@ -170,8 +170,7 @@ def _weight_at(offset: int) -> Measure:
 def _peak_at(offset: int) -> Measure:
     n, way, korean = abs(offset), *(("back", "앞을") if offset < 0 else ("ahead", "뒤를"))
     role = RoleRule(
-        name=f"offset_{offset:+d}", words=f"looks {n} tokens {way}", korean=f"토큰 {n}개 {korean}을 봄".replace("뒤을",
-        "뒤를"),
+        name=f"offset_{offset:+d}", words=f"looks {n} tokens {way}", korean=f"토큰 {n}개 {korean} 봄",
         threshold=0.9, about="position", short=f"{n} {way}", also=(f"{offset:+d}",), sign=f"{offset:+d}",
         colour="#44aa99", family="offset", family_words="looks at another fixed offset",
     )  # fmt: skip
@@ -248,7 +247,7 @@ MEASURES: tuple[Entry, ...] = (
     # `attnviz.heads.capture.rows.SimilarWords`
     _rows("meaning", "sim", "share",
           ("rank of the words it looks at by how similar they are, 0.5 by chance",
-           "보는 단어들의 뜻이 비슷한 순위, 우연이면 0.5"),
+           "보는 단어가 뜻이 비슷한 정도의 순위, 우연이면 0.5"),
           lambda rows: rows.similar(), role=RoleRule(
         name="meaning", words="looks at words of similar meaning", korean="뜻이 비슷한 단어를 봄", also=("similar",),
         threshold=0.6, sign="sim", colour="#00a5b5",
@@ -267,7 +266,7 @@ MEASURES: tuple[Entry, ...] = (
     Measure(name="sink", label="sink", unit="share", takes="received",
             compute=lambda received: received.largest(),
             meaning="largest mean weight that a single key draws from the rows that see it",
-            korean="키 하나가 자기를 보는 행들에서 받는 평균 가중치의 최댓값"),
+            korean="키 하나가 그 키를 보는 행들에서 받는 평균 가중치의 최댓값"),
     AtOffsets(family="offset", at=_weight_at), # A[i, i + o]
     AtOffsets(family="peak", at=_peak_at), # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
     # after Vig and Belinkov 2019: `attnviz.heads.survey.variability`
@@ -294,13 +293,13 @@ def measures_of(entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSE
     single = [one for one in entries if isinstance(one, Measure)]
     shares = [one for one in single if one.takes == "keys"]
     return (
-        *shares, *(one for one in single if one.takes in {"rows", "received"}), *(_norm_based(one) for one in shares),
+        *shares, *(one for one in single if one.takes in {"rows", "received"}), *(_norm_measure(one) for one in shares),
         *(one.at(offset) for one in entries if isinstance(one, AtOffsets) for offset in offsets_up_to(max_offset)),
         *(one for one in single if one.takes == "places"),
     )  # fmt: skip
 
 
-def _norm_based(share: Measure) -> Measure:
+def _norm_measure(share: Measure) -> Measure:
     return replace(
         share, name=f"norm_{share.name}", label=f"|{share.label}|", meaning=f"norm-based {share.meaning}",
         korean=f"노름 기준: {share.korean or share.meaning}", takes="norms", role=None,

@@ -256,7 +256,8 @@ class HeadComparison(HeadResult):
         n_sure = sum(any(role.established for role in head.roles) for head in self.heads)
         return (
             f"<HeadComparison of {self.model!r} ({self.kind}): {self.n_layers} x {self.n_heads} heads, "
-            f"{self.n_sentences:,} sentences; {n_sure} heads with an established role>"
+            f"{self.n_sentences:,} sentence{'s' * (self.n_sentences != 1)}; "
+            f"{n_sure} head{'s' * (n_sure != 1)} with an established role>"
         )
 
     @property

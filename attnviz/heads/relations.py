@@ -15,7 +15,7 @@ import numpy as np
 from attnviz.heads import tally
 from attnviz.heads.measures import OFFSET, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
-from attnviz.heads.roles import RELATION, Evidence, best_of_seeds, doubt, spelled
+from attnviz.heads.roles import RELATION, Evidence, best_of_seeds, doubt, spelling
 from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits, Relations
 from attnviz.text.corpus import universal
 from attnviz.text.phrase import entries
@@ -170,7 +170,7 @@ def name_of(relation: str, *, reverse: bool) -> str:
 
 
 def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
-    """By each name that roles of relations can be asked for by, as `spelled` spells it, the roles that are meant.
+    """By each name that roles of relations can be asked for by, as `spelling` spells it, the roles that are meant.
 
     A relation's own name means it both ways.
     """
@@ -178,8 +178,8 @@ def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
     for relation in dict.fromkeys([*WORDS, *relations]):
         rules = [rule_of(relation, reverse=reverse) for reverse in (False, True)]
         also = WORDS[relation].also if relation in WORDS else ()
-        found |= {spelled(name): {rule.name for rule in rules} for name in (relation, *also)}
-        found |= {spelled(name): {rule.name} for rule in rules for name in (rule.name, rule.short)}
+        found |= {spelling(name): {rule.name for rule in rules} for name in (relation, *also)}
+        found |= {spelling(name): {rule.name} for rule in rules for name in (rule.name, rule.short)}
     return found
 
 

@@ -69,22 +69,22 @@ CONTROLS = {
         ControlKind(
             name=SHUFFLED, titles=("shuf", "shuffled"),
             words=("this head on shuffled tokens", "토큰 순서를 섞은 문장에서 이 헤드"),
-            too=("shuffled tokens do as much", "토큰 순서를 섞어도 그만큼 됨"),
+            too=("shuffled tokens do as much", "토큰 순서를 섞어도 그만큼 나옴"),
         ),
         ControlKind(
             name=UNTRAINED, titles=("rand", "random"),
-            words=("the best head of random weights", "무작위 가중치의 헤드 가운데 가장 나은 것"),
-            too=("random weights do as much", "무작위 가중치도 그만큼 됨"),
+            words=("the best head of random weights", "무작위 가중치 모델의 가장 좋은 헤드"),
+            too=("random weights do as much", "무작위 가중치로도 그만큼 나옴"),
         ),
         ControlKind(
             name=OFFSET, titles=("offs", "offset"),
-            words=("the best fixed offset", "가장 나은 고정 거리"),
-            too=("a fixed offset does as much", "고정된 거리만 보아도 그만큼 됨"),
+            words=("the best fixed offset", "가장 잘 맞는 고정 거리"),
+            too=("a fixed offset does as much", "고정된 거리만 보아도 그만큼 나옴"),
         ),
         ControlKind(
             name=CHANCE, titles=("chance", "chance"),
-            words=("this head's weights dealt out at random", "이 헤드의 가중치를 무작위로 나눈 것"),
-            too=("chance does as much", "우연히도 그만큼 됨"), table=False,
+            words=("this head's weights dealt out at random", "이 헤드의 가중치를 키에 무작위로 다시 나눈 것"),
+            too=("chance does as much", "우연으로도 그만큼 나옴"), table=False,
         ),
     )
 }  # fmt: skip
@@ -163,15 +163,15 @@ def _too_few(evidence: Evidence) -> Note | None:
     return None
 
 
-def spelled(name: str) -> str:
+def spelling(name: str) -> str:
     """A name as it is compared with others: in small letters, ``a -> b`` and ``a to b`` as ``a > b``."""
     words = name.lower().replace("->", ">").replace("→", ">").replace("_", " ").replace(">", " > ").split()
     return " ".join(">" if word == "to" else word for word in words)
 
 
 def names_of(rule: RoleRule) -> set[str]:
-    """All that a role can be asked for by, as `spelled` spells it."""
-    return {spelled(name) for name in (rule.name, rule.short, rule.sign, *rule.also)}
+    """All that a role can be asked for by, as `spelling` spells it."""
+    return {spelling(name) for name in (rule.name, rule.short, rule.sign, *rule.also)}
 
 
 def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tuple[Judged, ...]:
@@ -186,9 +186,9 @@ def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tu
     known |= {family: family for family in {*known.values(), RELATION}}
     wanted = {}
     for name, value in changed.items():
-        family = known.get(spelled(name))
+        family = known.get(spelling(name))
         if family is None:
-            hint = did_you_mean(spelled(name), known, sorted(set(known.values())))
+            hint = did_you_mean(spelling(name), known, sorted(set(known.values())))
             raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of{hint}")
         if not 0 < value <= 1:
             raise SelectionError(f"the threshold of {name} must be above 0 and at most 1, not {value:g}")

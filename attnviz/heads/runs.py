@@ -114,7 +114,7 @@ def field_of(sentences: Sentences) -> str | None:
     return sentences.field if isinstance(sentences, CorpusSettings) else None
 
 
-def finished(path: Path) -> Stats:
+def load_finished(path: Path) -> Stats:
     """What was measured and saved by a run that came to its end.
 
     Raises:
@@ -160,7 +160,7 @@ def measure(
         check_checkpoint(checkpoint, sentences)
     given = input_of(sentences)
     left = None if checkpoint is None else _left_by(checkpoint, given, run, is_pair=len(opened) > 1)
-    from attnviz.heads.capture.survey import Progress, check_sentence, survey_models
+    from attnviz.heads.capture.survey import Progress, check_readable, survey_models
 
     sources = [open_one() for open_one in opened]
     so_far: Progress | None = None
@@ -173,7 +173,7 @@ def measure(
         so_far = Progress(found=found, n_lines=first.n_lines)
         measures = among(measures, first.survey.measures)
     if given.lines is not None and len(given.lines) == 1:  # why it cannot be read is no fault of a line 1
-        check_sentence(given.lines[0], sources, run.settings)
+        check_readable(given.lines[0], sources, run.settings)
     lines, name = _lines_of(given, sources[0])
     tell = _teller(given, progress, 0 if so_far is None else so_far.found.before.n_sentences)
 

@@ -15,7 +15,7 @@ from attnviz.heads.measures import Measure, RoleRule, rules_of
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
-from attnviz.heads.roles import names_of, spelled
+from attnviz.heads.roles import names_of, spelling
 from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
 
@@ -52,7 +52,7 @@ def role_names(comparison: HeadComparison) -> list[str]:
     return [*dict.fromkeys(name for several in names.values() for name in several), NONE]
 
 
-def roles_named(wanted: str, measures: Sequence[Measure], relations: Sequence[str] = ()) -> set[str]:
+def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str] = ()) -> set[str]:
     """The roles that are meant by a name: short or in full, of a relation, or of all roles of a sort.
 
     Args:
@@ -69,7 +69,7 @@ def roles_named(wanted: str, measures: Sequence[Measure], relations: Sequence[st
     known = {name: {rule.name} for _, rule in rules_of(measures) for name in names_of(rule)}
     families = dict.fromkeys([*(rule.family for _, rule in rules_of(measures)), FAMILY.name, NONE])
     known |= {family: {family} for family in families} | names_of_relations(relations)
-    typed = spelled(wanted)
+    typed = spelling(wanted)
     if typed not in known and wanted.startswith(f"{FAMILY.name}_"):
         return {wanted}
     if typed not in known:
@@ -78,7 +78,7 @@ def roles_named(wanted: str, measures: Sequence[Measure], relations: Sequence[st
     return known[typed]
 
 
-def measure_named(wanted: str, measures: Sequence[Measure]) -> Measure:
+def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
     """The measure that is meant by its name, its beginning, or its heading in a table.
 
     Raises:
@@ -112,7 +112,7 @@ def chosen(
         SelectionError: there is no such measure, role, layer or head.
     """
     relations = [one.name for one in comparison.relations]
-    wanted = {name for one in role for name in roles_named(one, comparison.measures, relations)}
+    wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
     rows = set(positions(layers or range(comparison.n_layers), range(comparison.n_layers), "layer"))
     columns = set(positions(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
     found = [_shown(head, wanted) for head in comparison.heads if head.layer in rows and head.head in columns]
@@ -143,7 +143,7 @@ def _sorted(heads: list[HeadRow], comparison: HeadComparison, sort: str) -> list
             heads,
             key=lambda one: (order.get(one.role.name, len(order)), -one.role.score) if one.role else (math.inf, 0.0),
         )
-    measure = measure_named(sort, comparison.measures)
+    measure = find_measure(sort, comparison.measures)
 
     def value(one: HeadRow) -> float:
         found = comparison.estimate(measure.name, one.profile.layer, one.profile.head)[0]
@@ -170,21 +170,6 @@ def at_offset(
 def control_of(comparison: HeadComparison, control: str, name: str, profile: HeadProfile) -> float:
     """A control of one measure of a head."""
     return float(comparison.controls[control].value[profile.layer, profile.head, comparison.names.index(name)])
-
-
-def tallied(comparison: HeadComparison) -> list[tuple[str, str, list[HeadProfile], int]]:
-    """Each first role: its name, its words, the heads that have it and how many of them establish it; no role last."""
-    found: dict[str, tuple[str, list[HeadProfile]]] = {}
-    for head in comparison.heads:
-        name = head.roles[0].name if head.roles else NONE
-        found.setdefault(name, (head.words, []))[1].append(head)
-    order = role_names(comparison)
-    return [
-        (name, words, heads, sum(bool(head.roles) and head.roles[0].established for head in heads))
-        for name, (words, heads) in sorted(
-            found.items(), key=lambda item: (item[0] == NONE, order.index(item[0]) if item[0] in order else len(order))
-        )
-    ]
 
 
 def nearest(comparison: HeadComparison, layer: int, head: int, n: int) -> list[tuple[HeadProfile, float]]:

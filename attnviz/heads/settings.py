@@ -55,11 +55,14 @@ class CorpusSettings:
         panel=RARE,
     )  # fmt: skip
     treebank: str | None = option(
-        "--conllu", help="A treebank: which relation between words each head finds.", metavar="FILE", panel=INPUT
+        "--conllu",
+        help="A treebank: also measure which relations between words each head finds.",
+        metavar="FILE",
+        panel=INPUT,
     )
     load: Path | None = option(
         "--load", metavar="FILE", panel=INPUT,
-        help="Show what was measured and saved as .stats; beside a sentence, its heads' roles (see --roles).",
+        help="Show what was measured and saved as .stats; its model is run for examples alone.",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -103,32 +106,31 @@ class SurveySettings:
     kind: Kind | None = kind_option()
     specials: Specials = option(
         "--specials", default="keep", panel=RARE,
-        help="Keep [CLS] and its like, or measure as if they were masked.",
+        help="Keep special tokens such as [CLS], or measure as if they were masked.",
     )  # fmt: skip
     truncate: bool = option(
         "--truncate", default=False, panel=INPUT,
         help="Cut sentences that are too long for the model; else they are left out and counted.",
     )  # fmt: skip
     similarity: bool = option(
-        "--similarity/--no-similarity", "--likeness/--no-likeness", default=True, panel=RARE,
-        help="Compare all pairs of heads too.",
+        "--similarity/--no-similarity", default=True, panel=RARE, help="Compare all pairs of heads too.",
     )  # fmt: skip
     controls: int = option(
-        "--controls", default=CONTROLS, least=0, help="On how many of the sentences controls are taken.", metavar="N",
-        panel=RARE,
+        "--controls", default=CONTROLS, least=0, metavar="N", panel=RARE,
+        help="How many of the sentences the controls are measured on.",
     )  # fmt: skip
     max_offset: int = option(
         "--max-offset", default=MAX_OFFSET, least=1, most=FARTHEST, metavar="N", panel=RARE,
-        help="Measure fixed offsets from so many tokens back to so many ahead.",
+        help="The farthest fixed offset that is measured, in tokens before and after the query.",
     )  # fmt: skip
 
 
 @group
 class ViewSettings:
-    """How heads are shown, and from when on one has a role."""
+    """How heads are shown, and the score from which one has a role."""
 
     threshold: tuple[str, ...] = option(
-        "--threshold", default=(), help="From when on a head has a role, such as previous=0.4; repeatable.",
+        "--threshold", default=(), help="The score from which a head has a role, such as previous=0.4; repeatable.",
         metavar="ROLE=X", panel=RARE,
     )  # fmt: skip
     lang: Literal["en", "ko"] = lang_option()
@@ -157,7 +159,7 @@ class TableSettings(ViewSettings):
     head: tuple[str, ...] = head_option()
     roles: bool = option(
         "--roles", default=False, panel=SHOWN,
-        help="Of one sentence: which heads do grammar, meaning, pronouns and position, and their weights in it.",
+        help="With a sentence: the heads for grammar, meaning, pronouns and position; --load takes them from a file.",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -179,15 +181,15 @@ class TableSettings(ViewSettings):
         if self.sort == "head" and not self.role:
             return
         from attnviz.heads.measures import MEASURES, measures_of
-        from attnviz.heads.selection import ORDERS, measure_named, roles_named
+        from attnviz.heads.selection import ORDERS, find_measure, find_roles
 
         measures, named = measures_of(MEASURES, max_offset), "--sort"
         try:
             if self.sort not in ORDERS:
-                measure_named(self.sort, measures)
+                find_measure(self.sort, measures)
             named = "--role"
             for role in self.role:
-                roles_named(role, measures)
+                find_roles(role, measures)
         except SelectionError as error:
             raise SettingsError(f"Invalid value for '{named}': {error}") from None
 
@@ -225,11 +227,11 @@ class AgainstSettings:
 
     against: str | None = option(
         "--against", metavar="MODEL", panel=INPUT,
-        help="Another model of the same tokens and heads, such as a fine-tuned one, or a .stats file: what changed.",
+        help="A second model with the same tokenizer and heads (or its .stats file): show what changed.",
     )  # fmt: skip
     fail_above: float | None = option(
         "--fail-above", metavar="X", panel=RARE,
-        help="With --against: exit status 3 where a head's pattern changed by more than so many nats (0 to 0.69).",
+        help="With --against: exit status 3 if a head's pattern changed by more than X nats (0 to 0.69).",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -264,8 +266,8 @@ class HeadOutput(FileSettings):
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
 
     checkpoint: Path | None = option(
-        "--checkpoint", help="A .stats file to write as it goes, and to go on from after a break.", metavar="FILE",
-        panel=FILES,
+        "--checkpoint", metavar="FILE", panel=FILES,
+        help="A .stats file that is written during the run; after a break the same command goes on.",
     )  # fmt: skip
 
 
@@ -275,11 +277,11 @@ class ComparisonOutput(HeadOutput):
 
     json: bool = option("--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES)
     clustermap: Path | None = option(
-        "--clustermap", help="A picture (png, svg, pdf) of all pairs of heads, in the order of their tree.",
+        "--clustermap", help="A picture (png, svg, pdf) of the distances between all pairs of heads, clustered.",
         metavar="FILE", panel=FILES,
     )  # fmt: skip
     scatter: Path | None = option(
-        "--scatter", help="A picture (png, svg, pdf) of the heads as points: those that look alike stand close.",
+        "--scatter", help="A picture (png, svg, pdf) of the heads as points, similar heads close together.",
         metavar="FILE", panel=FILES,
     )  # fmt: skip
 
@@ -301,7 +303,9 @@ class HeadSettings(ViewSettings):
     head: str = option(
         default=REQUIRED, help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD"
     )
-    full: bool = option("--full", default=False, help="All its measures, controls, offsets and sentences.", panel=SHOWN)
+    full: bool = option(
+        "--full", default=False, help="Show all measures, controls, offsets and sentences.", panel=SHOWN
+    )
 
     def __post_init__(self) -> None:
         _ = self.numbers, self.thresholds

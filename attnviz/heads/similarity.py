@@ -36,7 +36,7 @@ class Divergences:
         """
         if self.total.shape != other.total.shape:
             raise InputError(
-                f"likeness of {len(self.total)} heads and of {len(other.total)} heads cannot be added: two models"
+                f"similarities of {len(self.total)} heads and of {len(other.total)} heads cannot be added: two models"
             )
         return Divergences(total=self.total + other.total, n_rows=self.n_rows + other.n_rows)
 

@@ -79,7 +79,7 @@ class Relations:
         return self.n_links - int(self.lost.sum()) - int(self.counts[:, 0].sum())
 
 
-def tallied(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
+def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
     """What some sentences say."""
     linked = [(key, one) for key, one in found if one.names or one.lost]
     names = tuple(sorted({name for _, one in linked for name in (*one.names, *one.lost)})[:MOST_RELATIONS])
@@ -102,7 +102,7 @@ def tallied(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) 
     )  # fmt: skip
 
 
-def drawn(sentences: Iterable[tuple[int, Annotation]]) -> dict[int, Annotation]:
+def sample_links(sentences: Iterable[tuple[int, Annotation]]) -> dict[int, Annotation]:
     """The sentences that the controls of relations are taken of: of each relation, in each half, the smallest keys.
 
     Those of two parts together, drawn again, are those of the whole. Of a sentence that is said to be built in two ways
@@ -130,7 +130,7 @@ def half_of(key: int) -> int:
 def merge(one: Relations, other: Relations) -> Relations:
     """Both together: exactly what all of their sentences say."""
     names = tuple(sorted({*one.names, *other.names})[:MOST_RELATIONS])
-    both = [_named(which, names) for which in (one, other)]
+    both = [_under_names(which, names) for which in (one, other)]
     hits, offsets, counts, lost = (first + second for first, second in zip(*both, strict=True))
     return Relations(
         names=names, hits=hits, offsets=offsets, counts=counts, lost=lost, n_links=one.n_links + other.n_links,
@@ -153,7 +153,7 @@ def notes(found: Relations) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def _named(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _under_names(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Its numbers with a place for each of these relations."""
     if found.names == tuple(names):
         return found.hits, found.offsets, found.counts, found.lost

@@ -92,7 +92,7 @@ class Sample:
     roles: tuple[str, ...] = ()
     # measures taken of them otherwise, by the control's name, and `OWN`
     controls: Mapping[str, PerSentence] = field(default_factory=dict)
-    # the sentences that the controls of relations are taken of, as `structure.drawn` draws them
+    # the sentences that the controls of relations are taken of, as `structure.sample_links` draws them
     linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
     annotated: Mapping[int, Annotation] = field(default_factory=dict)  # of these, the words that belong together
     # likewise what heads of random weights find of that, the layers of all seeds in a row
@@ -163,7 +163,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         relations = structure.merge(one.relations, other.relations)
     both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
     return replace(
-        one, heads=one.heads.merged(other.heads), offsets=one.offsets.merged(other.offsets),
+        one, heads=one.heads.merge(other.heads), offsets=one.offsets.merge(other.offsets),
         places=one.places + other.places, examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample), similarity=both,
         relations=relations, n_tokens=one.n_tokens + other.n_tokens,
@@ -207,7 +207,7 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
             np.stack([sums[row] for (sums, _), row in parts]),
             np.stack([counts[row] for (_, counts), row in parts]),
         )
-    said = structure.drawn((*one.annotated.items(), *other.annotated.items()))
+    said = structure.sample_links((*one.annotated.items(), *other.annotated.items()))
     linked = {**one.linked, **other.linked}
     return Sample(
         size=one.size, texts=texts, roles=one.roles or other.roles, controls=controls,

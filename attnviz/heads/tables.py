@@ -22,7 +22,7 @@ from attnviz.heads.measures import Measure
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
-from attnviz.heads.wording import TOO_NARROW, described, ends, narrow, note_words, proof, reason_of, sample, say
+from attnviz.heads.wording import TOO_NARROW, description, ends, narrow, note_words, proof, reason_of, sample, say
 from attnviz.render.latex import document, escaped
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
@@ -151,7 +151,7 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
         "estimates": asdict(comparison.estimates),
         "controls": {name: asdict(control) for name, control in comparison.controls.items()},
         "heads": [_head(head) for head in comparison.heads],
-        "likeness": None if comparison.similarity is None else asdict(comparison.similarity),
+        "similarity": None if comparison.similarity is None else asdict(comparison.similarity),
         "examples": _examples(comparison.examples),
         "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
         "relations": [_relation(one) for one in comparison.relations],
@@ -249,7 +249,7 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
     Scores are shares of 1, as the terminal has them, with their 95 % intervals. The control is the highest of those
     that could rule the role out.
     """
-    about = [comparison.model, described(comparison, language), sample(comparison, language)]
+    about = [comparison.model, description(comparison, language), sample(comparison, language)]
     titles = [escaped(say(name, language)) for name in ("role", "n_heads", "best", "score", "95 %", "control")]
     rows = [[titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])]]
     for row in by_role(comparison):

@@ -46,7 +46,7 @@ class Tally:
     counts: Float64[np.ndarray, "group ..."]  # how many rows were counted for it; broadcasts against `sums`
     n_sentences: int = 0  # how many sentences were added
 
-    def merged(self, other: Tally) -> Tally:
+    def merge(self, other: Tally) -> Tally:
         """Both together: exactly what one tally of all the sentences holds, but for the rounding of sums."""
         return Tally(
             sums=self.sums + other.sums,
@@ -58,20 +58,20 @@ class Tally:
         """What the sums say."""
         return estimate(self.sums, self.counts)
 
-    def regrouped(self) -> Tally:
+    def regroup(self) -> Tally:
         """The same in `GROUPS` groups, where it was kept as 400 bootstrap replicates, as earlier versions did."""
-        return Tally(sums=regrouped(self.sums), counts=regrouped(self.counts), n_sentences=self.n_sentences)
+        return Tally(sums=regroup(self.sums), counts=regroup(self.counts), n_sentences=self.n_sentences)
 
 
-def tallied(
+def tally_sentences(
     sums: Float[np.ndarray, "sentence ..."], counts: Float[np.ndarray, "sentence ..."], keys: Sequence[int]
 ) -> Tally:
     """A tally of some sentences."""
     groups = np.array([key % GROUPS for key in keys], dtype=np.int64)
-    return Tally(sums=grouped(sums, groups), counts=grouped(counts, groups), n_sentences=len(keys))
+    return Tally(sums=sum_groups(sums, groups), counts=sum_groups(counts, groups), n_sentences=len(keys))
 
 
-def grouped(
+def sum_groups(
     values: Real[np.ndarray, "some ..."], groups: Int64[np.ndarray, " some"]
 ) -> Float64[np.ndarray, "group ..."]:
     """The sum of all, then that of each group; whole numbers stay exact."""
@@ -79,7 +79,7 @@ def grouped(
     return np.asarray((chosen @ values.reshape(len(groups), -1)).reshape(GROUPS + 1, *values.shape[1:]))
 
 
-def regrouped(replicates: Real[np.ndarray, "replicate ..."], n: int = GROUPS) -> Float64[np.ndarray, "group ..."]:
+def regroup(replicates: Real[np.ndarray, "replicate ..."], n: int = GROUPS) -> Float64[np.ndarray, "group ..."]:
     """As many groups that differ as much as sums over bootstrap replicates do, after the sum of all."""
     if len(replicates) == n + 1:
         return np.asarray(replicates)
@@ -125,13 +125,13 @@ def interval(
         skewness = np.nan_to_num((apart**3).sum(axis=0) / n / (squares / n) ** 1.5)
     freedom = np.broadcast_to(n if sentences is None else np.nan_to_num(np.minimum(sentences, n)), n.shape)
     t = np.array([student(max(int(one), 1)) for one in np.rint(freedom - 1).ravel()]).reshape(n.shape)
-    low, high = (value - error * _unskewed(side * t, skewness, np.maximum(n, 1)) for side in (1, -1))
+    low, high = (value - error * _unskew(side * t, skewness, np.maximum(n, 1)) for side in (1, -1))
     known = n > 1
     low, high = np.where(known, np.minimum(low, value), np.nan), np.where(known, np.maximum(high, value), np.nan)
     return Estimates.of(value, low, high)
 
 
-def _unskewed(
+def _unskew(
     t: Float64[np.ndarray, " ..."], skewness: Float64[np.ndarray, " ..."], n: Int64[np.ndarray, " ..."]
 ) -> Float64[np.ndarray, " ..."]:
     """Where Hall's transformation of Student's t comes to this; t itself where nothing is skewed."""

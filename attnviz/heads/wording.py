@@ -45,7 +45,8 @@ corpus | {corpus}: {sentences}, {tokens}; {specials} | {corpus}: 문장 {n_sente
 sentences shipped with attnviz | {n_sentences:,} sentences shipped with attnviz, {tokens}; {specials}
     | attnviz에 들어 있는 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
 sentences of its own language that it never saw | {n_sentences:,} sentences of its own language that it never saw,
-    {tokens}; {specials} | 학습에 쓰지 않은 자기 언어의 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
+    {tokens}; {specials}
+    | 이 모델이 배운 언어로 된, 학습에 쓰지 않은 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
 no_role | no clear role | 뚜렷한 역할 없음
 not_explanation | attention is not explanation: where a head looks does not say what the model makes of it
     | 어텐션은 설명이 아님: 헤드가 어디를 보는지는 모델이 그것으로 무엇을 하는지 말해 주지 않음
@@ -56,11 +57,11 @@ found_most | ; most often: {role} ({n:,}) | ; 가장 많은 역할: {role} ({n:,
 found_words | What each of {heads} looks at most in one sentence
     | 한 문장에서 헤드 {n_heads:,}개가 저마다 가장 많이 보는 단어
 of_head | head {head} | 헤드 {head}
-heads_from_0 | head, counted from 0 | 헤드 (0부터)
+heads_from_0 | head, counted from 0 | 헤드 (0부터 셈)
 layer | layer | 층
 n_heads | heads | 헤드 수
 cards | An example of each established role | 확인된 역할의 예
-cards_unsure | An example of each role, none established | 역할마다 하나의 예 (확인된 역할 없음)
+cards_unsure | An example of each role, none established | 역할별 예 하나씩 (확인된 역할 없음)
 cards_links | The strongest links between words, of a head each | 단어 사이의 가장 강한 연결 (헤드마다 하나)
 cards_more | " ({roles} not shown: less clear)" | " (덜 뚜렷한 역할 {n:,}개는 표시하지 않음)"
 pattern_axes | rows are queries, columns are keys; colour: weight | 행은 쿼리, 열은 키; 색: 가중치
@@ -68,9 +69,9 @@ no_patterns | no patterns: {why} | 패턴 없음: {why}
 no_example | no example: it is found in none of the sentences that controls were taken of
     | 예 없음: 대조값을 잰 문장에서는 나오지 않음
 no_example_rows | no example: no sentence has {rows} rows that it is counted for
-    | 예 없음: 셀 수 있는 행이 {rows}개인 문장이 없음
+    | 예 없음: 이 지표에 세는 행이 {rows}개 이상인 문장이 없음
 solid | solid: established, the score's 95 % interval lies above all that could rule the role out
-    | 진한 색: 확인됨, 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음
+    | 진한 색: 확인됨, 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 모든 대조값보다 높음
 hatched | hatched and pale: not established, since {why} | 빗금: 확인되지 않음 ({why})
 resampled | intervals from resampling sentences | 신뢰구간은 문장을 다시 뽑아 구함
 one_map_colour | the word that gets most of each head's weight, special tokens left out; colour: the mean weight it gets
@@ -82,10 +83,10 @@ measures_title | measures with their 95 % intervals, and controls | 지표와 95
 this_head | this head | 이 헤드
 scatter_title | Heads that look alike stand close · {model} | 비슷한 헤드끼리 가까이 · {model}
 kept | two axes keep {share:.0f} % of the squared distances: heads that stand close may still differ
-    | 두 축이 거리 제곱의 {share:.0f} %를 담음: 가까이 있어도 서로 다를 수 있음
+    | 두 축이 거리 제곱합의 {share:.0f} %를 나타냄: 가까이 있어도 서로 다를 수 있음
 unnamed | {heads} not named: no room | 이름을 쓸 자리가 없는 헤드 {n}개
 doubtful_group | {role} (not established) | {role} (확인되지 않음)
-clusters_title | Which heads are alike · {model} | 어떤 헤드가 서로 비슷한가 · {model}
+clusters_title | Which heads are alike · {model} | 서로 비슷한 헤드 · {model}
 distance | Jensen-Shannon distance, √nats | 젠슨-섀넌 거리, √nat
 axis_one | first axis ({unit}) | 첫째 축 ({unit})
 axis_two | second axis | 둘째 축
@@ -96,7 +97,7 @@ pairs_colour | dark: alike · the largest distance here is {largest}; 0 is that 
     {farthest} that of heads that never look at the same token | 진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은
     가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 보는 일이 없는 헤드 사이의 거리
 narrow | {mark} too narrow: on real text fewer than 92 of 100 such intervals hold the mean
-    | {mark} 너무 좁음: 실제 글에서 이런 구간 100개 가운데 92개 미만만 평균을 포함함
+    | {mark} 너무 좁은 구간: 실제 글에서 이런 구간 100개 가운데 평균을 포함한 것이 92개 미만임
 count_from_0 | layers and heads count from 0 | 층과 헤드의 번호는 0부터
 # all heads
 title | What each head does · {model} | 각 헤드가 하는 일 · {model}
@@ -109,21 +110,21 @@ mark_chance | chance | 우연
 control | control | 대조값
 score | score | 점수
 head | head | 헤드
-heads | heads, the best first | 헤드 (점수가 높은 순)
+heads | heads, the best first | 헤드 (점수순)
 meaning | what it does | 하는 일
 and_more | and {n:,} more | 외 {n:,}개
 marks | {yes} established: the score's 95 % interval lies above all that could rule the role out; {no} not
     established{doubt}
-    | {yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 대조값보다 모두 위에 있음; {no} 확인되지 않음{doubt}
+    | {yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 모든 대조값보다 높음; {no} 확인되지 않음{doubt}
 marked_so | , ? in the map | " (위 표에서는 ?)"
 because | not established: {role}: {why} | 확인되지 않음: {role}: {why}
 halves | a relation's heads are chosen on one half of the sentences and scored on the other
-    | 관계의 헤드는 문장의 절반에서 고르고, 나머지 절반에서 점수를 매김
+    | 관계를 찾는 헤드는 문장 절반에서 고르고 나머지 절반에서 점수를 매김
 terms | a > b: looks from a to b; {terms} | a > b: a에서 b를 봄; {terms}
 to_beat | to beat | 넘어야 할 값
 to_beat_is | ; to beat: the highest of these | ; 넘어야 할 값: 그 대조값 가운데 가장 큰 것
 at_offset | at {n:+d} | 거리 {n:+d}
-more_roles | and {n:,} more, with --table | 그 밖에 {n:,}개는 --table
+more_roles | and {n:,} more, with --table | 그 밖의 역할 {n:,}개는 --table로 봄
 relation | relation | 관계
 right | right | 정답률
 relations_none | relations between words: none of {n:,} is established{few}
@@ -136,11 +137,11 @@ relations_title | relations between words, and the head that finds each best
 relations_columns | right: how often its largest weight is on the right word; offset: the best fixed one, in words;
     rand: the best head of random weights; of both the upper end of the interval; head, offset and rand are chosen on
     one half of the sentences and scored on the other
-    | 정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 나은 고정 거리(단어 수); 무작위: 무작위 가중치의 헤드
-    가운데 가장 나은 것; 둘 다 신뢰구간의 위 끝; 모두 문장의 절반에서 고르고 나머지 절반에서 점수를 매김
+    | 정답률: 가장 큰 가중치가 맞는 단어에 있는 비율; 거리: 가장 잘 맞는 고정 거리(단어 수); 무작위: 무작위 가중치
+    모델의 가장 좋은 헤드; 둘 다 신뢰구간의 상한; 모두 문장 절반에서 고르고 나머지 절반에서 점수를 매김
 more | more: --table all heads and relations; attnviz head {head} one head; -o heads.csv a file
     | 더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o heads.csv 파일
-more_notes | ; {notes} with --table | ; 참고 사항 {n}개는 --table
+more_notes | ; {notes} with --table | ; 참고 사항 {n}개는 --table로 봄
 sorted | sorted by {what}, the largest first | 정렬: {what}, 큰 것부터
 no_such_role | no head has such a role here | 이런 역할의 헤드가 없음
 others_hidden | {heads} not shown | 다른 헤드 {n:,}개는 표시하지 않음
@@ -154,8 +155,8 @@ pattern | small pattern: mean weight by offset, 0 the token itself, its height t
 bars | bars end at 1, that of dist(ance) at {most:.0f} tokens; even: entropy as a share of the largest
     | 막대는 1에서, dist(거리)는 토큰 {most:.0f}개에서 끝남; even: 최댓값에 대한 엔트로피의 비율
 alike | heads that look alike (average linkage of Jensen-Shannon distances) | 비슷한 헤드 (젠슨-섀넌 거리의 평균 연결)
-cluster | cluster {n} | 묶음 {n}
-alone | each alone | 혼자인 헤드
+cluster | cluster {n} | 군집 {n}
+alone | each alone | 단독 헤드
 # lines that every view ends with
 note | note: {text} | 참고: {text}
 bad_line | line {line:,} not used: {reason} | {line:,}번째 줄을 쓰지 않음: {reason}
@@ -169,16 +170,16 @@ no_threshold | no clear role: no measure reaches the threshold of a role
     | 뚜렷한 역할 없음: 어떤 지표도 역할의 기준값에 이르지 못함
 closest | closest to one: {roles} | 가장 가까운 역할: {roles}
 closest_one | {role} {score}, from {threshold} on | {role} {score} (기준 {threshold})
-established | established: above {controls} | 확인됨: {controls}보다 위
+established | established: above {controls} | 확인됨: {controls}보다 높음
 not_established | not established: {why} | 확인되지 않음: {why}
 no_controls | all controls | 모든 대조값
-from_on | {measure}, a role from {threshold} on | {measure}, {threshold}부터 역할
+from_on | {measure}, a role from {threshold} on | {measure}, {threshold} 이상이면 역할
 at_offsets | mean weight by offset (0 is the token itself, -1 the one before)
     | 거리별 평균 가중치 (0은 토큰 자신, -1은 바로 앞)
 mean_weights | mean weight: {weights} | 평균 가중치: {weights}
 most_alike | most like it: {heads} | 가장 비슷한 헤드: {heads}
 more_head | more: --full all measures, controls and sentences | 더 보기: --full 모든 지표, 대조값, 문장
-held_against | held against | 대조
+held_against | held against | 대조값
 value | value | 값
 could | could rule it out | 배제할 수 있음
 not_measured | its pattern by offset was not measured | 거리별 패턴을 재지 않았음
@@ -191,14 +192,14 @@ example | typical: | 대표 문장:
 strongest_one | strongest: | 가장 강한 문장:
 strongest | where it is strongest | 가장 뚜렷한 문장
 near | heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){cluster}
-    | 가장 비슷한 헤드: 평균 젠슨-섀넌 발산, 단위 nat (0에서 0.69){cluster}
-in_cluster | ; {others} in its cluster, number {n} | ; {n}번 묶음에 다른 헤드 {n_others}개
-alone_in_cluster | ; alone in its cluster, number {n} | ; {n}번 묶음에 혼자
+    | 가장 비슷한 헤드: 평균 젠슨-섀넌 발산, 단위 nat (0~0.69){cluster}
+in_cluster | ; {others} in its cluster, number {n} | ; {n}번 군집에 다른 헤드 {n_others}개
+alone_in_cluster | ; alone in its cluster, number {n} | ; {n}번 군집에는 이 헤드뿐
 # one sentence
 one_title | Heads on one sentence · {model} | 한 문장에서 본 헤드 · {model}
 one_few | one sentence shows what each head looks at here; roles need more sentences: add --roles, leave the sentence
     out, or give --corpus FILE | 한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함:
-    --roles를 더하거나, 문장 없이 실행하거나, --corpus FILE을 줌
+    --roles를 더하거나, 문장 없이 실행하거나, --corpus FILE로 문장을 주면 됨
 one_map | the word that gets most of each head's weight, special tokens left out (layers downward, heads across)
     | 각 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외 (세로는 층, 가로는 헤드)
 sorts | four sorts of heads, as lectures name them, and the head that is so, established on {sentences}
@@ -206,7 +207,7 @@ sorts | four sorts of heads, as lectures name them, and the head that is so, est
 sort | sort | 종류
 sort_none | no head does it | 그런 헤드 없음
 sort_any | " in {head}" | " ({head})"
-sort_links | the lecture's link | 강의의 연결
+sort_links | the lecture's link | 강의에 나온 연결
 one_links | the strongest links between words, the strongest of a head each | 단어 사이의 가장 강한 연결 (헤드마다 하나)
 from_to | from → to | 쿼리 → 키
 most | gets most | 가장 많이 받는 단어
@@ -241,7 +242,7 @@ lost_by | lost by | 잃은 헤드
 got_by | new in | 얻은 헤드
 change | change | 변화
 of_others | of others | 평균 대비
-changed_most | changed most | 가장 바뀐 지표
+changed_most | changed most | 가장 많이 바뀐 지표
 below | below 0.01 | 0.01 미만
 best_head_title | best head | 최고 헤드
 looks | looks | 방향
@@ -266,33 +267,35 @@ how_bold | bold: beyond the head most like it, further than that was away before
 how_others | of others: as a share of how far, before, another head is in the mean
     | 평균 대비: 이전 모델에서 다른 헤드까지의 평균 거리에 대한 비율
 how_role | a role changes where the clearest one has another name; established where a measure that it is judged by
-    differs from 0 with its 95 % interval | 가장 뚜렷한 역할의 이름이 다르면 역할이 바뀐 것; 그 역할을 판단하는 지표의
-    차이가 95 % 신뢰구간까지 0을 벗어나면 확인됨
-how_measure | changed most: after less before; dim where the interval holds 0{chance}
-    | 가장 바뀐 지표: 이후 - 이전; 신뢰구간에 0이 들어 있으면 흐리게{chance}
-by_chance | ; of {n:,} differences of measures, the intervals of {sure:,} exclude 0; by chance alone {chance:,} would
-    | ; 지표의 차이 {n:,}개 가운데 {sure:,}개의 신뢰구간이 0을 벗어남, 우연만으로도 {chance:,}개는 벗어남
+    differs from 0 with its 95 % interval | 가장 뚜렷한 역할의 이름이 다르면 역할이 바뀐 것; 그 역할을 판단하는
+    지표 차이의 95 % 신뢰구간이 0을 포함하지 않으면 확인됨
+how_measure | changed most: after less before; dim where the interval holds 0{expected}
+    | 가장 많이 바뀐 지표: 이후 - 이전; 신뢰구간에 0이 들어 있으면 흐리게{expected}
+expected | ; of {n:,} differences of measures, the intervals of {sure:,} exclude 0; about {expected:,} would if nothing
+    had changed
+    | ; 지표의 차이 {n:,}개 가운데 {sure:,}개의 신뢰구간이 0을 벗어남, 바뀐 것이 없어도 {expected:,}개쯤은 벗어남
 where_from | a pattern also changes where an earlier layer hands its head something else, and where two heads change
     places | 앞 층이 다른 것을 넘겨주거나 두 헤드가 자리를 바꾸어도 패턴은 바뀜
 relations_changed | relations between words, each found by its best head before and after
     | 단어 사이의 관계: 이전과 이후에 각각 가장 잘 찾는 헤드
 best_elsewhere | another one after, or looks the other way (←: from the word depended on), for {n:,} of {relations}
-    | 관계 {of:,}개 가운데 {n:,}개에서 이후에 다르거나 반대 방향을 봄 (←: 의존되는 단어에서)
+    | 관계 {of:,}개 가운데 {n:,}개는 이후에 헤드가 다르거나 보는 방향이 반대임 (←: 지배어에서 봄)
 best_same | the same in both | 두 모델에서 같음
-by_others | ; the best head is {where} | ; 가장 나은 헤드는 {where}
+by_others | ; the best head is {where} | ; 가장 좋은 헤드: {where}
 by_same | , by the same heads | , 헤드도 같음
 relations_same | {relations} between words: found as often after as before{by}
     | 단어 사이의 관계 {n:,}개: 이전과 같은 비율로 찾음{by}
 same_sentences | the same sentences | 같은 문장
 own_sentences | the sentences of each | 각자의 문장
 best_head | best head: chosen in each model by itself on one half of the sentences, scored on the other; it is {where}
-    | 최고 헤드: 모델마다 문장의 절반에서 고르고 나머지 절반에서 점수를 매김; {where}
+    | 최고 헤드: 모델마다 문장 절반에서 고르고 나머지 절반에서 점수를 매김; {where}
 relation_change | change: how much more often it is right after than before, with the 95 % interval from {resampled}
-    resampled; {sure:,} of {n:,} exclude 0, by chance alone {chance:,} would; n: links scored
+    resampled; {sure:,} of {n:,} exclude 0, about {expected:,} would if nothing had changed; n: links scored
     | 변화: 이후에 정답률이 얼마나 높아졌는지, {resampled}을 다시 뽑아 구한 95 % 신뢰구간; {n:,}개 가운데 {sure:,}개가
-    0을 벗어남, 우연만으로도 {chance:,}개는 벗어남; n: 점수를 매긴 연결 수
-relations_sure | {sure:,} of {relations} changed with an interval that excludes 0; by chance alone {chance:,} would
-    | 관계 {n:,}개 가운데 {sure:,}개는 변화의 신뢰구간이 0을 벗어남; 우연만으로도 {chance:,}개는 벗어남
+    0을 벗어남, 바뀐 것이 없어도 {expected:,}개쯤은 벗어남; n: 점수를 매긴 연결 수
+relations_sure | {sure:,} of {relations} changed with an interval that excludes 0; about {expected:,} would if
+    nothing had changed
+    | 관계 {n:,}개 가운데 {sure:,}개는 변화의 신뢰구간이 0을 벗어남; 바뀐 것이 없어도 {expected:,}개쯤은 벗어남
 relations_hidden | not shown: {relations} found about as often after as before
     | 표시하지 않음: 이전과 비슷한 비율로 찾은 관계 {n:,}개
 unchanged_watch | no head's pattern changed by more than {limit} nats | 패턴이 {limit} nat보다 많이 바뀐 헤드 없음
@@ -300,7 +303,7 @@ changed_watch | {heads} changed by more than {limit} nats: {names}{more}
     | 헤드 {n:,}개가 {limit} nat보다 많이 바뀜: {names}{more}
 more_changes | more: --table all heads and relations; attnviz head {head} one head; -o changes.csv a file
     | 더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o changes.csv 파일
-merged | wrote {path}: {sentences}, {tokens} | {path}에 씀: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개
+merged | wrote {path}: {sentences}, {tokens} | {path}에 저장함: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개
 # notes
 text | {text} | {text}
 one_sentence | one sentence{copies}: no interval, so no role is established; from {fewest} different sentences on one
@@ -337,6 +340,8 @@ other_sentences | not the same sentences: a difference is that of the models and
 paired | both were measured on the same sentences: the intervals of differences are paired
     | 두 모델을 같은 문장에서 쟀음: 차이의 신뢰구간은 짝지은 것임
 # notes that are otherwise of one thing
+relations_lost_of_one | 1 of {total:,} relations between words was left out: a word has no token of its own
+    | 단어 사이의 관계 {total:,}개 가운데 {n:,}개를 제외함: 자기 토큰이 없는 단어가 있음
 sentences_cut_of_one | 1 sentence is longer than the model takes: cut, and measured as far as it goes
     | 문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음
 bad_lines_of_one | 1 line could not be used | {n:,}줄을 쓸 수 없었음
@@ -346,9 +351,9 @@ relations_in_one_half_of_one | 1 relation comes up in one half of the sentences 
 relations_of_other_words_of_one | 1 sentence has relations, but between other words than this attention: they were not
     looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
 # why a role is not established, by the codes of `attnviz.heads.roles.doubt`
-too_few_different | too few to say: {n:,} different sentences, {fewest} are needed
+too_few_different | too few to say: {n:,} of the {fewest} different sentences needed
     | 너무 적어 판단할 수 없음: 서로 다른 문장 {n:,}개, {fewest}개는 필요함
-too_few_cases | too few to say: it comes up {n:,} times, {fewest} are needed
+too_few_cases | too few to say: it comes up {n:,} of the {fewest} times needed
     | 너무 적어 판단할 수 없음: {n:,}번 나옴, {fewest}번은 필요함
 too_few_sentences | too few to say: it comes up in fewer than {fewest} sentences
     | 너무 적어 판단할 수 없음: {fewest}개보다 적은 문장에서만 나옴
@@ -387,7 +392,7 @@ def narrow(language: str = "en") -> str:
     return say("narrow", language, mark=TOO_NARROW)
 
 
-def counted(n: int, what: str) -> str:
+def plural(n: int, what: str) -> str:
     """As ``1 head`` or ``1,024 heads``."""
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
@@ -397,11 +402,11 @@ def role_words(role: Role | None, language: str = "en") -> str:
     return say("no_role", language) if role is None else role.rule.say(language)
 
 
-def described(comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads") -> str:
+def description(comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads") -> str:
     """What was measured, as ``6 layers x 12 heads, bidirectional self-attention``; ``mapped`` says what is where."""
     n_layers, n_heads = comparison.n_layers, comparison.n_heads
     return say(
-        phrase, language, layers=counted(n_layers, "layer"), heads=counted(n_heads, "head"),
+        phrase, language, layers=plural(n_layers, "layer"), heads=plural(n_heads, "head"),
         n_layers=n_layers, n_heads=n_heads, kind=say(comparison.kind, language),
     )  # fmt: skip
 
@@ -411,7 +416,7 @@ def sample(comparison: HeadComparison, language: str = "en") -> str:
     n, n_tokens, corpus = comparison.n_sentences, comparison.n_tokens, comparison.corpus
     return say(
         corpus if corpus in {SAMPLES, OWN} else "corpus", language, corpus=corpus, n_sentences=n, n_tokens=n_tokens,
-        sentences=counted(n, "sentence"), tokens=counted(n_tokens, "token"),
+        sentences=plural(n, "sentence"), tokens=plural(n_tokens, "token"),
         specials=say(comparison.specials, language),
     )  # fmt: skip
 
@@ -461,7 +466,7 @@ def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
     if len(set(unsure)) == 1:
         return reason_of(unsure[0], language)
     found = Counter(reason_of(doubt, language, brief=True) for doubt in unsure)
-    return "; ".join(f"{why} ({counted(n, 'head')})" if len(found) > 1 else why for why, n in found.most_common())
+    return "; ".join(f"{why} ({plural(n, 'head')})" if len(found) > 1 else why for why, n in found.most_common())
 
 
 def proof(comparison: HeadComparison, language: str = "en") -> str:
@@ -469,7 +474,7 @@ def proof(comparison: HeadComparison, language: str = "en") -> str:
     n_layers, largest, n = len(comparison.differences), max(comparison.differences), comparison.n_sentences
     every = say("proof_all", language, n=n) if n != 1 else ""
     return say(
-        "proof", language, largest=f"{largest:.1e}" if largest else "0", layers=counted(n_layers, "layer"),
+        "proof", language, largest=f"{largest:.1e}" if largest else "0", layers=plural(n_layers, "layer"),
         n_layers=n_layers, all=every,
     )  # fmt: skip
 

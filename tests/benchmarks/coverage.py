@@ -79,7 +79,7 @@ def of_measures(population: Population, draws: int, rng: np.random.Generator) ->
         held_varies = known_varies = 0
         for _ in range(draws):
             chosen, groups = rng.integers(len(population), size=size), rng.integers(tally.GROUPS, size=size)
-            sums, counts = (tally.grouped(values[chosen], groups) for values in (population.sums, population.counts))
+            sums, counts = (tally.sum_groups(values[chosen], groups) for values in (population.sums, population.counts))
             tallied = tally.Tally(sums=sums, counts=counts, n_sentences=size)
             found, spread = _with_peaks(tallied, of_rows(measures_of())), tally.effective(counts)
             there = np.isfinite(found.low)
@@ -98,7 +98,7 @@ def of_measures(population: Population, draws: int, rng: np.random.Generator) ->
 def of_relations(population: Population, draws: int, rng: np.random.Generator) -> dict[str, list[str]]:
     """Likewise of each frequent relation, for the head that finds it best, on the half that scores."""
     names = [name for one in population.links if one is not None for name in one.names]
-    found = structure.tallied(enumerate(one for one in population.links if one is not None), 6, 12)
+    found = structure.count_links(enumerate(one for one in population.links if one is not None), 6, 12)
     table: dict[str, list[str]] = {}
     for at, name in enumerate(found.names):
         if names.count(name) < 500:
@@ -114,9 +114,9 @@ def of_relations(population: Population, draws: int, rng: np.random.Generator) -
             for _ in range(draws):
                 chosen = rng.integers(len(hits), size=max(1, size // structure.HALVES))
                 groups = rng.integers(structure.GROUPS, size=len(chosen))
-                n = tally.grouped(counts[chosen].astype(float), groups)
+                n = tally.sum_groups(counts[chosen].astype(float), groups)
                 if n[0]:
-                    _, low, high = tally.share(tally.grouped(hits[chosen].astype(float), groups), n).at()
+                    _, low, high = tally.share(tally.sum_groups(hits[chosen].astype(float), groups), n).at()
                     held, known = held + (low <= truth <= high), known + 1
             table[name].append(f"{100 * held / max(known, 1):.0f}")
     return table

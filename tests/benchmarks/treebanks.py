@@ -17,7 +17,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from attnviz.capture.source import open_source
-from attnviz.heads.capture.survey import survey_corpus
+from attnviz.heads.capture.survey import survey_models
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import rule_of
 from attnviz.heads.runs import TREEBANK
@@ -82,7 +82,7 @@ def text(lines: Sequence[CorpusLine]) -> dict[str, str]:
 
 def measured(lines: Sequence[CorpusLine], source: Source) -> Relations:
     """What every head finds in a treebank."""
-    found = survey_corpus(lines, source, SurveySettings(controls=0, similarity=False)).relations
+    found = survey_models(lines, [source], SurveySettings(controls=0, similarity=False)).before.relations
     assert found is not None
     return found
 
@@ -103,7 +103,7 @@ def main() -> None:
         print("|", " | ".join([what, *(row[what] for row in rows)]), "|")
 
     source = open_source(asked.model)
-    made = compare(survey_corpus(banks[0], source), corpus=names[0])
+    made = compare(survey_models(banks[0], [source]).before, corpus=names[0])
     others = [measured(bank, source) for bank in banks[1:]]
     rules = {rule_of(name, reverse=way > 0).name: (name, way) for one in others for name in one.names for way in (0, 1)}
     print("\n|", " | ".join(["role", "head", "shipped", *names[1:]]), "|\n|" + "---|" * (len(names) + 2))

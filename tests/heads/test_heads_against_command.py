@@ -127,8 +127,10 @@ def test_clusters_are_drawn(typed: Typed, refused: Refused, corpus: str, here: P
     one = ("compare-heads", "-m", "toy-random", "--corpus", corpus, "--controls", "0", "-o", "a.csv")
     assert typed(*one, "--clustermap", "clusters.svg").status == 0
     assert "1.3" in (here / "clusters.svg").read_text()
-    status, _ = refused(*one, "--no-similarity", "--clustermap", "b.svg")
-    assert status == 2
+    for without in ("--no-similarity", "--no-likeness"):  # as it was called in earlier versions
+        status, line = refused(*one, without, "--clustermap", "b.svg")
+        assert status == 2
+        assert "not with --against, --no-similarity" in line
 
 
 # A run that is broken off.

@@ -19,7 +19,7 @@ from attnviz.heads.capture import survey as capture
 from attnviz.heads.files import load_stats
 from attnviz.heads.settings import AgainstSettings, CorpusSettings, SurveySettings
 from attnviz.heads.tables import to_csv, to_json
-from attnviz.settings import ModelSettings, Place
+from attnviz.settings import ModelSettings
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
@@ -117,16 +117,13 @@ def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
         comparison.figure(head="0.6")
 
 
-def test_a_head_is_named_in_any_way(comparison: HeadComparison, tmp_path: Path) -> None:
+def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
     """As two numbers, a pair or ``layer.head``, from the end too; what is none is refused."""
     head = comparison.head(2, 3)
     assert [comparison.head("2.3"), comparison["2.3"], comparison[2, 3], comparison[-1, -3], comparison[" -1.-3"]] == [
         head
     ] * 5
     assert comparison.estimate("previous", "2.3") == comparison.estimate("previous", 2, 3)
-    places: list[Place] = ["2.3", (2, 3), "-1.-3"]
-    pages = [comparison.save(tmp_path / f"{n}.png", head=place) for n, place in enumerate(places)]
-    assert len({path.read_bytes() for path in pages}) == 1
     for none in ("2", "2.x", "0-1.2", (1,)):
         with pytest.raises(SettingsError, match="is no head: give its layer and its number"):
             comparison.head(none)  # type: ignore[arg-type]
@@ -140,7 +137,7 @@ def test_saved(comparison: HeadComparison, tmp_path: Path, suffix: str) -> None:
     if suffix == ".stats":
         assert to_json(attnviz.compare_heads(path)) == to_json(comparison)
     if suffix == ".png":
-        assert comparison.save(tmp_path / "b.png", head=(0, 0)).read_bytes() != path.read_bytes()
+        assert comparison.save(tmp_path / "b.png", head="0.0").read_bytes() != path.read_bytes()
 
 
 def test_what_cannot_be_saved(comparison: HeadComparison, tmp_path: Path) -> None:

@@ -19,15 +19,15 @@ from attnviz.errors import InputError, ModelError, RecordError, SelectionError, 
 from attnviz.heads import files as surveys
 from attnviz.heads import structure, survey, tally
 from attnviz.heads.capture.divergences import divergence_between
-from attnviz.heads.capture.survey import Surveys, check_sentence, survey_corpus
+from attnviz.heads.capture.survey import Surveys, check_readable
 from attnviz.heads.changes.compare import (
     by_measures,
     by_pattern,
     changes,
     difference,
     is_main,
-    most_changed,
-    relations_changed,
+    largest_changes,
+    relation_changes,
     role_difference,
 )
 from attnviz.heads.changes.record import MOST, Changes
@@ -36,7 +36,7 @@ from attnviz.heads.wording import note_words
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
-from tests.heads.two_models import survey_pair
+from tests.heads.surveys import survey_corpus, survey_pair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -151,7 +151,7 @@ def test_a_model_against_itself_is_0_everywhere(real_model: str) -> None:
         assert not change.role_changed
         assert not change.role_established
         assert not change.beyond_nearest
-        assert not most_changed(found, change)
+        assert not largest_changes(found, change)
     assert found.exceeds(0.0) == ()
 
 
@@ -165,7 +165,7 @@ def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(of_real: Surv
     assert {change.before.layer for change in by_pattern(found.heads)[:5]} == {CHANGED}
     assert by_measures(found)[0].before.layer == CHANGED
     unchanged = found.heads[: CHANGED * 12]
-    assert not any(change.role_changed or most_changed(found, change) for change in unchanged)
+    assert not any(change.role_changed or largest_changes(found, change) for change in unchanged)
 
 
 def test_intervals_and_yardsticks_surround_what_they_should(of_real: Surveys) -> None:
@@ -175,11 +175,11 @@ def test_intervals_and_yardsticks_surround_what_they_should(of_real: Surveys) ->
         assert 0 <= change.low <= change.pattern <= change.high <= MOST
         assert 0 < change.nearest < change.others
         assert change.share == change.pattern / change.others
-        for one in most_changed(found, change):
+        for one in largest_changes(found, change):
             assert is_main(one.measure)
             assert one.value == pytest.approx(one.after - one.before, abs=1e-12)
             assert one.low <= one.value <= one.high
-    first = most_changed(found, found.heads[CHANGED * 12], 2)
+    first = largest_changes(found, found.heads[CHANGED * 12], 2)
     assert len(first) == 2
     assert first[0].established
 
@@ -385,7 +385,7 @@ def relations(hits: np.ndarray) -> structure.Relations:
         )
         for key, hit in zip(scored(len(hits)), hits, strict=True)
     ]
-    return structure.tallied(found, 1, 1)
+    return structure.count_links(found, 1, 1)
 
 
 def differing(hits: np.ndarray, hits_after: np.ndarray) -> tuple[float, float, float]:
@@ -438,7 +438,7 @@ def test_no_link_is_no_difference() -> None:
     one = relations(links(9, 0.5, 1))
     assert role_difference(one, None, "relation_obj", (0, 0)) is None
     assert role_difference(one, one, "previous", (0, 0)) is None
-    assert relations_changed(one, None, (), ()) == ()
+    assert relation_changes(one, None, (), ()) == ()
 
 
 @pytest.mark.usefixtures("checked_shapes")
@@ -535,12 +535,12 @@ def test_other_tokens_are_refused_with_both_spellings(real_model: str) -> None:
 def test_one_sentence_is_no_line(real_model: str) -> None:
     """It is read by both before anything is measured; what they cut otherwise is said of the sentence."""
     source = open_source("toy")
-    check_sentence("the boy sees a girl .", [source, source.untrained()])
+    check_readable("the boy sees a girl .", [source, source.untrained()])
     with pytest.raises(ModelError, match=r"cut this sentence into other tokens: “She is.*” is .*\[CLS\]") as refusal:
-        check_sentence("She is eating a green apple", [open_source(real_model), source])
+        check_readable("She is eating a green apple", [open_source(real_model), source])
     assert "line" not in str(refusal.value)
     with pytest.raises(InputError):
-        check_sentence("xyzzy plugh", [source, source.untrained()])
+        check_readable("xyzzy plugh", [source, source.untrained()])
 
 
 def test_hours_of_lines_that_cannot_be_used_take_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -613,5 +613,5 @@ def test_one_sentence_has_no_intervals() -> None:
     found = changed(survey_pair(sentences(1), source, source.untrained(), SurveySettings(controls=1)))
     assert (found.matrix > 0).any()
     assert not any(change.beyond_nearest or change.role_established for change in found.heads)
-    assert not any(one.established for change in found.heads for one in most_changed(found, change))
+    assert not any(one.established for change in found.heads for one in largest_changes(found, change))
     assert any("one sentence" in note for note in map(note_words, found.notes))

@@ -22,8 +22,8 @@ from attnviz.errors import AttnvizWarning, OutputError
 from attnviz.heads.changes import figure
 from attnviz.heads.changes.compare import changes
 from attnviz.heads.changes.figure import MOST_RELATIONS
-from attnviz.heads.changes.terminal import draw, draw_exceeded
-from attnviz.heads.changes.wording import heads_of, moves, names_of, relations, tallied
+from attnviz.heads.changes.terminal import draw, draw_watch
+from attnviz.heads.changes.wording import group_by_change, heads_of, moves, names_of, relations
 from attnviz.heads.figure.grid import KEY
 from attnviz.heads.settings import MAX_OFFSET, SurveySettings
 from attnviz.heads.tables import save, to_csv, to_json
@@ -33,7 +33,7 @@ from attnviz.render.figure.pen import LEAST_TEXT
 from attnviz.render.figure.style import STYLES, smallest_letters
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
-from tests.heads.two_models import survey_pair
+from tests.heads.surveys import survey_pair
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,7 +234,7 @@ def test_how_to_read_it_and_both_proofs_are_there(cases: dict[str, Changes]) -> 
         assert "attention is not explanation" in " ".join(plain(found, full=False, width=80).split())
         assert ("Jensen-Shannon" in text) == (found.pattern is not None), case
     assert "no patterns" in plain(cases["saved"], width=200)
-    assert "by chance alone" in plain(cases["two"], width=200)
+    assert "if nothing had changed" in plain(cases["two"], width=200)
 
 
 def test_nothing_changed_is_said(cases: dict[str, Changes]) -> None:
@@ -249,7 +249,7 @@ def test_nothing_changed_is_said(cases: dict[str, Changes]) -> None:
 def test_each_head_is_counted_once(cases: dict[str, Changes]) -> None:
     """What happened to patterns adds up to all heads, and moves to all changes of role."""
     for case in ("two", "same", "one"):
-        ways = [(what, names) for what, names in tallied(cases[case]) if what.startswith("pattern_")]
+        ways = [(what, names) for what, names in group_by_change(cases[case]) if what.startswith("pattern_")]
         named = [name for _, names in ways for name in names]
         assert sorted(named) == sorted(change.name for change in cases[case].heads), case
     found = cases["two"]
@@ -281,10 +281,13 @@ def test_relations_have_a_line_each(cases: dict[str, Changes]) -> None:
     others = sum(one.moved for one in found.relations)
     way = "looks the other way (←: from the word depended on)"
     assert f"it is another one after, or {way}, for {others} of 61 relations" in text
-    assert f"{sum(sure)} of 61 exclude 0, by chance alone 3 would" in text
+    assert f"{sum(sure)} of 61 exclude 0, about 3 would if nothing had changed" in text
     assert f"not shown: {61 - len(shown)} relations found about as often after as before" in text
     brief = plain(found, full=False, width=100)
-    assert f"{sum(sure)} of 61 relations changed with an interval that excludes 0; by chance alone 3 would" in brief
+    assert (
+        f"{sum(sure)} of 61 relations changed with an interval that excludes 0; about 3 would if nothing had changed"
+        in brief
+    )
     assert "95 %" in plain(found, width=60).split("relations between words")[1].split("best head: ")[0]
 
 
@@ -314,10 +317,10 @@ def test_what_a_watch_says(cases: dict[str, Changes]) -> None:
     """Which heads, the first few by name, and how many; or none."""
     found = cases["two"]
     screen = Screen(width=200)
-    text = " ".join(line.plain.strip() for line in draw_exceeded(found.exceeds(0.01), 0.01, screen))
+    text = " ".join(line.plain.strip() for line in draw_watch(found.exceeds(0.01), 0.01, screen))
     assert text.startswith("18 heads changed by more than 0.01 nats: ")
     assert text.endswith("and 13 more")
-    assert draw_exceeded((), 0.5, screen)[0].plain == "no head's pattern changed by more than 0.5 nats"
+    assert draw_watch((), 0.5, screen)[0].plain == "no head's pattern changed by more than 0.5 nats"
 
 
 # As a figure.

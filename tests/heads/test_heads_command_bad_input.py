@@ -443,7 +443,7 @@ def test_parts_that_do_not_fit(
         "model": ["--seed", "1"],
         "specials": ["--specials", "exclude"],
         "sample": ["--controls", "5"],
-        "likeness": ["--no-similarity"],
+        "similarity": ["--no-similarity"],
         "size": ["--n-layers", "1"],
         "a": [],
     }
@@ -454,7 +454,7 @@ def test_parts_that_do_not_fit(
         "model": "they differ in model: toy-random (seed 0) and toy-random (seed 1)",
         "specials": "they differ in special tokens: keep and exclude",
         "sample": "they differ in sample: 50 and 5",
-        "likeness": "one compared its heads with one another, the other did not",
+        "similarity": "one compared its heads with one another, the other did not",
         "size": "they differ in model: toy-random (seed 0) and toy-random (seed 0, n_layers 1)",
     }
     for name, said in words.items():

@@ -104,8 +104,8 @@ def test_json_holds_everything() -> None:
         assert [role["score"] for role in written["roles"]] == [role.score for role in head.roles]
         assert [len(role["controls"]) for role in written["roles"]] == [len(role.controls) for role in head.roles]
     assert comparison.similarity is not None
-    assert np.array_equal(found["likeness"]["divergences"], comparison.similarity.divergences)
-    assert np.array_equal(found["likeness"]["linkage"], comparison.similarity.linkage)
+    assert np.array_equal(found["similarity"]["divergences"], comparison.similarity.divergences)
+    assert np.array_equal(found["similarity"]["linkage"], comparison.similarity.linkage)
     assert found["examples"]["0.0"]["previous"][0] == {"text": f"{KOREAN} 0.0", "score": 0.75}
     assert [one["established"] for one in found["relations"]] == [True, False]
     assert found["relations"][1]["untrained"] is None
@@ -116,7 +116,7 @@ def test_what_is_not_there_is_null() -> None:
     comparison = made(similarity=None)
     comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
     found = json.loads(to_json(comparison))
-    assert found["likeness"] is None
+    assert found["similarity"] is None
     assert found["heads"][0]["cluster"] is None
     names, first, *_ = csv.reader(StringIO(to_csv(comparison)))
     assert first[names.index("cluster")] == ""

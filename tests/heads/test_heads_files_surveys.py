@@ -13,7 +13,6 @@ import pytest
 from attnviz.capture.source import open_source
 from attnviz.errors import FileFormatError, OutputError
 from attnviz.heads import survey
-from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.files import Stats, SurveyRun
 from attnviz.heads.files import load_stats as load
 from attnviz.heads.files import save_stats as save
@@ -22,6 +21,7 @@ from attnviz.models.language.splits import corpus_lines
 from attnviz.settings import ModelSettings
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
+from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,8 +16,8 @@ from attnviz.heads.files import PairStats, Stats, SurveyRun
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage import encoding
+from tests.heads.surveys import survey_pair
 from tests.heads.test_heads_files_surveys import same
-from tests.heads.two_models import survey_pair
 
 if TYPE_CHECKING:
     from pathlib import Path

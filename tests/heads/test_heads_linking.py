@@ -20,7 +20,6 @@ from attnviz.heads import structure, survey
 from attnviz.heads.capture import runner
 from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.links import FindLinks, align
-from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
@@ -28,6 +27,7 @@ from attnviz.heads.wording import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link, annotation
+from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +94,7 @@ def shown(
         for first in range(0, n, rows):
             part = torch.tensor(weights[:, :, first : first + rows], dtype=torch.float32)
             observer.observe(Block(layer=number, first_row=first, n_rows=n, n_keys=n, causal=False, seen=part))
-    return observer.found()
+    return observer.result()
 
 
 class TestAligning:
@@ -270,7 +270,7 @@ class TestRealModel:
         observer = FindLinks(given)
         source.stream(batch, [observer])
         n_checked = 0
-        for text, one, found, weights in zip(texts, given, observer.found(), zoo.eager("real", *texts), strict=True):
+        for text, one, found, weights in zip(texts, given, observer.result(), zoo.eager("real", *texts), strict=True):
             assert one is not None
             assert found is not None
             owner, shared = owners(zoo.library("real")[0], text, one)

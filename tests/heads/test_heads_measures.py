@@ -63,7 +63,7 @@ def measured(source: Source, batch: Batch) -> BatchMeasures:
     source.stream(batch, [find])
     observer = MeasureHeads(handed=find.handed, embeddings=find.embeddings)
     source.stream(batch, [observer])
-    return observer.measured()
+    return observer.result()
 
 
 def vectors_of(source: Source, ids: list[int | None]) -> np.ndarray:
@@ -140,7 +140,7 @@ def test_any_fixed_offset_equals_its_formula(max_offset: int) -> None:
     batch = source.encode(TEXTS[3:4])
     keep, observer = KeepWeights(), MeasureHeads(max_offset=max_offset)
     source.stream(batch, [keep, observer])
-    found, names = observer.measured(), names_up_to(max_offset)
+    found, names = observer.result(), names_up_to(max_offset)
     (sentence,) = batch.sentences
     weights, sees = keep.weights(0).astype(np.float64), reach(len(sentence.tokens), causal=True)
     expected = every(weights[1, 2], sentence.tokens, None, sees, range(-max_offset, max_offset + 1))
@@ -178,7 +178,7 @@ def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPa
     def all_of_it() -> BatchMeasures:
         observer = MeasureHeads(keep_rows=True)
         source.stream(batch, [observer])
-        return observer.measured()
+        return observer.result()
 
     whole = all_of_it()
     monkeypatch.setattr("attnviz.heads.capture.measure.MOST_AT_ONCE", 5 * 20 * 3)
@@ -223,7 +223,7 @@ def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
     batch = source.encode(TEXTS[:1])
     keep, observer = KeepWeights(), MeasureHeads("exclude")
     source.stream(batch, [keep, observer])
-    found = observer.measured()
+    found = observer.result()
     inner = keep.weights(0).astype(np.float64)[:, :, 1:-1, 1:-1]
     inner /= inner.sum(axis=-1, keepdims=True)
     tokens = batch.sentences[0].tokens[1:-1]

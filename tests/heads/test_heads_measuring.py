@@ -24,7 +24,7 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
     source.stream(batch, [keep, find])
     observer = MeasureHeads(handed=find.handed)
     source.stream(batch, [observer])
-    found = observer.measured()
+    found = observer.result()
     n_layers, n_heads = found.sums.shape[1:3]
     assert len(find.handed) == n_layers
     for index, sentence in enumerate(batch.sentences):

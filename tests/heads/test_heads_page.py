@@ -19,7 +19,7 @@ from attnviz.heads.record import Example, HeadComparison
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from tests.fixtures.browser import barriers, downloaded, state
-from tests.heads.two_models import survey_pair
+from tests.heads.surveys import survey_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable

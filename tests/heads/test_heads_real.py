@@ -11,7 +11,6 @@ import pytest
 
 from attnviz import attend
 from attnviz.capture.source import open_source
-from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet
@@ -23,6 +22,7 @@ from attnviz.heads.terminal.page import draw_head
 from attnviz.heads.terminal.table import draw_table
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
+from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable

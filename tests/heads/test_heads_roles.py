@@ -12,7 +12,6 @@ import torch
 from attnviz.capture.source import as_source, open_source
 from attnviz.errors import SelectionError
 from attnviz.heads.capture.runner import Runner
-from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.measures import named as measures_named
@@ -23,6 +22,7 @@ from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import CorpusLine
 from tests.heads.by_hand import LAYERS, ByHand
+from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from attnviz.heads import structure, tally
 from attnviz.heads.relations import best_of, candidates
-from attnviz.heads.structure import DISTANCES, HALVES, LINKED, MOST_RELATIONS, LinkHits, Relations, tallied
+from attnviz.heads.structure import DISTANCES, HALVES, LINKED, MOST_RELATIONS, LinkHits, Relations, count_links
 from attnviz.heads.wording import note_words
 from attnviz.text.corpus import Annotation, Link
 
@@ -42,7 +42,7 @@ def found(*links: tuple[str, int, tuple[int, ...] | None], lost: tuple[str, ...]
 
 def small(sentences: list[tuple[int, LinkHits]]) -> Relations:
     """What these sentences say."""
-    return tallied(sentences, N_LAYERS, N_HEADS)
+    return count_links(sentences, N_LAYERS, N_HEADS)
 
 
 def relations_of(trained: Relations, random: Relations | None = None, different: int = 100) -> tuple[Relation, ...]:
@@ -281,7 +281,7 @@ class TestDrawn:
 
     def test_ten_of_each_half_for_each_relation(self) -> None:
         """Of a relation that many have, those of the smallest keys; all of one that few have; none for nothing."""
-        drawn = structure.drawn(LINKED_SENTENCES.items())
+        drawn = structure.sample_links(LINKED_SENTENCES.items())
         for half in range(HALVES):
             here = [key for key in drawn if key % HALVES == half]
             assert here[:LINKED] == list(range(half, HALVES * LINKED, HALVES))
@@ -297,6 +297,6 @@ class TestDrawn:
     @given(st.sets(st.integers(0, 299)), st.sets(st.integers(0, 299)))
     def test_of_two_parts_together_it_is_that_of_the_whole(self, one: set[int], other: set[int]) -> None:
         """Drawn of each part, and again of what both drew."""
-        parts = [structure.drawn((key, LINKED_SENTENCES[key]) for key in some) for some in (one, other)]
-        whole = structure.drawn((key, LINKED_SENTENCES[key]) for key in one | other)
-        assert structure.drawn((*parts[0].items(), *parts[1].items())) == whole
+        parts = [structure.sample_links((key, LINKED_SENTENCES[key]) for key in some) for some in (one, other)]
+        whole = structure.sample_links((key, LINKED_SENTENCES[key]) for key in one | other)
+        assert structure.sample_links((*parts[0].items(), *parts[1].items())) == whole

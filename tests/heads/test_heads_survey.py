@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, RecordError
 from attnviz.heads import survey, tally
-from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.wording import note_words, reason_of
@@ -20,6 +19,7 @@ from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
 from tests.heads.by_formula import jackknifed
+from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from attnviz.heads.capture.survey import Progress
@@ -163,7 +163,7 @@ def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     held = 0
     for trial in range(300):
         values = rng.gamma(2.0, 1.0, size=(60, 1))
-        made = tally.tallied(values, np.ones((60, 1)), [trial * 1000 + n for n in range(60)])
+        made = tally.tally_sentences(values, np.ones((60, 1)), [trial * 1000 + n for n in range(60)])
         estimate = made.estimate()
         held += int(estimate.low[0] <= 2.0 <= estimate.high[0])
     assert 0.89 <= held / 300 <= 0.98
@@ -174,8 +174,8 @@ def test_copies_make_no_interval_narrower() -> None:
     rng = np.random.default_rng(6)
     values = rng.normal(size=(40, 1))
     keys = list(range(40))
-    once = tally.tallied(values, np.ones((40, 1)), keys).estimate()
-    ten = tally.tallied(np.tile(values, (10, 1)), np.ones((400, 1)), keys * 10).estimate()
+    once = tally.tally_sentences(values, np.ones((40, 1)), keys).estimate()
+    ten = tally.tally_sentences(np.tile(values, (10, 1)), np.ones((400, 1)), keys * 10).estimate()
     assert np.allclose([once.low, once.high], [ten.low, ten.high])
 
 
@@ -205,7 +205,7 @@ def test_what_only_one_sentence_has_has_no_interval() -> None:
     for having in range(4):
         counts = np.zeros((40, 1))
         counts[:having] = 2
-        found = tally.tallied(counts * np.arange(40)[:, None], counts, keys).estimate()
+        found = tally.tally_sentences(counts * np.arange(40)[:, None], counts, keys).estimate()
         assert np.isnan(found.low[0]) == np.isnan(found.high[0]) == (having < 2)
 
 

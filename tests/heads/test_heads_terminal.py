@@ -23,7 +23,7 @@ from attnviz.heads.measures import offsets_up_to
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import MOST, by_role, chosen, measure_named, nearest, role_names, roles_named
+from attnviz.heads.selection import MOST, by_role, chosen, find_measure, find_roles, nearest, role_names
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
@@ -204,7 +204,7 @@ def test_what_stands_where_there_is_no_number() -> None:
 def test_sorted_by_a_measure(sort: str) -> None:
     """The largest first; the measure has a column, whatever the window."""
     comparison = made(4, 5)
-    name = measure_named(sort, TAKEN).name
+    name = find_measure(sort, TAKEN).name
     screen = replace(PLAIN, width=60)
     shown = rows_of(comparison, screen, sort=sort)
     values = [comparison.estimate(name, *map(int, head.split(".")))[0] for head in shown]
@@ -220,7 +220,7 @@ def test_why_a_role_is_not_established() -> None:
     assert why_not(None) == reason_of(None) == ""
     few = Note.of("too_few_different", n=3, fewest=10)
     assert why_not(few) == "too few to say"
-    assert reason_of(few) == "too few to say: 3 different sentences, 10 are needed"
+    assert reason_of(few) == "too few to say: 3 of the 10 different sentences needed"
     assert why_not(Note.of("no_control", controls="chance")) == "no control"
     assert why_not(Note.of("below_threshold", percent=50)) == "below 50 %"
     for kind in CONTROLS.values():
@@ -284,7 +284,7 @@ def test_a_measure_has_one_name() -> None:
         assert heading.split().count("even") == 2
         assert "spread" not in heading
         assert "entropy" not in heading
-    assert measure_named("even", TAKEN).name == "entropy_share"
+    assert find_measure("even", TAKEN).name == "entropy_share"
 
 
 def test_missing_numbers_are_sorted_last() -> None:
@@ -524,16 +524,16 @@ def test_every_name_that_is_shown_can_be_typed() -> None:
     comparison = made(3, 5, all_roles=True)
     for role in (role for head in comparison.heads for role in head.roles):
         for name in (role.rule.short, role.rule.short.upper(), role.name):
-            assert role.name in roles_named(name, TAKEN)
+            assert role.name in find_roles(name, TAKEN)
     both = {"relation_coreference", "relation_coreference_reversed"}
-    assert roles_named("coref", TAKEN) == roles_named("coreference", TAKEN) == both
-    assert roles_named("pronoun->referent", TAKEN) == {"relation_coreference"}
-    assert roles_named("verb > nsubj", TAKEN) == roles_named("verb to nsubj", TAKEN) == {"relation_nsubj_reversed"}
-    assert roles_named("sink [CLS]", TAKEN) == roles_named("first", TAKEN) == {"first"}
-    assert roles_named("kinship", TAKEN, ["kinship"]) == {"relation_kinship", "relation_kinship_reversed"}
-    assert (roles_named("-1", TAKEN), roles_named("2 back", TAKEN)) == ({"previous"}, {"offset_-2"})
+    assert find_roles("coref", TAKEN) == find_roles("coreference", TAKEN) == both
+    assert find_roles("pronoun->referent", TAKEN) == {"relation_coreference"}
+    assert find_roles("verb > nsubj", TAKEN) == find_roles("verb to nsubj", TAKEN) == {"relation_nsubj_reversed"}
+    assert find_roles("sink [CLS]", TAKEN) == find_roles("first", TAKEN) == {"first"}
+    assert find_roles("kinship", TAKEN, ["kinship"]) == {"relation_kinship", "relation_kinship_reversed"}
+    assert (find_roles("-1", TAKEN), find_roles("2 back", TAKEN)) == ({"previous"}, {"offset_-2"})
     with pytest.raises(SelectionError, match="no role 'corref': did you mean coref"):
-        roles_named("corref", TAKEN)
+        find_roles("corref", TAKEN)
 
 
 @pytest.mark.parametrize("dark", [True, False])

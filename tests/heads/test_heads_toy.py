@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from attnviz.capture.source import open_source
-from attnviz.heads.capture.survey import survey_corpus
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.table import draw_table
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.terminal.screen import Screen
+from tests.heads.surveys import survey_corpus
 
 pytestmark = pytest.mark.usefixtures("whole_corpora")
 

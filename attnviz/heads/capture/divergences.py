@@ -126,11 +126,11 @@ def divergence_between(
         p, q = one[number][:, rows], other[number][:, rows]
         dtype = torch.promote_types(torch.promote_types(p.dtype, q.dtype), torch.float32)
         p, q = p.to(dtype) + _TINY, q.to(dtype) + _TINY
-        apart = (_crossed(p, p) + _crossed(q, q)) / 4 - _crossed(p, q) / 2
+        apart = (_mixed_entropy(p, p) + _mixed_entropy(q, q)) / 4 - _mixed_entropy(p, q) / 2
         found[number] = apart.clamp_(min=0).sum((1, 2), dtype=torch.float64).cpu().numpy()
     return found
 
 
-def _crossed(p: Tensor, q: Tensor) -> Tensor:
+def _mixed_entropy(p: Tensor, q: Tensor) -> Tensor:
     both = p + q
     return both.log().mul_(both)

@@ -56,7 +56,7 @@ class FindLinks:
             else align(sentence.tokens, one.words)
             for sentence, one in zip(batch.sentences, self._annotated, strict=True)
         ]
-        self._to = _assigned([one.tokens for one in self._aligned], batch.real)  # (B, K, U)
+        self._to = _assign([one.tokens for one in self._aligned], batch.real)  # (B, K, U)
         self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(1, 2)  # (B, U, Q)
         self._links = [
             [(sentence, units[link.query], units[link.key]) for link in one.links if _has_units(units, link)]
@@ -82,7 +82,7 @@ class FindLinks:
         to, mean = self._to.to(weights.dtype), self._from[:, :, first : first + n_rows].to(weights.dtype)
         self._words += mean[:, None] @ (weights @ to[:, None])  # (B, H, U, U)
 
-    def found(self) -> tuple[LinkHits | None, ...]:
+    def result(self) -> tuple[LinkHits | None, ...]:
         """Which links each head finds, for each sentence; None where it has no words given."""
         self._close()
         hits = torch.stack(self._hits, dim=2).cpu().numpy()  # (link, 2, L, H)
@@ -154,7 +154,7 @@ def _has_units(units: Sequence[int | None], link: Link) -> bool:
     return units[link.query] is not None and units[link.key] is not None
 
 
-def _assigned(
+def _assign(
     units: Sequence[Sequence[int | None]], real: Bool[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token unit"]:
     """1 where a token is part of a unit."""

@@ -96,7 +96,7 @@ class MeasureHeads:
         self._layers[-1].add(block)
 
     @torch.inference_mode()
-    def measured(self) -> BatchMeasures:
+    def result(self) -> BatchMeasures:
         """What was measured of the batch.
 
         Raises:
@@ -171,14 +171,14 @@ def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor
         return token.id if token.id is not None else numbers.setdefault(token.piece, len(numbers))
 
     def where(true: Callable[[int, Token], bool]) -> Bool[Tensor, "batch key"]:
-        return _padded([[true(j, token) for j, token in enumerate(row)] for row in keys], real_keys, fill=False)
+        return _pad([[true(j, token) for j, token in enumerate(row)] for row in keys], real_keys, fill=False)
 
     special = where(lambda _, token: token.special)
-    special_queries = _padded([[t.special for t in s.tokens] for s in batch.sentences], batch.real, fill=False)
+    special_queries = _pad([[t.special for t in s.tokens] for s in batch.sentences], batch.real, fill=False)
     last = real_keys & (torch.arange(real_keys.shape[1], device=device) == real_keys.sum(dim=1)[:, None] - 1)
     first = where(lambda j, _: j == 0)
     out = specials == "exclude"
-    ids = _padded([[-1 if t.special else number(t) for t in row] for row in keys], real_keys, fill=-1)
+    ids = _pad([[-1 if t.special else number(t) for t in row] for row in keys], real_keys, fill=-1)
     punctuation = where(lambda _, token: not token.special and is_punctuation(token.text))
     similar = None
     if embeddings is not None and batch.kind != "cross":
@@ -271,7 +271,7 @@ class _OneLayer:
         visible = visible_keys(self._scoring, first, first + weights.shape[2], weights.shape[3], weights.device)
         rows = heads.rows_of(weights, visible[:, 0], first, self._marks)
         if self._order is not None:
-            rows = heads.dealt_out(rows, self._order)
+            rows = heads.permute_keys(rows, self._order)
         plan, targets = self._plan, self._targets.of(rows, whole=whole)
         for at, compute in plan.of_rows:
             total, n = compute(rows)
@@ -282,7 +282,7 @@ class _OneLayer:
         if plan.at_peaks:
             self._add_shares(plan.at_peaks, heads.peaks(rows, plan.offsets), targets.counts[:, plan.peak_columns])
         if self._lengths is not None:
-            weighed = heads.shares(heads.norm_based(rows, self._lengths), targets)
+            weighed = heads.shares(heads.norm_weights(rows, self._lengths), targets)
             self._add_shares(plan.at_norms, weighed[..., shared], targets.counts[:, shared])
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
@@ -345,7 +345,7 @@ def _lengths(layer: Layer, handed: Float[Tensor, "head d_v small"]) -> Float[Ten
     return lengths
 
 
-def _padded(rows: Sequence[Sequence[int]], real: Bool[Tensor, "batch token"], *, fill: int) -> Tensor:
+def _pad(rows: Sequence[Sequence[int]], real: Bool[Tensor, "batch token"], *, fill: int) -> Tensor:
     """Rows of a value for each token as one tensor, with what stands for padding."""
     width = real.shape[1]
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=real.device)

@@ -150,13 +150,13 @@ class Rows:
 
     def copies(self) -> Target:
         """Where the key is an earlier copy of the query's token; nowhere in cross attention."""
-        return self._repeated(self.marks.ids)
+        return self._repeats(self.marks.ids)
 
     def after_copies(self) -> Target:
         """Where the key came right after an earlier copy of the query's token; nowhere in cross attention."""
-        return self._repeated(torch.nn.functional.pad(self.marks.ids[:, :-1], (1, 0), value=-1))
+        return self._repeats(torch.nn.functional.pad(self.marks.ids[:, :-1], (1, 0), value=-1))
 
-    def _repeated(self, ids: Int[Tensor, "batch key"]) -> Target:
+    def _repeats(self, ids: Int[Tensor, "batch key"]) -> Target:
         """Where this number of an earlier key is that of the query's token, special tokens apart."""
         if not self.marks.square:
             return torch.zeros_like(self.seen)
@@ -311,14 +311,14 @@ def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
     return replace(rows, weights=(there & rows.seen[:, None]).to(rows.weights))
 
 
-def dealt_out(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
+def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
     """The same rows with their weights dealt out to other keys: what chance makes of a pattern."""
     keys = order[:, None, None].expand(-1, *rows.weights.shape[1:])
     seen = order[:, None].expand(-1, rows.seen.shape[1], -1)
     return replace(rows, weights=rows.weights.gather(3, keys.expand_as(rows.weights)), seen=rows.seen.gather(2, seen))
 
 
-def norm_based(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
+def norm_weights(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
     """The same rows with norm-based weights: A times the length of what each key hands over, each row made to sum to 1.
 
     Args:

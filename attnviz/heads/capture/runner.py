@@ -118,8 +118,8 @@ class Runner:
         if any(one is not None for one in between):
             observers.append(links)
         receipt = self.source.stream(batch, observers)
-        found = links.found() if len(observers) > 1 else (None,) * len(said)
-        return BatchRun(measured=observer.measured(), receipt=receipt, annotated=said, found=found)
+        found = links.result() if len(observers) > 1 else (None,) * len(said)
+        return BatchRun(measured=observer.result(), receipt=receipt, annotated=said, found=found)
 
     def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
         """The measures of these sentences, in the order of their keys."""
@@ -141,7 +141,7 @@ class Runner:
             there = [keys[id(single)] for single in batches]
             find = FindLinks([given[key][1] for key in there], self._settings.specials)
             self.source.stream(join(batches), [find])
-            hits |= dict(zip(there, find.found(), strict=True))
+            hits |= dict(zip(there, find.result(), strict=True))
         return {key: one for key in given if (one := hits[key]) is not None}
 
     def part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
@@ -176,8 +176,8 @@ class Runner:
         alike = [part.similarity for part in parts if part.similarity is not None]
         return Survey(
             about=about, measures=tuple(one.name for one in self._measures),
-            heads=tally.tallied(sums, counts[:, :, None], keys),
-            offsets=tally.tallied(fixed, fixed_counts[:, None], keys),
+            heads=tally.tally_sentences(sums, counts[:, :, None], keys),
+            offsets=tally.tally_sentences(fixed, fixed_counts[:, None], keys),
             places=reduce(operator.add, (part.places for part in parts)),
             examples=reduce(survey.merge_examples, (part.examples for part in parts)),
             sample=_sample(parts, about.sample, (sums, counts), self._measures),
@@ -239,7 +239,7 @@ def _sample(
         for key, said, one in zip(part.keys, part.annotated, part.found, strict=True)
         if said is not None and one is not None
     ]
-    annotated = structure.drawn((key, said) for key, said, _ in linked) if size else {}
+    annotated = structure.sample_links((key, said) for key, said, _ in linked) if size else {}
     hits = {key: one for key, said, one in linked if said == annotated.get(key)}
     return Sample(
         size=size, texts=texts, roles=tuple(measures[place].name for place in places),
@@ -255,4 +255,4 @@ def _relations(parts: Sequence[BatchSummary]) -> Relations | None:
         return None
     pairs = [(key, one) for part in parts for key, one in zip(part.keys, part.found, strict=True)]
     found = [(key, one) for key, one in pairs if one is not None]
-    return replace(structure.tallied(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))
+    return replace(structure.count_links(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))

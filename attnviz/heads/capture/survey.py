@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
@@ -54,9 +54,9 @@ class Surveys:
         """That of the last."""
         return self.each[-1]
 
-    def merged(self, other: Surveys) -> Surveys:
+    def merge(self, other: Surveys) -> Surveys:
         """Both corpora together, as `attnviz.heads.survey.merge` puts them."""
-        both = self.divergences and other.divergences and self.divergences.merged(other.divergences)
+        both = self.divergences and other.divergences and self.divergences.merge(other.divergences)
         return Surveys(each=tuple(map(survey.merge, self.each, other.each)), divergences=both)
 
     def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Surveys:
@@ -73,13 +73,6 @@ class Progress:
 
     found: Surveys  # what is known so far
     n_lines: int  # how many lines were read, bad ones too
-
-
-def survey_corpus(
-    lines: Iterable[CorpusLine | BadLine], source: Source, settings: SurveySettings | None = None, **how: Any
-) -> Survey:
-    """Measure every head of one model; what else may be set, and is raised, is that of `survey_models`."""
-    return survey_models(lines, [source], settings, **how).before
 
 
 def survey_models(
@@ -116,8 +109,8 @@ def survey_models(
     rest = islice(lines, n_lines, None)
     while window := list(islice(rest, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
-        for one in _measured(sides, [line for line in window if isinstance(line, CorpusLine)], bad):
-            found = one if found is None else found.merged(one)
+        for one in _measure(sides, [line for line in window if isinstance(line, CorpusLine)], bad):
+            found = one if found is None else found.merge(one)
         n_lines += len(window)
         bad.sort(key=lambda line: line.number)
         if found is None:  # hours of lines that cannot be used take no more room than a few
@@ -134,7 +127,7 @@ def survey_models(
     return replace(found, each=tuple(map(Runner.with_controls, sides, found.each)))
 
 
-def _measured(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Surveys]:
+def _measure(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Surveys]:
     """What lines say, as much at a time as is added up at once; those that no model can read are added to the bad."""
     singles: list[Batch] = []
     given: dict[int, tuple[tuple[Batch, ...], Annotation | None]] = {}
@@ -188,7 +181,7 @@ def _together(sides: Sequence[Runner], heap: Sequence[_Batches]) -> Surveys:
     check_alike(*each)
     sums, counts = (np.concatenate(some) for some in zip(*(one.apart for one in heap if one.apart), strict=True))
     keys = [key for one in heap for key in one.each[0].keys]
-    return Surveys(each=each, divergences=tally.tallied(sums, counts, keys))
+    return Surveys(each=each, divergences=tally.tally_sentences(sums, counts, keys))
 
 
 def _apart(before: BatchMeasures, after: BatchMeasures) -> Apart:
@@ -220,7 +213,7 @@ class _Side(Runner):
         return super().encode(text, pair, target)
 
 
-def check_sentence(text: str, sources: Sequence[Source], settings: SurveySettings | None = None) -> None:
+def check_readable(text: str, sources: Sequence[Source], settings: SurveySettings | None = None) -> None:
     """Make sure that a model can read a sentence, and two the same tokens of it.
 
     Raises:
@@ -272,12 +265,12 @@ def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name
         start = max(0, (min(len(one), len(other)) if same is None else same) - 1)
         raise ModelError(
             f"these models cut {'sentences' if where else 'this sentence'} into other tokens: {where}"
-            f"“{clip(visible(before.text), 40)}”{',' * bool(where)} is {_listed(one, start)} to {name} and "
-            f"{_listed(other, start)} to {name_after}; only models of one tokenizer are compared head by head"
+            f"“{clip(visible(before.text), 40)}”{',' * bool(where)} is {_list_tokens(one, start)} to {name} and "
+            f"{_list_tokens(other, start)} to {name_after}; only models of one tokenizer are compared head by head"
         )
 
 
-def _listed(tokens: Sequence[Token], start: int) -> str:
+def _list_tokens(tokens: Sequence[Token], start: int) -> str:
     """Some tokens as the vocabulary spells them."""
     shown = " ".join(clip(visible(token.piece), 20) for token in tokens[start : start + TOKENS_SHOWN])
     more = len(tokens) > start + TOKENS_SHOWN

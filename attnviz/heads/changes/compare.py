@@ -78,7 +78,7 @@ def changes(
     )
     return Changes(
         before=one, after=other, pattern=pattern, measures=one.measures, differences=differences, paired=paired,
-        heads=heads, relations=relations_changed(before.relations, after.relations, one.relations, other.relations),
+        heads=heads, relations=relation_changes(before.relations, after.relations, one.relations, other.relations),
         notes=tuple(_notes(one, other, pattern, paired=paired)),
     )  # fmt: skip
 
@@ -129,12 +129,12 @@ def by_measures(found: Changes) -> list[Change]:
     """Heads by what changed most of them: the largest difference that is established first."""
 
     def largest(change: Change) -> float:
-        return max((size(one) for one in most_changed(found, change) if one.established), default=0.0)
+        return max((size(one) for one in largest_changes(found, change) if one.established), default=0.0)
 
     return sorted(found.heads, key=lambda change: -largest(change))
 
 
-def most_changed(found: Changes, change: Change, n: int | None = None) -> list[Difference]:
+def largest_changes(found: Changes, change: Change, n: int | None = None) -> list[Difference]:
     """The measures of one head that changed most: those that are established first, then by their size."""
     every = [
         found.difference(name, change.before.layer, change.before.head)
@@ -217,7 +217,7 @@ Scored: TypeAlias = tuple[Real[np.ndarray, " group"], Real[np.ndarray, " group"]
 """How often a head is right, and how often it could be."""
 
 
-def relations_changed(
+def relation_changes(
     before: Relations | None, after: Relations | None, best: tuple[Relation, ...], best_after: tuple[Relation, ...]
 ) -> tuple[RelationChange, ...]:
     """For each relation that both models were measured on, how much better or worse it is found.
@@ -231,7 +231,7 @@ def relations_changed(
     found = []
     for one in best:
         if (other := there.get(one.name)) is not None:
-            value, low, high = difference(_scored(before, one), _scored(after, other))
+            value, low, high = difference(_score_counts(before, one), _score_counts(after, other))
             found.append(RelationChange(before=one, after=other, value=value, low=low, high=high))
     return tuple(found)
 
@@ -272,18 +272,18 @@ def difference(before: Scored, after: Scored) -> tuple[float, float, float]:
     drawn = tally.interval(_apart(shares, shares_after)[:, None], tally.effective(before[1])[None])
     n = int(min(before[1][0], after[1][0]))
     together = _correlation(shares[1:], shares_after[1:]) * n / (n + tally.Z**2)  # two links that agree are no proof
-    below = _joined(other - low_after, high - one, together)
-    above = _joined(high_after - other, one - low, together)
+    below = _reach(other - low_after, high - one, together)
+    above = _reach(high_after - other, one - low, together)
     ends = np.array([drawn.low[0], drawn.high[0], value - below, value + above])
     return value, max(float(np.nanmin(ends)), -1.0), min(float(np.nanmax(ends)), 1.0)
 
 
-def _scored(found: Relations, best: Relation) -> Scored:
+def _score_counts(found: Relations, best: Relation) -> Scored:
     at, way = found.names.index(best.name), REVERSE if best.reverse else FORWARD
     return found.hits[SCORE, :, at, way, best.layer, best.head], found.counts[SCORE, :, at]
 
 
-def _joined(one: float, other: float, correlation: float) -> float:
+def _reach(one: float, other: float, correlation: float) -> float:
     """How far the difference of two numbers reaches that reach so far themselves."""
     return math.sqrt(max(one**2 + other**2 - 2 * correlation * one * other, 0.0))
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import most_changed, size
+from attnviz.heads.changes.compare import largest_changes, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.figure import grid
 from attnviz.heads.wording import MINOR, note_words, say
@@ -149,19 +149,19 @@ def _value(found: Changes, change: Change) -> float:
     """What a cell is coloured by: how far the pattern changed, or else the largest difference of a measure, signed."""
     if found.pattern is not None:
         return change.pattern
-    first = next(iter(most_changed(found, change, 1)), None)
+    first = next(iter(largest_changes(found, change, 1)), None)
     return 0.0 if first is None else float(np.copysign(size(first), first.value))
 
 
 def _heads(found: Changes, language: str) -> grid.Columns:
     """The heads that changed most."""
-    heads = [change for change in wording.ordered(found) if wording.has_changed(found, change)][:MOST_HEADS]
+    heads = [change for change in wording.sort_changes(found) if wording.has_changed(found, change)][:MOST_HEADS]
     pattern = [
         (say("change", language), [f"{change.pattern:.3f}" for change in heads]),
         ("95 %", [f"{change.low:.3f}–{change.high:.3f}" if change.low == change.low else "" for change in heads]),  # noqa: RUF001
     ]
-    measured = [next(iter(most_changed(found, change, 1)), None) for change in heads]
-    named = ["" if one is None else f"{one.measure.label} {wording.signed(one.value)}" for one in measured]
+    measured = [next(iter(largest_changes(found, change, 1)), None) for change in heads]
+    named = ["" if one is None else f"{one.measure.label} {wording.with_sign(one.value)}" for one in measured]
     return [
         (say("head", language), [change.name for change in heads]),
         *(pattern if found.pattern is not None else []),
@@ -203,8 +203,8 @@ def _relations(relations: Sequence[RelationChange], language: str) -> grid.Colum
         ("n", [wording.links_of(one) for one in relations]),
         (say("before", language), [f"{one.before.accuracy:.2f}" for one in relations]),
         (say("after", language), [f"{one.after.accuracy:.2f}" for one in relations]),
-        (say("change", language), [wording.signed(one.value) for one in relations]),
-        ("95 %", [f"{wording.signed(one.low)} to {wording.signed(one.high)}" for one in relations]),
+        (say("change", language), [wording.with_sign(one.value) for one in relations]),
+        ("95 %", [f"{wording.with_sign(one.low)} to {wording.with_sign(one.high)}" for one in relations]),
         (say("best_head_title", language), [wording.heads_of(one) for one in relations]),
     ]
 

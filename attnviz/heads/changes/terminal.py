@@ -12,7 +12,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import most_changed, size
+from attnviz.heads.changes.compare import largest_changes, size
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
 from attnviz.heads.record import HeadProfile, Role
 from attnviz.heads.selection import MOST as MOST_HEADS
@@ -29,7 +29,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
     rule_style,
 )
-from attnviz.heads.wording import MINOR, TOO_NARROW, counted, narrow, note_words, say
+from attnviz.heads.wording import MINOR, TOO_NARROW, narrow, note_words, plural, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.sheet import BLANK
 from attnviz.render.terminal.screen import Screen
@@ -55,7 +55,7 @@ def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool =
     lines = prose(say("changes_title", language, **names), screen, "bold")
     lines += prose(wording.finding(changes, language), screen, "bold")
     lines += prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")), screen)
-    heads = [change for change in wording.ordered(changes) if wording.has_changed(changes, change)]
+    heads = [change for change in wording.sort_changes(changes) if wording.has_changed(changes, change)]
     if heads and not full:
         lines += [Text(), *_map(changes, screen)]
     if moved := wording.moves(changes):
@@ -64,15 +64,15 @@ def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool =
         lines += [Text(), *_heads(heads[: MOST_HEADS if full else FEW], changes, screen, language)]
     if full and len(heads) > MOST_HEADS:
         more = len(heads) - MOST_HEADS
-        lines += prose(say("less_hidden", language, heads=counted(more, "head"), n=more), screen)
+        lines += prose(say("less_hidden", language, heads=plural(more, "head"), n=more), screen)
     if relations := list(_relations(changes, screen, language, full=full)):
         lines += [Text(), *relations]
     lines += [Text(), *_notes(changes, screen, language, full=full)]
-    more_words = say("more_changes", language, head=wording.ordered(changes)[0].name)
+    more_words = say("more_changes", language, head=wording.sort_changes(changes)[0].name)
     return lines if full else [*lines, *prose(more_words, screen, "dim")]
 
 
-def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen, language: str = "en") -> list[Text]:
+def draw_watch(above: Sequence[Change], threshold: float, screen: Screen, language: str = "en") -> list[Text]:
     """What a watch says: which heads changed by more than was allowed, or that none did."""
     if not above:
         return prose(say("unchanged_watch", language, limit=f"{threshold:g}"), screen)
@@ -80,7 +80,7 @@ def draw_exceeded(above: Sequence[Change], threshold: float, screen: Screen, lan
     more = " " + say("and_more", language, n=len(above) - BAD_SHOWN) if len(above) > BAD_SHOWN else ""
     n, limit = len(above), f"{threshold:g}"
     return prose(
-        say("changed_watch", language, heads=counted(n, "head"), n=n, limit=limit, names=names, more=more), screen
+        say("changed_watch", language, heads=plural(n, "head"), n=n, limit=limit, names=names, more=more), screen
     )
 
 
@@ -94,7 +94,7 @@ def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
         if changes.pattern is not None:
             text, style = _size(change.pattern, largest, room, screen)
         else:
-            text, style = _signed(next(iter(most_changed(changes, change, 1)), None), room, screen)
+            text, style = _draw_difference(next(iter(largest_changes(changes, change, 1)), None), room, screen)
         end = mark(screen, established=change.role_established) if change.role_changed and len(text) < room else ""
         return Text.assemble((text, style), end)
 
@@ -111,7 +111,7 @@ def _size(value: float, largest: float, room: int, screen: Screen) -> tuple[str,
     return f"{value:.{1 + (room > 2)}f}"[1:], screen.paint(level) if screen.colour else Style()
 
 
-def _signed(one: Difference | None, room: int, screen: Screen) -> tuple[str, Style]:
+def _draw_difference(one: Difference | None, room: int, screen: Screen) -> tuple[str, Style]:
     """A difference in a cell, red above 0 and blue below; its sign says so where there are no colours."""
     if one is None:
         return screen.dot, Style(dim=True)
@@ -152,7 +152,7 @@ def _heads(heads: Sequence[Change], changes: Changes, screen: Screen, language: 
             shares = [number(one.share, screen) if math.isnan(one.share) else f"{one.share:.0%}" for one in heads]
             columns.append(Column(say("of_others", language), [Text(share, "dim") for share in shares], right=True))
     columns.append(Column(f"  {say('role', language)}", [_role(one, screen, language) for one in heads], least=16))
-    measured = [most_changed(changes, one, 2) for one in heads]
+    measured = [largest_changes(changes, one, 2) for one in heads]
     first = [_measure(found[:1], screen, language) for found in measured]
     columns.append(Column(say("changed_most", language), first, least=10))
     if wide >= WITH_TWO:
@@ -216,11 +216,11 @@ def _relation_columns(relations: Sequence[RelationChange], screen: Screen, langu
     styles = [screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
     missing = spell(MISSING, screen)
     values = [
-        Text(missing if math.isnan(one.value) else wording.signed(one.value), style)
+        Text(missing if math.isnan(one.value) else wording.with_sign(one.value), style)
         for one, style in zip(relations, styles, strict=True)
     ]
     ends = [
-        missing if math.isnan(one.low) else f"{wording.signed(one.low)} to {wording.signed(one.high)}"
+        missing if math.isnan(one.low) else f"{wording.with_sign(one.low)} to {wording.with_sign(one.high)}"
         for one in relations
     ]
     columns = [
@@ -246,7 +246,7 @@ def _notes(changes: Changes, screen: Screen, language: str, *, full: bool) -> It
     yes, no = (mark(screen, established=sure) for sure in (True, False))
     if full:
         legend = [*wording.how_to_read(changes, language), say("where_from", language)]
-        legend.append(say("how_measure", language, chance=wording.by_chance(changes, language)))
+        legend.append(say("how_measure", language, expected=wording.expected(changes, language)))
         legend.append(say("how_bold", language))
         legend += [say("how_others", language)] if screen.width >= WITH_SHARE else []
         legend.append(wording.counts(changes, language))
@@ -254,7 +254,7 @@ def _notes(changes: Changes, screen: Screen, language: str, *, full: bool) -> It
         phrase = "map_measure" if changes.pattern is None else "map_pattern"
         legend = wording.how_to_read(changes, language, say(phrase, language, yes=yes, no=no, most=MAX_OFFSET))
     if screen.width >= WITH_INTERVALS and any(
-        one.measure.narrow for change in changes.heads for one in most_changed(changes, change, 2)
+        one.measure.narrow for change in changes.heads for one in largest_changes(changes, change, 2)
     ):
         legend.append(narrow(language))
     for text in legend:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.heads.changes.compare import by_measures, by_pattern, is_main, most_changed
+from attnviz.heads.changes.compare import by_measures, by_pattern, is_main, largest_changes
 from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, RelationChange
 from attnviz.heads.measures import RoleRule
-from attnviz.heads.wording import counted, described, proof, sample, say
+from attnviz.heads.wording import description, plural, proof, sample, say
 
 NAMED = 4
 """So many heads, or roles, are named in what was found."""
@@ -48,7 +48,7 @@ def moves(found: Changes) -> list[RoleMove]:
 
 def finding(found: Changes, language: str = "en") -> str:
     """What changed, in a line: the heads that changed most, the roles that no head has any longer, or has now."""
-    heads = [change for change in ordered(found) if has_changed(found, change)]
+    heads = [change for change in sort_changes(found) if has_changed(found, change)]
     if not heads:
         return say("nothing_changed", language)
     beyond = [change for change in heads if change.beyond_nearest]
@@ -58,7 +58,7 @@ def finding(found: Changes, language: str = "en") -> str:
     names += ", …" if len(beyond) > NAMED else ""
     phrase = "moved_beyond" if beyond and is_known else "moved_less" if is_known else "moved_most"
     n_heads = len(found.heads)
-    parts = [say(phrase, language, n=len(beyond), heads=counted(n_heads, "head"), n_heads=n_heads, names=names)]
+    parts = [say(phrase, language, n=len(beyond), heads=plural(n_heads, "head"), n_heads=n_heads, names=names)]
     for phrase, roles in (
         ("roles_gone", [one.rule.short for one in moves(found) if not one.after]),
         ("roles_new", [one.rule.short for one in moves(found) if not one.before]),
@@ -72,18 +72,18 @@ def amount(found: Changes, change: Change) -> str:
     """By how much a head changed: its pattern, or else the measure of it that changed most."""
     if found.pattern is not None:
         return f"{change.pattern:.2f}"
-    (one,) = most_changed(found, change, 1)
+    (one,) = largest_changes(found, change, 1)
     return f"{one.measure.label} {one.value:+.2f}"
 
 
 def has_changed(found: Changes, change: Change) -> bool:
     """Whether anything of a head is another."""
-    return not change.same_pattern and (change.pattern > 0 or bool(most_changed(found, change, 1)))
+    return not change.same_pattern and (change.pattern > 0 or bool(largest_changes(found, change, 1)))
 
 
 def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads") -> list[str]:
     """What was measured, and on what, in lines."""
-    lines = [described(found.before, language, phrase)]
+    lines = [description(found.before, language, phrase)]
     first, second = (sample(one, language) for one in (found.before, found.after))
     if first == second and found.paired:
         return [*lines, say("both_on", language, sample=first)]
@@ -91,12 +91,12 @@ def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads
     return [*lines, *(say("on", language, side=say(side, language), sample=one) for side, one in sides)]
 
 
-def ordered(found: Changes) -> list[Change]:
+def sort_changes(found: Changes) -> list[Change]:
     """All heads, those that changed most first: by their patterns, or where these are unknown by their measures."""
     return by_measures(found) if found.pattern is None else by_pattern(found.heads)
 
 
-def tallied(found: Changes) -> Iterator[tuple[str, list[str]]]:
+def group_by_change(found: Changes) -> Iterator[tuple[str, list[str]]]:
     """Ways in which heads changed, by their phrases, each with the heads that did."""
     heads = found.heads
     if found.pattern is not None:
@@ -116,7 +116,7 @@ def tallied(found: Changes) -> Iterator[tuple[str, list[str]]]:
 
 def counts(found: Changes, language: str = "en") -> str:
     """How many heads changed in which way, in a line."""
-    ways = [f"{say(phrase, language)}: {len(names):,}" for phrase, names in tallied(found) if names]
+    ways = [f"{say(phrase, language)}: {len(names):,}" for phrase, names in group_by_change(found) if names]
     return say("counts", language, ways="; ".join(ways))
 
 
@@ -138,7 +138,7 @@ def heads_of(one: RelationChange) -> str:
     return before if before == after else f"{before} → {after}"
 
 
-def signed(value: float) -> str:
+def with_sign(value: float) -> str:
     """A difference with its sign, which 0 has not."""
     text = f"{value:+.2f}"
     return text if text.strip("+-0.") else "0.00"
@@ -156,34 +156,34 @@ def on_relations(found: Changes, language: str = "en", shown: int | None = None)
     if not n:
         return []
     others = sum(one.moved for one in found.relations)
-    where = say("best_elsewhere", language, n=others, relations=counted(n, "relation"), of=n)
+    where = say("best_elsewhere", language, n=others, relations=plural(n, "relation"), of=n)
     if not changed:
         by = say("by_others", language, where=where) if others else say("by_same", language)
-        return [say("relations_same", language, relations=counted(n, "relation"), n=n, by=by)]
+        return [say("relations_same", language, relations=plural(n, "relation"), n=n, by=by)]
     resampled = say("same_sentences" if found.paired else "own_sentences", language)
-    sure, chance = sum(one.established for one in found.relations), round(n / 20)
+    sure, expected = sum(one.established for one in found.relations), round(n / 20)
     lines = [
         say("best_head", language, where=where if others else say("best_same", language)),
-        say("relation_change", language, resampled=resampled, sure=sure, n=n, chance=chance),
+        say("relation_change", language, resampled=resampled, sure=sure, n=n, expected=expected),
     ]
     if (hidden := n - (len(changed) if shown is None else shown)) > 0:
-        lines.append(say("relations_hidden", language, relations=counted(hidden, "relation"), n=hidden))
+        lines.append(say("relations_hidden", language, relations=plural(hidden, "relation"), n=hidden))
     return lines
 
 
-def by_chance(found: Changes, language: str = "en") -> str:
+def expected(found: Changes, language: str = "en") -> str:
     """How many intervals would exclude 0 though nothing had changed; empty where no difference was measured."""
     at = [at for at, one in enumerate(found.measures) if is_main(one)]
     values, low, high = (getattr(found.differences, part)[..., at] for part in ("value", "low", "high"))
     n = int((np.isfinite(low) & (np.abs(values) > 0)).sum())
     sure = int(((low > 0) | (high < 0)).sum())
-    return say("by_chance", language, n=n, sure=sure, chance=round(n / 20)) if n else ""
+    return say("expected", language, n=n, sure=sure, expected=round(n / 20)) if n else ""
 
 
 def sure_relations(found: Changes, language: str = "en") -> str:
-    """How many relations changed for sure, and how many would by chance."""
+    """How many relations changed for sure, and how many intervals would say so though nothing had changed."""
     n, sure = len(found.relations), sum(one.established for one in found.relations)
-    fields = {"n": n, "sure": sure, "relations": counted(n, "relation"), "chance": round(n / 20)}
+    fields = {"n": n, "sure": sure, "relations": plural(n, "relation"), "expected": round(n / 20)}
     return say("relations_sure", language, **fields)
 
 

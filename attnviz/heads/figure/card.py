@@ -110,7 +110,7 @@ class Cards:
         return self.pitch * -(-len(self.cards) // ACROSS)
 
 
-def measured(pen: Pen, cards: Sequence[HeadCard], width: float, side: float = SIDE) -> Cards:
+def lay_out_cards(pen: Pen, cards: Sequence[HeadCard], width: float, side: float = SIDE) -> Cards:
     """Lay out cards, `ACROSS` in a row of this width."""
     wide = (width - (ACROSS - 1) * BETWEEN) / ACROSS
     written = [_lines(card, pen, wide) for card in cards]

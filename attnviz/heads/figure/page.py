@@ -18,7 +18,7 @@ from attnviz.heads.wording import (
     MINOR,
     TOO_NARROW,
     closest_roles,
-    described,
+    description,
     ends,
     how_sure,
     narrow,
@@ -88,7 +88,7 @@ def finding(profile: HeadProfile, language: str = "en") -> str:
 
 def _about(comparison: HeadComparison, language: str) -> str:
     return " · ".join(
-        visible(text) for text in (comparison.model, described(comparison, language), sample(comparison, language))
+        visible(text) for text in (comparison.model, description(comparison, language), sample(comparison, language))
     )
 
 

@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float64
 
 from attnviz.errors import RecordError
 from attnviz.heads.figure.grid import colour_of
-from attnviz.heads.figure.similarity import compared
+from attnviz.heads.figure.similarity import expect_similarity
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile
-from attnviz.heads.wording import counted, described, proof, sample, say
+from attnviz.heads.wording import description, plural, proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, legend_above, lines, page_of
 from attnviz.render.figure.pen import FRAME, GREY, MARGIN, POINT, SMALL, TEXT, TITLE, Pen
@@ -45,9 +45,9 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
     Raises:
         SelectionError: heads were not compared with one another, or there is one only.
     """
-    similarity = compared(comparison)
+    similarity = expect_similarity(comparison)
     title = say("scatter_title", language, model=visible(comparison.model))
-    about = [visible(text) for text in (described(comparison, language), sample(comparison, language))]
+    about = [visible(text) for text in (description(comparison, language), sample(comparison, language))]
     groups = [_group(head, language) for head in comparison.heads]
     notes = [proof(comparison, language), say("kept", language, share=100 * similarity.kept)]
     with usual_settings():
@@ -64,7 +64,7 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
             axes=_axes(language),
         )  # fmt: skip
         if unnamed:
-            notes.append(say("unnamed", language, heads=counted(unnamed, "head"), n=unnamed))
+            notes.append(say("unnamed", language, heads=plural(unnamed, "head"), n=unnamed))
         noted = lines(pen, [*notes, say("not_explanation", language)], WIDTH)
         top = MARGIN + height_of(above) + 0.2 + legend
         page = page_of(pen, AROUND + WIDTH + 2 * MARGIN, top + height + AROUND + height_of(noted) + MARGIN)
@@ -202,7 +202,7 @@ def places(
         half = np.array([width + 1, height]) / 2
         boxes = np.concatenate([middles - half, middles + half], axis=1)
         inside = (boxes[:, :2] >= frame[:2] + 1).all(1) & (boxes[:, 2:] <= frame[2:] - 1).all(1)
-        costs = _covered(boxes, taken) + np.where(inside, 0.0, 1e6)
+        costs = _overlaps(boxes, taken) + np.where(inside, 0.0, 1e6)
         best = int(costs.argmin())
         offsets[head] = tried[best]
         free[head] = costs[best] <= 0
@@ -212,7 +212,9 @@ def places(
     return offsets, away, free
 
 
-def _covered(boxes: Float64[np.ndarray, "box 4"], taken: Float64[np.ndarray, "there 4"]) -> Float64[np.ndarray, " box"]:
+def _overlaps(
+    boxes: Float64[np.ndarray, "box 4"], taken: Float64[np.ndarray, "there 4"]
+) -> Float64[np.ndarray, " box"]:
     """How much of what is taken each box would cover; a box is its left, bottom, right and top."""
     across = np.minimum(boxes[:, None, 2], taken[:, 2]) - np.maximum(boxes[:, None, 0], taken[:, 0])
     up = np.minimum(boxes[:, None, 3], taken[:, 3]) - np.maximum(boxes[:, None, 1], taken[:, 1])

@@ -10,17 +10,17 @@ import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.heads.figure import grid
-from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, measured
+from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, lay_out_cards
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import RoleHeads, by_role, received_by_words, without_card
 from attnviz.heads.wording import (
     MINOR,
-    counted,
-    described,
+    description,
     doubts,
     ends,
     narrow,
     note_words,
+    plural,
     proof,
     role_words,
     sample,
@@ -67,14 +67,16 @@ def draw(
         return _draw_brief(comparison, style, language)
     cards, rows = cards_of(comparison, patterns or {}, language), by_role(comparison)
     title, notes = finding(comparison, language), _notes(comparison, language)
-    about = f"{visible(comparison.model)} · {described(comparison, language)} · {visible(sample(comparison, language))}"
+    about = (
+        f"{visible(comparison.model)} · {description(comparison, language)} · {visible(sample(comparison, language))}"
+    )
     over = _heading(comparison, unseen if cards else "", language)
     with usual_settings():
         texts = [title, about, over, *notes, *(text for card in cards for text in card.texts), "√→–·"]  # noqa: RUF001
         pen = blank_figure([*texts, *(visible(role_words(row.heads[0][1], language)) for row in rows)])
         above = grid.heading(pen, title, [about], FULL)
         top = MARGIN + height_of(above) + 0.16
-        placed = measured(pen, cards, FULL, SIDE if len(cards) > ACROSS else FEW)
+        placed = lay_out_cards(pen, cards, FULL, SIDE if len(cards) > ACROSS else FEW)
         size = _map_size(comparison)
         table = 0.0 if comparison.attention is not None else grid.ENTRY * (len(rows) + 1) + 0.1
         below = top + max(size[1], table) + 0.24
@@ -101,7 +103,7 @@ def draw(
 def finding(comparison: HeadComparison, language: str = "en") -> str:
     """What was found, in a line: of how many heads a role is established, and which most often."""
     n_heads = len(comparison.heads)
-    counts = {"heads": counted(n_heads, "head"), "n_heads": n_heads}
+    counts = {"heads": plural(n_heads, "head"), "n_heads": n_heads}
     if comparison.attention is not None:
         return say("found_words", language, **counts)
     n = sum(any(role.established for role in head.roles) for head in comparison.heads)
@@ -123,7 +125,7 @@ def _heading(comparison: HeadComparison, unseen: str, language: str) -> str:
         return f"{say('cards_links', language)}; {say('pattern_axes', language)}"
     more = without_card(comparison)
     sure = any(role.established for head in comparison.heads for role in head.roles)
-    left = say("cards_more", language, roles=counted(more, "more role"), n=more) if more else ""
+    left = say("cards_more", language, roles=plural(more, "more role"), n=more) if more else ""
     return "; ".join([
         say("cards" if sure else "cards_unsure", language) + left,
         say("no_patterns", language, why=visible(unseen)) if unseen else say("pattern_axes", language),
@@ -220,7 +222,7 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
     notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[style.caption]
     shape, margin = (comparison.n_layers, comparison.n_heads), style.margin
     with usual_settings():
-        pen = blank_figure([title, *notes, "–·", *(text for row in rows for text in _said(row, language))])  # noqa: RUF001
+        pen = blank_figure([title, *notes, "–·", *(text for row in rows for text in _role_texts(row, language))])  # noqa: RUF001
         if style.height:
             cell = grid.map_cell(*shape)
             size = grid.grid_size(*shape, cell)
@@ -241,5 +243,5 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
 
-def _said(row: RoleHeads, language: str) -> list[str]:
+def _role_texts(row: RoleHeads, language: str) -> list[str]:
     return [] if row.rule is None else [row.rule.short, row.rule.sign, row.rule.say(language)]

@@ -12,7 +12,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.figure.grid import swatch
 from attnviz.heads.record import HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import leaves
-from attnviz.heads.wording import described, proof, sample, say
+from attnviz.heads.wording import description, proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import GREY, LEAST_TEXT, MARGIN, PITCH, SMALL, TEXT, TITLE, ordinal
@@ -38,14 +38,14 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
     Raises:
         SelectionError: heads were not compared with one another, or there is one only.
     """
-    similarity = compared(comparison)
+    similarity = expect_similarity(comparison)
     names = [head.name for head in comparison.heads]
     n = len(names)
     least, usual, most = SIDES
     side = max(least, min(n * CELL, max(usual, min(most, n * PITCH * LEAST_TEXT / TEXT))))
-    size, step = _thinned(side / n)
+    size, step = _thin(side / n)
     title = say("clusters_title", language, model=visible(comparison.model))
-    about = [visible(text) for text in (described(comparison, language), sample(comparison, language))]
+    about = [visible(text) for text in (description(comparison, language), sample(comparison, language))]
     with usual_settings():
         pen = blank_figure(
             [title, *about, say("distance", language), *_words_below(comparison, similarity, step, language)]
@@ -80,7 +80,7 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
     return Picture(pen, title, proof(comparison))
 
 
-def compared(comparison: HeadComparison) -> HeadSimilarity:
+def expect_similarity(comparison: HeadComparison) -> HeadSimilarity:
     """How alike its heads are.
 
     Raises:
@@ -112,7 +112,7 @@ def branches(similarity: HeadSimilarity) -> tuple[list[np.ndarray], Int64[np.nda
     return forks, order
 
 
-def _thinned(cell: float) -> tuple[float, int]:
+def _thin(cell: float) -> tuple[float, int]:
     """The size of the names beside cells of this side, in points, and every how many heads one is named."""
     size = max(LEAST_TEXT, min(TEXT, TEXT * cell / PITCH))
     return size, max(1, math.ceil(0.96 * PITCH * size / TEXT / cell))
@@ -133,7 +133,7 @@ def _draw_pairs(
     # Dark is alike: the palette's pale end stands for the largest distance.
     page.image(colours()[levels(largest - distances, largest)], (left, top, side, side))
     cell = side / len(order)
-    size, step = _thinned(cell)
+    size, step = _thin(cell)
     for row in range(0, len(order), step):
         page.text(left + side + 0.05, top + (row + 0.5) * cell, names[order[row]], size, va="center")
     _draw_tree(page, similarity, (left - STRIP - 0.04, top, side))

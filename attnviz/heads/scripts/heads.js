@@ -12,12 +12,12 @@
  */
 
 const HEAD_WORDS = {
-  map: ["Map of roles: a filled sign is established", "역할의 지도: 채워진 기호는 확립된 역할"],
+  map: ["Map of roles: a filled sign is established", "역할 지도: 채워진 기호는 확인된 역할"],
   head: ["head", "헤드"], role: ["role", "역할"], score: ["score", "점수"], interval: ["95 %", "95 %"],
-  none: ["no clear role", "뚜렷한 역할 없음"], sure: ["established", "확립됨"], unsure: ["not established", "확립되지 않음"],
+  none: ["no clear role", "뚜렷한 역할 없음"], sure: ["established", "확인됨"], unsure: ["not established", "확인되지 않음"],
   all: ["All roles", "모든 역할"], choose: ["Role", "역할"], example: ["Example", "예문"],
-  threshold: ["asked for: {0}", "기준: {0}"], held: ["held against", "견준 것"], measure: ["measure", "측정"],
-  value: ["value", "값"], csv: ["Save CSV", "CSV 저장"], table: ["All heads; a click on a title sorts", "모든 헤드; 제목을 누르면 정렬"],
+  threshold: ["asked for: {0}", "기준: {0}"], held: ["held against", "대조값"], measure: ["measure", "지표"],
+  value: ["value", "값"], csv: ["Save CSV", "CSV 저장"], table: ["All heads; a click on a title sorts", "모든 헤드; 제목을 누르면 정렬됨"],
 };
 
 /** The page. */

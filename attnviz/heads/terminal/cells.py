@@ -12,7 +12,7 @@ from rich.text import Text
 from attnviz.attention import Note
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.wording import TOO_NARROW, counted, note_words, proof, say
+from attnviz.heads.wording import TOO_NARROW, note_words, plural, proof, say
 from attnviz.render.palette import readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import behind, fit, spell, wrap
@@ -161,5 +161,5 @@ def draw_notes(
         yield from prose(say("bad_line", language, line=line, reason=reason), screen, indent=2)
     more = comparison.n_bad - min(len(comparison.bad), BAD_SHOWN)
     if more > 0:
-        yield from prose(say("more_bad", language, lines=counted(more, "more line"), n=more), screen)
+        yield from prose(say("more_bad", language, lines=plural(more, "more line"), n=more), screen)
     yield from prose(proof(comparison, language), screen, "bold")

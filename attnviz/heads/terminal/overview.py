@@ -14,7 +14,7 @@ from attnviz.heads.roles import TOO_FEW
 from attnviz.heads.selection import RoleHeads, by_role
 from attnviz.heads.terminal.cells import draw_grid, draw_notes, interval, mark, number, prose, role_style, rule_style
 from attnviz.heads.terminal.sentence import draw_sentence
-from attnviz.heads.wording import MINOR, counted, described, narrow, reason_of, sample, say
+from attnviz.heads.wording import MINOR, description, narrow, plural, reason_of, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import spell
@@ -35,13 +35,13 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
         return draw_sentence(comparison, comparison.attention, screen, language)
     rows = by_role(comparison)
     lines = prose(say("title", language, model=comparison.model), screen, "bold")
-    lines += prose(described(comparison, language, "mapped"), screen)
+    lines += prose(description(comparison, language, "mapped"), screen)
     lines += prose(sample(comparison, language), screen)
     lines += [Text(), *draw_map(comparison, screen), Text()]
     shown = [note for note in comparison.notes if note.code not in MINOR]
     best = next((row.heads[0][0] for row in rows if row.rule is not None), comparison.heads[0])
     hidden = len(comparison.notes) - len(shown)
-    more = say("more_notes", language, notes=counted(hidden, "note"), n=hidden) if hidden else ""
+    more = say("more_notes", language, notes=plural(hidden, "note"), n=hidden) if hidden else ""
     ends = [*draw_notes(comparison, shown, screen, language)]
     ends += prose(say("more", language, head=best.name) + more, screen, "dim")
     for n in range(len(rows), min(FEWEST_ROLES, len(rows)) - 1, -1):
@@ -74,7 +74,7 @@ def _roles(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator
     signs, names, scores, ends, rivals = [], [], [], [], []
     for row in rows:
         role = row.heads[0][1]
-        signs.append(_marked(row, screen))
+        signs.append(_sign_of(row, screen))
         name = say("no_role", language) if row.rule is None else row.rule.short
         names.append(Text(spell(name, screen), rule_style(row.rule, screen)))
         scores.append("" if role is None else number(role.score, screen))
@@ -104,7 +104,7 @@ def _rival(role: Role, screen: Screen, language: str) -> str:
     return f"{number(one.high, screen)} {which}"
 
 
-def _marked(row: RoleHeads, screen: Screen) -> Text:
+def _sign_of(row: RoleHeads, screen: Screen) -> Text:
     """Whether a role is established, and its sign on the map."""
     if row.rule is None:
         return Text(f"  {spell(NO_SIGN, screen)}", "dim")
@@ -122,7 +122,7 @@ def _heads(row: RoleHeads, room: int, screen: Screen, language: str) -> str:
         text = " ".join(names[:n]) + more
         if cell_len(text) <= room:
             return text
-    return counted(len(names), "head")
+    return plural(len(names), "head")
 
 
 def _relations(relations: Sequence[Relation], screen: Screen, language: str) -> Iterator[Text]:

@@ -35,7 +35,7 @@ from attnviz.heads.terminal.cells import (
     spark,
 )
 from attnviz.heads.terminal.table import by_offset, draw_relations
-from attnviz.heads.wording import closest_roles, counted, described, how_sure, narrow, role_words, sample, say
+from attnviz.heads.wording import closest_roles, description, how_sure, narrow, plural, role_words, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -64,7 +64,7 @@ def draw_head(
     """
     profile = comparison.head(layer, head)
     lines = prose(say("head_title", language, head=profile.name, model=comparison.model), screen, "bold")
-    what = described(comparison, language)
+    what = description(comparison, language)
     lines += prose(say("place", language, layer=profile.layer, head=profile.head, what=what), screen)
     lines += [Text(), *_roles(profile, comparison, screen, language)]
     if not full:
@@ -102,7 +102,7 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         start = f"{mark(screen, established=role.established)} {role.rule.short} {number(role.score, screen)}{ends}"
         words = role.rule.say(language)
         yield from prose(f"{start}: {words}", screen, role_style(role, screen) + _BOLD, indent=2)
-        yield from _indented(spell(how_sure(role, language), screen), screen)
+        yield from _indent(spell(how_sure(role, language), screen), screen)
         examples = example_of(comparison, profile, role), strongest_of(comparison, profile, role)
         for phrase, example in zip(("example", "strongest_one"), examples, strict=True):
             if example is not None:
@@ -111,7 +111,7 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
                 yield Text(start + fit(f"“{example.text}”", room, screen) + end, no_wrap=True)
 
 
-def _indented(text: str, screen: Screen) -> list[Text]:
+def _indent(text: str, screen: Screen) -> list[Text]:
     return [Text("  ") + line for line in prose(text, Screen(width=screen.width - 2, unicode=screen.unicode))]
 
 
@@ -182,7 +182,7 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen, l
     hidden = [value for offset, value in values.items() if offset not in offsets and not math.isnan(value)]
     if hidden:
         n, most = len(hidden), number(max(hidden), screen)
-        yield from prose(say("offsets_hidden", language, offsets=counted(n, "other offset"), n=n, most=most), screen)
+        yield from prose(say("offsets_hidden", language, offsets=plural(n, "other offset"), n=n, most=most), screen)
 
 
 def _worth_a_line(values: Mapping[int, float]) -> list[int]:
@@ -239,7 +239,7 @@ def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         return
     others = sum(other.cluster == profile.cluster for other in comparison.heads) - 1
     code = "in_cluster" if others else "alone_in_cluster"
-    cluster = say(code, language, others=counted(others, "other"), n_others=others, n=profile.cluster)
+    cluster = say(code, language, others=plural(others, "other"), n_others=others, n=profile.cluster)
     yield from prose(say("near", language, cluster="" if profile.cluster is None else cluster), screen)
     roles = [next(iter(one.roles), None) for one, _ in near]
     columns = [

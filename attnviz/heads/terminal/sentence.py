@@ -11,7 +11,7 @@ from attnviz.attention import Attention
 from attnviz.heads.record import HeadComparison
 from attnviz.heads.selection import received_by_words, sorted_heads, strongest_link, strongest_links
 from attnviz.heads.terminal.cells import bar, draw_grid, draw_notes, mark, number, prose, role_style
-from attnviz.heads.wording import counted, described, sample, say
+from attnviz.heads.wording import description, plural, sample, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
@@ -30,7 +30,7 @@ def draw_sentence(
 ) -> list[Text]:
     """What the heads do on one sentence."""
     lines = prose(say("one_title", language, model=comparison.model), screen, "bold")
-    lines += prose(f"{sample(comparison, language)}; {described(comparison, language, 'mapped')}", screen)
+    lines += prose(f"{sample(comparison, language)}; {description(comparison, language, 'mapped')}", screen)
     if comparison.roles_on is None:
         lines += prose(say("one_few", language), screen)
     lines.append(Text())
@@ -61,7 +61,7 @@ def draw_sentence(
 def _sorts(roles: HeadComparison, record: Attention, screen: Screen, language: str) -> Iterator[Text]:
     """The lecture's four sorts of heads: the head that is so, its role, and its weights in the sentence."""
     yield from prose(
-        say("sorts", language, sentences=counted(roles.n_sentences, "sentence"), n=roles.n_sentences), screen
+        say("sorts", language, sentences=plural(roles.n_sentences, "sentence"), n=roles.n_sentences), screen
     )
     rows = []
     for one in sorted_heads(roles, record):

@@ -34,7 +34,7 @@ from attnviz.heads.terminal.cells import (
     role_style,
     spark,
 )
-from attnviz.heads.wording import counted, described, narrow, sample, say, why_not
+from attnviz.heads.wording import description, narrow, plural, sample, say, why_not
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import spell
@@ -63,7 +63,7 @@ def draw_table(
     is_chosen = bool(role or layers or heads)
     rows = chosen(comparison, sort=sort, role=role, layers=layers, heads=heads)
     lines = prose(say("title", language, model=comparison.model), screen, "bold")
-    lines += prose(described(comparison, language), screen)
+    lines += prose(description(comparison, language), screen)
     lines += prose(sample(comparison, language), screen)
     lines.append(Text())
     lines += prose(_order(comparison, sort, language), screen, "dim") if sort != "head" else []
@@ -93,7 +93,7 @@ class _View:
 def _order(comparison: HeadComparison, sort: str, language: str) -> str:
     if sort in {"role", "score"}:
         return say("sorted", language, what=sort)
-    one = selection.measure_named(sort, comparison.measures)
+    one = selection.find_measure(sort, comparison.measures)
     meaning = one.say(language)
     return say("sorted", language, what=one.name + (f" ({meaning})" if meaning else ""))
 
@@ -101,8 +101,8 @@ def _order(comparison: HeadComparison, sort: str, language: str) -> str:
 def _hidden(n: int, language: str, *, is_chosen: bool) -> str:
     """How many heads are not shown, and how to see them."""
     if is_chosen:
-        return say("others_hidden", language, heads=counted(n, "other head"), n=n)
-    return say("many_hidden", language, heads=counted(n, "head"), n=n, most=MOST)
+        return say("others_hidden", language, heads=plural(n, "other head"), n=n)
+    return say("many_hidden", language, heads=plural(n, "head"), n=n, most=MOST)
 
 
 def _rows(view: _View, sort: str) -> Iterator[Text]:
@@ -129,7 +129,7 @@ def _rows(view: _View, sort: str) -> Iterator[Text]:
         ]
         columns.insert(1, Column(_ruler(reach), patterns))
     if sort not in {"head", "role", "score"}:
-        measure = selection.measure_named(sort, comparison.measures)
+        measure = selection.find_measure(sort, comparison.measures)
         values = [number(_value(comparison, measure.name, one), screen) for one in heads]
         columns.insert(-2, Column(measure.label, values, right=True))
     if wide >= WITH_CONTROLS:

@@ -1,4 +1,4 @@
-"""Two models measured on the same sentences."""
+"""One model, or two, measured on some sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ if TYPE_CHECKING:
 
     from attnviz.capture.source import Source
     from attnviz.heads.settings import SurveySettings
+    from attnviz.heads.survey import Survey
     from attnviz.text.corpus import BadLine, CorpusLine
+
+
+def survey_corpus(
+    lines: Iterable[CorpusLine | BadLine], source: Source, settings: SurveySettings | None = None, **how: Any
+) -> Survey:
+    """What every head of one does."""
+    return survey_models(lines, [source], settings, **how).before
 
 
 def survey_pair(
