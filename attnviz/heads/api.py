@@ -89,11 +89,6 @@ def compare_heads(
 ) -> HeadComparison:
     """What each head of a model does, how sure that is, and which heads are alike.
 
-    >>> import attnviz
-    >>> found = attnviz.compare_heads(["I love you", "You love me"], "toy-random")
-    >>> found["0.1"].name
-    '0.1'
-
     Args:
         sentences: one sentence; a file with a line each, a treebank (``.conllu``), JSON lines, or what was measured
             before (``.stats``); several sentences; None takes those that come with attnviz.
@@ -121,10 +116,8 @@ def compare_heads(
     """
     from attnviz.heads.compare import compare
 
-    entries, roles = MEASURES if measures is None else tuple(measures), roles_in(sentences) or roles
-    if roles and not is_one(sentences):
-        raise SettingsError(ONE_MODEL)
-    many = _saved_roles(roles, thresholds, entries)
+    entries = MEASURES if measures is None else tuple(measures)
+    roles = _saved_roles(roles_in(sentences) or roles, sentences, thresholds=thresholds, measures=entries)
     run = SurveyRun(
         model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences)
     )
@@ -138,23 +131,31 @@ def compare_heads(
         )  # fmt: skip
     with in_one_line(loaded) if loaded else nullcontext():
         comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries)
-    if many is not None:  # refused where it is another model's
-        many.signs.among(comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads))
-    elif roles:
-        alone = replace(run.settings, similarity=False)
-        many = compare_heads(model=source, settings=alone, thresholds=thresholds, measures=entries, progress=progress)
+    many = _roles_on(roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress)
     origin = Origin(stats=stats, model=run.model, source=source)
     return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin), roles_on=many)
 
 
 def _saved_roles(
-    roles: bool | str | os.PathLike[str] | HeadComparison, thresholds: Mapping[str, float] | None,  # noqa: FBT001
-    entries: Sequence[Entry],
+    roles: bool | str | os.PathLike[str] | HeadComparison,  # noqa: FBT001
+    sentences: Sentences,
+    **how: Any,
+) -> bool | HeadComparison:
+    """What was measured on many sentences, read; or whether it is to be measured."""
+    if roles and not is_one(sentences):
+        raise SettingsError(ONE_MODEL)
+    return compare_heads(Path(roles), **how) if isinstance(roles, str | os.PathLike) else roles
+
+
+def _roles_on(
+    roles: bool | HeadComparison, comparison: HeadComparison, source: Source | None, run: SurveyRun, **how: Any  # noqa: FBT001
 ) -> HeadComparison | None:  # fmt: skip
-    """What was measured on many sentences; None where it is to be measured, or is not asked for."""
-    if isinstance(roles, str | os.PathLike):
-        return compare_heads(Path(roles), thresholds=thresholds, measures=entries)
-    return None if isinstance(roles, bool) else roles
+    """What was measured on many sentences, refused where it is another model's; or measured now."""
+    if isinstance(roles, bool):
+        alone = replace(run.settings, similarity=False)
+        return compare_heads(model=source, settings=alone, **how) if roles else None
+    roles.signs.among(comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads))
+    return roles
 
 
 def compare_models(

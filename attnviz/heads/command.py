@@ -61,8 +61,8 @@ attnviz compare-heads --toy --sort role
 attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt --toy -o english.stats -o heads.png
 attnviz compare-heads --load english.stats --layer 1
-attnviz compare-heads --conllu sample_inputs/treebank.conllu --toy
-attnviz compare-heads "I love you" -m toy-random --seed 1 --against toy-random"""
+attnviz compare-heads "I love" -m toy-random --seed 1 --against toy-random
+attnviz compare-heads --conllu sample_inputs/treebank.conllu --toy"""
 
 HEAD_EXAMPLES = """attnviz head 1.5 --toy
 attnviz head -1.-1 --toy --full
