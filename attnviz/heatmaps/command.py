@@ -63,6 +63,8 @@ def command(
     """
     if appearance.roles is not None and not any(path.suffix.lower() == PAGE for path in output.output):
         raise SettingsError("--roles puts signs on a page: name one, such as -o page.html")
+    if output.json and selection.full:
+        raise SettingsError("--json prints the record, --full the heads: give one of them")
     if (many := output.many(text)) is not None:
         _draw_lines(many, text, model, selection, appearance, figure)
         return
