@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from attnviz.heatmaps.lines import heatmap_all
     from attnviz.heatmaps.words import hide_special, merge_words
     from attnviz.results import load, page, save
+    from attnviz.stories import tell
     from attnviz.walkthroughs.api import decoding_steps, walkthrough
     from attnviz.walkthroughs.record import Walkthrough
     from attnviz.walkthroughs.verify import verify
@@ -43,6 +44,7 @@ _HOME = {
     "heatmaps.lines": ("heatmap_all",),
     "heatmaps.words": ("hide_special", "merge_words"),
     "results": ("load", "page", "save"),
+    "stories": ("tell",),
     "walkthroughs.api": ("decoding_steps", "walkthrough"),
     "walkthroughs.record": ("Walkthrough",),
     "walkthroughs.verify": ("verify",),
@@ -52,8 +54,8 @@ _HOME = {
 __all__ = [
     "Attention", "Diagnosis", "HeadComparison", "Note", "Receipt", "Token", "Walkthrough", "__version__", "as_source",
     "attend", "attend_all", "compare_heads", "compare_models", "decoding_steps", "doctor", "generate", "heatmap",
-    "heatmap_all", "hide_special", "load", "merge_stats", "merge_words", "open_source", "page", "save", "verify",
-    "walkthrough", "watch",
+    "heatmap_all", "hide_special", "load", "merge_stats", "merge_words", "open_source", "page", "save", "tell",
+    "verify", "walkthrough", "watch",
 ]  # fmt: skip
 
 

@@ -24,7 +24,7 @@ transpose | whether K transposed means something else | K를 전치하면 뜻이
 self-attention | one head, four heads, three projections as one | 헤드 하나, 헤드 넷, 투영 셋을 하나로
 Positions and order | 위치와 순서
 positions | where a word stands, as waves | 파동으로 나타낸 단어의 위치
-rotary | positions as rotations, beside waves and a table | 회전으로 나타낸 위치, 파동과 표 옆에서
+rotary | positions as rotations, beside waves and a table | 회전으로 나타낸 위치, 파동과 표에 견주어
 word-order | what attention knows of order, without positions and with them | 위치가 없을 때와 있을 때, 순서를 아는가
 Masks, layers, heads | 마스크, 층, 헤드
 padding | a padded batch, with its mask and without | 패딩한 배치, 마스크가 있을 때와 없을 때
