@@ -23,6 +23,7 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "walkthrough": lambda: attnviz.walkthrough(example="seq2seq"),
     "comparison": lambda: attnviz.compare_heads(SENTENCES, model="toy-random"),
     "changes": lambda: attnviz.compare_models("toy-random", "toy-random", SENTENCES),
+    "story": lambda: attnviz.tell("transpose"),
 }
 """One of each kind."""
 
@@ -39,6 +40,16 @@ def test_a_comparison(tmp_path: Path) -> None:
     again = attnviz.load(attnviz.save(compared, tmp_path / "a.stats"))
     assert isinstance(again, attnviz.HeadComparison)
     assert again.to_frame().equals(compared.to_frame())
+
+
+@pytest.mark.parametrize("kind", [*RESULTS, "page", "diagnosis"])
+def test_each_says_itself_in_a_line(kind: str) -> None:
+    """What a prompt prints of a result is one line, not all its numbers."""
+    more = {"page": lambda: attnviz.page(RESULTS["walkthrough"]()), "diagnosis": lambda: attnviz.doctor("toy-random")}
+    shown = repr((RESULTS | more)[kind]())
+    assert shown.startswith("<")
+    assert len(shown) < 300
+    assert "\n" not in shown
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2]", "{}", '{"format": "attnviz walkthrough"}', "[" * 100_000])

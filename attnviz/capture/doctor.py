@@ -49,6 +49,9 @@ class Diagnosis:
     refusal: str = ""  # why a layer is not verified; empty where all are
     unseen: tuple[Kind, ...] = ()  # kinds of attention of an encoder-decoder that cannot be seen
 
+    def __repr__(self) -> str:
+        return f"<Diagnosis: {self.verdict}>"
+
     @property
     def verdict(self) -> str:
         """All of it in one line."""

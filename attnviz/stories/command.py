@@ -109,7 +109,7 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
         print_lines(view, story.background, story.palette)
     for path in paths:
         if path.suffix.lower() in {".json", PAGE}:
-            write(path, partial(shown.save, path, story.palette))
+            write(path, partial(shown.save, path, cmap=story.palette))
         else:
             from attnviz.stories.figure.sheet import draw
 

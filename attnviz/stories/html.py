@@ -15,7 +15,7 @@ from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
 from attnviz.stories.record import Story, StoryView, Table, cell_text, is_number
-from attnviz.text.phrase import korean
+from attnviz.text.phrase import expect_language, korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
@@ -25,8 +25,9 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
     """A story, which is in both languages, as a page.
 
     Raises:
-        SelectionError: a palette that is not there.
+        SelectionError: a palette or a language that is not there.
     """
+    expect_language(lang)
     title, parts = _bilingual(story.title), [_plain(part) for part in story.parts]
     introduction = parts.pop(0) if story.views else None  # stands beside the views
     labels = {

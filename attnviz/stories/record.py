@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -125,6 +125,9 @@ class Story:
     language: str = "en"
     original: Story | None = None  # in both languages, where this one is in Korean alone
 
+    def __repr__(self) -> str:
+        return f"<Story {self.name!r}: {self.title}>"
+
     def say(self, english: str, korean: str) -> str:
         """What a view says, in the language of the story."""
         return korean if self.language == "ko" else english
@@ -137,36 +140,39 @@ class Story:
             return self.original
         return replace(korean(replace(self, records=())), records=self.records, language=language, original=self)
 
-    def page(self, lang: str | None = None, palette: str = DEFAULT) -> WebPage:
+    def page(self, lang: str | None = None, cmap: str = DEFAULT) -> WebPage:
         """The story as a page: its text, tables and panels, and live views where it speaks of patterns.
 
         It has both languages; None opens it in the story's own.
 
         Raises:
-            SelectionError: a palette that is not there.
+            SelectionError: a colormap or a language that is not there.
         """
         from attnviz.stories.html import page
 
-        return page(self.original or self, palette, lang or self.language)
+        return page(self.original or self, cmap, lang or self.language)
 
-    def save(self, path: str | os.PathLike[str], palette: str = DEFAULT) -> Path:
+    def save(self, path: str | os.PathLike[str], *, cmap: str = DEFAULT, **look: Any) -> Path:
         """Write it by the path's ending: a page (`.html`), its numbers (`.json`), or its panels as a picture.
+
+        Of a picture, `look` are the fields of `attnviz.settings.PageSettings`, such as ``style="slides"``.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
-            SelectionError: a palette that is not there.
+            SelectionError: a colormap that is not there.
         """
         path = Path(path)
         check_ending(path, (*PICTURES, ".json", ".html"), "a story is")
         suffix = path.suffix.lower()
         if suffix == ".html":
-            return self.page(palette=palette).save(path)
+            return self.page(cmap=cmap).save(path)
         if suffix == ".json":
             return write_whole(path, to_json(self) + "\n")
+        from attnviz.settings import PageSettings
         from attnviz.stories.figure.sheet import draw
 
         buffer = BytesIO()
-        draw(self, palette).write(buffer, suffix)
+        draw(self, cmap).fitted(PageSettings(**look).look).write(buffer, suffix)
         return write_whole(path, buffer.getvalue())
 
     def _repr_html_(self) -> str:
