@@ -5,6 +5,7 @@ It never changes: what is computed from it (words merged, specials hidden) is a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -350,13 +351,12 @@ class Attention:
 
 def head_at(place: object) -> tuple[int, int]:
     """A layer and a head from ``(2, 3)`` or ``"2.3"``; or SelectionError."""
-    parts = place.split(".") if isinstance(place, str) else place if isinstance(place, tuple) else ()
-    try:
-        layer, head = map(int, parts)
-    except (TypeError, ValueError):
-        shown = place.strip() if isinstance(place, str) else place
-        raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2") from None
-    return layer, head
+    if isinstance(place, str) and (typed := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)):
+        return int(typed[1]), int(typed[2])
+    if isinstance(place, tuple) and len(place) == 2 and all(isinstance(one, (int, np.integer)) for one in place):
+        return int(place[0]), int(place[1])
+    shown = place.strip() if isinstance(place, str) else place
+    raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2")
 
 
 def check_numbers(chosen: Sequence[int] | None, what: str) -> None:
