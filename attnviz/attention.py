@@ -353,8 +353,9 @@ def head_at(place: object) -> tuple[int, int]:
     """A layer and a head from ``(2, 3)`` or ``"2.3"``; or SelectionError."""
     if isinstance(place, str) and (typed := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)):
         return int(typed[1]), int(typed[2])
-    if isinstance(place, tuple) and len(place) == 2 and all(isinstance(one, (int, np.integer)) for one in place):
-        return int(place[0]), int(place[1])
+    match place:
+        case (layer, head) if all(isinstance(one, (int, np.integer)) for one in place):
+            return int(layer), int(head)
     shown = place.strip() if isinstance(place, str) else place
     raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2")
 
