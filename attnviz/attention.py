@@ -355,7 +355,7 @@ def head_at(place: object) -> tuple[int, int]:
         return int(typed[1]), int(typed[2])
     match place:
         case (layer, head) if all(isinstance(one, (int, np.integer)) for one in place):
-            return int(layer), int(head)
+            return int(str(layer)), int(str(head))
     shown = place.strip() if isinstance(place, str) else place
     raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2")
 
