@@ -52,11 +52,9 @@ from attnviz.heads.runs import (
     saved_in,
 )
 
-VIEWS = ("sheet", "clustermap", "scatter")
-"""The pictures of all heads."""
+VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
 
-ONE_MODEL = "--roles shows the heads of one model on one sentence: give a sentence"
-"""Why roles are not shown."""
+ONE_MODEL = "--roles shows the heads of one model on one sentence: give a sentence"  # why roles are not shown
 
 Examples: TypeAlias = "Callable[[HeadComparison, tuple[int, int] | None], tuple[Mapping[str, Attention], str]]"
 """Gives the patterns of examples by role, and why there are none."""
@@ -107,12 +105,10 @@ def compare_heads(
         The comparison: its `estimates` have the shape (layer, head, measure); shares are between 0 and 1, entropy is in
         nats, distance in tokens.
 
-    Raises:
-        SettingsError: settings that do not go together, or a sentence that is the name of a file.
-        InputError: no sentence is left, or the file cannot be read.
-        ModelError: the model cannot be used, or its weights are not proved.
-        SelectionError: no such attention, a threshold of no role, or roles of another model.
-        RecordError: the checkpoint is of another run, or the ``.stats`` file cannot be used.
+    Raises SettingsError: settings that do not go together, or a sentence that is the name of a file; InputError: no
+    sentence is left, or the file cannot be read; ModelError: the model cannot be used, or its weights are not proved;
+    SelectionError: no such attention, a threshold of no role, or roles of another model; RecordError: the checkpoint is
+    of another run, or the ``.stats`` file cannot be used.
     """
     from attnviz.heads.compare import compare
 
@@ -180,11 +176,9 @@ def compare_models(
         The changes: of each head how far its pattern is from the other model's (the mean Jensen-Shannon divergence of
         its rows, in nats, 0 to ln 2), and the differences of its measures and roles, after less before.
 
-    Raises:
-        SettingsError: settings that do not go together.
-        InputError: no sentence is left, or the file cannot be read.
-        ModelError: a model cannot be used, or they cut a sentence into other tokens.
-        RecordError: they have other numbers of layers or heads, or were measured otherwise.
+    Raises SettingsError: settings that do not go together; InputError: no sentence is left, or the file cannot be read;
+    ModelError: a model cannot be used, or they cut a sentence into other tokens; RecordError: they have other numbers
+    of layers or heads, or were measured otherwise.
     """
     from attnviz.heads.changes.compare import changes
 
@@ -225,10 +219,8 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         parts: ``.stats`` files.
         output: the ``.stats`` file to write.
 
-    Raises:
-        RecordError: there is none, a part cannot be read, is a checkpoint, was measured otherwise than the first, or on
-            the very sentences of another part.
-        OutputError: the file cannot be written.
+    Raises RecordError: there is none, a part cannot be read, is a checkpoint, was measured otherwise than the first, or
+    on the very sentences of another part; OutputError: the file cannot be written.
     """
     from attnviz.heads import survey
 
@@ -329,9 +321,8 @@ def draw(
         lang: ``en`` or ``ko``.
         page: what the picture is for: the fields of `PageSettings`.
 
-    Raises:
-        SelectionError: there is no such head, no such view, or heads were not compared with one another.
-        SettingsError: a width that no picture has.
+    Raises SelectionError: there is no such head, no such view, or heads were not compared with one another;
+    SettingsError: a width that no picture has.
     """
     from attnviz.heads.record import HeadComparison
 
@@ -374,7 +365,6 @@ def png_of(shown: HeadComparison | Changes) -> bytes:
 
 
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
-    """The weights of the one sentence that was measured; None of several, or where no model was run."""
     texts = list(origin.stats.survey.sample.texts.values())
     if origin.source is None or comparison.n_sentences != 1 or len(texts) != 1 or texts[0][1] is not None:
         return None

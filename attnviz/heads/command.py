@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from attnviz.render.figure.export import Picture
     from attnviz.render.terminal.screen import Screen
 
-CHANGED = 3
-"""The exit status where a head changed by more than ``--fail-above`` allows."""
+CHANGED = 3  # the exit status where a head changed by more than ``--fail-above`` allows
 
 EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads --toy --sort role
@@ -119,7 +118,6 @@ def command(
 
 
 def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
-    """Print the first screen, or the table where it is asked for or chosen from."""
     from attnviz.heads.terminal import overview, sentence
     from attnviz.heads.terminal import table as tables
 
@@ -139,7 +137,6 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
 
 
 def _print(draw: Callable[[Screen, str], Iterable[Text]], view: ViewSettings) -> None:
-    """Print lines in the language that is asked for, where the terminal has its letters."""
     print_lines(lambda screen: draw(screen, view.lang if screen.unicode else "en"), view.background)
 
 
@@ -241,7 +238,6 @@ def _sentences(text: CorpusSettings) -> CorpusSettings:
 def _check_output(
     text: CorpusSettings, table: TableSettings, survey: SurveySettings, output: ComparisonOutput, *, against: bool
 ) -> None:
-    """Refuse options of what is not printed, and files of what is not written."""
     chosen = changed(table, *([] if against else ["table"]), "sort", "role", "layer", "head")
     if (table.roles or text.roles is not None) and (output.json or against):
         other = "--against" if against else "--json"
@@ -273,7 +269,6 @@ def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[l
 
 
 def _expect_head(layer: int, number: int, n_layers: int, n_heads: int) -> None:
-    """Likewise a head."""
     from attnviz.attention import positions
 
     positions([layer], range(n_layers), "layer")
@@ -322,7 +317,6 @@ def _usual_path(
     command: str, shown: str, name: str, model: ModelSettings, survey: SurveySettings, view: ViewSettings,
     page: PageSettings,
 ) -> Path:  # fmt: skip
-    """A file in `outputs` named after what it shows, and how it was measured."""
     more = [*name_parts(model, "dtype", "revision"), *name_parts(survey), *name_parts(view, "threshold")]
     more += [*([view.lang] if view.lang != "en" else []), *name_parts(page)]
     return picture_path(command, shown, name, more, pair=None, target=None)
@@ -331,7 +325,6 @@ def _usual_path(
 def _write(
     path: Path, shown: HeadComparison | Changes, draw: Callable[..., Picture], view: ViewSettings, page: PageSettings
 ) -> None:
-    """Write one file by its ending: a table, what was measured, or a picture."""
     if path.suffix.lower() in TABLES:
         write(path, partial(shown.save, path, lang=view.lang))
     else:

@@ -15,18 +15,13 @@ from attnviz.heads.record import Estimates, Example, HeadComparison, HeadProfile
 from attnviz.heads.similarity import cluster, cut, scaled_to_two
 from attnviz.heads.survey import Survey
 
-CLUSTERS = 8
-"""Into how many clusters heads are put, where there are so many."""
+CLUSTERS = 8  # into how many clusters heads are put, where there are so many
 
 
 def compare(
     found: Survey, *, corpus: str, thresholds: Mapping[str, float] | None = None, entries: Iterable[Entry] = MEASURES
 ) -> HeadComparison:
-    """What each head does.
-
-    Raises:
-        SelectionError: a threshold of no role, or not between 0 and 1.
-    """
+    """What each head does. Raises SelectionError: a threshold of no role, or not between 0 and 1."""
     taken = measures.named((*found.measures, "variability"), entries, found.about.max_offset)
     measured = _with_peaks(found.heads, taken)
     estimates = _shares_to_1(measured.with_one_more(survey.variability(found.places)), taken)
@@ -79,7 +74,6 @@ def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
 
 
 def _shares_to_1(estimates: Estimates, taken: Sequence[Measure]) -> Estimates:
-    """The same, with no interval of a share that goes beyond 0 or 1."""
     most = np.array([1.0 if one.unit == "share" else np.inf for one in taken])
     return Estimates(
         value=estimates.value,
@@ -133,7 +127,6 @@ def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Es
 
 
 def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]) -> Estimates:
-    """Numbers of some measures as those of all heads alike."""
     spread = _nothing(shape)
     for ends, given in ((spread.value, found.value), (spread.low, found.low), (spread.high, found.high)):
         ends[..., places] = given
@@ -141,7 +134,6 @@ def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[i
 
 
 def _untrained_relations(found: Survey) -> structure.Relations | None:
-    """What heads of random weights find of the words that belong together, the layers of all seeds in a row."""
     if found.relations is None or not found.sample.found:
         return None
     n_layers = next(iter(found.sample.found.values())).hits.shape[2]
@@ -162,14 +154,12 @@ def _similarity(found: Survey) -> HeadSimilarity | None:
     )
 
 
-Place: TypeAlias = tuple[str, str]
-"""A head, as layer.head, and a measure."""
+Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
 
 
 def _examples(
     found: Survey, heads: Sequence[HeadProfile], taken: Sequence[Measure]
 ) -> tuple[dict[Place, tuple[Example, ...]], dict[Place, Example]]:
-    """The sentences where heads are strongest, and typical ones of their roles."""
     examples: dict[Place, tuple[Example, ...]] = {}
     scores, keys, texts = found.examples.scores, found.examples.keys, found.examples.texts
     for layer, head, measure in np.ndindex(scores.shape[:3]):

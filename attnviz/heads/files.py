@@ -21,11 +21,9 @@ from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
 from attnviz.text.corpus import Annotation, Link
 
-REPLICATES = 400
-"""How often earlier versions resampled a corpus, and kept what came of it."""
+REPLICATES = 400  # how often earlier versions resampled a corpus, and kept what came of it
 
-DEFAULT = "the default"
-"""What messages call the model where none was named."""
+DEFAULT = "the default"  # what messages call the model where none was named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,8 +78,7 @@ def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
     Returns:
         The path.
 
-    Raises:
-        OutputError: another ending than ``.stats``, or a file that cannot be written.
+    Raises OutputError: another ending than ``.stats``, or a file that cannot be written.
     """
     return encoding.write(stats, path, encoding.ONE, CLASSES)
 
@@ -89,8 +86,7 @@ def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
 def load_stats(path: str | os.PathLike[str]) -> Stats:
     """Read a survey that attnviz saved.
 
-    Raises:
-        FileFormatError: the file cannot be read, or holds no survey; the message is one line.
+    Raises FileFormatError: the file cannot be read, or holds no survey; the message is one line.
     """
     stats = encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgrade)
     return replace(stats, survey=_in_groups(stats.survey))
@@ -221,7 +217,6 @@ def load_pair(path: str | os.PathLike[str]) -> PairStats:
 
 
 def _fits(found: PairStats) -> bool:
-    """Whether both models have the same heads, and were measured on as many sentences."""
     one, other, apart = found.before.survey, found.after, found.divergences
     return (
         all(map(is_whole, (one, other)))

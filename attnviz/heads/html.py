@@ -57,7 +57,6 @@ def _measures(measures: Sequence[Measure]) -> list[dict[str, object]]:
 
 
 def _rules(roles: Sequence[Role]) -> list[dict[str, object]]:
-    """What roles mean, and how they are drawn, each once."""
     return [
         {"name": rule.name, "short": rule.short, "sign": rule.sign, "colour": rule.colour,
          "words": [rule.say(one) for one in LANGUAGES]}
@@ -66,7 +65,6 @@ def _rules(roles: Sequence[Role]) -> list[dict[str, object]]:
 
 
 def _profile(comparison: HeadComparison, head: HeadProfile, chosen: list[int]) -> dict[str, Any]:
-    """One head: its roles, the clearest first, and each measure with its interval."""
     estimates = comparison.estimates
     values = (estimates.value, estimates.low, estimates.high)
     return {
@@ -97,7 +95,6 @@ def _example(example: Example) -> dict[str, object]:
 
 
 def _number(value: float) -> float | None:
-    """A number as it is measured, in 6 digits; None where there is none."""
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
@@ -126,7 +123,6 @@ def page_of_changes(found: Changes, language: str = "en") -> str:
 
 
 def _head(found: Changes, language: str) -> list[str]:
-    """What stands above: the title, what was measured, what changed in a line, and the proofs."""
     names = {"before": found.before.model, "after": found.after.model}
     corpora = "; ".join(wording.corpora_of(found, language, "mapped"))
     said = say("changes_title", language, **names), corpora, wording.finding(found, language)
@@ -134,13 +130,11 @@ def _head(found: Changes, language: str) -> list[str]:
 
 
 def _caption(found: Changes, language: str) -> str:
-    """What the map's colours and frames mean."""
     what = say("pattern_change" if found.pattern is not None else "measure_change", language)
     return f"{say('figure_colour', language, what=what)}; {say('in_a_frame', language)}"
 
 
 def _notes_on(found: Changes, language: str) -> list[str]:
-    """How to read it, and what to know."""
     expected = wording.expected(found, language)
     how = [
         *wording.how_to_read(found, language),
@@ -151,7 +145,6 @@ def _notes_on(found: Changes, language: str) -> list[str]:
 
 
 def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, Any]:
-    """One head: how far its pattern changed, its roles, and of each measure the difference, its ends and both sides."""
     at = change.before.layer, change.before.head
     largest = max((one.pattern for one in found.heads if one.pattern > 0), default=MOST)
     values = [found.difference(name, *at) for name in measures]
@@ -175,13 +168,11 @@ def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, An
 
 
 def _titles(language: str) -> list[str]:
-    """What the table of relations shows, and its columns."""
     phrases = "relations_changed", "relation", "n", "before", "after", "change", "95 %", "best_head_title"
     return [phrase if phrase in {"n", "95 %"} else say(phrase, language) for phrase in phrases]
 
 
 def _relation(one: RelationChange) -> dict[str, Any]:
-    """A relation between words: how often it is found before and after, and by which head."""
     values = one.before.accuracy, one.after.accuracy, one.value, one.low, one.high
     return {
         "name": visible(one.name), "n": wording.links_of(one), "values": [_number(value) for value in values],

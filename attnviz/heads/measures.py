@@ -42,11 +42,9 @@ that looks at a position does so on any words."""
 BROAD = round(3.8 / math.log(128), 3)
 """The entropy from which on Clark et al. call a head broad, as a share of the largest."""
 
-ENOUGH_ROWS = 3
-"""A sentence is no example of a measure that counts fewer of its rows."""
+ENOUGH_ROWS = 3  # a sentence is no example of a measure that counts fewer of its rows
 
-GREY = "#555555"
-"""Of a role that names no colour."""
+GREY = "#555555"  # of a role that names no colour
 
 About: TypeAlias = Literal["position", "content", "spread"]
 """What a role is about: where a key stands, which key it is, or how spread the weight is."""

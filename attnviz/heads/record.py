@@ -182,11 +182,9 @@ class HeadResult:
         return page_of(self, lang)  # type: ignore[arg-type]
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: as its page, in a frame of its own."""
         return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
-        """How it shows it where nothing can be explored: as its picture, without the patterns of examples."""
         from attnviz.heads.api import png_of
 
         return png_of(self)  # type: ignore[arg-type]
@@ -298,9 +296,7 @@ class HeadComparison(HeadResult):
     def head(self, layer: Place | int, head: int | None = None) -> HeadProfile:
         """One head: ``head(1, 2)``, ``head("1.2")``, or ``comparison[1, 2]``.
 
-        Raises:
-            SelectionError: there is none of that number.
-            SettingsError: it is no head.
+        Raises SelectionError: there is none of that number; SettingsError: it is no head.
         """
         layer, head = place_of(layer, head)
         (row,) = positions([layer], range(self.n_layers), "layer")
@@ -314,8 +310,7 @@ class HeadComparison(HeadResult):
     def estimate(self, measure: str, layer: Place | int, head: int | None = None) -> tuple[float, float, float]:
         """A measure of one head: its value and both ends of its interval.
 
-        Raises:
-            SelectionError: there is no such measure.
+        Raises SelectionError: there is no such measure.
         """
         layer, head = place_of(layer, head)
         if measure not in self.names:
@@ -331,9 +326,8 @@ class HeadComparison(HeadResult):
             lang: ``en`` or ``ko``.
             page: what the picture is for: the fields of `PageSettings`, such as ``style="slides"``.
 
-        Raises:
-            SelectionError: there is no such head or view, or heads were not compared with one another.
-            SettingsError: a width that no picture has.
+        Raises SelectionError: there is no such head or view, or heads were not compared with one another;
+        SettingsError: a width that no picture has.
         """
         from attnviz.heads.api import draw
 
@@ -350,9 +344,8 @@ class HeadComparison(HeadResult):
             head: of pictures: ``(1, 2)`` or ``"1.2"``, whose page is drawn; None draws all heads.
             view: of pictures and tex, as of `figure`.
 
-        Raises:
-            OutputError: another ending, or the file cannot be written.
-            SelectionError: there is no such head or view, or heads were not compared with one another.
+        Raises OutputError: another ending, or the file cannot be written; SelectionError: there is no such head or
+        view, or heads were not compared with one another.
         """
         from attnviz.heads.api import save
 

@@ -20,12 +20,10 @@ from attnviz.heads.structure import CHOOSE, DISTANCES, REVERSE, SCORE, LinkHits,
 from attnviz.text.corpus import universal
 from attnviz.text.phrase import entries
 
-THRESHOLD = 0.5
-"""From which accuracy on a head has the role of a relation."""
+THRESHOLD = 0.5  # from which accuracy on a head has the role of a relation
 
 
-OTHER = "#5566aa"
-"""The colour of relations that have none of their own."""
+OTHER = "#5566aa"  # the colour of relations that have none of their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +224,6 @@ def candidates(
 
 
 def _chosen(found: Relations, at: int, threshold: float) -> Iterator[tuple[int, int, int]]:
-    """Way, layer and head of those that the first half chooses, the best first."""
     hits = found.hits[CHOOSE, 0, at]
     for number, flat in enumerate(np.argsort(-hits, axis=None, kind="stable")):
         way, layer, head = (int(one) for one in np.unravel_index(int(flat), hits.shape))
@@ -259,7 +256,6 @@ def roles_of(
 
 
 def _controls(one: Relation) -> tuple[Control, ...]:
-    """What a relation is held against; random weights where they were asked for it."""
     fixed = Control(
         name=OFFSET, value=one.offset_accuracy, low=one.offset_low, high=one.offset_high, rules_out=True,
         offset=one.offset,

@@ -22,8 +22,7 @@ from attnviz.heads.tally import student
 from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
 
-RELATION = "relation"
-"""What the threshold of all roles is called that relations between words speak for."""
+RELATION = "relation"  # what the threshold of all roles is called that relations between words speak for
 
 SEEN = 0.25
 """A fixed offset makes a role only where at least this share of the rows sees a key there: of an offset as long as the
@@ -43,8 +42,7 @@ TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_f
 FAMILY_ERROR = 0.05
 """How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""
 
-Judged: TypeAlias = tuple[Measure, RoleRule]
-"""A role, and the measure that it is judged by."""
+Judged: TypeAlias = tuple[Measure, RoleRule]  # a role, and the measure that it is judged by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +151,6 @@ def best_of_seeds(best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: 
 
 
 def _too_few(evidence: Evidence) -> Note | None:
-    """That there is too little to say anything; None where there is enough."""
     if evidence.different < FEWEST_DIFFERENT:
         return Note.of("too_few_different", n=evidence.different, fewest=FEWEST_DIFFERENT)
     if evidence.cases < FEWEST_CASES:
@@ -177,10 +174,8 @@ def names_of(rule: RoleRule) -> set[str]:
 def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tuple[Judged, ...]:
     """The roles with other thresholds; ``offset`` changes those of all fixed offsets.
 
-    That of ``relation`` is checked too, though relations between words make roles of their own.
-
-    Raises:
-        SelectionError: there is no role of that name, or a threshold is not between 0 and 1.
+    That of ``relation`` is checked too, though relations between words make roles of their own. Raises SelectionError:
+    there is no role of that name, or a threshold is not between 0 and 1.
     """
     known = {name: rule.family for _, rule in every for name in names_of(rule)}
     known |= {family: family for family in {*known.values(), RELATION}}

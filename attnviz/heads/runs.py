@@ -27,14 +27,12 @@ if TYPE_CHECKING:
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The sentences that heads are compared on where none are given."""
 
-OWN = 600
-"""Of a trained home-built model: sentences of its own language."""
+OWN = 600  # of a trained home-built model: sentences of its own language
 
 Sentences: TypeAlias = "str | os.PathLike[str] | Iterable[str] | CorpusSettings | None"
 """One sentence, a file of them, several of them, or None for those that come with attnviz."""
 
-Opening: TypeAlias = "Callable[[ModelSettings], Source]"
-"""Opens a model."""
+Opening: TypeAlias = "Callable[[ModelSettings], Source]"  # opens a model
 
 
 def open_model(model: ModelSettings) -> Source:
@@ -65,11 +63,7 @@ class Input:
 
 
 def input_of(sentences: Sentences) -> Input:
-    """The sentences that are given, or the file of them.
-
-    Raises:
-        InputError: they cannot be read.
-    """
+    """The sentences that are given, or the file of them. Raises InputError: they cannot be read."""
     if isinstance(sentences, CorpusSettings):
         if sentences.text is None:
             if sentences.path is None:
@@ -117,8 +111,7 @@ def field_of(sentences: Sentences) -> str | None:
 def load_finished(path: Path) -> Stats:
     """What was measured and saved by a run that came to its end.
 
-    Raises:
-        RecordError: it holds none, or a run that was broken off.
+    Raises RecordError: it holds none, or a run that was broken off.
     """
     stats = load_stats(path)
     if stats.n_lines is not None:
@@ -129,8 +122,7 @@ def load_finished(path: Path) -> Stats:
 def check_checkpoint(checkpoint: Path, sentences: Sentences) -> None:
     """Refuse a checkpoint of what nobody can go on with.
 
-    Raises:
-        SettingsError: there is no file of sentences, it can be read only once, or the checkpoint ends otherwise.
+    Raises SettingsError: there is no file of sentences, it can be read only once, or the checkpoint ends otherwise.
     """
     given: str | os.PathLike[str] | None = None
     if isinstance(sentences, CorpusSettings):
@@ -194,7 +186,6 @@ def measure(
 
 
 def _parts_of(left: Stats | PairStats) -> tuple[Stats, Surveys]:
-    """What a checkpoint says of the first model, and what is kept of all."""
     from attnviz.heads.capture.survey import Surveys
 
     if isinstance(left, Stats):
@@ -214,7 +205,6 @@ def _left_by(checkpoint: Path, given: Input, run: SurveyRun, *, is_pair: bool) -
 def _teller(
     given: Input, progress: Callable[[CorpusProgress], object] | None, n_before: int
 ) -> Callable[[Survey], None]:
-    """What tells how far a run is; that it begins is told now."""
     corpus = given.corpus
 
     def tell(n_sentences: int, shape: tuple[int, int] | None) -> None:
@@ -231,7 +221,6 @@ def _teller(
 
 
 def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
-    """The sentences, and what they are in a few words; where none are given, those that come with attnviz."""
     if given.corpus is not None:
         return given.corpus, given.corpus.name
     if given.lines is not None:
@@ -246,7 +235,6 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
 
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
-    """Make sure that what an earlier run left is of this run."""
     now, then = run.words(), before.run.words()
     differing = [
         f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}"
@@ -279,8 +267,7 @@ def _check_weights(before: Survey, source: Source, checkpoint: Path | None) -> N
 def check_same_settings(settings: SurveySettings, other: Stats, path: str) -> None:
     """Make sure, before a model is run for hours, that it is measured as what it is compared with was.
 
-    Raises:
-        RecordError: it is not.
+    Raises RecordError: it is not.
     """
     about = other.survey.about
     words = about.words()

@@ -19,17 +19,13 @@ from attnviz.heads.roles import names_of, spelling
 from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
 
-NONE = "none"
-"""Stands for no clear role, where roles are chosen or sorted."""
-ORDERS = ("head", "role", "score")
-"""How heads can be sorted, beside by a measure."""
-MOST_CARDS = 8
-"""So many roles have a card with an example; so many of the strongest links of a sentence are shown."""
+NONE = "none"  # stands for no clear role, where roles are chosen or sorted
+ORDERS = ("head", "role", "score")  # how heads can be sorted, beside by a measure
+MOST_CARDS = 8  # so many roles have a card with an example; so many of the strongest links of a sentence are shown
 FEWEST, SHORT = 6, 12
 """Words of an example with letters in them, at least, and words at most, where there is such a one: its words stand
 beside its pattern."""
-MOST = 144
-"""Heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role."""
+MOST = 144  # heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +59,7 @@ def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str
     Returns:
         Names of roles, and of families of roles.
 
-    Raises:
-        SelectionError: there is no such role.
+    Raises SelectionError: there is no such role.
     """
     known = {name: {rule.name} for _, rule in rules_of(measures) for name in names_of(rule)}
     families = dict.fromkeys([*(rule.family for _, rule in rules_of(measures)), FAMILY.name, NONE])
@@ -81,8 +76,7 @@ def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str
 def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
     """The measure that is meant by its name, its beginning, or its heading in a table.
 
-    Raises:
-        SelectionError: none, or more than one.
+    Raises SelectionError: none, or more than one.
     """
     meant = [one for one in measures if one.name == wanted]
     meant = meant or [one for one in measures if wanted and one.name.startswith(wanted)]
@@ -108,8 +102,7 @@ def chosen(
         layers: their numbers, negative from the end.
         heads: likewise, of each of these layers.
 
-    Raises:
-        SelectionError: there is no such measure, role, layer or head.
+    Raises SelectionError: there is no such measure, role, layer or head.
     """
     relations = [one.name for one in comparison.relations]
     wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
@@ -123,7 +116,6 @@ def chosen(
 
 
 def _shown(head: HeadProfile, wanted: set[str]) -> HeadRow | None:
-    """A head with the role to show; None where it has none of those wanted."""
     if not wanted:
         return HeadRow(profile=head, role=head.roles[0] if head.roles else None)
     for role in head.roles:
@@ -380,6 +372,5 @@ def _at(head: HeadProfile) -> tuple[int, int]:
 
 
 def _place(texts: list[str], word: str) -> int | None:
-    """Where a word stands, whichever its letters' case; None where it does not, or more than once."""
     places = [at for at, text in enumerate(texts) if text.casefold() == word.casefold()]
     return places[0] if len(places) == 1 else None

@@ -31,8 +31,7 @@ Specials: TypeAlias = Literal["keep", "exclude"]
 CONTROLS, MAX_OFFSET = 50, 8
 """What is measured where nothing else is set: of how many sentences controls are taken, how far fixed offsets go."""
 
-FARTHEST = 128
-"""The farthest fixed offset that can be set: the room for measures grows with it."""
+FARTHEST = 128  # the farthest fixed offset that can be set: the room for measures grows with it
 
 STATS = ".stats"
 TABLES = (".csv", ".json", ".tex", ".html", STATS)
@@ -173,10 +172,7 @@ class TableSettings(ViewSettings):
     def check(self, max_offset: int) -> None:
         """Find out whether there is such an order, and such roles: hours of a corpus are no time to learn it.
 
-        Of relations only a treebank tells the names.
-
-        Raises:
-            SettingsError: there is none of that name.
+        Of relations only a treebank tells the names. Raises SettingsError: there is none of that name.
         """
         if self.sort == "head" and not self.role:
             return
@@ -197,8 +193,7 @@ class TableSettings(ViewSettings):
 def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
     """Read ``previous=0.4``.
 
-    Raises:
-        SettingsError: it is something else, there is no such role, or the number is no threshold.
+    Raises SettingsError: it is something else, there is no such role, or the number is no threshold.
     """
     if not typed:
         return {}
@@ -250,11 +245,7 @@ class AgainstSettings:
 
 
 def check_divergence(threshold: float) -> None:
-    """Refuse a divergence that no two patterns have.
-
-    Raises:
-        SettingsError: it is not between 0 and ln 2 nats.
-    """
+    """Refuse a divergence that no two patterns have. Raises SettingsError: it is not between 0 and ln 2 nats."""
     if not 0 <= threshold < math.log(2):
         raise SettingsError(f"a pattern changes by 0 nats to ln 2 = {math.log(2):.3f}, not {threshold:g}")
 
@@ -339,11 +330,7 @@ class MergeSettings:
 
 
 def check_saved(model: ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
-    """Refuse to measure otherwise what was measured before.
-
-    Raises:
-        SettingsError: it is to be.
-    """
+    """Refuse to measure otherwise what was measured before. Raises SettingsError: it is to be."""
     if model.toy or model.model is not None or checkpoint is not None:
         raise SettingsError("--load draws what was measured before: it takes no model and no --checkpoint")
     late = [

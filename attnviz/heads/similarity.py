@@ -29,11 +29,7 @@ class Divergences:
     n_rows: int  # how many rows there were
 
     def __add__(self, other: Divergences) -> Divergences:
-        """Both together.
-
-        Raises:
-            InputError: they are not of as many heads.
-        """
+        """Both together. Raises InputError: they are not of as many heads."""
         if self.total.shape != other.total.shape:
             raise InputError(
                 f"similarities of {len(self.total)} heads and of {len(other.total)} heads cannot be added: two models"
@@ -41,11 +37,7 @@ class Divergences:
         return Divergences(total=self.total + other.total, n_rows=self.n_rows + other.n_rows)
 
     def mean(self) -> Float64[np.ndarray, "head head"]:
-        """The mean divergence of a row, in nats, from 0 to ln 2.
-
-        Raises:
-            InputError: there is no row.
-        """
+        """The mean divergence of a row, in nats, from 0 to ln 2. Raises InputError: there is no row."""
         if self.n_rows == 0:
             raise InputError("there is no row to compare heads by: no sentence is left")
         return self.total / self.n_rows
@@ -55,9 +47,7 @@ class Divergences:
 
         The root of the divergence is a metric (Endres and Schindelin 2003) and a distance between points of some space
         (Fuglede and Topsoe 2004), and so is the root of a mean of its squares: groups and pictures may rely on that.
-
-        Raises:
-            InputError: there is no row.
+        Raises InputError: there is no row.
         """
         far: Float64[np.ndarray, "head head"] = np.sqrt(self.mean())
         return far
@@ -67,10 +57,8 @@ def cluster(distances: Distances) -> Linkage:
     """The tree of heads by average linkage (UPGMA: Sokal and Michener 1958).
 
     The two nearest clusters are merged, again and again; two clusters are as far apart as their heads are in the mean.
-    Of equally near pairs the one whose first heads have the lowest numbers is merged first.
-
-    Raises:
-        InputError: no distances: of no head, not symmetric, negative, not finite, or not 0 from a head to itself.
+    Of equally near pairs the one whose first heads have the lowest numbers is merged first. Raises InputError: no
+    distances: of no head, not symmetric, negative, not finite, or not 0 from a head to itself.
     """
     _check(distances)
     n = len(distances)
@@ -93,8 +81,7 @@ def cluster(distances: Distances) -> Linkage:
 def cut(tree: Linkage, n: int) -> Int64[np.ndarray, " head"]:
     """The cluster of each head, of `n` clusters, which are numbered from 0 in the order of their first heads.
 
-    Raises:
-        SelectionError: more clusters than heads, or fewer than one.
+    Raises SelectionError: more clusters than heads, or fewer than one.
     """
     n_heads = len(tree) + 1
     if not 1 <= n <= n_heads:
@@ -113,7 +100,6 @@ def leaves(tree: Linkage) -> Int64[np.ndarray, " head"]:
 
 
 def _members(tree: Linkage, n_heads: int) -> dict[int, list[int]]:
-    """The heads of each cluster that stands after these merges, in the order of drawing."""
     members = {head: [head] for head in range(n_heads)}
     for merge, (one, other, _, _) in enumerate(tree):
         members[n_heads + merge] = members.pop(int(one)) + members.pop(int(other))
@@ -133,10 +119,8 @@ def scaled_to_two(distances: Distances) -> Map:
     """Heads on two axes so that their distances are kept as well as two axes can: classical scaling (Torgerson 1952).
 
     The squared distances, centred by row and column, are products of points; the two largest eigenvalues are the axes.
-    An axis points to the side of its farthest point, so that the same heads give the same picture each time.
-
-    Raises:
-        InputError: no distances, as for `cluster`.
+    An axis points to the side of its farthest point, so that the same heads give the same picture each time. Raises
+    InputError: no distances, as for `cluster`.
     """
     _check(distances)
     n = len(distances)

@@ -24,8 +24,7 @@ from attnviz.heads.measures import offsets_up_to
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.text.corpus import Annotation
 
-WAYS = 2
-"""A head guesses by where a word looks, and by what looks at the word."""
+WAYS = 2  # a head guesses by where a word looks, and by what looks at the word
 
 FORWARD, REVERSE = range(WAYS)
 
@@ -35,11 +34,9 @@ DISTANCES = tuple(offset for offset in offsets_up_to(MAX_OFFSET) if offset)
 HALVES = 2
 CHOOSE, SCORE = range(HALVES)
 
-GROUPS = tally.GROUPS // HALVES
-"""Groups of sentences in each half."""
+GROUPS = tally.GROUPS // HALVES  # groups of sentences in each half
 
-LINKED = 10
-"""Controls of a relation are taken on so many sentences of each half that have it."""
+LINKED = 10  # controls of a relation are taken on so many sentences of each half that have it
 
 MOST_RELATIONS = 128
 """A corpus with more relations than this is counted for the first of them by name, so that memory has an end.
@@ -154,7 +151,6 @@ def notes(found: Relations) -> tuple[Note, ...]:
 
 
 def _under_names(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Its numbers with a place for each of these relations."""
     if found.names == tuple(names):
         return found.hits, found.offsets, found.counts, found.lost
     at = {name: number for number, name in enumerate(names)}

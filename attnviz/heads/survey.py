@@ -20,14 +20,11 @@ from attnviz.heads.structure import LinkHits, Relations
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation
 
-GROUPS = 8
-"""Tables of positions are kept for so many groups of sentences, so that their spread can be seen."""
+GROUPS = 8  # tables of positions are kept for so many groups of sentences, so that their spread can be seen
 
-EXAMPLES = 3
-"""Sentences kept for each head and measure: those where it is strongest."""
+EXAMPLES = 3  # sentences kept for each head and measure: those where it is strongest
 
-BAD_LINES = 20
-"""Bad lines of which number and reason are kept; all are counted."""
+BAD_LINES = 20  # bad lines of which number and reason are kept; all are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,8 +75,7 @@ PerSentence: TypeAlias = tuple[Float[np.ndarray, "_ _ _ _"], Float[np.ndarray, "
 """Sums (sentence, layer, head, measure) and counts (sentence, layer, measure); of several models the layers of all one
 after another, and the counts of any of them."""
 
-OWN = "own"
-"""In a sample, what the model's own heads do, not otherwise but as they are."""
+OWN = "own"  # in a sample, what the model's own heads do, not otherwise but as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,8 +141,7 @@ def same_sentences(one: Survey, other: Survey) -> bool:
 def merge(one: Survey, other: Survey) -> Survey:
     """The survey of both corpora together.
 
-    Raises:
-        RecordError: they are not of the same kind; the message says what differs.
+    Raises RecordError: they are not of the same kind; the message says what differs.
     """
     here, there = one.about.words(), other.about.words()
     differing = [f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value]
@@ -190,7 +185,6 @@ def _examples(
     keys: UInt64[np.ndarray, "layer head measure some"],
     texts: Mapping[int, str],
 ) -> Examples:
-    """Examples with no more texts than they need."""
     keys = np.where(np.isfinite(scores), keys, np.uint64(0))
     kept = set(keys.ravel().tolist())
     return Examples(scores=scores, keys=keys, texts={key: text for key, text in texts.items() if key in kept})
@@ -221,7 +215,6 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
 def _relations_found_by(
     said: Mapping[int, Annotation], parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]]
 ) -> dict[int, LinkHits]:
-    """What was found of each of these sentences in one of the parts; nothing where it is not known of all."""
     found = {
         key: there[key]
         for annotated, there in parts

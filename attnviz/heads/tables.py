@@ -35,8 +35,7 @@ PACKAGES = "booktabs"
 MARKS = {True: r"\ensuremath{\bullet}", False: r"\ensuremath{\circ}"}
 """Stand before a role in LaTeX: whether it is established."""
 
-Row = dict[str, object]
-"""What a table says of a head, by the names of its columns."""
+Row = dict[str, object]  # what a table says of a head, by the names of its columns
 
 
 def to_csv(found: HeadComparison | Changes) -> str:
@@ -85,7 +84,6 @@ def _rows(found: HeadComparison | Changes) -> Iterator[Row]:
 
 
 def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
-    """A head with its clearest role, then its measures with their intervals and controls."""
     role = head.roles[0] if head.roles else None
     row: Row = {
         "layer": head.layer, "head": head.head, "role": role.name if role else "",
@@ -102,7 +100,6 @@ def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
 
 
 def _row_of_change(found: Changes, change: Change) -> Row:
-    """A head in both models: its pattern, its roles, its measures, and the relations that it finds best before."""
     at = change.before.layer, change.before.head
     row: Row = {
         "layer": at[0], "head": at[1], "change": change.pattern, "change_low": change.low,
@@ -132,8 +129,7 @@ def _roles(change: Change, none: str | None) -> Row:
 def to_json(found: HeadComparison | Changes) -> str:
     """All that is in a comparison, or in two and what differs, under the names it has there; what is no number is null.
 
-    Raises:
-        RecordError: a text holds half a character.
+    Raises RecordError: a text holds half a character.
     """
     if isinstance(found, Changes):
         return to_text(with_nulls(_changes(found)), "the changes")
@@ -183,7 +179,6 @@ def _role(role: Role) -> dict[str, Any]:
 
 
 def _relation(one: Relation) -> dict[str, Any]:
-    """How well a head finds a relation, and why it is not established where it is not."""
     fields = {name: value for name, value in asdict(one).items() if name != "doubt"}
     return {**fields, "established": one.established, "reason": reason_of(one.doubt)}
 
@@ -203,7 +198,6 @@ def _examples(
 
 
 def _changes(found: Changes) -> dict[str, Any]:
-    """Both comparisons as they are saved, and what differs."""
     return {
         "format": "attnviz-changes", "version": 1, "paired": found.paired, "most": MOST,
         "measures": found.before.names, "heads": [_change(found, change) for change in found.heads],
@@ -214,7 +208,6 @@ def _changes(found: Changes) -> dict[str, Any]:
 
 
 def _change(found: Changes, change: Change) -> dict[str, object]:
-    """One head: its pattern change, its roles, the differences of its measures."""
     at = change.before.layer, change.before.head
     return {
         "layer": at[0],
@@ -231,7 +224,6 @@ def _change(found: Changes, change: Change) -> dict[str, object]:
 
 
 def _relation_change(one: RelationChange) -> dict[str, object]:
-    """One relation: the best head before and after, and the difference of how often they are right."""
     best = ("layer", "head", "reverse", "n", "accuracy", "low", "high")
     return {
         "name": one.name, "before": _fields(one.before, *best), "after": _fields(one.after, *best),
@@ -299,9 +291,7 @@ def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language
     Returns:
         The path.
 
-    Raises:
-        OutputError: another ending, or the file cannot be written.
-        RecordError: a text holds half a character.
+    Raises OutputError: another ending, or the file cannot be written; RecordError: a text holds half a character.
     """
     if isinstance(found, Changes):
         make = WRITERS[check_ending(path, [ending for ending in WRITERS if ending != ".tex"], "changes are")]

@@ -27,14 +27,11 @@ from attnviz.heads.record import Estimates
 
 _Number = TypeVar("_Number", float, np.ndarray)
 
-GROUPS = 32
-"""Groups of sentences, so that it can be seen how far they differ."""
+GROUPS = 32  # groups of sentences, so that it can be seen how far they differ
 
-Z = 1.959963984540054
-"""The normal quantile of a 95 % interval."""
+Z = 1.959963984540054  # the normal quantile of a 95 % interval
 
-LEVEL = 0.95
-"""How often an interval should hold the truth."""
+LEVEL = 0.95  # how often an interval should hold the truth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -23,14 +23,11 @@ from torch import Tensor
 
 from attnviz.heads.similarity import Divergences
 
-MOST = math.log(2)
-"""The divergence of two rows that share no key, in nats."""
+MOST = math.log(2)  # the divergence of two rows that share no key, in nats
 
-_NUMBERS = 32_000
-"""How many weights are taken at once: blocks of this size stay in a core's cache."""
+_NUMBERS = 32_000  # how many weights are taken at once: blocks of this size stay in a core's cache
 
-_TINY = 1e-30
-"""Added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit."""
+_TINY = 1e-30  # added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit
 
 
 def divergences(weights: Float[Tensor, "batch head row key"], counted: Bool[Tensor, "batch row"]) -> Divergences:

@@ -109,7 +109,6 @@ class FindLinks:
 
     @torch.inference_mode()
     def _close(self) -> None:
-        """What the heads of the layer that has gone by guess for each link."""
         if not self._is_open:
             return
         self._is_open = False
@@ -150,14 +149,12 @@ def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> WordUnit
 
 
 def _has_units(units: Sequence[int | None], link: Link) -> bool:
-    """Whether both of its words have tokens of their own."""
     return units[link.query] is not None and units[link.key] is not None
 
 
 def _assign(
     units: Sequence[Sequence[int | None]], real: Bool[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token unit"]:
-    """1 where a token is part of a unit."""
     places = [(b, t, unit) for b, row in enumerate(units) for t, unit in enumerate(row) if unit is not None]
     n_units = 1 + max((unit for _, _, unit in places), default=0)
     assigned = torch.zeros(*real.shape, n_units, device=real.device)

@@ -23,8 +23,7 @@ from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords
 from attnviz.heads.measures import MEASURES, Measure, measures_of, of_rows, offsets_up_to
 from attnviz.heads.settings import MAX_OFFSET, Specials
 
-CORNER = 16
-"""Patterns are compared place by place within so many first tokens."""
+CORNER = 16  # patterns are compared place by place within so many first tokens
 
 MOST_PAIRS = 2**17
 """Pairs of a query and a key of one sentence whose rows are all kept for comparing heads (362 tokens); of a longer
@@ -97,11 +96,7 @@ class MeasureHeads:
 
     @torch.inference_mode()
     def result(self) -> BatchMeasures:
-        """What was measured of the batch.
-
-        Raises:
-            NoAttentionError: the layers have different numbers of heads.
-        """
+        """What was measured of the batch. Raises NoAttentionError: the layers have different numbers of heads."""
         done = [layer.done() for layer in self._layers]
         if len({one.sums.shape for one in done}) > 1:
             counts = ", ".join(str(one.sums.shape[2]) for one in done)
@@ -299,7 +294,6 @@ class _OneLayer:
     def _add_shares(
         self, at: list[int], sums: Float[Tensor, "batch head some"], counts: Float[Tensor, "batch some"]
     ) -> None:
-        """Add to the measures that stand at these places."""
         self._sums[:, :, at] += sums
         self._counts[:, at] += counts
 
@@ -346,6 +340,5 @@ def _lengths(layer: Layer, handed: Float[Tensor, "head d_v small"]) -> Float[Ten
 
 
 def _pad(rows: Sequence[Sequence[int]], real: Bool[Tensor, "batch token"], *, fill: int) -> Tensor:
-    """Rows of a value for each token as one tensor, with what stands for padding."""
     width = real.shape[1]
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=real.device)

@@ -19,14 +19,12 @@ from torch import Tensor
 from attnviz.heads.settings import Specials
 
 _TINY = 1e-30
-_COLLINEAR = 1e-12
-"""What a regressor has left that others explain whole."""
+_COLLINEAR = 1e-12  # what a regressor has left that others explain whole
 
 FEWEST_WORDS = 6
 """A row that sees fewer words tells nothing of which of them is like its own, position and frequency apart."""
 
-SEEN_BY = 0.5
-"""A key is a sink candidate where at least this share of the rows sees it."""
+SEEN_BY = 0.5  # a key is a sink candidate where at least this share of the rows sees it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +155,6 @@ class Rows:
         return self._repeats(torch.nn.functional.pad(self.marks.ids[:, :-1], (1, 0), value=-1))
 
     def _repeats(self, ids: Int[Tensor, "batch key"]) -> Target:
-        """Where this number of an earlier key is that of the query's token, special tokens apart."""
         if not self.marks.square:
             return torch.zeros_like(self.seen)
         mine = self.marks.ids[:, self.first_row : self.first_row + self.weights.shape[2], None]

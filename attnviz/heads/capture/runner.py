@@ -26,11 +26,9 @@ from attnviz.heads.structure import LinkHits, Relations
 from attnviz.heads.survey import About, Examples, Places, Sample, Survey
 from attnviz.text.corpus import Annotation
 
-TOKENS = 2048
-"""Tokens in a batch, padding included: as many as keep the cores busy."""
+TOKENS = 2048  # tokens in a batch, padding included: as many as keep the cores busy
 
-SEEDS = 8
-"""Models of random weights, each of another seed, whose best heads a role is held against."""
+SEEDS = 8  # models of random weights, each of another seed, whose best heads a role is held against
 
 
 class Runner:
@@ -122,7 +120,6 @@ class Runner:
         return BatchRun(measured=observer.result(), receipt=receipt, annotated=said, found=found)
 
     def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
-        """The measures of these sentences, in the order of their keys."""
         keys = {id(single): key for key, single in singles.items()}
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for batches in in_batches(list(singles.values()), self.tokens):
@@ -134,7 +131,6 @@ class Runner:
         return sums, counts
 
     def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
-        """Which links of these sentences heads find."""
         keys = {id(single): key for key, (single, _) in given.items()}
         hits: dict[int, LinkHits | None] = {}
         for batches in in_batches([single for single, _ in given.values()], self.tokens):
@@ -249,7 +245,6 @@ def _sample(
 
 
 def _relations(parts: Sequence[BatchSummary]) -> Relations | None:
-    """What heads find of the words that belong together; None where no sentence says which do."""
     n_said = sum(annotated is not None for part in parts for annotated in part.annotated)
     if not n_said:
         return None

@@ -27,8 +27,7 @@ from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
 from attnviz.text.display import check_text, clip, visible
 
-WINDOW = 512
-"""So many lines are sorted by length before they are cut into batches."""
+WINDOW = 512  # so many lines are sorted by length before they are cut into batches
 
 KEPT_BYTES = 64 * 2**20
 """Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
@@ -95,12 +94,9 @@ def survey_models(
         tell: told after each window of lines.
         corpus: what the lines are, for messages.
 
-    Raises:
-        InputError: no sentence is left.
-        ModelError: a model cannot be run, its weights are not proved, or two cut a sentence into other tokens or have
-            other kinds of attention.
-        RecordError: two models have other numbers of layers or heads.
-        SelectionError: the first of two has no such attention.
+    Raises InputError: no sentence is left; ModelError: a model cannot be run, its weights are not proved, or two cut a
+    sentence into other tokens or have other kinds of attention; RecordError: two models have other numbers of layers or
+    heads; SelectionError: the first of two has no such attention.
     """
     sides = _sides(sources, settings, measures, tokens)
     found, n_lines = (so_far.found, so_far.n_lines) if so_far else (None, 0)
@@ -163,7 +159,6 @@ class _Batches:
 
 
 def _batches(sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]) -> _Batches:
-    """What a batch, as each model reads it, gives."""
     ran = [side.run(batch, annotated) for side, batch in zip(sides, batches, strict=True)]
     apart = None
     if len(sides) > 1:
@@ -174,7 +169,6 @@ def _batches(sides: Sequence[Runner], batches: Sequence[Batch], annotated: Seque
 
 
 def _together(sides: Sequence[Runner], heap: Sequence[_Batches]) -> Surveys:
-    """What some batches say of each model."""
     each = tuple(map(Runner.survey, sides, zip(*(one.each for one in heap), strict=True)))
     if len(sides) == 1:
         return Surveys(each=each)
@@ -185,7 +179,6 @@ def _together(sides: Sequence[Runner], heap: Sequence[_Batches]) -> Surveys:
 
 
 def _apart(before: BatchMeasures, after: BatchMeasures) -> Apart:
-    """How far the patterns of two models are apart."""
     if before.rows is None or after.rows is None or before.rows_counted is None or after.rows_counted is None:
         raise ModelError("the rows of these models were not kept")
     if not bool((before.rows_counted == after.rows_counted.to(before.rows_counted.device)).all()):
@@ -216,10 +209,8 @@ class _Side(Runner):
 def check_readable(text: str, sources: Sequence[Source], settings: SurveySettings | None = None) -> None:
     """Make sure that a model can read a sentence, and two the same tokens of it.
 
-    Raises:
-        InputError: one cannot read it.
-        ModelError: two cut it into other tokens, or have other kinds of attention.
-        SelectionError: the first of two has no such attention.
+    Raises InputError: one cannot read it; ModelError: two cut it into other tokens, or have other kinds of attention;
+    SelectionError: the first of two has no such attention.
     """
     _read_by(_sides(sources, settings), text)
 
@@ -228,7 +219,6 @@ def _sides(
     sources: Sequence[Source], settings: SurveySettings | None, measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
 ) -> list[Runner]:  # fmt: skip
-    """What runs the models; two with the attention that both have."""
     settings = settings or SurveySettings()
     if len(sources) == 1:
         return [Runner(sources[0], settings, measures, tokens)]
@@ -271,7 +261,6 @@ def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name
 
 
 def _list_tokens(tokens: Sequence[Token], start: int) -> str:
-    """Some tokens as the vocabulary spells them."""
     shown = " ".join(clip(visible(token.piece), 20) for token in tokens[start : start + TOKENS_SHOWN])
     more = len(tokens) > start + TOKENS_SHOWN
     return f"{'… ' if start else ''}{shown}{' …' if more else ''} ({len(tokens)} tokens)"

@@ -52,10 +52,8 @@ def changes(
         thresholds: of roles, by name, that are other than usual.
         entries: the measures that there are.
 
-    Raises:
-        RecordError: the models have other numbers of layers or heads, other tokens of the same sentences, or were
-            measured otherwise.
-        SelectionError: a threshold of no role, or not between 0 and 1.
+    Raises RecordError: the models have other numbers of layers or heads, other tokens of the same sentences, or were
+    measured otherwise; SelectionError: a threshold of no role, or not between 0 and 1.
     """
     check_alike(before, after)
     paired = survey.same_sentences(before, after)
@@ -84,11 +82,7 @@ def changes(
 
 
 def check_heads(before: tuple[int, ...], after: tuple[int, ...], names: tuple[str, str]) -> None:
-    """Make sure that two models have as many layers, and as many heads in each.
-
-    Raises:
-        RecordError: they have not.
-    """
+    """Make sure that two models have as many layers, and as many heads in each. Raises RecordError: they have not."""
     if before != after:
         raise RecordError(
             f"heads are compared one by one, and these models have other numbers of them: {names[0]} has {before[0]} x "
@@ -97,11 +91,7 @@ def check_heads(before: tuple[int, ...], after: tuple[int, ...], names: tuple[st
 
 
 def check_alike(before: Survey, after: Survey) -> None:
-    """Make sure that heads can be compared one by one.
-
-    Raises:
-        RecordError: they cannot.
-    """
+    """Make sure that heads can be compared one by one. Raises RecordError: they cannot."""
     names = before.about.model, after.about.model
     check_heads(before.heads.sums.shape[1:3], after.heads.sums.shape[1:3], names)
     here, there = before.about.words(), after.about.words()

@@ -26,18 +26,13 @@ from attnviz.text.display import clip, visible
 WIDTH, COLUMN, SLIDE = 12.0, 7.0, 8.2
 """Inches of the page; of the widest that has the map and the heads alone; of one of these on a slide, before it
 grows."""
-GAP, SCALE = 0.45, 0.6
-"""Inches between the map and a table, and of the colour scale beside the map."""
-NOTHING = "#f1f1f1"
-"""Of a head that was not measured."""
+GAP, SCALE = 0.45, 0.6  # inches between the map and a table, and of the colour scale beside the map
+NOTHING = "#f1f1f1"  # of a head that was not measured
 MOST_HEADS, MOST_ROLES, MOST_RELATIONS = 10, 12, 12
 """So many heads, roles and relations stand in their tables, those that changed most."""
-MARKS = 1.1
-"""Inches of the marks of changes of relations."""
-DOT = 0.028
-"""Inches of such a mark, from its middle."""
-LONGEST = 24
-"""Characters of the name of a relation."""
+MARKS = 1.1  # inches of the marks of changes of relations
+DOT = 0.028  # inches of such a mark, from its middle
+LONGEST = 24  # characters of the name of a relation
 
 
 def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]) -> Picture:
@@ -56,7 +51,6 @@ def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]
 
 
 def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequence[str], language: str) -> None:
-    """The map beside the heads that changed most; below them the roles and the relations; then how to read it."""
     room = WIDTH - 2 * MARGIN
     written = grid.heading(pen, above[0], above[1:], room)
     noted = lines(pen, below, room)
@@ -92,7 +86,6 @@ def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequenc
 
 
 def _draw_brief(pen: Pen, found: Changes, *, language: str, style: Style) -> None:
-    """The map with the heads that changed most below it, in a column; on a slide beside it."""
     shape, margin = (found.before.n_layers, found.before.n_heads), style.margin
     beside = bool(style.height)
     width = SLIDE if beside else style.width or 0.0
@@ -154,7 +147,6 @@ def _value(found: Changes, change: Change) -> float:
 
 
 def _heads(found: Changes, language: str) -> grid.Columns:
-    """The heads that changed most."""
     heads = [change for change in wording.sort_changes(found) if wording.has_changed(found, change)][:MOST_HEADS]
     pattern = [
         (say("change", language), [f"{change.pattern:.3f}" for change in heads]),
@@ -176,7 +168,6 @@ def _role(change: Change, language: str) -> str:
 
 
 def _roles(found: Changes, language: str) -> grid.Columns:
-    """The roles that heads lost or got."""
     moved = wording.moves(found)[:MOST_ROLES]
 
     def named(heads: list[Change]) -> str:
@@ -192,12 +183,10 @@ def _roles(found: Changes, language: str) -> grid.Columns:
 
 
 def _shown(found: Changes) -> list[RelationChange]:
-    """The relations that are drawn."""
     return wording.relations(found)[:MOST_RELATIONS]
 
 
 def _relations(relations: Sequence[RelationChange], language: str) -> grid.Columns:
-    """How often relations are found before and after, and by which heads."""
     return [
         (say("relation", language), [clip(visible(one.name), LONGEST) or "?" for one in relations]),
         ("n", [wording.links_of(one) for one in relations]),
@@ -210,7 +199,6 @@ def _relations(relations: Sequence[RelationChange], language: str) -> grid.Colum
 
 
 def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: tuple[float, float]) -> None:
-    """The changes as dots with their intervals, 0 in the middle; full where they are established."""
     from matplotlib.patches import Ellipse
 
     left, top = corner
@@ -233,7 +221,6 @@ def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: tuple[f
 
 
 def _below(found: Changes, language: str) -> list[str]:
-    """The proofs, how to read it, and what to know."""
     what = say("pattern_change" if found.pattern is not None else "measure_change", language)
     how = [say("figure_colour", language, what=what), say("in_a_frame", language)]
     relations = wording.on_relations(found, language, len(_shown(found)))
@@ -245,6 +232,5 @@ def _below(found: Changes, language: str) -> list[str]:
 
 
 def _words(found: Changes, language: str) -> list[str]:
-    """All that the tables say, for their fonts."""
     tables = (_heads(found, language), _roles(found, language), _relations(_shown(found), language))
     return ["…→–←", *(visible(text) for one in tables for title, cells in one for text in (title, *cells))]  # noqa: RUF001

@@ -17,11 +17,9 @@ from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, HeadRes
 from attnviz.heads.settings import check_divergence
 from attnviz.settings import Place
 
-MOST = math.log(2)
-"""The divergence of two rows that share no key, in nats: no pattern changes by more."""
+MOST = math.log(2)  # the divergence of two rows that share no key, in nats: no pattern changes by more
 
-ROUNDING = 1e-6
-"""Up to here a number is exact: what is less is no change."""
+ROUNDING = 1e-6  # up to here a number is exact: what is less is no change
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,10 +165,9 @@ class Changes(HeadResult):
     def exceeds(self, threshold: float) -> tuple[Change, ...]:
         """The heads whose pattern changed by more than this many nats, the largest change first.
 
-        Raises:
-            SettingsError: the threshold is not between 0 and ln 2.
-            SelectionError: patterns were not compared, since one model is a ``.stats`` file.
-            InputError: of some head there was no row to compare: a watch that sees nothing must not be silent.
+        Raises SettingsError: the threshold is not between 0 and ln 2; SelectionError: patterns were not compared, since
+        one model is a ``.stats`` file; InputError: of some head there was no row to compare: a watch that sees nothing
+        must not be silent.
         """
         check_divergence(threshold)
         if self.pattern is None:
@@ -186,8 +183,7 @@ class Changes(HeadResult):
     def difference(self, measure: str, layer: Place | int, head: int | None = None) -> Difference:
         """By how much a measure of one head is another.
 
-        Raises:
-            SelectionError: there is no such measure, or no such head.
+        Raises SelectionError: there is no such measure, or no such head.
         """
         profile = self.before.head(layer, head)
         layer, head = profile.layer, profile.head
@@ -199,9 +195,7 @@ class Changes(HeadResult):
     def change(self, layer: Place | int, head: int | None = None) -> Change:
         """One head: ``change(1, 2)``, ``change("1.2")``, or ``changes[1, 2]``.
 
-        Raises:
-            SelectionError: there is none of that number.
-            SettingsError: it is no head.
+        Raises SelectionError: there is none of that number; SettingsError: it is no head.
         """
         return self.heads[self.before.heads.index(self.before.head(layer, head))]
 
@@ -215,8 +209,7 @@ class Changes(HeadResult):
         Args:
             view: ``lang`` (``en`` or ``ko``), and what the picture is for: the fields of `PageSettings`.
 
-        Raises:
-            SettingsError: a width that no picture has.
+        Raises SettingsError: a width that no picture has.
         """
         from attnviz.heads.api import draw
 
@@ -225,8 +218,7 @@ class Changes(HeadResult):
     def save(self, path: str | Path, **view: Any) -> Path:
         """Write it, whole or not at all, by its ending: png, svg, pdf, html, csv or json; `view` as of `figure`.
 
-        Raises:
-            OutputError: another ending, or the file cannot be written.
+        Raises OutputError: another ending, or the file cannot be written.
         """
         from attnviz.heads.api import save
 

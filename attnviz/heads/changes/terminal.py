@@ -39,14 +39,10 @@ from attnviz.render.terminal.text import fit, spell
 WITH_BARS, WITH_SHARE, WITH_INTERVALS, WITH_TWO = 72, 90, 110, 150
 """The windows, in cells, from which on a row has its bar, its share of how far others are, the interval of the measure
 that changed most, and a second measure."""
-BAR = 8
-"""Cells of a bar that is full at ln 2."""
-WITH_WAYS = 100
-"""The window, in cells, from which on relations show how their heads look."""
-LEAST_ROLE = 11
-"""Cells that each of two roles takes in a narrow window, so that both are seen."""
-FEW = 6
-"""So many heads, roles and relations stand on the first screen."""
+BAR = 8  # cells of a bar that is full at ln 2
+WITH_WAYS = 100  # the window, in cells, from which on relations show how their heads look
+LEAST_ROLE = 11  # cells that each of two roles takes in a narrow window, so that both are seen
+FEW = 6  # so many heads, roles and relations stand on the first screen
 
 
 def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool = False) -> list[Text]:
@@ -102,7 +98,6 @@ def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
 
 
 def _size(value: float, largest: float, room: int, screen: Screen) -> tuple[str, Style]:
-    """A size in a cell, darker where it is larger; nothing is written of what is next to nothing."""
     if math.isnan(value):
         return spell(MISSING, screen), Style(dim=True)
     if value < BLANK:
@@ -121,7 +116,6 @@ def _draw_difference(one: Difference | None, room: int, screen: Screen) -> tuple
 
 
 def _roles(moved: Sequence[wording.RoleMove], screen: Screen, language: str) -> Iterator[Text]:
-    """A line a role that a head lost or got: how many had it, how many have it, and which heads those are."""
     columns = [
         Column(
             say("role", language),
@@ -137,7 +131,6 @@ def _roles(moved: Sequence[wording.RoleMove], screen: Screen, language: str) -> 
 
 
 def _heads(heads: Sequence[Change], changes: Changes, screen: Screen, language: str) -> Iterator[Text]:
-    """A line a head: how far its pattern changed, its role before and after, the measure that changed most."""
     wide = screen.width
     columns = [Column(say("head", language), [change.name for change in heads])]
     if changes.pattern is not None:
@@ -161,7 +154,6 @@ def _heads(heads: Sequence[Change], changes: Changes, screen: Screen, language: 
 
 
 def _role(change: Change, screen: Screen, language: str) -> Text:
-    """Its role, or from which to which it changed, and whether that is established."""
     most = screen.width if screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
     names = [_name(role, most, screen, language) for role in change.roles]
     if not change.role_changed:
@@ -177,7 +169,6 @@ def _name(role: Role | None, most: int, screen: Screen, language: str) -> Text:
 
 
 def _measure(differences: Sequence[Difference], screen: Screen, language: str) -> Text:
-    """The first of these differences, in red or blue; dim where it is not established."""
     if not differences:
         return Text(spell(MISSING, screen), "dim")
     one = differences[0]
@@ -197,7 +188,6 @@ def _measure(differences: Sequence[Difference], screen: Screen, language: str) -
 
 
 def _relations(changes: Changes, screen: Screen, language: str, *, full: bool) -> Iterator[Text]:
-    """The table of what the heads of two models find in a treebank; what is found as often is only counted."""
     changed = wording.relations(changes)
     shown = changed if full else [one for one in changed if one.established][:FEW]
     if shown:
@@ -242,7 +232,6 @@ def _relation_columns(relations: Sequence[RelationChange], screen: Screen, langu
 
 
 def _notes(changes: Changes, screen: Screen, language: str, *, full: bool) -> Iterator[Text]:
-    """How to read it, what to know, which lines were bad; the proofs last."""
     yes, no = (mark(screen, established=sure) for sure in (True, False))
     if full:
         legend = [*wording.how_to_read(changes, language), say("where_from", language)]

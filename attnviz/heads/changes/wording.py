@@ -13,8 +13,7 @@ from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, Relati
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.wording import description, plural, proof, sample, say
 
-NAMED = 4
-"""So many heads, or roles, are named in what was found."""
+NAMED = 4  # so many heads, or roles, are named in what was found
 
 
 class RoleMove(NamedTuple):

@@ -18,17 +18,13 @@ from attnviz.render.palette import colours, pixels
 from attnviz.render.sheet import Sheet, pool, resolve
 from attnviz.text.display import clip, visible
 
-ACROSS = 4
-"""Cards beside one another."""
-BETWEEN = 0.25
-"""Inches between two cards."""
+ACROSS = 4  # cards beside one another
+BETWEEN = 0.25  # inches between two cards
 SIDE, CELL, MOST_TOKENS = 1.45, 0.24, 24
 """Inches of the largest pattern and of its largest cell, and its tokens: of a longer sentence it is pooled."""
-LABEL = 11
-"""Characters of a token beside its row."""
+LABEL = 11  # characters of a token beside its row
 LINE = 1.35 * TEXT * POINT
-MOST_LINES = 2
-"""Lines of what a head does, and of its sentence."""
+MOST_LINES = 2  # lines of what a head does, and of its sentence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +60,7 @@ def cards_of(comparison: HeadComparison, patterns: Mapping[str, Attention], lang
 
 
 def card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard:
-    """The card of a role.
-
-    Raises:
-        SelectionError: the record lacks the head.
-    """
+    """The card of a role. Raises SelectionError: the record lacks the head."""
     role = card.role
     if card.example is not None:
         sentence = f"“{visible(card.example.text)}” {card.example.score:.2f}"
@@ -127,7 +119,6 @@ def labels_of(labels: Sequence[str]) -> list[str]:
 
 
 def _lines(card: HeadCard, pen: Pen, width: float) -> list[Line]:
-    """What a card says: what stands beside its colour, what the head does, where."""
     inset = 0.0 if card.role is None else key_width(card.role, pen) + 0.08
     (title, *more) = pen.wrap(card.title, width - inset, TEXT + 0.5, 2)
     written = [Line(clip(title, len(title) - 1) if more else title, TEXT + 0.5, BLACK, LINE * 1.25)]

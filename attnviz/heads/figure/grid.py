@@ -17,20 +17,13 @@ from attnviz.render.figure.style import Style
 from attnviz.render.palette import hexed, luminance
 from attnviz.text.display import visible
 
-CELLS = (0.16, 0.42)
-"""Inches of a cell: the least, the most."""
-HIGH = 0.75
-"""How high a cell of the map is, in widths."""
-WIDEST, HIGHEST = 5.1, 7.0
-"""Inches for which cells are made smaller."""
-ENTRY, BETWEEN = 0.205, 0.16
-"""Inches of a line of a table, and between its columns."""
-BESIDE, ABOVE = 0.45, 0.4
-"""Inches that the numbers of layers and heads take, and what they are."""
-EMPTY = "#f4f4f4"
-"""Of a head with no clear role."""
-KEY = 0.17
-"""Inches that a colour with its sign is high."""
+CELLS = (0.16, 0.42)  # inches of a cell: the least, the most
+HIGH = 0.75  # how high a cell of the map is, in widths
+WIDEST, HIGHEST = 5.1, 7.0  # inches for which cells are made smaller
+ENTRY, BETWEEN = 0.205, 0.16  # inches of a line of a table, and between its columns
+BESIDE, ABOVE = 0.45, 0.4  # inches that the numbers of layers and heads take, and what they are
+EMPTY = "#f4f4f4"  # of a head with no clear role
+KEY = 0.17  # inches that a colour with its sign is high
 
 
 def colour_of(role: Role | RoleRule | None) -> str:
@@ -138,8 +131,7 @@ def draw_key(page: Page, role: Role | RoleRule | None, corner: tuple[float, floa
         page.box((*corner, key_width(role, page.pen), KEY), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
 
 
-Columns: TypeAlias = Sequence[tuple[str, Sequence[str]]]
-"""The columns of a table: each a title and its cells."""
+Columns: TypeAlias = Sequence[tuple[str, Sequence[str]]]  # the columns of a table: each a title and its cells
 
 
 def fitting(pen: Pen, columns: Columns, room: float) -> Columns:

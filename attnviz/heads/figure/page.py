@@ -36,16 +36,11 @@ from attnviz.text.display import visible
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH = 10.0
-"""Inches of the page."""
-LEFT, GAP = 4.2, 0.5
-"""Inches of the left column, which has words and the example; and between the columns."""
-SIDE, BARS = 3.2, 1.4
-"""Inches of the example, and the height of the bars by offset."""
-NAMES = 0.95
-"""Inches of the names of measures."""
-ROW = 0.24
-"""Inches of a measure."""
+WIDTH = 10.0  # inches of the page
+LEFT, GAP = 4.2, 0.5  # inches of the left column, which has words and the example; and between the columns
+SIDE, BARS = 3.2, 1.4  # inches of the example, and the height of the bars by offset
+NAMES = 0.95  # inches of the names of measures
+ROW = 0.24  # inches of a measure
 MARKS = {
     "shuffled": ("x", "#d55e00"),
     "untrained": ("^", "#009e73"),
@@ -53,8 +48,7 @@ MARKS = {
     "chance": ("D", "#cc79a7"),
 }
 """The shape and the colour of each control."""
-PLAIN = "#555555"
-"""Of a head with no clear role."""
+PLAIN = "#555555"  # of a head with no clear role
 MOST_TICKS = 17
 """More offsets than this are not all named below their bars, and none has a bar's room where nothing was measured."""
 
@@ -63,11 +57,7 @@ def draw(
     comparison: HeadComparison, layer: int, head: int, *, patterns: Mapping[str, Attention] | None = None,
     language: str = "en",
 ) -> Picture:  # fmt: skip
-    """A picture of one head.
-
-    Raises:
-        SelectionError: there is no such head.
-    """
+    """A picture of one head. Raises SelectionError: there is no such head."""
     profile = comparison.head(layer, head)
     cards = [card_of(card, (patterns or {}).get(card.role.name), language) for card in own_card(profile, comparison)]
     title = finding(profile, language)
@@ -93,7 +83,6 @@ def _about(comparison: HeadComparison, language: str) -> str:
 
 
 def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[HeadCard], language: str) -> None:
-    """Measure the words, give the figure its size, then draw."""
     full = WIDTH - 2 * MARGIN
     above = [
         *lines(pen, [finding(profile, language)], full, TITLE * 1.35, leading=1.5),
@@ -140,7 +129,6 @@ def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: lis
 
 
 def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> list[tuple[str, str]]:
-    """The roles with what they are held against, in lines and their colours."""
     if not profile.roles:
         close = closest_roles(comparison, profile, language)
         return [(say("no_threshold", language), BLACK), *([(visible(close), GREY)] if close else [])]
@@ -155,7 +143,6 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> l
 
 
 def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> list[str]:
-    """What stands below: the proof, the measures that are no shares, heads like it, notes, how to read it."""
     others = []
     for measure in comparison.measures:
         if measure.unit in {"nats", "tokens"}:

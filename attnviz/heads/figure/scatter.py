@@ -23,18 +23,12 @@ from attnviz.text.display import visible
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDTH, HEIGHTS = 7.0, (3.2, 6.4)
-"""Inches of the axes: across; the least and the most in height, one scale on both axes."""
-PLAIN = {"facecolor": "#a0a0a0", "edgecolor": "white", "linewidth": 0.4}
-"""The look of heads with no clear role."""
-AROUND = 0.45
-"""Inches at the left of the axes and below them."""
-DOT = 5.0
-"""The diameter of a point, in points."""
-_GAP = 2.0
-"""Points that a label keeps from a dot."""
-_RINGS = 6
-"""How far from its point, in rings, a place for a label is looked for."""
+WIDTH, HEIGHTS = 7.0, (3.2, 6.4)  # inches of the axes: across; the least and the most in height, one scale on both axes
+PLAIN = {"facecolor": "#a0a0a0", "edgecolor": "white", "linewidth": 0.4}  # the look of heads with no clear role
+AROUND = 0.45  # inches at the left of the axes and below them
+DOT = 5.0  # the diameter of a point, in points
+_GAP = 2.0  # points that a label keeps from a dot
+_RINGS = 6  # how far from its point, in rings, a place for a label is looked for
 
 Points = Float64[np.ndarray, "head 2"]
 
@@ -42,8 +36,7 @@ Points = Float64[np.ndarray, "head 2"]
 def draw(comparison: HeadComparison, language: str = "en") -> Picture:
     """A page of the heads as points, in the colours of their roles; names that have no room are left out, and said.
 
-    Raises:
-        SelectionError: heads were not compared with one another, or there is one only.
+    Raises SelectionError: heads were not compared with one another, or there is one only.
     """
     similarity = expect_similarity(comparison)
     title = say("scatter_title", language, model=visible(comparison.model))
@@ -75,7 +68,6 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
 
 
 def _axes(language: str) -> tuple[str, str]:
-    """What the axes are."""
     return say("axis_one", language, unit=say("distance", language)), say("axis_two", language)
 
 
@@ -87,7 +79,6 @@ def _group(head: HeadProfile, language: str) -> str:
 
 
 def _look(head: HeadProfile) -> dict[str, Any]:
-    """The colour of the grid; hollow where the role is not established."""
     if not head.roles:
         return PLAIN
     colour = colour_of(head.roles[0])
@@ -107,8 +98,7 @@ def draw_scatter(
     Returns:
         The height of the legend above the axes, in inches, and how many labels had no room.
 
-    Raises:
-        RecordError: not as many labels or groups as points.
+    Raises RecordError: not as many labels or groups as points.
     """
     if not len(points) == len(labels) == len(groups):
         raise RecordError(f"{len(points)} points, {len(labels)} labels and {len(groups)} groups do not fit")

@@ -33,21 +33,14 @@ from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import colours, hexed, ink, levels
 from attnviz.text.display import clip, visible
 
-WIDTH = 12.0
-"""Inches of the page."""
+WIDTH = 12.0  # inches of the page
 FULL = WIDTH - 2 * MARGIN
-GAP = 0.45
-"""Inches between the map and the table of roles."""
-LEAST = 1.7
-"""Inches of the map at least: the words above it."""
-FEW = 2.1
-"""Inches of a pattern where all cards stand in one row."""
-WORD = (0.84, 0.26)
-"""Inches of a cell that has a word in it, the most."""
-NAMED = 4
-"""So many roles are named in the title where each is that of one head."""
-BAR = 0.9
-"""Inches of the scale of colours."""
+GAP = 0.45  # inches between the map and the table of roles
+LEAST = 1.7  # inches of the map at least: the words above it
+FEW = 2.1  # inches of a pattern where all cards stand in one row
+WORD = (0.84, 0.26)  # inches of a cell that has a word in it, the most
+NAMED = 4  # so many roles are named in the title where each is that of one head
+BAR = 0.9  # inches of the scale of colours
 COLUMN, SLIDE = 7.0, 8.2
 """Inches of the widest picture that has the map and the roles alone; and of one of them on a slide, before it grows."""
 
@@ -58,10 +51,8 @@ def draw(
 ) -> Picture:  # fmt: skip
     """A picture of a comparison; of one sentence, where its weights are known, what each head looks at in it.
 
-    On a slide and in a column stand the map and the roles alone, in letters that can be read there.
-
-    Raises:
-        SelectionError: a pattern without the head that it is given for.
+    On a slide and in a column stand the map and the roles alone, in letters that can be read there. Raises
+    SelectionError: a pattern without the head that it is given for.
     """
     if style.width is not None and (style.height or style.width < COLUMN) and comparison.attention is None:
         return _draw_brief(comparison, style, language)
@@ -120,7 +111,6 @@ def finding(comparison: HeadComparison, language: str = "en") -> str:
 
 
 def _heading(comparison: HeadComparison, unseen: str, language: str) -> str:
-    """What stands above the cards."""
     if comparison.attention is not None:
         return f"{say('cards_links', language)}; {say('pattern_axes', language)}"
     more = without_card(comparison)
@@ -133,7 +123,6 @@ def _heading(comparison: HeadComparison, unseen: str, language: str) -> str:
 
 
 def _notes(comparison: HeadComparison, language: str) -> list[str]:
-    """What stands below: the receipt, what must be known, how to read it."""
     if comparison.attention is not None:
         how = [say("one_few", language)]
     else:
@@ -155,7 +144,6 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
 
 
 def _map_size(comparison: HeadComparison) -> tuple[float, float]:
-    """Width and height of the map, in inches."""
     shape = comparison.n_layers, comparison.n_heads
     return grid.grid_size(*shape, grid.map_cell(*shape) if comparison.attention is None else _word_cell(*shape))
 
@@ -186,7 +174,6 @@ def _draw_words(page: Page, comparison: HeadComparison, record: Attention, top: 
 
 
 def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) -> grid.Columns:
-    """The table of roles: what it has room for of name, number of heads, best head, its score, interval and words."""
     roles = [row.heads[0][1] for row in rows]
     intervals = ["" if role is None else ends(role.low, role.high, narrow=role.narrow) for role in roles]
     every = [
@@ -207,7 +194,6 @@ def _keys(rows: Sequence[RoleHeads], pen: Pen) -> float:
 def _draw_roles(
     page: Page, rows: Sequence[RoleHeads], columns: grid.Columns, corner: tuple[float, float], language: str
 ) -> None:
-    """Draw a line a role at (left, top): its colour and sign, and its columns."""
     left, top = corner
     for number, row in enumerate(rows, 1):
         grid.draw_key(page, row.heads[0][1], (left, top + number * grid.ENTRY + (grid.ENTRY - grid.KEY) / 2))
@@ -217,7 +203,6 @@ def _draw_roles(
 
 
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
-    """The map with the roles below it, in a column; on a slide beside it."""
     rows, title = by_role(comparison), finding(comparison, language)
     notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[style.caption]
     shape, margin = (comparison.n_layers, comparison.n_heads), style.margin

@@ -19,24 +19,19 @@ from attnviz.render.figure.pen import GREY, LEAST_TEXT, MARGIN, PITCH, SMALL, TE
 from attnviz.render.palette import colours, levels
 from attnviz.text.display import visible
 
-FARTHEST = math.sqrt(math.log(2))
-"""The distance of two heads that never look at the same token."""
-CELL = 0.24
-"""Inches of the largest cell."""
+FARTHEST = math.sqrt(math.log(2))  # the distance of two heads that never look at the same token
+CELL = 0.24  # inches of the largest cell
 SIDES = (2.4, 8.0, 11.3)
 """Inches of the matrix: the least; the usual; the most, for heads whose labels have no room on
 less: up to 144."""
-TREE, STRIP = 1.0, 0.12
-"""Inches that the tree takes beside the matrix, and the colours of the roles."""
-BAR = 0.62
-"""Inches of the upright scale, with its numbers and its unit."""
+TREE, STRIP = 1.0, 0.12  # inches that the tree takes beside the matrix, and the colours of the roles
+BAR = 0.62  # inches of the upright scale, with its numbers and its unit
 
 
 def draw(comparison: HeadComparison, language: str = "en") -> Picture:
     """A page of all pairs of heads: dark where they are alike, with a tree above and one at the left.
 
-    Raises:
-        SelectionError: heads were not compared with one another, or there is one only.
+    Raises SelectionError: heads were not compared with one another, or there is one only.
     """
     similarity = expect_similarity(comparison)
     names = [head.name for head in comparison.heads]
@@ -83,8 +78,7 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
 def expect_similarity(comparison: HeadComparison) -> HeadSimilarity:
     """How alike its heads are.
 
-    Raises:
-        SelectionError: heads were not compared with one another, or there is one only.
+    Raises SelectionError: heads were not compared with one another, or there is one only.
     """
     if comparison.similarity is None:
         raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
@@ -143,7 +137,6 @@ def _draw_pairs(
 def _draw_tree(
     page: Page, similarity: HeadSimilarity, place: tuple[float, float, float], *, upright: bool = False
 ) -> None:
-    """Draw the tree at the left of a matrix at (left, top, side), or upright above it."""
     from matplotlib.collections import LineCollection
 
     left, top, side = place
@@ -160,7 +153,6 @@ def _distances(similarity: HeadSimilarity) -> Float64[np.ndarray, "head head"]:
 
 
 def _words_below(comparison: HeadComparison, similarity: HeadSimilarity, step: int, language: str) -> list[str]:
-    """What stands below the page: the receipt, and how to read it."""
     largest = float(_distances(similarity).max())
     names = say("each_named", language, n=step, nth=ordinal(step)) if step > 1 else ""
     return [

@@ -17,29 +17,21 @@ from attnviz.render.palette import readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import behind, fit, spell, wrap
 
-READABLE = 110
-"""Cells that a line of prose may have; longer lines are hard to come back from."""
-MISSING = "—"
-"""Stands for a number that there is none of."""
-ESTABLISHED, DOUBTFUL = "●", "○"
-"""A role that is established, and one that is not."""
+READABLE = 110  # cells that a line of prose may have; longer lines are hard to come back from
+MISSING = "—"  # stands for a number that there is none of
+ESTABLISHED, DOUBTFUL = "●", "○"  # a role that is established, and one that is not
 UP = " ▁▂▃▄▅▆▇█"
 ALONG = " ▏▎▍▌▋▊▉█"
 UP_ASCII = " .:-=+*#@"
 LEAST_CELL, WIDEST_CELL = 3, 8
 """Cells that a head takes on a map; of more heads than there is room for, some go on below."""
-BAD_SHOWN = 5
-"""So many lines that could not be used are named."""
-MOST_NAMES = 48
-"""So many heads are named in one list."""
-SEEN = 0.005
-"""A share below this reads 0.00."""
-LEAST_TOP = 0.2
-"""The least weight that a small pattern's full height stands for: an even head looks even."""
+BAD_SHOWN = 5  # so many lines that could not be used are named
+MOST_NAMES = 48  # so many heads are named in one list
+SEEN = 0.005  # a share below this reads 0.00
+LEAST_TOP = 0.2  # the least weight that a small pattern's full height stands for: an even head looks even
 
 
-CellOf: TypeAlias = Callable[[HeadProfile, int], Text]
-"""Gives what stands for a head in so many cells."""
+CellOf: TypeAlias = Callable[[HeadProfile, int], Text]  # gives what stands for a head in so many cells
 
 
 def prose(text: str, screen: Screen, style: str | Style = "", indent: int = 0) -> list[Text]:

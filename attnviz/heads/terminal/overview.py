@@ -21,12 +21,10 @@ from attnviz.render.terminal.text import spell
 
 WITH_WORDS = 116
 """The windows, in cells, from which on a role stands with its words; in narrower ones these stand below."""
-WITH_CONTROLS = 76
-"""Likewise, with the control that comes closest."""
+WITH_CONTROLS = 76  # likewise, with the control that comes closest
 LINES, FEWEST_ROLES = 48, 6
 """Of a screen, as far as the map leaves room; so many roles are named of a model of any size."""
-NO_SIGN = "·"
-"""Stands on the map for a head without a clear role."""
+NO_SIGN = "·"  # stands on the map for a head without a clear role
 
 
 def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:
@@ -70,7 +68,6 @@ def _sign(role: Role | None, room: int, screen: Screen) -> Text:
 
 
 def _roles(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator[Text]:
-    """A line a role: its sign, its name, its best score, its heads."""
     signs, names, scores, ends, rivals = [], [], [], [], []
     for row in rows:
         role = row.heads[0][1]
@@ -105,7 +102,6 @@ def _rival(role: Role, screen: Screen, language: str) -> str:
 
 
 def _sign_of(row: RoleHeads, screen: Screen) -> Text:
-    """Whether a role is established, and its sign on the map."""
     if row.rule is None:
         return Text(f"  {spell(NO_SIGN, screen)}", "dim")
     sign = row.rule.sign + "?" * (row.doubt is not None)
@@ -115,7 +111,6 @@ def _sign_of(row: RoleHeads, screen: Screen) -> Text:
 
 
 def _heads(row: RoleHeads, room: int, screen: Screen, language: str) -> str:
-    """As many heads as have room, and how many more there are."""
     names = [head.name for head, _ in row.heads]
     for n in range(len(names), 0, -1):
         more = "" if n == len(names) else " " + spell(say("and_more", language, n=len(names) - n), screen)
@@ -126,7 +121,6 @@ def _heads(row: RoleHeads, room: int, screen: Screen, language: str) -> str:
 
 
 def _relations(relations: Sequence[Relation], screen: Screen, language: str) -> Iterator[Text]:
-    """How many relations are established, and how many had too few links; their heads are among the roles."""
     if not relations:
         return
     sure = sum(one.established for one in relations)
@@ -139,7 +133,6 @@ def _relations(relations: Sequence[Relation], screen: Screen, language: str) -> 
 
 
 def _legend(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterator[Text]:
-    """What the names that are shown mean, what the marks mean, and why roles are not established."""
     if screen.width < WITH_WORDS:
         rules = [row.rule for row in rows if row.rule is not None]
         words = [f"{rule.short}: {rule.say(language)}" for rule in rules if rule.family != FAMILY.name]
@@ -158,7 +151,6 @@ def _legend(rows: Sequence[RoleHeads], screen: Screen, language: str) -> Iterato
 
 
 def _doubts(rows: Sequence[RoleHeads], language: str) -> dict[str, list[str]]:
-    """The reasons why roles are not established, each with the roles."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.rule is not None and row.doubt is not None:

@@ -41,17 +41,12 @@ from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
 
 _BOLD = Style(bold=True)
-ALIKE, ALIKE_BRIEF = 6, 4
-"""So many of the heads most like this one are named, in full and on the first screen."""
-FAR_SHOWN = 6
-"""Offsets shown beyond those that are usual, where more were measured: the strongest."""
+ALIKE, ALIKE_BRIEF = 6, 4  # so many of the heads most like this one are named, in full and on the first screen
+FAR_SHOWN = 6  # offsets shown beyond those that are usual, where more were measured: the strongest
 
-WIDEST_BAR = 40
-"""Cells of the longest bar of an offset."""
-NARROW = 72
-"""The windows, in cells, below which columns stand closer."""
-WITH_MEANINGS = 104
-"""The windows, in cells, from which on each measure stands with what it means."""
+WIDEST_BAR = 40  # cells of the longest bar of an offset
+NARROW = 72  # the windows, in cells, below which columns stand closer
+WITH_MEANINGS = 104  # the windows, in cells, from which on each measure stands with what it means
 
 
 def draw_head(
@@ -59,8 +54,7 @@ def draw_head(
 ) -> list[Text]:
     """One head's page, or in full all that is known of it; layers and heads count from 0, negative from the end.
 
-    Raises:
-        SelectionError: there is no such head.
+    Raises SelectionError: there is no such head.
     """
     profile = comparison.head(layer, head)
     lines = prose(say("head_title", language, head=profile.name, model=comparison.model), screen, "bold")
@@ -93,7 +87,6 @@ def draw_head(
 
 
 def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    """What it does, the clearest first: how sure that is, and a sentence where it is clear."""
     if not profile.roles:
         yield from prose(say("no_threshold", language), screen)
         yield from prose(closest_roles(comparison, profile, language), screen, indent=2)
@@ -116,7 +109,6 @@ def _indent(text: str, screen: Screen) -> list[Text]:
 
 
 def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    """Where its weight goes, and the heads most like it, in two lines."""
     names = [one for one in comparison.shares if not math.isnan(estimate_of(comparison, one.name, profile)[0])]
     shares = sorted(names, key=lambda one: -estimate_of(comparison, one.name, profile)[0])[:ALIKE_BRIEF]
     weights = ", ".join(
@@ -139,7 +131,6 @@ def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
 
 
 def _held_against(profile: HeadProfile, screen: Screen, language: str) -> Iterator[Text]:
-    """All controls of its roles."""
     gap = 1 if screen.width < NARROW else 2
     for role in profile.roles:
         if role.controls:
@@ -193,7 +184,6 @@ def _worth_a_line(values: Mapping[int, float]) -> list[int]:
 
 
 def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    """All measures but those by offset, with their intervals and controls."""
     measures = [one for one in comparison.measures if one.offset is None]
     names = [one.name for one in measures]
     estimates = [estimate_of(comparison, name, profile) for name in names]
@@ -217,7 +207,6 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, 
 
 
 def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    """The sentences where it is strongest: several for its roles, one for each other measure."""
     of_roles = [role.measure for role in profile.roles]
     others = [*(one.name for one in comparison.shares), "entropy_share", "distance", "confidence"]
     names = [name for name in dict.fromkeys([*of_roles, *others]) if comparison.examples.get((profile.name, name))]
@@ -233,7 +222,6 @@ def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen,
 
 
 def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    """The heads most like it."""
     near = nearest(comparison, profile.layer, profile.head, ALIKE)
     if not near:
         return

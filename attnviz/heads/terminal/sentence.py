@@ -17,12 +17,9 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
 
-GROUPS = 5
-"""So many groups of heads that look alike are shown."""
-WIDEST_TOKEN = 10
-"""Cells that a head takes on the map at most."""
-SHARES = ("self", "previous", "next", "first", "separator")
-"""The shares that the table of all heads has."""
+GROUPS = 5  # so many groups of heads that look alike are shown
+WIDEST_TOKEN = 10  # cells that a head takes on the map at most
+SHARES = ("self", "previous", "next", "first", "separator")  # the shares that the table of all heads has
 
 
 def draw_sentence(
@@ -80,7 +77,6 @@ def _sorts(roles: HeadComparison, record: Attention, screen: Screen, language: s
 
 
 def _links(record: Attention, screen: Screen, language: str) -> Iterator[Text]:
-    """The strongest links between words, each of another head and between other words."""
     shown = dict(strongest_links(record))
     if not shown:
         return
@@ -99,7 +95,6 @@ def _arrow(record: Attention, query: int, key: int, screen: Screen) -> str:
 
 
 def _groups(comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    """The heads that look alike on this sentence, the largest group first."""
     groups: dict[int, list[str]] = {}
     for head in comparison.heads:
         if head.cluster is not None:
@@ -114,7 +109,6 @@ def _groups(comparison: HeadComparison, screen: Screen, language: str) -> Iterat
 
 
 def _table(comparison: HeadComparison, record: Attention, screen: Screen, language: str) -> Iterator[Text]:
-    """A line a head: its shares, the token that gets most of its weight, its strongest link between words."""
     received = received_by_words(record)
     most = [int(received[one.layer, one.head].argmax()) for one in comparison.heads]
     links = [strongest_link(record, one.layer, one.head) for one in comparison.heads]

@@ -41,8 +41,7 @@ from attnviz.render.terminal.text import spell
 
 BARS = ("previous", "next", "first", "separator", "entropy_share", "distance")
 """The measures that are drawn as bars where there is room."""
-FARTHEST = 8.0
-"""Tokens at which the bar of a distance is full."""
+FARTHEST = 8.0  # tokens at which the bar of a distance is full
 WITH_CONTROLS, WITH_BARS, WITH_NUMBERS, WITH_LONG_BARS = 80, 116, 160, 185
 """The windows, in cells, from which on a row has its controls, its bars, the bars' numbers, and longer bars."""
 AIRY, AIRY_RELATIONS = 130, 80
@@ -57,8 +56,7 @@ def draw_table(
 ) -> list[Text]:  # fmt: skip
     """The table of all heads, clusters of heads that look alike, and all relations.
 
-    Raises:
-        SelectionError: there is no such measure, role, layer or head.
+    Raises SelectionError: there is no such measure, role, layer or head.
     """
     is_chosen = bool(role or layers or heads)
     rows = chosen(comparison, sort=sort, role=role, layers=layers, heads=heads)
@@ -99,14 +97,12 @@ def _order(comparison: HeadComparison, sort: str, language: str) -> str:
 
 
 def _hidden(n: int, language: str, *, is_chosen: bool) -> str:
-    """How many heads are not shown, and how to see them."""
     if is_chosen:
         return say("others_hidden", language, heads=plural(n, "other head"), n=n)
     return say("many_hidden", language, heads=plural(n, "head"), n=n, most=MOST)
 
 
 def _rows(view: _View, sort: str) -> Iterator[Text]:
-    """The table of heads; the measure that it is sorted by has a column."""
     comparison, heads, screen, language = view.comparison, view.heads, view.screen, view.language
     wide = screen.width
     gap = 1 if wide < AIRY else 2
@@ -143,7 +139,6 @@ def _rows(view: _View, sort: str) -> Iterator[Text]:
 
 
 def _controls(comparison: HeadComparison) -> list[ControlKind]:
-    """The controls that have a column."""
     return [kind for name, kind in CONTROLS.items() if kind.table and name in comparison.controls]
 
 
@@ -152,13 +147,11 @@ def _value(comparison: HeadComparison, measure: str, one: HeadRow) -> float:
 
 
 def _ruler(reach: int) -> str:
-    """Above the small patterns: which offsets they show."""
     left, right = f"-{reach}", f"+{reach}"
     return left + "0".center(2 * reach + 1 - len(left) - len(right)) + right
 
 
 def _has_patterns(comparison: HeadComparison) -> bool:
-    """Whether the weight at some offset was measured: between two sentences there are none."""
     at = [index for index, one in enumerate(comparison.measures) if one.family == "offset"]
     return bool(np.isfinite(comparison.estimates.value[..., at]).any())
 
@@ -169,7 +162,6 @@ def by_offset(comparison: HeadComparison, profile: HeadProfile, reach: int) -> l
 
 
 def _role(one: HeadRow, screen: Screen, language: str) -> Text:
-    """The role that is shown of a head, and why it is not established."""
     text = name_role(one.role, one.role.rule.short if one.role else say("no_role", language), screen)
     if one.role is not None and (why := why_not(one.role.doubt, language)):
         text.append(spell(f" · {why}", screen), "dim")
@@ -206,7 +198,6 @@ def _bars(heads: Sequence[HeadRow], comparison: HeadComparison, screen: Screen) 
 
 
 def _legend(view: _View) -> list[str]:
-    """How to read the table: what it has."""
     comparison, screen, language = view.comparison, view.screen, view.language
     rules = {one.role.rule.short: one.role.rule.say(language) for one in view.heads if one.role is not None}
     words = "; ".join(f"{short}: {words}" for short, words in rules.items())
@@ -229,7 +220,6 @@ def _legend(view: _View) -> list[str]:
 
 
 def _clusters(comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    """Which heads look alike, after a blank line; those that look like no other in one line."""
     clusters: dict[int, list[str]] = {}
     for head in comparison.heads:
         if head.cluster is not None:
