@@ -10,15 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from attnviz.errors import (
-    AttnvizError,
-    ModelError,
-    OutputError,
-    RecordError,
-    SelectionError,
-    SettingsError,
-    UnreachableModelError,
-)
+from attnviz import errors
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import STATS, SurveySettings, check_saved
@@ -38,19 +30,7 @@ if TYPE_CHECKING:
     from attnviz.heads.survey import Survey
     from attnviz.pages import WebPage
     from attnviz.render.figure.export import Picture
-from attnviz.heads.runs import (
-    CorpusProgress,
-    Opening,
-    Sentences,
-    check_same_settings,
-    field_of,
-    is_one,
-    load_finished,
-    measure,
-    open_model,
-    roles_in,
-    saved_in,
-)
+from attnviz.heads import runs
 
 VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
 
@@ -73,7 +53,7 @@ class Origin:
 
 
 def compare_heads(
-    sentences: Sentences = None,
+    sentences: runs.Sentences = None,
     model: Model = None,
     tokenizer: object = None,
     *,
@@ -82,8 +62,8 @@ def compare_heads(
     measures: Sequence[Entry] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
-    progress: Callable[[CorpusProgress], object] | None = None,
-    opening: Opening = open_model,
+    progress: Callable[[runs.CorpusProgress], object] | None = None,
+    opening: runs.Opening = runs.open_model,
 ) -> HeadComparison:
     """What each head of a model does, how sure that is, and which heads are alike.
 
@@ -113,15 +93,15 @@ def compare_heads(
     from attnviz.heads.compare import compare
 
     entries = MEASURES if measures is None else tuple(measures)
-    roles = _saved_roles(roles_in(sentences) or roles, sentences, thresholds=thresholds, measures=entries)
+    roles = _saved_roles(runs.roles_in(sentences) or roles, sentences, thresholds=thresholds, measures=entries)
     run = SurveyRun(
-        model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=field_of(sentences)
+        model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=runs.field_of(sentences)
     )
-    if (loaded := saved_in(sentences)) is not None:
+    if (loaded := runs.saved_in(sentences)) is not None:
         check_saved(run.model, run.settings, checkpoint)
-        stats, source = load_finished(loaded), None
+        stats, source = runs.load_finished(loaded), None
     else:
-        stats, _, (source,) = measure(
+        stats, _, (source,) = runs.measure(
             sentences, [_opener(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
             progress=progress,
         )  # fmt: skip
@@ -134,12 +114,12 @@ def compare_heads(
 
 def _saved_roles(
     roles: bool | str | os.PathLike[str] | HeadComparison,  # noqa: FBT001
-    sentences: Sentences,
+    sentences: runs.Sentences,
     **how: Any,
 ) -> bool | HeadComparison:
     """What was measured on many sentences, read; or whether it is to be measured."""
-    if roles and not is_one(sentences):
-        raise SettingsError(ONE_MODEL)
+    if roles and not runs.is_one(sentences):
+        raise errors.SettingsError(ONE_MODEL)
     return compare_heads(Path(roles), **how) if isinstance(roles, str | os.PathLike) else roles
 
 
@@ -157,15 +137,15 @@ def _roles_on(
 def compare_models(
     before: Model,
     after: Model | os.PathLike[str],
-    sentences: Sentences = None,
+    sentences: runs.Sentences = None,
     *,
     tokenizer: object = None,
     settings: SurveySettings | None = None,
     thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[CorpusProgress], object] | None = None,
-    opening: Opening = open_model,
+    progress: Callable[[runs.CorpusProgress], object] | None = None,
+    opening: runs.Opening = runs.open_model,
 ) -> Changes:
     """What the heads of two models of one architecture and one tokenizer do otherwise.
 
@@ -183,12 +163,12 @@ def compare_models(
     from attnviz.heads.changes.compare import changes
 
     settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
-    if roles_in(sentences) is not None:
-        raise SettingsError(ONE_MODEL)
+    if runs.roles_in(sentences) is not None:
+        raise errors.SettingsError(ONE_MODEL)
     if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
-        other = load_finished(Path(after))
-        if saved_in(sentences) is None:
-            check_same_settings(settings, other, str(after))
+        other = runs.load_finished(Path(after))
+        if runs.saved_in(sentences) is None:
+            runs.check_same_settings(settings, other, str(after))
         found = compare_heads(
             sentences, before, tokenizer, settings=settings, thresholds=thresholds, measures=entries,
             checkpoint=checkpoint, progress=progress, opening=opening,
@@ -198,14 +178,14 @@ def compare_models(
             stats.survey, other.survey, corpus="; ".join(stats.corpora), corpus_after="; ".join(other.corpora),
             thresholds=thresholds, entries=entries,
         )  # fmt: skip
-    if saved_in(sentences) is not None:
-        raise SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
+    if runs.saved_in(sentences) is not None:
+        raise errors.SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
     run = SurveyRun(
-        model=_settings_of(before), settings=settings, sentence_field=field_of(sentences),
+        model=_settings_of(before), settings=settings, sentence_field=runs.field_of(sentences),
         against=_settings_of(after).name,
     )  # fmt: skip
     opened = [_opener(model, tokenizer, opening) for model in (before, after)]
-    stats, pair, _ = measure(sentences, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
+    stats, pair, _ = runs.measure(sentences, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
     return changes(
         pair.before, pair.after, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds,
         entries=entries,
@@ -231,21 +211,21 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
         stats = load_stats(path)
         name = visible(str(path))
         if stats.n_lines is not None:
-            raise RecordError(f"{name} is a checkpoint of a run that was broken off: let it end first")
+            raise errors.RecordError(f"{name} is a checkpoint of a run that was broken off: let it end first")
         if whole is None:
             whole, read[name] = stats, stats.survey
             continue
         try:
             together = survey.merge(whole.survey, stats.survey)
-        except RecordError as error:
-            raise RecordError(f"{name}: {error}") from None
+        except errors.RecordError as error:
+            raise errors.RecordError(f"{name}: {error}") from None
         twice = next((other for other, one in read.items() if survey.same_sentences(one, stats.survey)), None)
         if twice is not None:
-            raise RecordError(f"{name} has the very sentences of {twice}: no part is counted twice")
+            raise errors.RecordError(f"{name} has the very sentences of {twice}: no part is counted twice")
         read[name] = stats.survey
         whole = Stats(survey=together, corpora=(*whole.corpora, *stats.corpora), run=whole.run)
     if whole is None:
-        raise RecordError("give the .stats files of the parts")
+        raise errors.RecordError("give the .stats files of the parts")
     save_stats(whole, output)
     return whole
 
@@ -278,7 +258,7 @@ def example_patterns(
             )
             for card in cards
         }, ""  # fmt: skip
-    except AttnvizError as error:
+    except errors.AttnvizError as error:
         return {}, clip(str(error), 300)
 
 
@@ -295,7 +275,9 @@ def save(
         return write_whole(path, drawn.getvalue())
     if suffix == STATS and isinstance(shown, HeadComparison):
         if not isinstance(shown.origin, Origin):
-            raise OutputError(f"{visible(str(path))}: this comparison was not measured here: there is no {STATS} of it")
+            raise errors.OutputError(
+                f"{visible(str(path))}: this comparison was not measured here: there is no {STATS} of it"
+            )
         return save_stats(shown.origin.stats, path)
     from attnviz.heads import tables
 
@@ -332,7 +314,7 @@ def draw(
 
         return figure.draw(shown, language=lang, style=style).fitted(style)
     if view not in VIEWS:
-        raise SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
+        raise errors.SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
     if head is None and view != "sheet":
         from attnviz.heads.figure import scatter, similarity
 
@@ -382,14 +364,14 @@ def _again(origin: Origin) -> Source:
     name = then.name or about.model
     called = clip(visible(name), 100)
     if not _is_here(name, then.revision):
-        raise UnreachableModelError(f"{called} is not here, and no model is downloaded for a picture")
+        raise errors.UnreachableModelError(f"{called} is not here, and no model is downloaded for a picture")
     if then.trust_remote_code and not now.trust_remote_code:
-        raise ModelError(f"{called} comes with code of its own, which runs only with --trust-remote-code")
-    source = open_model(
+        raise errors.ModelError(f"{called} comes with code of its own, which runs only with --trust-remote-code")
+    source = runs.open_model(
         replace(then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code)
     )
     if source.digest() != about.weights:
-        raise ModelError(f"{visible(source.name)} is another model than was measured: its weights differ")
+        raise errors.ModelError(f"{visible(source.name)} is another model than was measured: its weights differ")
     return source
 
 
@@ -414,11 +396,11 @@ def _settings_of(model: Any) -> ModelSettings:
     return ModelSettings(model=str(named) if named else None)
 
 
-def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
+def _opener(model: Any, tokenizer: object, opening: runs.Opening) -> Callable[[], Source]:
     """What opens a model, or makes a source of one that is open or in memory."""
     if model is None or isinstance(model, (str, os.PathLike, ModelSettings)):
         if tokenizer is not None:
-            raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
+            raise errors.SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
         return lambda: opening(_settings_of(model))
     from attnviz.capture.source import as_source
 

@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from attnviz.commands import (
-    check_writable,
-    is_watched,
-    open_model,
-    print_json,
-    print_lines,
-    read_text,
-    tell,
-    write,
-    write_picture,
-)
+from attnviz import commands
 from attnviz.errors import SettingsError
 from attnviz.heads.settings import (
     STATS,
@@ -85,7 +75,7 @@ def command(
     """
     table.check(survey.max_offset)
     _check_output(text, table, survey, output, against=against.against is not None)
-    check_writable(output.planned())
+    commands.check_writable(output.planned())
     if against.against is not None:
         _show_changes(text, model, table, survey, against, page, output)
         return
@@ -94,12 +84,12 @@ def command(
     with _progress_bar(text, expect=partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=table.thresholds, checkpoint=output.checkpoint,
-            roles=table.roles, progress=progress, opening=open_model,
+            roles=table.roles, progress=progress, opening=commands.open_model,
         )  # fmt: skip
     if output.json:
         from attnviz.heads.tables import to_json
 
-        print_json(to_json(comparison))
+        commands.print_json(to_json(comparison))
     else:
         _print_heads(comparison, table)
     usual = _usual_path("compare-heads", text.shown, comparison.model, model, survey, table, page)
@@ -137,7 +127,7 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
 
 
 def _print(draw: Callable[[Screen, str], Iterable[Text]], view: ViewSettings) -> None:
-    print_lines(lambda screen: draw(screen, view.lang if screen.unicode else "en"), view.background)
+    commands.print_lines(lambda screen: draw(screen, view.lang if screen.unicode else "en"), view.background)
 
 
 def head_command(
@@ -150,14 +140,14 @@ def head_command(
     """
     if text.roles is not None:
         raise SettingsError("give one of a sentence and --load: they say where the sentences are")
-    check_writable(output.planned())
+    commands.check_writable(output.planned())
     layer, number = head.numbers
     from attnviz.heads.api import compare_heads, draw
 
     with _progress_bar(text, expect=partial(_expect_head, layer, number)) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=head.thresholds, checkpoint=output.checkpoint,
-            progress=progress, opening=open_model,
+            progress=progress, opening=commands.open_model,
         )  # fmt: skip
     profile = comparison.head(layer, number)
     from attnviz.heads.terminal.page import draw_head
@@ -181,7 +171,9 @@ def merge_command(merge: MergeSettings) -> None:
     survey = merge_stats(merge.parts, merge.output).survey
     n, n_tokens = survey.n_sentences, survey.n_tokens
     counts = {"sentences": plural(n, "sentence"), "tokens": plural(n_tokens, "token")}
-    tell(say("merged", merge.lang, path=visible(str(merge.output)), n_sentences=n, n_tokens=n_tokens, **counts))
+    commands.tell(
+        say("merged", merge.lang, path=visible(str(merge.output)), n_sentences=n, n_tokens=n_tokens, **counts)
+    )
 
 
 def _show_changes(
@@ -197,14 +189,14 @@ def _show_changes(
     with _progress_bar(text) as progress:
         changes = compare_models(
             model, Path(str(against.against)) if against.is_saved else other, _sentences(text), settings=survey,
-            thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=open_model,
+            thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=commands.open_model,
         )  # fmt: skip
     limit = against.fail_above
     above = () if limit is None else changes.exceeds(limit)
     if output.json:
         from attnviz.heads.tables import to_json
 
-        print_json(to_json(changes))
+        commands.print_json(to_json(changes))
     else:
         from attnviz.heads.changes import terminal
 
@@ -230,7 +222,7 @@ def _sentences(text: CorpusSettings) -> CorpusSettings:
         return text
     from attnviz.text.display import check_text
 
-    sentence = read_text(text.text)
+    sentence = commands.read_text(text.text)
     check_text(sentence, "standard input" if text.text == "-" else "the text")
     return replace(text, text=sentence)
 
@@ -280,7 +272,7 @@ def _progress_bar(
     text: CorpusSettings, expect: Callable[[int, int], object] = lambda _layers, _heads: None
 ) -> Iterator[Callable[[CorpusProgress], None]]:
     """How far a run is, on standard error, where a person is looking at more than a few sentences."""
-    if text.path is None or not is_watched():
+    if text.path is None or not commands.is_watched():
 
         def look(progress: CorpusProgress) -> None:
             if progress.shape is not None:
@@ -326,6 +318,6 @@ def _write(
     path: Path, shown: HeadComparison | Changes, draw: Callable[..., Picture], view: ViewSettings, page: PageSettings
 ) -> None:
     if path.suffix.lower() in TABLES:
-        write(path, partial(shown.save, path, lang=view.lang))
+        commands.write(path, partial(shown.save, path, lang=view.lang))
     else:
-        write_picture(path, draw(lang=view.lang, **asdict(page)))
+        commands.write_picture(path, draw(lang=view.lang, **asdict(page)))

@@ -6,23 +6,10 @@ import math
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
+from attnviz import settings
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, group, option
 from attnviz.render.names import PICTURES
-from attnviz.settings import (
-    Background,
-    FileSettings,
-    Kind,
-    ModelSettings,
-    Ranges,
-    background_option,
-    head_option,
-    kind_option,
-    lang_option,
-    layer_option,
-    layers_and_heads,
-    place_of,
-)
 from attnviz.text.display import check_sentence
 
 Specials: TypeAlias = Literal["keep", "exclude"]
@@ -102,7 +89,7 @@ class CorpusSettings:
 class SurveySettings:
     """How a corpus is measured."""
 
-    kind: Kind | None = kind_option()
+    kind: settings.Kind | None = settings.kind_option()
     specials: Specials = option(
         "--specials", default="keep", panel=RARE,
         help="Keep special tokens such as [CLS], or measure as if they were masked.",
@@ -132,8 +119,8 @@ class ViewSettings:
         "--threshold", default=(), help="The score from which a head has a role, such as previous=0.4; repeatable.",
         metavar="ROLE=X", panel=RARE,
     )  # fmt: skip
-    lang: Literal["en", "ko"] = lang_option()
-    background: Background = background_option()
+    lang: Literal["en", "ko"] = settings.lang_option()
+    background: settings.Background = settings.background_option()
 
     @property
     def thresholds(self) -> dict[str, float]:
@@ -154,8 +141,8 @@ class TableSettings(ViewSettings):
         "--role", default=(), metavar="NAME", panel=SHOWN,
         help="Only heads of this role, such as previous, nsubj or coref, in a table; repeatable.",
     )  # fmt: skip
-    layer: tuple[str, ...] = layer_option()
-    head: tuple[str, ...] = head_option()
+    layer: tuple[str, ...] = settings.layer_option()
+    head: tuple[str, ...] = settings.head_option()
     roles: bool = option(
         "--roles", default=False, panel=SHOWN,
         help="With a sentence: the heads for grammar, meaning, pronouns and position; --load takes them from a file.",
@@ -165,9 +152,9 @@ class TableSettings(ViewSettings):
         _ = self.places, self.thresholds  # refused here, before any work
 
     @property
-    def places(self) -> tuple[Ranges | None, Ranges | None]:
+    def places(self) -> tuple[settings.Ranges | None, settings.Ranges | None]:
         """The layers and the heads chosen; None for all."""
-        return layers_and_heads(self.layer, self.head)
+        return settings.layers_and_heads(self.layer, self.head)
 
     def check(self, max_offset: int) -> None:
         """Find out whether there is such an order, and such roles: hours of a corpus are no time to learn it.
@@ -251,7 +238,7 @@ def check_divergence(threshold: float) -> None:
 
 
 @group
-class HeadOutput(FileSettings):
+class HeadOutput(settings.FileSettings):
     """The files of one head's page."""
 
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
@@ -305,7 +292,7 @@ class HeadSettings(ViewSettings):
     def numbers(self) -> tuple[int, int]:
         """Its layer and its number."""
         try:
-            return place_of(self.head)
+            return settings.place_of(self.head)
         except SettingsError as error:
             raise SettingsError(f"Invalid value for 'LAYER.HEAD': {error}") from None
 
@@ -316,7 +303,7 @@ class MergeSettings:
 
     parts: tuple[Path, ...] = option(default=(), help="The .stats files of the parts.", metavar="STATS...")
     output: Path = option("--output", "-o", default=REQUIRED, help="The .stats file to write.", metavar="FILE")
-    lang: Literal["en", "ko"] = lang_option()
+    lang: Literal["en", "ko"] = settings.lang_option()
 
     def __post_init__(self) -> None:
         if not self.parts:
@@ -329,7 +316,7 @@ class MergeSettings:
             )
 
 
-def check_saved(model: ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
+def check_saved(model: settings.ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
     """Refuse to measure otherwise what was measured before. Raises SettingsError: it is to be."""
     if model.toy or model.model is not None or checkpoint is not None:
         raise SettingsError("--load draws what was measured before: it takes no model and no --checkpoint")

@@ -9,16 +9,9 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
+from attnviz.heads import selection
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import (
-    at_offset,
-    control_of,
-    estimate_of,
-    example_of,
-    nearest,
-    strongest_of,
-)
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
     DOUBTFUL,
@@ -96,7 +89,7 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         words = role.rule.say(language)
         yield from prose(f"{start}: {words}", screen, role_style(role, screen) + _BOLD, indent=2)
         yield from _indent(spell(how_sure(role, language), screen), screen)
-        examples = example_of(comparison, profile, role), strongest_of(comparison, profile, role)
+        examples = selection.example_of(comparison, profile, role), selection.strongest_of(comparison, profile, role)
         for phrase, example in zip(("example", "strongest_one"), examples, strict=True):
             if example is not None:
                 start, end = f"  {spell(say(phrase, language), screen)} ", f"  {number(example.score, screen)}"
@@ -109,10 +102,12 @@ def _indent(text: str, screen: Screen) -> list[Text]:
 
 
 def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    names = [one for one in comparison.shares if not math.isnan(estimate_of(comparison, one.name, profile)[0])]
-    shares = sorted(names, key=lambda one: -estimate_of(comparison, one.name, profile)[0])[:ALIKE_BRIEF]
+    names = [
+        one for one in comparison.shares if not math.isnan(selection.estimate_of(comparison, one.name, profile)[0])
+    ]
+    shares = sorted(names, key=lambda one: -selection.estimate_of(comparison, one.name, profile)[0])[:ALIKE_BRIEF]
     weights = ", ".join(
-        f"{one.name.replace('_', ' ')} {number(estimate_of(comparison, one.name, profile)[0], screen)}"
+        f"{one.name.replace('_', ' ')} {number(selection.estimate_of(comparison, one.name, profile)[0], screen)}"
         for one in shares
     )
     yield from prose(say("mean_weights", language, weights=weights), screen)
@@ -121,7 +116,7 @@ def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         style = rule_style(profile.roles[0].rule, screen) if profile.roles else Style()
         start = f"{say('offset', language)} -{MAX_OFFSET} "
         yield Text.assemble(start, (spark(values, screen), style), f" +{MAX_OFFSET}", no_wrap=True)
-    near = nearest(comparison, profile.layer, profile.head, ALIKE_BRIEF)
+    near = selection.nearest(comparison, profile.layer, profile.head, ALIKE_BRIEF)
     if near:
         heads = ", ".join(
             f"{other.name} ({other.roles[0].rule.short if other.roles else say('no_role', language)})"
@@ -150,7 +145,7 @@ def _held_against(profile: HeadProfile, screen: Screen, language: str) -> Iterat
 
 def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     """Its pattern averaged by offset: its numbers with their intervals, how often the largest is there, a bar."""
-    values = {offset: at_offset(comparison, offset, profile)[0] for offset in comparison.offsets}
+    values = {offset: selection.at_offset(comparison, offset, profile)[0] for offset in comparison.offsets}
     if all(math.isnan(value) for value in values.values()):
         yield from prose(say("not_measured", language), screen)
         return
@@ -159,8 +154,8 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen, l
     width = min(WIDEST_BAR, screen.width - 42)
     style = rule_style(profile.roles[0].rule, screen) if profile.roles else Style()
     offsets = _worth_a_line(values)
-    ends = [at_offset(comparison, offset, profile)[1:] for offset in offsets]
-    peaks = [at_offset(comparison, offset, profile, "peak")[0] for offset in offsets]
+    ends = [selection.at_offset(comparison, offset, profile)[1:] for offset in offsets]
+    peaks = [selection.at_offset(comparison, offset, profile, "peak")[0] for offset in offsets]
     bars = [bar(values[offset] / largest if largest > 0 else 0.0, width, screen).rstrip() for offset in offsets]
     columns = [
         Column(say("offset", language), [f"{offset:+d}" if offset else "0" for offset in offsets], right=True),
@@ -186,7 +181,7 @@ def _worth_a_line(values: Mapping[int, float]) -> list[int]:
 def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     measures = [one for one in comparison.measures if one.offset is None]
     names = [one.name for one in measures]
-    estimates = [estimate_of(comparison, name, profile) for name in names]
+    estimates = [selection.estimate_of(comparison, name, profile) for name in names]
     ends = [
         interval(low, high, screen, narrow=one.narrow) for one, (_, low, high) in zip(measures, estimates, strict=True)
     ]
@@ -198,7 +193,7 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, 
     is_wide = screen.width >= NARROW
     for control, kind in CONTROLS.items():
         if control in comparison.controls:
-            values = [number(control_of(comparison, control, name, profile), screen) for name in names]
+            values = [number(selection.control_of(comparison, control, name, profile), screen) for name in names]
             title = kind.titles[is_wide]
             columns.append(Column(title, [Text(value, "dim") for value in values], right=True, gap=1 + is_wide))
     if screen.width >= WITH_MEANINGS:
@@ -222,7 +217,7 @@ def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen,
 
 
 def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    near = nearest(comparison, profile.layer, profile.head, ALIKE)
+    near = selection.nearest(comparison, profile.layer, profile.head, ALIKE)
     if not near:
         return
     others = sum(other.cluster == profile.cluster for other in comparison.heads) - 1
