@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz import errors
+from attnviz.heads import runs
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import STATS, SurveySettings, check_saved
@@ -30,15 +31,11 @@ if TYPE_CHECKING:
     from attnviz.heads.survey import Survey
     from attnviz.pages import WebPage
     from attnviz.render.figure.export import Picture
-from attnviz.heads import runs
 
 VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
-
 ONE_MODEL = "--roles shows the heads of one model on one sentence: give a sentence"  # why roles are not shown
-
 Examples: TypeAlias = "Callable[[HeadComparison, tuple[int, int] | None], tuple[Mapping[str, Attention], str]]"
 """Gives the patterns of examples by role, and why there are none."""
-
 Model: TypeAlias = "str | ModelSettings | Source | None"
 """A model by its name or folder, with how it is loaded, or open already; None is the default."""
 
@@ -81,14 +78,11 @@ def compare_heads(
         progress: called after each window of lines.
         opening: opens the model; by default as `open_source` does.
 
-    Returns:
-        The comparison: its `estimates` have the shape (layer, head, measure); shares are between 0 and 1, entropy is in
-        nats, distance in tokens.
-
-    Raises SettingsError: settings that do not go together, or a sentence that is the name of a file; InputError: no
-    sentence is left, or the file cannot be read; ModelError: the model cannot be used, or its weights are not proved;
-    SelectionError: no such attention, a threshold of no role, or roles of another model; RecordError: the checkpoint is
-    of another run, or the ``.stats`` file cannot be used.
+    Its `estimates` have the shape (layer, head, measure); shares are between 0 and 1, entropy is in nats, distance in
+    tokens. Raises SettingsError: settings that do not go together, or a sentence that is the name of a file;
+    InputError: no sentence is left, or the file cannot be read; ModelError: the model cannot be used, or its weights
+    are not proved; SelectionError: no such attention, a threshold of no role, or roles of another model; RecordError:
+    the checkpoint is of another run, or the ``.stats`` file cannot be used.
     """
     from attnviz.heads.compare import compare
 
@@ -150,15 +144,11 @@ def compare_models(
     """What the heads of two models of one architecture and one tokenizer do otherwise.
 
     Of a ``.stats`` file as the second model roles and measures are compared, and no patterns. Whatever else is given is
-    as for `compare_heads`; a tokenizer, and what opens a model, is that of both.
-
-    Returns:
-        The changes: of each head how far its pattern is from the other model's (the mean Jensen-Shannon divergence of
-        its rows, in nats, 0 to ln 2), and the differences of its measures and roles, after less before.
-
-    Raises SettingsError: settings that do not go together; InputError: no sentence is left, or the file cannot be read;
-    ModelError: a model cannot be used, or they cut a sentence into other tokens; RecordError: they have other numbers
-    of layers or heads, or were measured otherwise.
+    as for `compare_heads`; a tokenizer, and what opens a model, is that of both. Of each head there is how far its
+    pattern is from the other model's (the mean Jensen-Shannon divergence of its rows, in nats, 0 to ln 2), and the
+    differences of its measures and roles, after less before. Raises SettingsError: settings that do not go together;
+    InputError: no sentence is left, or the file cannot be read; ModelError: a model cannot be used, or they cut a
+    sentence into other tokens; RecordError: they have other numbers of layers or heads, or were measured otherwise.
     """
     from attnviz.heads.changes.compare import changes
 
@@ -195,12 +185,9 @@ def compare_models(
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
     """Put together what was measured on parts of a corpus, and save it; `compare_heads` of that file shows it.
 
-    Args:
-        parts: ``.stats`` files.
-        output: the ``.stats`` file to write.
-
-    Raises RecordError: there is none, a part cannot be read, is a checkpoint, was measured otherwise than the first, or
-    on the very sentences of another part; OutputError: the file cannot be written.
+    The parts and what is written are ``.stats`` files. Raises RecordError: there is none, a part cannot be read, is
+    a checkpoint, was measured otherwise than the first, or on the very sentences of another part; OutputError: the
+    file cannot be written.
     """
     from attnviz.heads import survey
 
@@ -235,9 +222,8 @@ def example_patterns(
 ) -> tuple[dict[str, Attention], str]:
     """By role the pattern of the sentence where a head has it most clearly, of one head where it has its role.
 
-    None, and why, where the model is not at hand.
-
-    The model is opened again where that needs no download, and proved to be the one that was measured.
+    None, and why, where the model is not at hand: it is opened again where that needs no download, and proved to be
+    the one that was measured.
     """
     from attnviz.heads.selection import own_card, strongest
 
@@ -293,16 +279,10 @@ def draw(
     lang: str = "en",
     **page: Any,
 ) -> Picture:
-    """The picture of a comparison, of one of its heads, or of what changed.
+    """The picture of a comparison, of one of its heads (``(1, 2)`` or ``"1.2"``), or of what changed.
 
-    Args:
-        shown: what to draw.
-        head: of the page of one head: ``(1, 2)`` or ``"1.2"``.
-        examples: gives the patterns of examples, and why there are none; None draws none.
-        view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
-        lang: ``en`` or ``ko``.
-        page: what the picture is for: the fields of `PageSettings`.
-
+    `examples` gives the patterns of examples, and why there are none; None draws none. The `view` of all heads is
+    ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points); `page` has the fields of `PageSettings`.
     Raises SelectionError: there is no such head, no such view, or heads were not compared with one another;
     SettingsError: a width that no picture has.
     """
@@ -356,10 +336,7 @@ def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | No
 
 
 def _again(origin: Origin) -> Source:
-    """The model that was measured, loaded as it was then, where that needs no download.
-
-    Whether code that comes with a model may run is for the caller of now to allow, and no file.
-    """
+    """The model that was measured, opened as it was then without a download; its own code runs only if allowed now."""
     then, now, about = origin.stats.run.model, origin.model, origin.stats.survey.about
     name = then.name or about.model
     called = clip(visible(name), 100)

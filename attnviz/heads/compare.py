@@ -37,8 +37,11 @@ def compare(
     threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
     candidates: dict[str, tuple[Relation, ...]] = {}
     if found.relations is not None:
+        hits = found.sample.found
+        layers = next(iter(hits.values())).hits.shape[2] if hits else 0  # of the random weights of all seeds
+        untrained = structure.count_links(hits.items(), layers, n_heads) if hits else None
         candidates = relations.candidates(
-            found.relations, _untrained_relations(found), threshold, different=counts.different, looked_at=n_looked_at
+            found.relations, untrained, threshold, different=counts.different, looked_at=n_looked_at
         )
     related = relations.roles_of(candidates, threshold)
     similarity = _similarity(found)
@@ -75,11 +78,8 @@ def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
 
 def _shares_to_1(estimates: Estimates, taken: Sequence[Measure]) -> Estimates:
     most = np.array([1.0 if one.unit == "share" else np.inf for one in taken])
-    return Estimates(
-        value=estimates.value,
-        low=np.maximum(estimates.low, 0.0),
-        high=np.minimum(estimates.high, np.maximum(most, estimates.value)),
-    )
+    high = np.minimum(estimates.high, np.maximum(most, estimates.value))
+    return Estimates(value=estimates.value, low=np.maximum(estimates.low, 0.0), high=high)
 
 
 def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
@@ -110,11 +110,7 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
 
 
 def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Estimates:
-    """Random weights held against a head on the sentences that both were measured on.
-
-    Where these are such that the head itself does less there than in all (shorter rows leave more weight for each key),
-    so do random weights, by as much.
-    """
+    """Random weights held against a head: where the sentences of both let the head do less, so do random weights."""
     if survey.OWN not in found.sample.controls:  # in files of before
         return random
     sums, counts = (one.sum(axis=0, dtype=np.float64) for one in found.sample.controls[survey.OWN])
@@ -131,13 +127,6 @@ def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[i
     for ends, given in ((spread.value, found.value), (spread.low, found.low), (spread.high, found.high)):
         ends[..., places] = given
     return spread
-
-
-def _untrained_relations(found: Survey) -> structure.Relations | None:
-    if found.relations is None or not found.sample.found:
-        return None
-    n_layers = next(iter(found.sample.found.values())).hits.shape[2]
-    return structure.count_links(found.sample.found.items(), n_layers, found.heads.sums.shape[2])
 
 
 def _nothing(shape: Sequence[int]) -> Estimates:

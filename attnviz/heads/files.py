@@ -22,7 +22,6 @@ from attnviz.storage.corpora.corpus import Fingerprint
 from attnviz.text.corpus import Annotation, Link
 
 REPLICATES = 400  # how often earlier versions resampled a corpus, and kept what came of it
-
 DEFAULT = "the default"  # what messages call the model where none was named
 
 
@@ -56,10 +55,8 @@ class Stats:
 
     survey: Survey  # the survey
     corpora: tuple[str, ...]  # what was read, in a few words each
-    # how many lines of the corpus were read, for a run that goes on; None for one that is finished
-    n_lines: int | None = None
-    # of the corpus being read; None where it has none, as standard input has not
-    fingerprint: Fingerprint | None = None
+    n_lines: int | None = None  # of the corpus, read by a run that goes on; None for one that is finished
+    fingerprint: Fingerprint | None = None  # of the corpus; None where it has none, as standard input has not
     run: SurveyRun  # how it was measured, which must be the same for a run to go on
 
 
@@ -73,21 +70,12 @@ CLASSES: encoding.Classes = {
 
 
 def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
-    """Write a survey, whole or not at all.
-
-    Returns:
-        The path.
-
-    Raises OutputError: another ending than ``.stats``, or a file that cannot be written.
-    """
+    """Write a survey, whole or not at all. Raises OutputError: another ending, or a file that cannot be written."""
     return encoding.write(stats, path, encoding.ONE, CLASSES)
 
 
 def load_stats(path: str | os.PathLike[str]) -> Stats:
-    """Read a survey that attnviz saved.
-
-    Raises FileFormatError: the file cannot be read, or holds no survey; the message is one line.
-    """
+    """Read a survey that attnviz saved. Raises FileFormatError, in one line: it cannot be read, or holds no survey."""
     stats = encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgrade)
     return replace(stats, survey=_in_groups(stats.survey))
 
@@ -103,23 +91,16 @@ def _in_groups(found: Survey) -> Survey:
             for halves in (relations.hits, relations.offsets, relations.counts)
         )
         relations = replace(relations, hits=hits, offsets=offsets, counts=counts)
-    return replace(
-        found,
-        heads=found.heads.regroup(),
-        offsets=found.offsets.regroup(),
-        places=survey.Places(
-            **{
-                name: values.reshape(-1, survey.GROUPS, *values.shape[1:]).sum(axis=0)
-                for name, values in (("sums", places.sums), ("squares", places.squares), ("counts", places.counts))
-            }
-        ),
-        sample=replace(
-            sample,
-            roles=found.measures if sample.controls else (),
-            linked={key: sample.texts[key] for key in sample.annotated},
-        ),
-        relations=relations,
+    sums, squares, counts = (
+        values.reshape(-1, survey.GROUPS, *values.shape[1:]).sum(axis=0)
+        for values in (places.sums, places.squares, places.counts)
     )
+    linked = {key: sample.texts[key] for key in sample.annotated}
+    return replace(
+        found, heads=found.heads.regroup(), offsets=found.offsets.regroup(), relations=relations,
+        places=survey.Places(sums=sums, squares=squares, counts=counts),
+        sample=replace(sample, roles=found.measures if sample.controls else (), linked=linked),
+    )  # fmt: skip
 
 
 def _upgrade(written: Any) -> Any:
@@ -141,15 +122,12 @@ def _upgrade(written: Any) -> Any:
 
 def _run_before(words: Mapping[str, str]) -> dict[str, Any]:
     """How a run was measured, of which version 2 wrote the options as words."""
+    sizes = {name: f"--{name.replace('_', '-')}" for name in ("seed", "d_model", "n_heads", "n_layers")}
     model = {
         "model": None if words.get("--model", DEFAULT) == DEFAULT else words["--model"],
         **{name: words[option] for name in ("device", "dtype", "revision") if (option := f"--{name}") in words},
         "trust_remote_code": "--trust-remote-code" in words,
-        **{
-            name: int(words[option])
-            for name in ("seed", "d_model", "n_heads", "n_layers")
-            if (option := f"--{name.replace('_', '-')}") in words
-        },
+        **{name: int(words[option]) for name, option in sizes.items() if option in words},
     }
     settings = {
         "kind": None if words.get("--kind", "the usual") == "the usual" else words["--kind"],

@@ -106,8 +106,7 @@ def page_of_changes(found: Changes, language: str = "en") -> str:
     model = f"{visible(found.before.model)} → {visible(found.after.model)}"
     labels = {
         "lang": language, "layers": found.before.n_layers, "heads": found.before.n_heads, "model": model,
-        "about": about,
-        "title": title, "sample": sample, "proof": proof, "pattern": found.pattern is not None,
+        "about": about, "title": title, "sample": sample, "proof": proof, "pattern": found.pattern is not None,
         "caption": [_caption(found, one) for one in LANGUAGES],
         "notes": [_notes_on(found, one) for one in LANGUAGES], "not": [[narrow(one)] for one in LANGUAGES],
         "measures": _measures(measures),
@@ -136,11 +135,8 @@ def _caption(found: Changes, language: str) -> str:
 
 def _notes_on(found: Changes, language: str) -> list[str]:
     expected = wording.expected(found, language)
-    how = [
-        *wording.how_to_read(found, language),
-        say("where_from", language),
-        say("how_measure", language, expected=expected),
-    ]
+    measured = say("how_measure", language, expected=expected)
+    how = [*wording.how_to_read(found, language), say("where_from", language), measured]
     return [visible(text) for text in (*how, *(note_words(note, language) for note in found.notes))]
 
 

@@ -38,14 +38,10 @@ CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset
 """The controls. Three can rule a role out: the head's own weights dealt out to keys at random, the best head of random
 weights, the best fixed offset. The fourth, the head on sentences with their tokens shuffled, tells what it goes by: one
 that looks at a position does so on any words."""
-
 BROAD = round(3.8 / math.log(128), 3)
 """The entropy from which on Clark et al. call a head broad, as a share of the largest."""
-
 ENOUGH_ROWS = 3  # a sentence is no example of a measure that counts fewer of its rows
-
 GREY = "#555555"  # of a role that names no colour
-
 About: TypeAlias = Literal["position", "content", "spread"]
 """What a role is about: where a key stands, which key it is, or how spread the weight is."""
 
@@ -71,9 +67,7 @@ class RoleRule:
     sign: str = ""  # the role in a few characters, for who sees no colours
     arrow: str = ""  # the end of the sign that is never cut
     colour: str = GREY  # as ``#rrggbb``
-    # the name under which roles of one sort are chosen, set a threshold and coloured; the role's own where there is
-    # one of its sort
-    family: str = ""
+    family: str = ""  # the name by which roles of one sort are chosen, set a threshold and coloured; its own by default
     family_words: str = ""  # what all of them do, in plain words
 
     def __post_init__(self) -> None:
@@ -281,12 +275,7 @@ def offsets_up_to(most: int) -> tuple[int, ...]:
 
 
 def measures_of(entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSET) -> tuple[Measure, ...]:
-    """All that the entries measure of a head, in the order in which it is kept: shares come first.
-
-    Args:
-        entries: of measures.
-        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
-    """
+    """All that the entries measure of a head, in the order in which it is kept: shares come first."""
     entries = tuple(entries)
     single = [one for one in entries if isinstance(one, Measure)]
     shares = [one for one in single if one.takes == "keys"]

@@ -128,8 +128,7 @@ class Relation:
     n: int  # how often it comes up in the half that scores
     layer: int  # of the head
     head: int  # its number
-    # whether it is the other way round: of all words, the one depended on looks most at the one that depends
-    reverse: bool
+    reverse: bool  # the other way round: of all words, the one depended on looks most at the one that depends
     accuracy: float  # in how many of them that is the right word
     low: float  # the lower end of its interval
     high: float  # the upper end
@@ -137,9 +136,7 @@ class Relation:
     offset_accuracy: float  # how often the right word is there
     offset_low: float  # the lower end of its interval
     offset_high: float  # the upper end
-    # the accuracy of the best head of random weights, chosen and scored likewise, in the mean of several seeds; NaN
-    # where unknown
-    untrained: float = float("nan")
+    untrained: float = float("nan")  # of the best heads of random weights, chosen likewise, in the mean; or NaN
     untrained_low: float = float("nan")  # how low that of another seed may be
     untrained_high: float = float("nan")  # how high
     doubt: Note | None = None  # why it is not established that the head finds it; None where it is
@@ -192,60 +189,34 @@ class HeadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HeadComparison(HeadResult):
-    """What each head of a model does on a corpus.
+    """What each head of a model does on a corpus."""
 
-    Attributes:
-        model: its name.
-        kind: which attention it is.
-        corpus: what it was measured on, in a few words.
-        specials: whether special tokens took part: ``keep`` or ``exclude``.
-        n_sentences: how many sentences.
-        n_tokens: how many tokens they have, special ones too.
-        n_bad: how many lines could not be used.
-        bad: the first of them: number and reason.
-        differences: the largest difference of each layer's receipts, over all runs.
-        measures: what was measured.
-        estimates: each measure of each head.
-        controls: by name, the same measures taken otherwise: ``chance`` and ``shuffled`` for each head,
-            ``untrained`` for each head of random weights, ``offset`` for the shares that the best fixed offset has,
-            alike for each head.
-        heads: each head's roles, layer after layer.
-        similarity: how alike heads are; None where they were not compared.
-        examples: by layer.head and measure, the sentences where it is strongest.
-        typical: likewise of the roles of heads, a sentence like those where it is strong: see
-            `attnviz.heads.selection.typical`.
-        relations: what heads find of the words that belong together, where the corpus says which; the most frequent
-            first.
-        notes: what a reader should know; `attnviz.heads.wording.note_words` has the sentences.
-        origin: what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise.
-        attention: of one sentence all its weights; None where there were more, or the model is not at hand.
-        roles_on: of one sentence, the comparison of the same heads on many, which tells their roles; None where it was
-            not asked for.
-        names: of the measures.
-    """
-
-    model: str
-    kind: Kind
-    corpus: str
-    specials: str
-    n_sentences: int
-    n_tokens: int
-    differences: tuple[float, ...]
-    measures: tuple[Measure, ...]
-    estimates: Estimates
+    model: str  # its name
+    kind: Kind  # which attention it is
+    corpus: str  # what it was measured on, in a few words
+    specials: str  # whether special tokens took part: ``keep`` or ``exclude``
+    n_sentences: int  # how many sentences
+    n_tokens: int  # how many tokens they have, special ones too
+    differences: tuple[float, ...]  # the largest difference of each layer's receipts, over all runs
+    measures: tuple[Measure, ...]  # what was measured
+    estimates: Estimates  # each measure of each head
+    # by name, the same measures taken otherwise: ``chance`` and ``shuffled`` for each head, ``untrained`` for each head
+    # of random weights, ``offset`` for the shares that the best fixed offset has, alike for each head
     controls: Mapping[str, Estimates]
-    heads: tuple[HeadProfile, ...]
-    similarity: HeadSimilarity | None = None
+    heads: tuple[HeadProfile, ...]  # each head's roles, layer after layer
+    similarity: HeadSimilarity | None = None  # how alike heads are; None where they were not compared
+    # by layer.head and measure, the sentences where it is strongest; likewise of the roles of heads, a sentence like
+    # those where it is strong: see `attnviz.heads.selection.typical`
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
     typical: Mapping[tuple[str, str], Example] = field(default_factory=dict)
-    relations: tuple[Relation, ...] = ()
-    n_bad: int = 0
-    bad: tuple[tuple[int, str], ...] = ()
-    notes: tuple[Note, ...] = ()
-    origin: object = None
-    attention: Attention | None = None
-    roles_on: HeadComparison | None = None
-    names: tuple[str, ...] = field(init=False)
+    relations: tuple[Relation, ...] = ()  # what heads find of the words that belong together; the most frequent first
+    n_bad: int = 0  # how many lines could not be used
+    bad: tuple[tuple[int, str], ...] = ()  # the first of them: number and reason
+    notes: tuple[Note, ...] = ()  # what a reader should know, as `attnviz.heads.wording.note_words` says it
+    origin: object = None  # what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise
+    attention: Attention | None = None  # of one sentence all its weights; None of more, or with no model at hand
+    roles_on: HeadComparison | None = None  # of one sentence, the comparison on many that tells the heads' roles
+    names: tuple[str, ...] = field(init=False)  # of the measures
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "names", tuple(one.name for one in self.measures))
@@ -318,15 +289,12 @@ class HeadComparison(HeadResult):
         return self.estimates.at(layer, head, self.names.index(measure))
 
     def figure(self, head: Place | None = None, *, view: str = "sheet", lang: str = "en", **page: Any) -> Any:
-        """The sheet of all heads, or of one head its page, as a Matplotlib figure of its own.
+        """The sheet of all heads, or of one head (``(1, 2)`` or ``"1.2"``) its page, as a Matplotlib figure of its own.
 
-        Args:
-            head: ``(1, 2)`` or ``"1.2"``; None draws all, with patterns of examples where the model is at hand.
-            view: of all heads: ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points).
-            lang: ``en`` or ``ko``.
-            page: what the picture is for: the fields of `PageSettings`, such as ``style="slides"``.
-
-        Raises SelectionError: there is no such head or view, or heads were not compared with one another;
+        The `view` of all heads is ``sheet``, with patterns of examples where the model is at hand,
+        ``clustermap`` (all pairs) or ``scatter`` (heads as points); `lang` is ``en`` or ``ko``; `page` says
+        what the picture is for: the fields of `PageSettings`, such as ``style="slides"``. Raises
+        SelectionError: there is no such head or view, or heads were not compared with one another;
         SettingsError: a width that no picture has.
         """
         from attnviz.heads.api import draw
@@ -336,15 +304,10 @@ class HeadComparison(HeadResult):
     def save(self, path: str | Path, head: Place | None = None, **view: Any) -> Path:
         """Write it, whole or not at all, by its ending.
 
-        png, svg and pdf are pictures, html is a page to explore, tex is a table of roles for a paper, csv and json are
-        tables of all numbers, stats is what a run goes on from and what is merged.
-
-        Args:
-            path: the file.
-            head: of pictures: ``(1, 2)`` or ``"1.2"``, whose page is drawn; None draws all heads.
-            view: of pictures and tex, as of `figure`.
-
-        Raises OutputError: another ending, or the file cannot be written; SelectionError: there is no such head or
+        png, svg and pdf are pictures, of all heads or the page of one `head` (``(1, 2)`` or ``"1.2"``), html is
+        a page to explore, tex is a table of roles for a paper, csv and json are tables of all numbers, stats is
+        what a run goes on from and what is merged. `view` of pictures and tex is as of `figure`. Raises
+        OutputError: another ending, or the file cannot be written; SelectionError: there is no such head or
         view, or heads were not compared with one another.
         """
         from attnviz.heads.api import save

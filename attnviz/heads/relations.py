@@ -21,8 +21,6 @@ from attnviz.text.corpus import universal
 from attnviz.text.phrase import entries
 
 THRESHOLD = 0.5  # from which accuracy on a head has the role of a relation
-
-
 OTHER = "#5566aa"  # the colour of relations that have none of their own
 
 
@@ -34,8 +32,7 @@ class _Words:
     en: tuple[str, ...]  # from what to what a head looks that finds it, and one that finds it the other way round
     ko: tuple[str, ...]  # the word that depends, and the one that it belongs to
     term: str  # the word that depends, in English
-    # what stands for the word that depends in the short name; the relation's own name where nothing is given
-    dep: str = ""
+    dep: str = ""  # stands for the word that depends in the short name; the relation's own name where empty
     also: tuple[str, ...] = ()  # other names by which it can be asked for
     colour: str = OTHER  # of its roles
 
@@ -186,15 +183,9 @@ def candidates(
 ) -> dict[str, tuple[Relation, ...]]:
     """By relation the heads that one half of the sentences chooses, the best first, as the other half scores them.
 
-    Chosen are the best head, and all that reach the threshold. Relations that only one half has are left out.
-
-    Args:
-        found: what heads find.
-        untrained: what those of random weights find, the layers of all seeds in a row; without them nothing is
-            established.
-        threshold: from which accuracy on a head has the role of a relation.
-        different: how many different sentences there are.
-        looked_at: how many roles and relations are looked at.
+    Chosen are the best head, and all that reach the threshold of accuracy. Relations that only one half has are
+    left out. `untrained` has the layers of all seeds in a row; without it nothing is established. `different`
+    sentences there are, and `looked_at` roles and relations.
     """
     made = {}
     for at, name in enumerate(found.names):

@@ -23,25 +23,19 @@ from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
 
 RELATION = "relation"  # what the threshold of all roles is called that relations between words speak for
-
 SEEN = 0.25
 """A fixed offset makes a role only where at least this share of the rows sees a key there: of an offset as long as the
 sentences a single row sees one, and its largest weight is there or not."""
-
 FEWEST_DIFFERENT, FEWEST_CASES, FEWEST_SENTENCES = 10, 10, 5
 """Nothing is established on fewer different sentences than the first of these; nor where what is counted (rows, or
 links between words) comes up less often than the second, or is spread over fewer sentences than the third."""
-
 UNEVEN = 0.85
 """What is counted must be spread over sentences as rows are, at least by this: a word comes twice in few sentences,
 most of all in long ones, and of what so few of them carry no interval holds what it says."""
-
 TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_for_control", "too_few_seeds"}
 """The codes of doubts that too little was measured to say anything."""
-
 FAMILY_ERROR = 0.05
 """How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""
-
 Judged: TypeAlias = tuple[Measure, RoleRule]  # a role, and the measure that it is judged by
 
 
@@ -104,11 +98,8 @@ class Evidence:
 def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, needs: Iterable[str]) -> Note | None:
     """Why a role is not established; None where it is. This is the one rule.
 
-    Args:
-        evidence: what it is judged on; of a relation between words, on sentences that did not choose the head.
-        controls: what its score is held against.
-        threshold: from which score on a head has the role.
-        needs: the controls that must have been taken.
+    The evidence on a relation between words is of sentences that did not choose the head. `needs` are the controls
+    that must have been taken.
     """
     if few := _too_few(evidence):
         return few
@@ -130,15 +121,11 @@ def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, 
 def best_of_seeds(best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: float | np.ndarray = 0.0) -> Estimates:
     """What the best head of random weights comes to: the mean of several seeds, and how far another's may be from it.
 
-    The upper end is above the best head of one more model of random weights, in all but `FAMILY_ERROR` of models for
-    everything that is looked at together: it is the upper bound of a prediction by Student's t, with Bonferroni's
-    correction for the number of roles and relations. That the heads are many is in it, since each seed gives its best.
-
-    Args:
-        best: of each seed, the best head's value.
-        looked_at: how many roles and relations are looked at.
-        noise: of the variance between seeds, how much comes from having few cases: that is in the interval of what is
-            held against it already.
+    The upper end is above the best head of one more model of random weights, in all but `FAMILY_ERROR` of models
+    for everything that is looked at together: it is the upper bound of a prediction by Student's t, with
+    Bonferroni's correction for the number of roles and relations. That the heads are many is in it, since each seed
+    gives its best. `noise` is how much of the variance between seeds comes from having few cases: that is in the
+    interval of what is held against it already.
     """
     n = len(best)
     if n < 2:  # one seed says nothing of the next

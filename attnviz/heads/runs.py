@@ -26,12 +26,9 @@ if TYPE_CHECKING:
 
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The sentences that heads are compared on where none are given."""
-
 OWN = 600  # of a trained home-built model: sentences of its own language
-
 Sentences: TypeAlias = "str | os.PathLike[str] | Iterable[str] | CorpusSettings | None"
 """One sentence, a file of them, several of them, or None for those that come with attnviz."""
-
 Opening: TypeAlias = "Callable[[ModelSettings], Source]"  # opens a model
 
 
@@ -49,8 +46,7 @@ class CorpusProgress:
     n_sentences: int  # that were measured, those of an earlier run too
     bytes_read: int = 0  # of the file of sentences
     n_bytes: int | None = None  # of the whole file; None where that is not known
-    # how many layers the model has, and how many heads a layer; None before the first sentences
-    shape: tuple[int, int] | None = None
+    shape: tuple[int, int] | None = None  # layers of the model, and heads of each; None before the first sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +120,8 @@ def check_checkpoint(checkpoint: Path, sentences: Sentences) -> None:
 
     Raises SettingsError: there is no file of sentences, it can be read only once, or the checkpoint ends otherwise.
     """
-    given: str | os.PathLike[str] | None = None
-    if isinstance(sentences, CorpusSettings):
-        given = sentences.path
-    elif isinstance(sentences, os.PathLike):
-        given = sentences
+    path_of = sentences.path if isinstance(sentences, CorpusSettings) else None
+    given = sentences if isinstance(sentences, os.PathLike) else path_of
     if given is None:
         raise SettingsError("a checkpoint is for a file of sentences (--corpus, --conllu)")
     path = Path(given)
@@ -236,17 +229,11 @@ def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLi
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
     now, then = run.words(), before.run.words()
-    differing = [
-        f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}"
-        for name in sorted({*now, *then})
-        if now.get(name) != then.get(name)
-    ]
+    names = [name for name in sorted({*now, *then}) if now.get(name) != then.get(name)]
+    differing = [f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}" for name in names]
     if before.fingerprint != mark:
-        was = (
-            "; ".join(before.corpora)
-            if before.fingerprint is None
-            else f"{before.fingerprint.name}, {before.fingerprint.size:,} bytes"
-        )
+        known = before.fingerprint
+        was = "; ".join(before.corpora) if known is None else f"{known.name}, {known.size:,} bytes"
         differing.insert(0, f"the corpus is another (it was {visible(was)})")
     if differing:
         raise RecordError(

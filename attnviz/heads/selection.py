@@ -49,17 +49,10 @@ def role_names(comparison: HeadComparison) -> list[str]:
 
 
 def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str] = ()) -> set[str]:
-    """The roles that are meant by a name: short or in full, of a relation, or of all roles of a sort.
+    """The roles, and families of roles, that are meant by a name: short or in full, of a relation, or of a sort.
 
-    Args:
-        wanted: such as ``previous``, ``sink``, ``nsubj``, ``nsubj > verb``, ``coref``, ``relation``, ``none``.
-        measures: that may give roles.
-        relations: between words, beside those that are known.
-
-    Returns:
-        Names of roles, and of families of roles.
-
-    Raises SelectionError: there is no such role.
+    Such as ``previous``, ``sink``, ``nsubj``, ``nsubj > verb``, ``coref``, ``relation``, ``none``. Raises
+    SelectionError: there is no such role.
     """
     known = {name: {rule.name} for _, rule in rules_of(measures) for name in names_of(rule)}
     families = dict.fromkeys([*(rule.family for _, rule in rules_of(measures)), FAMILY.name, NONE])
@@ -95,14 +88,9 @@ def chosen(
 ) -> list[HeadRow]:  # fmt: skip
     """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
 
-    Args:
-        comparison: of heads.
-        sort: ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest first.
-        role: names of roles; a head that has any of them is shown. ``none`` is no clear role.
-        layers: their numbers, negative from the end.
-        heads: likewise, of each of these layers.
-
-    Raises SelectionError: there is no such measure, role, layer or head.
+    `sort` is ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest
+    first. A head that has any of the roles is shown; ``none`` is no clear role. Layers, and heads of each of them,
+    may be negative, from the end. Raises SelectionError: there is no such measure, role, layer or head.
     """
     relations = [one.name for one in comparison.relations]
     wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
@@ -248,20 +236,16 @@ def strongest_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> E
 def typical(ranked: Sequence[Example]) -> Example | None:
     """A sentence like those where a measure is strong: near the median of the strongest tenth, with words enough.
 
-    Returns:
-        Of sentences with `FEWEST` words or more that have letters, the nearest in rank to that median: one of at most
-        `SHORT` words where that tenth has any; None where no sentence has so many words.
+    Of sentences with `FEWEST` words or more that have letters, the nearest in rank to that median: one of at most
+    `SHORT` words where that tenth has any; None where no sentence has so many words.
     """
     tenth = max(1, round(len(ranked) / 10))
 
     def far(rank: int) -> tuple[bool, bool, float]:
         return rank >= tenth, len(ranked[rank].text.split()) > SHORT, abs(rank - (tenth - 1) / 2)
 
-    fit = [
-        rank
-        for rank, one in enumerate(ranked)
-        if sum(any(map(str.isalpha, word)) for word in one.text.split()) >= FEWEST
-    ]
+    n_words = [sum(any(map(str.isalpha, word)) for word in one.text.split()) for one in ranked]
+    fit = [rank for rank, n in enumerate(n_words) if n >= FEWEST]
     return ranked[min(fit, key=far)] if fit else None
 
 
@@ -295,11 +279,8 @@ def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, 
 
 def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[float, int, int]]]:
     """The strongest links between words, between other words each: query and key; weight, layer and head."""
-    every = [
-        (link, layer, head)
-        for layer, head in np.ndindex(*record.weights.shape[:2])
-        if (link := strongest_link(record, layer, head)) is not None
-    ]
+    places = np.ndindex(*record.weights.shape[:2])
+    every = [(link, *place) for place in places if (link := strongest_link(record, *place)) is not None]
     shown: dict[tuple[int, int], tuple[float, int, int]] = {}
     for (query, key, weight), layer, head in sorted(every, key=lambda one: -one[0][2]):
         shown.setdefault((query, key), (weight, layer, head))

@@ -14,12 +14,9 @@ from attnviz.text.display import check_sentence
 
 Specials: TypeAlias = Literal["keep", "exclude"]
 """Whether special tokens look and are looked at, or all is as if they were masked."""
-
 CONTROLS, MAX_OFFSET = 50, 8
 """What is measured where nothing else is set: of how many sentences controls are taken, how far fixed offsets go."""
-
 FARTHEST = 128  # the farthest fixed offset that can be set: the room for measures grows with it
-
 STATS = ".stats"
 TABLES = (".csv", ".json", ".tex", ".html", STATS)
 """What a comparison is written as, beside pictures; .tex has its roles, .stats is drawn, merged and gone on with."""

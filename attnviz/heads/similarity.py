@@ -111,8 +111,7 @@ class Map:
     """Heads as points on two axes."""
 
     points: Float64[np.ndarray, "head 2"]  # a point for each head, in the unit of the distances
-    # of the squared distances of all pairs, how much each of the two axes keeps, from 0 to 1
-    shares: tuple[float, float]
+    shares: tuple[float, float]  # of the squared distances of all pairs, how much each axis keeps, from 0 to 1
 
 
 def scaled_to_two(distances: Distances) -> Map:

@@ -25,19 +25,13 @@ from attnviz.heads.settings import MAX_OFFSET
 from attnviz.text.corpus import Annotation
 
 WAYS = 2  # a head guesses by where a word looks, and by what looks at the word
-
 FORWARD, REVERSE = range(WAYS)
-
 DISTANCES = tuple(offset for offset in offsets_up_to(MAX_OFFSET) if offset)
 """The fixed offsets that heads are held against, in words."""
-
 HALVES = 2
 CHOOSE, SCORE = range(HALVES)
-
 GROUPS = tally.GROUPS // HALVES  # groups of sentences in each half
-
 LINKED = 10  # controls of a relation are taken on so many sentences of each half that have it
-
 MOST_RELATIONS = 128
 """A corpus with more relations than this is counted for the first of them by name, so that memory has an end.
 

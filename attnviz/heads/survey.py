@@ -21,9 +21,7 @@ from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation
 
 GROUPS = 8  # tables of positions are kept for so many groups of sentences, so that their spread can be seen
-
 EXAMPLES = 3  # sentences kept for each head and measure: those where it is strongest
-
 BAD_LINES = 20  # bad lines of which number and reason are kept; all are counted
 
 
@@ -74,7 +72,6 @@ class About:
 PerSentence: TypeAlias = tuple[Float[np.ndarray, "_ _ _ _"], Float[np.ndarray, "_ _ _"]]
 """Sums (sentence, layer, head, measure) and counts (sentence, layer, measure); of several models the layers of all one
 after another, and the counts of any of them."""
-
 OWN = "own"  # in a sample, what the model's own heads do, not otherwise but as they are
 
 
@@ -84,17 +81,14 @@ class Sample:
 
     size: int  # how many at most
     texts: Mapping[int, tuple[str, str | None]]  # the sentences, by their keys
-    # the measures that may give a role: of these alone are `OWN` and the random weights of several seeds
-    roles: tuple[str, ...] = ()
-    # measures taken of them otherwise, by the control's name, and `OWN`
-    controls: Mapping[str, PerSentence] = field(default_factory=dict)
+    roles: tuple[str, ...] = ()  # measures that may give one: of these alone are `OWN` and the random weights of seeds
+    controls: Mapping[str, PerSentence] = field(default_factory=dict)  # measures taken otherwise, by name, and `OWN`
     # the sentences that the controls of relations are taken of, as `structure.sample_links` draws them
     linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
     annotated: Mapping[int, Annotation] = field(default_factory=dict)  # of these, the words that belong together
     # likewise what heads of random weights find of that, the layers of all seeds in a row
     found: Mapping[int, LinkHits] = field(default_factory=dict)
-    # likewise what the model's own heads find of it, so that there are examples
-    own: Mapping[int, LinkHits] = field(default_factory=dict)
+    own: Mapping[int, LinkHits] = field(default_factory=dict)  # likewise what the model's own find, for examples
     no_random: str = ""  # why no random weights could be made of the model; empty where they could
 
 
@@ -110,8 +104,7 @@ class Survey:
     examples: Examples  # the strongest sentences
     sample: Sample  # the sentences that controls are taken of
     similarity: Divergences | None  # of all pairs of heads; None where it was not asked for
-    # what heads find of the words that belong together; None where no sentence says which do
-    relations: Relations | None = None
+    relations: Relations | None = None  # what heads find of words that belong together; None where none is said to
     n_tokens: int = 0  # tokens read, special ones too
     n_cut: int = 0  # sentences of which the model took the first tokens only
     n_bad: int = 0  # lines that could not be used
@@ -197,10 +190,8 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
     for name in one.controls.keys() & other.controls.keys() if texts else ():  # of no sentence there are none
         at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
         parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
-        controls[name] = (
-            np.stack([sums[row] for (sums, _), row in parts]),
-            np.stack([counts[row] for (_, counts), row in parts]),
-        )
+        sums, counts = (np.stack([part[side][row] for part, row in parts]) for side in (0, 1))
+        controls[name] = sums, counts
     said = structure.sample_links((*one.annotated.items(), *other.annotated.items()))
     linked = {**one.linked, **other.linked}
     return Sample(

@@ -30,11 +30,9 @@ from attnviz.text.display import visible
 
 ENDS = ("before", "after", "difference", "low", "high")
 """What stands behind the name of a measure, and of a relation, in a table of changes."""
-
 PACKAGES = "booktabs"
 MARKS = {True: r"\ensuremath{\bullet}", False: r"\ensuremath{\circ}"}
 """Stand before a role in LaTeX: whether it is established."""
-
 Row = dict[str, object]  # what a table says of a head, by the names of its columns
 
 
@@ -209,18 +207,13 @@ def _changes(found: Changes) -> dict[str, Any]:
 
 def _change(found: Changes, change: Change) -> dict[str, object]:
     at = change.before.layer, change.before.head
+    ends = ("before", "after", "value", "low", "high", "established")
     return {
-        "layer": at[0],
-        "head": at[1],
-        "name": change.name,
+        "layer": at[0], "head": at[1], "name": change.name,
         "change": _fields(change, "pattern", "low", "high", "nearest", "others"),
-        "beyond_nearest": change.beyond_nearest,
-        **_roles(change, None),
-        "differences": {
-            name: _fields(found.difference(name, *at), "before", "after", "value", "low", "high", "established")
-            for name in found.before.names
-        },
-    }
+        "beyond_nearest": change.beyond_nearest, **_roles(change, None),
+        "differences": {name: _fields(found.difference(name, *at), *ends) for name in found.before.names},
+    }  # fmt: skip
 
 
 def _relation_change(one: RelationChange) -> dict[str, object]:
@@ -287,9 +280,6 @@ WRITERS: Mapping[str, Callable[[Any, str], str]] = {
 
 def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language: str = "en") -> Path:
     """Write a comparison as ``.csv``, ``.json``, ``.html`` or ``.tex``, changes as one of the first three, whole.
-
-    Returns:
-        The path.
 
     Raises OutputError: another ending, or the file cannot be written; RecordError: a text holds half a character.
     """

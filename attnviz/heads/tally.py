@@ -26,11 +26,8 @@ from jaxtyping import Float, Float64, Int64, Real
 from attnviz.heads.record import Estimates
 
 _Number = TypeVar("_Number", float, np.ndarray)
-
 GROUPS = 32  # groups of sentences, so that it can be seen how far they differ
-
 Z = 1.959963984540054  # the normal quantile of a 95 % interval
-
 LEVEL = 0.95  # how often an interval should hold the truth
 
 
@@ -45,11 +42,8 @@ class Tally:
 
     def merge(self, other: Tally) -> Tally:
         """Both together: exactly what one tally of all the sentences holds, but for the rounding of sums."""
-        return Tally(
-            sums=self.sums + other.sums,
-            counts=self.counts + other.counts,
-            n_sentences=self.n_sentences + other.n_sentences,
-        )
+        n = self.n_sentences + other.n_sentences
+        return Tally(sums=self.sums + other.sums, counts=self.counts + other.counts, n_sentences=n)
 
     def estimate(self) -> Estimates:
         """What the sums say."""
@@ -105,13 +99,10 @@ def interval(
 ) -> Estimates:
     """A number with its interval, of what it comes to for all sentences and without each group.
 
-    It is the jackknife's (Tukey 1958) with Student's t, of so many degrees of freedom as sentences count alike, less
-    one, and with the skewness of the groups taken into account (Hall 1992, "On the removal of skewness by
-    transformation"). What was counted in one group alone has no interval: nothing says how far another would differ.
-
-    Args:
-        means: of all, then without each group; NaN where that says nothing.
-        sentences: over how many groups what was counted is spread; None takes all that have any.
+    It is the jackknife's (Tukey 1958) with Student's t, of so many degrees of freedom as sentences count alike,
+    less one, and with the skewness of the groups taken into account (Hall 1992, "On the removal of skewness by
+    transformation"). What was counted in one group alone has no interval: nothing says how far another would
+    differ. `sentences` says over how many groups what was counted is spread; None takes all that have any.
     """
     value, there = means[0], np.isfinite(means[1:])
     n = there.sum(axis=0)

@@ -17,13 +17,9 @@ from attnviz.text.notes import Templates, sentence
 from attnviz.text.phrase import entries
 
 SAMPLES = "sentences shipped with attnviz"  # what the sentences are called where none are given
-
 TOO_NARROW = "~"  # before an interval that is not to be trusted
-
 OWN = "sentences of its own language that it never saw"  # likewise of a trained home-built model
-
 CLOSEST = 3  # so many roles are named that a head without one comes closest to
-
 MINOR = {"few_carry", "relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}
 """Notes that stand neither on the first screen nor on the page of a comparison."""
 

@@ -24,9 +24,7 @@ from torch import Tensor
 from attnviz.heads.similarity import Divergences
 
 MOST = math.log(2)  # the divergence of two rows that share no key, in nats
-
 _NUMBERS = 32_000  # how many weights are taken at once: blocks of this size stay in a core's cache
-
 _TINY = 1e-30  # added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit
 
 
@@ -37,15 +35,10 @@ def divergences(weights: Float[Tensor, "batch head row key"], counted: Bool[Tens
 
         JSD(p, q) = (T(p, p) + T(q, q)) / 4 - T(p, q) / 2        where T(p, q) = sum of s ln s
 
-    T is computed for one distance in the list of heads at a time: all heads, and all heads that many places further on.
-    A key that no head looks at (padding, what a mask hides) adds nothing, and is left out first.
-
-    Args:
-        weights: after softmax, of all heads of all layers; padded keys have weight 0.
-        counted: the rows that count; padded rows do not, whatever stands in them.
-
-    Returns:
-        Sums in float64; the terms are float32 (float64 where the weights are), which is exact to about 1e-7 a row.
+    T is computed for one distance in the list of heads at a time: all heads, and all heads that many places further
+    on. A key that no head looks at (padding, what a mask hides) adds nothing, and is left out first. The heads are
+    those of all layers; padded rows do not count, whatever stands in them. Sums are float64; the terms are float32
+    (float64 where the weights are), which is exact to about 1e-7 a row.
     """
     n_heads = weights.shape[1]
     n_distances = n_heads // 2 + 1
@@ -72,11 +65,7 @@ def divergences(weights: Float[Tensor, "batch head row key"], counted: Bool[Tens
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Torch on one thread while this lasts.
-
-    A hundred thousand operations of some microseconds each: threads that meet after each of them cost more than they
-    save, and on a machine that is busy twenty times as much.
-    """
+    """Torch on one thread while this lasts: 100,000 operations cost less than threads that meet after each."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -108,15 +97,9 @@ def divergence_between(
     other: Float[Tensor, "batch head row key"],
     counted: Bool[Tensor, "batch row"],
 ) -> Float64[np.ndarray, "batch head"]:
-    """How far each head of one model is from the same head of another: divergences of their rows, summed per sentence.
+    """How far each head of one model is from the same head of another on the same sentences, by the rows that count.
 
-    Args:
-        one: the weights of one model, after softmax; padded keys have weight 0.
-        other: those of the other, of the same sentences.
-        counted: the rows that count.
-
-    Returns:
-        Sums in nats: divided by the sentence's number of rows they are means, from 0 to ln 2.
+    Sums in nats: divided by the sentence's number of rows they are means, from 0 to ln 2.
     """
     found = np.zeros((one.shape[0], one.shape[1]))
     for number, rows in enumerate(counted):

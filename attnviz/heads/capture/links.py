@@ -35,13 +35,10 @@ class WordUnits:
 class FindLinks:
     """Finds out, for each link between words of a batch, which heads would have guessed it.
 
-    A head's guess for a word is the other word that this word looks at most; the other way round, the other word that
-    looks at this word most. Words that share a token count as one there. In a causal model a word looks at earlier
-    ones only: a later one is never its guess, and counts as not found.
-
-    Args:
-        annotated: of each sentence of the batch, its words and links; None where it has none.
-        specials: whether special tokens take part; if not, rows are scaled as if they were masked.
+    A head's guess for a word is the other word that this word looks at most; the other way round, the other word
+    that looks at this word most. Words that share a token count as one there. In a causal model a word looks at
+    earlier ones only: a later one is never its guess, and counts as not found. Without special tokens rows are
+    scaled as if these were masked.
     """
 
     def __init__(self, annotated: Sequence[Annotation | None], specials: Specials = "keep") -> None:
@@ -91,11 +88,10 @@ class FindLinks:
         for (sentence, one, units), links in zip(self._sentences(), self._links, strict=True):
             kept = [link for link in one.links if _has_units(units, link)]
             found[sentence] = LinkHits(
-                names=tuple(link.relation for link in kept),
-                hits=hits[first : first + len(links)],
+                names=tuple(link.relation for link in kept), hits=hits[first : first + len(links)],
                 distances=np.array([link.key - link.query for link in kept], dtype=np.int64),
                 lost=tuple(link.relation for link in one.links if not _has_units(units, link)),
-            )
+            )  # fmt: skip
             first += len(links)
         return tuple(found)
 

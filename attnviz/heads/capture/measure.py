@@ -24,12 +24,9 @@ from attnviz.heads.measures import MEASURES, Measure, measures_of, of_rows, offs
 from attnviz.heads.settings import MAX_OFFSET, Specials
 
 CORNER = 16  # patterns are compared place by place within so many first tokens
-
 MOST_PAIRS = 2**17
 """Pairs of a query and a key of one sentence whose rows are all kept for comparing heads (362 tokens); of a longer
 sentence, so many rows, evenly spaced, as make no more."""
-
-
 MOST_AT_ONCE = 2**23
 """Pairs of a query and a key, times shares, that are measured at once: several usual batches, or some rows of a long
 sentence, for which all that is worked out takes 100 MB."""
@@ -41,30 +38,24 @@ class BatchMeasures:
 
     sums: Float[Tensor, "batch layer head measure"]  # of each measure, the sum over a sentence's rows
     counts: Float[Tensor, "batch layer measure"]  # how many rows were counted
-    # each head's weights among the first `CORNER` tokens, 0 beyond the sentence
-    corner: Float[Tensor, "batch layer head 16 16"]
+    corner: Float[Tensor, "batch layer head 16 16"]  # weights among the first `CORNER` tokens, 0 beyond the sentence
     corner_seen: Bool[Tensor, "batch layer 16 16"]  # where a weight was counted there
     # sums of the shares (of those at no fixed offset) for heads made up, each of which looks at one offset always; of
     # the first layer, and where the model lets it
     fixed: Float[Tensor, "batch offset share"]
     fixed_counts: Float[Tensor, "batch share"]  # how many rows were counted
-    # the rows of all heads, where they were kept, 0 where there is padding
-    rows: Float[Tensor, "batch heads rows key"] | None = None
+    rows: Float[Tensor, "batch heads rows key"] | None = None  # of all heads, if kept, 0 where there is padding
     rows_counted: Bool[Tensor, "batch rows"] | None = None  # which of these rows count
 
 
 class MeasureHeads:
     """Measures every head of every layer on each sentence of a batch.
 
-    Args:
-        specials: whether special tokens take part.
-        handed: each layer's output projection as `FindWeights` found it, for norm-based measures; without
-            one, none is counted.
-        keep_rows: whether rows are kept, so that heads can be compared with one another.
-        dealt: for each sentence of a batch a seed: the weights of its rows are dealt out to its keys at random.
-        max_offset: fixed offsets are measured from so many tokens back to so many ahead.
-        measures: that rows give, as `measures_of` orders them; None takes the usual ones.
-        embeddings: the model's own vectors of its vocabulary; without them no similarity of words is measured.
+    Without `handed`, each layer's output projection as `FindWeights` found it, no norm-based measure is counted;
+    without `embeddings`, the model's own vectors of its vocabulary, no similarity of words. `keep_rows` is for
+    comparing heads with one another. `dealt` has a seed for each sentence: the weights of its rows are dealt out to
+    its keys at random. `measures` are those that rows give, as `measures_of` orders them; None takes the usual
+    ones.
     """
 
     def __init__(
@@ -231,8 +222,6 @@ class _KnownTargets:
 
 
 class _OneLayer:
-    """One layer of a batch being measured."""
-
     def __init__(self, batch: MeasureHeads, layer: Layer, *, is_first: bool) -> None:
         n_batch, n_heads = layer.query.shape[:2]
         marks, plan, handed = batch.marks, batch.plan, batch.handed.get(layer.number)

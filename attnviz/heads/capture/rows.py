@@ -20,10 +20,8 @@ from attnviz.heads.settings import Specials
 
 _TINY = 1e-30
 _COLLINEAR = 1e-12  # what a regressor has left that others explain whole
-
 FEWEST_WORDS = 6
 """A row that sees fewer words tells nothing of which of them is like its own, position and frequency apart."""
-
 SEEN_BY = 0.5  # a key is a sink candidate where at least this share of the rows sees it
 
 
@@ -32,8 +30,7 @@ class Marks:
     """What is known of the tokens of a batch."""
 
     specials: Specials  # whether special tokens take part
-    # the tokens that look and are counted: neither padding nor special tokens that are left out
-    queries: Bool[Tensor, "batch query"]
+    queries: Bool[Tensor, "batch query"]  # tokens that look: neither padding nor special tokens that are left out
     keys: Bool[Tensor, "batch key"]  # likewise those that are looked at
     first: Bool[Tensor, "batch key"]  # where the key is the sentence's first token
     separator: Bool[Tensor, "batch key"]  # where the key is a special token that is not the first
@@ -41,8 +38,7 @@ class Marks:
     end: Bool[Tensor, "batch key"]  # where the key is a special token that ends its sentence
     ids: Int[Tensor, "batch key"]  # the number of each token in the vocabulary; all special tokens and padding are -1
     square: bool  # whether queries and keys are the same tokens. If not, no offset and no repetition is measured
-    # how similar the words' own vectors are; None where the model has none, or queries are other tokens
-    similar: SimilarWords | None = None
+    similar: SimilarWords | None = None  # of words; None where the model has no vectors, or queries are other tokens
 
 
 class SimilarWords:
@@ -52,11 +48,6 @@ class SimilarWords:
     cosine of both vectors is predicted by least squares from ln |i - j|, from the side on which j stands and from
     ln (1 + the token's number): vocabularies are sorted by frequency, which falls as one over the rank (Zipf 1949).
     What is left is ranked: (rank - 1/2) / n, from 0 for the least similar word to 1.
-
-    Args:
-        vectors: of the keys' tokens.
-        ids: the number of each token in the vocabulary.
-        words: where the key is a word.
     """
 
     def __init__(
@@ -69,10 +60,7 @@ class SimilarWords:
         self._known: tuple[int, Tensor, tuple[Tensor, Tensor]] | None = None
 
     def ranks(self, rows: Rows) -> tuple[Float[Tensor, "batch rows key"], Bool[Tensor, "batch rows key"]]:
-        """Each word's rank, and which words these are; none in rows that see fewer than `FEWEST_WORDS`.
-
-        Worked out once for all layers of a batch whose rows see the same keys.
-        """
+        """Each word's rank, and which words these are; none in rows that see fewer than `FEWEST_WORDS`."""
         if self._known and self._known[0] == rows.first_row and torch.equal(self._known[1], rows.seen):
             return self._known[2]
         here = slice(rows.first_row, rows.first_row + rows.weights.shape[2])
@@ -97,7 +85,6 @@ class SimilarWords:
 
 Target: TypeAlias = Bool[Tensor, "#batch #rows key"] | Bool[Tensor, "rows key"]
 """Which keys a share asks for, whether a row sees them or not."""
-
 Sums: TypeAlias = tuple[Float[Tensor, "batch head"], Float[Tensor, " batch"]]
 """Of each sentence: the sum over its rows for each head, and how many rows were counted."""
 
@@ -269,8 +256,7 @@ def rows_of(
 class Targets:
     """Where the keys of each share are, for some rows."""
 
-    # 1 where a row sees such a key, 0 elsewhere; the cells of all rows one after another
-    cells: Float[Tensor, "batch cells share"]
+    cells: Float[Tensor, "batch cells share"]  # 1 where a row sees such a key, or 0; those of all rows in a row
     counts: Float[Tensor, "batch share"]  # how many rows see one
 
 
@@ -318,11 +304,7 @@ def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
 def norm_weights(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
     """The same rows with norm-based weights: A times the length of what each key hands over, each row made to sum to 1.
 
-    Args:
-        rows: with A.
-        lengths: of the transformed values, ||(x_j W_V + b_V) W_O||.
-
-    Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
+    Lengths: ||(x_j W_V + b_V) W_O||. Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
     """
     total = torch.matmul(rows.weights, lengths[..., None]).clamp_min(torch.finfo(lengths.dtype).tiny)
     return replace(rows, weights=(rows.weights * lengths[:, :, None]).div_(total))

@@ -27,20 +27,11 @@ from attnviz.heads.survey import About, Examples, Places, Sample, Survey
 from attnviz.text.corpus import Annotation
 
 TOKENS = 2048  # tokens in a batch, padding included: as many as keep the cores busy
-
 SEEDS = 8  # models of random weights, each of another seed, whose best heads a role is held against
 
 
 class Runner:
-    """A model with what is needed to measure its heads batch by batch.
-
-    Args:
-        source: the model.
-        settings: how it is surveyed.
-        measures: what is measured.
-        tokens: how many a batch may have.
-        keep_rows: whether the rows of a batch are kept for who runs it, though its heads are not compared.
-    """
+    """A model with what it takes to measure its heads, in batches of so many `tokens`; `keep_rows` keeps their rows."""
 
     def __init__(
         self, source: Source, settings: SurveySettings, measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS,
@@ -191,8 +182,7 @@ class BatchRun:
 
     measured: BatchMeasures  # of its heads
     receipt: Receipt  # the proof
-    # the words of each sentence that belong together; None where nothing says so
-    annotated: tuple[Annotation | None, ...]
+    annotated: tuple[Annotation | None, ...]  # the words of each sentence that belong together; None of unknown ones
     found: tuple[LinkHits | None, ...]  # what heads find of that; None where attention is between other words
 
 
@@ -206,8 +196,7 @@ class BatchSummary:
     n_tokens: int  # tokens read, special ones too
     sums: Float64[np.ndarray, "sentence layer head measure"]  # of each measure
     counts: Float64[np.ndarray, "sentence layer measure"]  # how many rows were counted
-    # likewise of heads made up, each of which looks at one fixed offset
-    fixed: Float64[np.ndarray, "sentence offset share"]
+    fixed: Float64[np.ndarray, "sentence offset share"]  # likewise of heads made up, each looking at one fixed offset
     fixed_counts: Float64[np.ndarray, "sentence share"]  # how many rows were counted
     places: Places  # for how far a pattern is position alone
     examples: Examples  # the strongest sentences

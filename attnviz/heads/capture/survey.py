@@ -28,10 +28,8 @@ from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
 from attnviz.text.display import check_text, clip, visible
 
 WINDOW = 512  # so many lines are sorted by length before they are cut into batches
-
 KEPT_BYTES = 64 * 2**20
 """Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
-
 TOKENS_SHOWN = 6
 """Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""
 
@@ -81,22 +79,12 @@ def survey_models(
 ) -> Surveys:  # fmt: skip
     """Measure every head of a model, or of two, on every sentence of a corpus, and take the controls.
 
-    What the first model says, where it says something, the second is made to say.
-
-    Args:
-        lines: the corpus. Lines that cannot be used are counted and named, and so are sentences that a model cannot
-            read.
-        sources: the models.
-        settings: how.
-        measures: what is measured.
-        tokens: how many a batch may have, padding included.
-        so_far: where an earlier run stopped: so many lines are passed over.
-        tell: told after each window of lines.
-        corpus: what the lines are, for messages.
-
-    Raises InputError: no sentence is left; ModelError: a model cannot be run, its weights are not proved, or two cut a
-    sentence into other tokens or have other kinds of attention; RecordError: two models have other numbers of layers or
-    heads; SelectionError: the first of two has no such attention.
+    What the first model says, where it says something, the second is made to say. Lines that cannot be used, or
+    that a model cannot read, are counted and named. `tokens` has a batch at most, padding included; `so_far` is
+    where an earlier run stopped, whose lines are passed over; `tell` is told after each window of lines; `corpus`
+    is what messages call the lines. Raises InputError: no sentence is left; ModelError: a model cannot be run, its
+    weights are not proved, or two cut a sentence into other tokens or have other kinds of attention; RecordError:
+    two models have other numbers of layers or heads; SelectionError: the first of two has no such attention.
     """
     sides = _sides(sources, settings, measures, tokens)
     found, n_lines = (so_far.found, so_far.n_lines) if so_far else (None, 0)
@@ -152,8 +140,6 @@ Apart: TypeAlias = tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Batches:
-    """What is kept of one batch until it is added up with others."""
-
     each: tuple[BatchSummary, ...]  # of each model
     apart: Apart | None  # of two
 

@@ -43,17 +43,10 @@ def changes(
 ) -> Changes:  # fmt: skip
     """What two models' heads do otherwise.
 
-    Args:
-        before: the survey of the first model.
-        after: that of the second.
-        divergences: of each head's rows in both, summed over sentences; None where only surveys are there.
-        corpus: what the first was measured on, in a few words.
-        corpus_after: likewise the second; None where that is the same.
-        thresholds: of roles, by name, that are other than usual.
-        entries: the measures that there are.
-
-    Raises RecordError: the models have other numbers of layers or heads, other tokens of the same sentences, or were
-    measured otherwise; SelectionError: a threshold of no role, or not between 0 and 1.
+    `divergences` of each head's rows in both are summed over sentences; None where only surveys are there. `corpus`
+    says in a few words what the first was measured on, `corpus_after` what the second was, where that is another.
+    Raises RecordError: the models have other numbers of layers or heads, other tokens of the same sentences, or
+    were measured otherwise; SelectionError: a threshold of no role, or not between 0 and 1.
     """
     check_alike(before, after)
     paired = survey.same_sentences(before, after)
@@ -66,14 +59,11 @@ def changes(
     yardsticks = _yardsticks(one)
     heads = tuple(
         _change(
-            first,
-            second,
-            pattern=pattern,
-            differs=_differs(first, second, differences, before, after),
+            first, second, pattern=pattern, differs=_differs(first, second, differences, before, after),
             yardstick=yardsticks[:, number],
         )
         for number, (first, second) in enumerate(zip(one.heads, other.heads, strict=True))
-    )
+    )  # fmt: skip
     return Changes(
         before=one, after=other, pattern=pattern, measures=one.measures, differences=differences, paired=paired,
         heads=heads, relations=relation_changes(before.relations, after.relations, one.relations, other.relations),
@@ -210,18 +200,17 @@ Scored: TypeAlias = tuple[Real[np.ndarray, " group"], Real[np.ndarray, " group"]
 def relation_changes(
     before: Relations | None, after: Relations | None, best: tuple[Relation, ...], best_after: tuple[Relation, ...]
 ) -> tuple[RelationChange, ...]:
-    """For each relation that both models were measured on, how much better or worse it is found.
-
-    Returns:
-        The changes in the order of `best`.
-    """
+    """For each relation that both were measured on, in the order of `best`, how much better or worse it is found."""
     if before is None or after is None:
         return ()
     there = {one.name: one for one in best_after}
     found = []
     for one in best:
         if (other := there.get(one.name)) is not None:
-            value, low, high = difference(_score_counts(before, one), _score_counts(after, other))
+            sides = ((before, one), (after, other))
+            value, low, high = difference(
+                *(_score_counts(which, best.name, int(best.reverse), best.layer, best.head) for which, best in sides)
+            )
             found.append(RelationChange(before=one, after=other, value=value, low=low, high=high))
     return tuple(found)
 
@@ -235,14 +224,7 @@ def role_difference(
     for name in before.names:
         for way in (FORWARD, REVERSE):
             if name_of(name, reverse=way == REVERSE) == role and name in after.names:
-                one, other = (
-                    (
-                        found.hits[SCORE, :, found.names.index(name), way, head[0], head[1]],
-                        found.counts[SCORE, :, found.names.index(name)],
-                    )
-                    for found in (before, after)
-                )
-                return difference(one, other)
+                return difference(*(_score_counts(found, name, way, *head) for found in (before, after)))
     return None
 
 
@@ -268,9 +250,9 @@ def difference(before: Scored, after: Scored) -> tuple[float, float, float]:
     return value, max(float(np.nanmin(ends)), -1.0), min(float(np.nanmax(ends)), 1.0)
 
 
-def _score_counts(found: Relations, best: Relation) -> Scored:
-    at, way = found.names.index(best.name), REVERSE if best.reverse else FORWARD
-    return found.hits[SCORE, :, at, way, best.layer, best.head], found.counts[SCORE, :, at]
+def _score_counts(found: Relations, name: str, way: int, layer: int, head: int) -> Scored:
+    at = found.names.index(name)
+    return found.hits[SCORE, :, at, way, layer, head], found.counts[SCORE, :, at]
 
 
 def _reach(one: float, other: float, correlation: float) -> float:

@@ -18,7 +18,6 @@ from attnviz.heads.settings import check_divergence
 from attnviz.settings import Place
 
 MOST = math.log(2)  # the divergence of two rows that share no key, in nats: no pattern changes by more
-
 ROUNDING = 1e-6  # up to here a number is exact: what is less is no change
 
 
@@ -82,8 +81,7 @@ class Change:
     high: float  # the upper end
     nearest: float  # a yardstick: the divergence, in the first model, from the head most like it; NaN where unknown
     others: float  # another: the mean divergence, in the first model, from every other head
-    # of the measures that the roles before and after are judged by, whether one has changed for sure
-    role_differs: bool
+    role_differs: bool  # whether a measure that the roles before and after are judged by has changed for sure
 
     @property
     def name(self) -> str:
@@ -125,29 +123,17 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Changes(HeadResult):
-    """What two models' heads do otherwise.
+    """What two models' heads do otherwise."""
 
-    Attributes:
-        before: what each head of the first model does.
-        after: what each head of the second does.
-        pattern: how far each head's pattern is from the other model's; None where only what was saved was compared.
-        measures: what was measured.
-        differences: of each measure of each head, after less before.
-        paired: whether both were measured on the same sentences.
-        heads: each head, layer after layer.
-        relations: each relation between words that both were measured on, the most frequent first.
-        notes: what a reader should know.
-    """
-
-    before: HeadComparison
-    after: HeadComparison
-    pattern: Estimates | None
-    measures: tuple[Measure, ...]
-    differences: Estimates
-    paired: bool
-    heads: tuple[Change, ...]
-    relations: tuple[RelationChange, ...] = ()
-    notes: tuple[Note, ...] = ()
+    before: HeadComparison  # what each head of the first model does
+    after: HeadComparison  # what each head of the second does
+    pattern: Estimates | None  # how far each head's is from the other model's; None of saved numbers
+    measures: tuple[Measure, ...]  # what was measured
+    differences: Estimates  # of each measure of each head, after less before
+    paired: bool  # whether both were measured on the same sentences
+    heads: tuple[Change, ...]  # each head, layer after layer
+    relations: tuple[RelationChange, ...] = ()  # between words, that both were measured on; the most frequent first
+    notes: tuple[Note, ...] = ()  # what a reader should know
 
     def __repr__(self) -> str:
         n_changed = sum(change.role_established for change in self.heads)
@@ -206,9 +192,7 @@ class Changes(HeadResult):
     def figure(self, **view: Any) -> Any:
         """The sheet of both models as a Matplotlib figure of its own.
 
-        Args:
-            view: ``lang`` (``en`` or ``ko``), and what the picture is for: the fields of `PageSettings`.
-
+        `view` has ``lang`` (``en`` or ``ko``), and what the picture is for: the fields of `PageSettings`.
         Raises SettingsError: a width that no picture has.
         """
         from attnviz.heads.api import draw

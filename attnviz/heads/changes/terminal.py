@@ -116,12 +116,9 @@ def _draw_difference(one: Difference | None, room: int, screen: Screen) -> tuple
 
 
 def _roles(moved: Sequence[wording.RoleMove], screen: Screen, language: str) -> Iterator[Text]:
+    names = [Text(spell(one.rule.short, screen), rule_style(one.rule, screen)) for one in moved]
     columns = [
-        Column(
-            say("role", language),
-            [Text(spell(one.rule.short, screen), rule_style(one.rule, screen)) for one in moved],
-            least=10,
-        ),
+        Column(say("role", language), names, least=10),
         Column(say("before", language), [f"{len(one.before):,}" for one in moved], right=True),
         Column(say("after", language), [f"{len(one.after):,}" for one in moved], right=True),
         Column(say("lost_by", language), [" ".join(wording.names_of(one.lost)) for one in moved], least=10),

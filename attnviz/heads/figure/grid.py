@@ -76,11 +76,8 @@ def draw_grid(
     shape, (left, top) = (comparison.n_layers, comparison.n_heads), corner
     across, down = cell or map_cell(*shape)
     for head in comparison.heads:
-        swatch(
-            page,
-            head.roles[0] if head.roles else None,
-            (left + BESIDE + head.head * across, top + ABOVE + head.layer * down, across, down),
-        )
+        place = (left + BESIDE + head.head * across, top + ABOVE + head.layer * down, across, down)
+        swatch(page, head.roles[0] if head.roles else None, place)
     number_grid(page, shape, (across, down), (left, top), language)
 
 
@@ -177,15 +174,7 @@ def brief_page(
 ) -> tuple[Page, tuple[float, float], tuple[float, float]]:  # fmt: skip
     """A page of a map with a table below it, or on a slide beside it, and the corners of both.
 
-    Args:
-        pen: what is written with.
-        style: what the picture is for.
-        title: above both, where the style has one.
-        notes: below.
-        width: of the page, in inches, as all here.
-        size: of the map.
-        taken: the width that it takes with what stands beside it.
-        n_rows: of the table.
+    In inches: the `width` of the page, the `size` of the map, and the width `taken` with what stands beside it.
     """
     margin, room = style.margin, width - 2 * style.margin
     above = lines(pen, [title] * style.has_title, room, TITLE, leading=1.5)

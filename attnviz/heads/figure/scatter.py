@@ -29,7 +29,6 @@ AROUND = 0.45  # inches at the left of the axes and below them
 DOT = 5.0  # the diameter of a point, in points
 _GAP = 2.0  # points that a label keeps from a dot
 _RINGS = 6  # how far from its point, in rings, a place for a label is looked for
-
 Points = Float64[np.ndarray, "head 2"]
 
 
@@ -93,12 +92,9 @@ def draw_scatter(
 ) -> tuple[float, int]:  # fmt: skip
     """Draw heads as points with their labels, one scale on both axes: a look for each group, that of no role last.
 
-    The axes must have their size: labels are put where there is room on it.
-
-    Returns:
-        The height of the legend above the axes, in inches, and how many labels had no room.
-
-    Raises RecordError: not as many labels or groups as points.
+    The axes must have their size: labels are put where there is room on it. Gives the height of the legend above
+    the axes, in inches, and how many labels had no room. Raises RecordError: not as many labels or groups as
+    points.
     """
     if not len(points) == len(labels) == len(groups):
         raise RecordError(f"{len(points)} points, {len(labels)} labels and {len(groups)} groups do not fit")
@@ -163,17 +159,10 @@ def places(
 ) -> tuple[Points, Bool[np.ndarray, " head"], Bool[np.ndarray, " head"]]:
     """Where the middles of labels stand beside their dots, so that they cover neither one another nor a dot.
 
-    The most crowded dot comes last. Places are tried on rings round the dot, from the nearest; the first that is free
-    is taken.
-
-    Args:
-        dots: in points of print, as everything here.
-        sizes: width and height of each label.
-        frame: left, bottom, right, top of the axes: no label leaves it.
-
-    Returns:
-        The offset of each label from its dot, whether it stands so far away that a line must lead there, and whether
-        there is a place for it at all.
+    The most crowded dot comes last. Places are tried on rings round the dot, from the nearest; the first that is
+    free is taken. All is in points of print; no label leaves the frame (left, bottom, right, top). Gives the offset
+    of each label from its dot, whether it stands so far away that a line must lead there, and whether there is a
+    place for it.
     """
     n = len(dots)
     apart = np.hypot(*(dots[:, None] - dots).transpose(2, 0, 1))

@@ -68,7 +68,8 @@ def draw(
         above = grid.heading(pen, title, [about], FULL)
         top = MARGIN + height_of(above) + 0.16
         placed = lay_out_cards(pen, cards, FULL, SIDE if len(cards) > ACROSS else FEW)
-        size = _map_size(comparison)
+        shape = comparison.n_layers, comparison.n_heads
+        size = grid.grid_size(*shape, (grid.map_cell if comparison.attention is None else _word_cell)(*shape))
         table = 0.0 if comparison.attention is not None else grid.ENTRY * (len(rows) + 1) + 0.1
         below = top + max(size[1], table) + 0.24
         what = lines(pen, [over] if cards else [], FULL - BAR - 0.6, TEXT + 1)
@@ -143,11 +144,6 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
     return [proof(comparison, language), *notes, "; ".join([*how, say("not_explanation", language)])]
 
 
-def _map_size(comparison: HeadComparison) -> tuple[float, float]:
-    shape = comparison.n_layers, comparison.n_heads
-    return grid.grid_size(*shape, grid.map_cell(*shape) if comparison.attention is None else _word_cell(*shape))
-
-
 def _word_cell(n_layers: int, n_heads: int) -> tuple[float, float]:
     return min(WORD[0], (FULL - grid.BESIDE) / n_heads), min(WORD[1], 7.0 / n_layers)
 
@@ -207,7 +203,9 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
     notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[style.caption]
     shape, margin = (comparison.n_layers, comparison.n_heads), style.margin
     with usual_settings():
-        pen = blank_figure([title, *notes, "–·", *(text for row in rows for text in _role_texts(row, language))])  # noqa: RUF001
+        rules = [row.rule for row in rows if row.rule is not None]
+        said = (text for rule in rules for text in (rule.short, rule.sign, rule.say(language)))
+        pen = blank_figure([title, *notes, "–·", *said])  # noqa: RUF001
         if style.height:
             cell = grid.map_cell(*shape)
             size = grid.grid_size(*shape, cell)
@@ -226,7 +224,3 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
         grid.draw_grid(page, comparison, corner, language, cell)
         _draw_roles(page, rows, columns, table, language)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
-
-
-def _role_texts(row: RoleHeads, language: str) -> list[str]:
-    return [] if row.rule is None else [row.rule.short, row.rule.sign, row.rule.say(language)]

@@ -115,11 +115,7 @@ def _thin(cell: float) -> tuple[float, int]:
 def _draw_pairs(
     page: Page, similarity: HeadSimilarity, names: Sequence[str], place: tuple[float, float, float]
 ) -> tuple[Int64[np.ndarray, " head"], float]:
-    """Draw the matrix at (left, top, side), the names of its rows, and the tree at its left.
-
-    Returns:
-        The heads in the order of the tree, and the distance at the pale end of the colours.
-    """
+    """Draw the matrix with its names and tree; gives the heads in the tree's order, and the largest distance."""
     left, top, side = place
     _, order = branches(similarity)
     distances = _distances(similarity)[np.ix_(order, order)]

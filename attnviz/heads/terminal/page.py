@@ -36,7 +36,6 @@ from attnviz.render.terminal.text import fit, spell
 _BOLD = Style(bold=True)
 ALIKE, ALIKE_BRIEF = 6, 4  # so many of the heads most like this one are named, in full and on the first screen
 FAR_SHOWN = 6  # offsets shown beyond those that are usual, where more were measured: the strongest
-
 WIDEST_BAR = 40  # cells of the longest bar of an offset
 NARROW = 72  # the windows, in cells, below which columns stand closer
 WITH_MEANINGS = 104  # the windows, in cells, from which on each measure stands with what it means
@@ -59,16 +58,11 @@ def draw_head(
         lines += [Text(), *prose(sample(comparison, language), screen)]
         lines += draw_notes(comparison, [], screen, language)
         return [*lines, *prose(say("more_head", language), screen, "dim")]
-    if held := list(_held_against(profile, screen, language)):
-        lines += [Text(), *held]
-    lines += [Text(), *_offsets(profile, comparison, screen, language)]
-    lines += [Text(), *_measures(profile, comparison, screen, language)]
-    if sentences := list(_sentences(profile, comparison, screen, language)):
-        lines += [Text(), *sentences]
-    if alike := list(_alike(profile, comparison, screen, language)):
-        lines += [Text(), *alike]
-    if own := [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]:
-        lines += [Text(), *draw_relations(own, screen, language)]
+    own = [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]
+    parts = [list(part(profile, comparison, screen, language))
+             for part in (_held_against, _offsets, _measures, _sentences, _alike)]  # fmt: skip
+    for part in (*parts, list(draw_relations(own, screen, language)) if own else []):
+        lines += [Text(), *part] if part else []
     lines += [Text(), *prose(sample(comparison, language), screen)]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
     titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
@@ -88,7 +82,8 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         start = f"{mark(screen, established=role.established)} {role.rule.short} {number(role.score, screen)}{ends}"
         words = role.rule.say(language)
         yield from prose(f"{start}: {words}", screen, role_style(role, screen) + _BOLD, indent=2)
-        yield from _indent(spell(how_sure(role, language), screen), screen)
+        inner = Screen(width=screen.width - 2, unicode=screen.unicode)
+        yield from (Text("  ") + line for line in prose(spell(how_sure(role, language), screen), inner))
         examples = selection.example_of(comparison, profile, role), selection.strongest_of(comparison, profile, role)
         for phrase, example in zip(("example", "strongest_one"), examples, strict=True):
             if example is not None:
@@ -97,25 +92,16 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
                 yield Text(start + fit(f"“{example.text}”", room, screen) + end, no_wrap=True)
 
 
-def _indent(text: str, screen: Screen) -> list[Text]:
-    return [Text("  ") + line for line in prose(text, Screen(width=screen.width - 2, unicode=screen.unicode))]
-
-
 def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    names = [
-        one for one in comparison.shares if not math.isnan(selection.estimate_of(comparison, one.name, profile)[0])
-    ]
-    shares = sorted(names, key=lambda one: -selection.estimate_of(comparison, one.name, profile)[0])[:ALIKE_BRIEF]
-    weights = ", ".join(
-        f"{one.name.replace('_', ' ')} {number(selection.estimate_of(comparison, one.name, profile)[0], screen)}"
-        for one in shares
-    )
+    values = {one.name: selection.estimate_of(comparison, one.name, profile)[0] for one in comparison.shares}
+    names = sorted((name for name, value in values.items() if not math.isnan(value)), key=lambda name: -values[name])
+    weights = ", ".join(f"{name.replace('_', ' ')} {number(values[name], screen)}" for name in names[:ALIKE_BRIEF])
     yield from prose(say("mean_weights", language, weights=weights), screen)
-    values = by_offset(comparison, profile, MAX_OFFSET)
-    if not all(map(math.isnan, values)):
+    pattern = by_offset(comparison, profile, MAX_OFFSET)
+    if not all(map(math.isnan, pattern)):
         style = rule_style(profile.roles[0].rule, screen) if profile.roles else Style()
         start = f"{say('offset', language)} -{MAX_OFFSET} "
-        yield Text.assemble(start, (spark(values, screen), style), f" +{MAX_OFFSET}", no_wrap=True)
+        yield Text.assemble(start, (spark(pattern, screen), style), f" +{MAX_OFFSET}", no_wrap=True)
     near = selection.nearest(comparison, profile.layer, profile.head, ALIKE_BRIEF)
     if near:
         heads = ", ".join(
@@ -125,20 +111,18 @@ def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, lan
         yield from prose(say("most_alike", language, heads=heads), screen)
 
 
-def _held_against(profile: HeadProfile, screen: Screen, language: str) -> Iterator[Text]:
+def _held_against(profile: HeadProfile, _: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
     gap = 1 if screen.width < NARROW else 2
     for role in profile.roles:
         if role.controls:
             least = say("from_on", language, measure=role.rule.short, threshold=number(role.rule.threshold, screen))
             words = [f"  {spell(CONTROLS[one.name].say(language, one), screen)}" for one in role.controls]
-            could = [
-                Text(spell(say("could", language), screen) if one.rules_out else "", "dim") for one in role.controls
-            ]
+            could = spell(say("could", language), screen)
             columns = [
                 Column(spell(f"{least} · {say('held_against', language)}", screen), words, least=16),
                 Column(say("value", language), [number(one.value, screen) for one in role.controls], right=True),
                 Column("95 %", [interval(one.low, one.high, screen) for one in role.controls], right=True),
-                Column("", could),
+                Column("", [Text(could if one.rules_out else "", "dim") for one in role.controls]),
             ]
             yield from table(columns, screen, gap=gap)
 

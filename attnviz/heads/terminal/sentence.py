@@ -112,33 +112,16 @@ def _table(comparison: HeadComparison, record: Attention, screen: Screen, langua
     received = received_by_words(record)
     most = [int(received[one.layer, one.head].argmax()) for one in comparison.heads]
     links = [strongest_link(record, one.layer, one.head) for one in comparison.heads]
-    names = [name for name in SHARES if name in comparison.names]
-    columns = [
-        Column(say("head", language), [one.name for one in comparison.heads]),
-        *(
-            Column(
-                comparison.measures[comparison.names.index(name)].label,
-                [number(comparison.estimate(name, one.layer, one.head)[0], screen) for one in comparison.heads],
-                right=True,
-            )
-            for name in names
-        ),
+    columns = [Column(say("head", language), [one.name for one in comparison.heads])]
+    for name in SHARES:
+        if name in comparison.names:
+            values = [number(comparison.estimate(name, one.layer, one.head)[0], screen) for one in comparison.heads]
+            columns.append(Column(comparison.measures[comparison.names.index(name)].label, values, right=True))
+    shares = [received[one.layer, one.head, at] for one, at in zip(comparison.heads, most, strict=True)]
+    found = ["" if link is None else f"{_arrow(record, *link[:2], screen)} {number(link[2], screen)}" for link in links]
+    columns += [
         Column(say("most", language), [spell(record.key_tokens[at].text, screen) for at in most], least=8),
-        Column(
-            say("share", language),
-            [
-                number(float(received[one.layer, one.head, at]), screen)
-                for one, at in zip(comparison.heads, most, strict=True)
-            ],
-            right=True,
-        ),
-        Column(
-            say("top_link", language),
-            [
-                "" if link is None else f"{_arrow(record, *link[:2], screen)} {number(link[2], screen)}"
-                for link in links
-            ],
-            least=12,
-        ),
+        Column(say("share", language), [number(float(share), screen) for share in shares], right=True),
+        Column(say("top_link", language), found, least=12),
     ]
     yield from table(columns, screen)

@@ -80,8 +80,6 @@ def draw_table(
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """The heads that are shown, and where."""
-
     comparison: HeadComparison
     heads: Sequence[HeadRow]
     screen: Screen
