@@ -271,14 +271,9 @@ def save(
 
 
 def draw(
-    shown: HeadComparison | Changes,
-    head: Place | None = None,
-    *,
-    examples: Examples | None = example_patterns,
-    view: str = "sheet",
-    lang: str = "en",
-    **page: Any,
-) -> Picture:
+    shown: HeadComparison | Changes, head: Place | None = None, *, examples: Examples | None = example_patterns,
+    view: str = "sheet", lang: str = "en", **page: Any,
+) -> Picture:  # fmt: skip
     """The picture of a comparison, of one of its heads (``(1, 2)`` or ``"1.2"``), or of what changed.
 
     `examples` gives the patterns of examples, and why there are none; None draws none. The `view` of all heads is

@@ -46,10 +46,8 @@ About: TypeAlias = Literal["position", "content", "spread"]
 """What a role is about: where a key stands, which key it is, or how spread the weight is."""
 
 RULED_OUT_BY: dict[About, tuple[str, ...]] = {
-    "position": (CHANCE, UNTRAINED),
-    "content": (CHANCE, UNTRAINED, OFFSET),
-    "spread": (UNTRAINED,),
-}
+    "position": (CHANCE, UNTRAINED), "content": (CHANCE, UNTRAINED, OFFSET), "spread": (UNTRAINED,),
+}  # fmt: skip
 """The controls whose interval a head's must lie above."""
 
 

@@ -279,10 +279,7 @@ class HeadComparison(HeadResult):
         return self.head(place)
 
     def estimate(self, measure: str, layer: Place | int, head: int | None = None) -> tuple[float, float, float]:
-        """A measure of one head: its value and both ends of its interval.
-
-        Raises SelectionError: there is no such measure.
-        """
+        """A measure of one head, and both ends of its interval. Raises SelectionError: there is no such measure."""
         layer, head = place_of(layer, head)
         if measure not in self.names:
             raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")

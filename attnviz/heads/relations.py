@@ -165,10 +165,7 @@ def name_of(relation: str, *, reverse: bool) -> str:
 
 
 def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
-    """By each name that roles of relations can be asked for by, as `spelling` spells it, the roles that are meant.
-
-    A relation's own name means it both ways.
-    """
+    """By each name, as `spelling` spells it, the roles that it means; a relation's own name means it both ways."""
     found: dict[str, set[str]] = {}
     for relation in dict.fromkeys([*WORDS, *relations]):
         rules = [rule_of(relation, reverse=reverse) for reverse in (False, True)]
@@ -232,10 +229,7 @@ def best_of(found: Mapping[str, Sequence[Relation]]) -> tuple[Relation, ...]:
 def roles_of(
     found: Mapping[str, Sequence[Relation]], threshold: float = THRESHOLD
 ) -> dict[tuple[int, int], tuple[Role, ...]]:
-    """By layer and head the roles that relations speak for.
-
-    Only what is established is a role here: there are so many relations that one or another is found by half.
-    """
+    """By layer and head the roles that relations speak for: of so many relations, those alone that are established."""
     roles: dict[tuple[int, int], list[Role]] = {}
     for one in (one for several in found.values() for one in several if one.established):
         rule = rule_of(one.name, reverse=one.reverse, threshold=threshold)

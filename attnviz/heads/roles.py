@@ -1,8 +1,4 @@
-"""What a head is for, from its measures: a role is a measure, a threshold, and the controls that could rule it out.
-
-Whether a role is established is decided by `doubt`, and nowhere else: for roles of measures, for relations between
-words, in every view and file.
-"""
+"""What a head is for, from its measures: a role is a measure, a threshold, and controls that could rule it out."""
 
 from __future__ import annotations
 
@@ -96,11 +92,7 @@ class Evidence:
 
 
 def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, needs: Iterable[str]) -> Note | None:
-    """Why a role is not established; None where it is. This is the one rule.
-
-    The evidence on a relation between words is of sentences that did not choose the head. `needs` are the controls
-    that must have been taken.
-    """
+    """Why a role is not established; None where it is: the one rule. `needs` are controls that must have been taken."""
     if few := _too_few(evidence):
         return few
     if evidence.score < threshold:

@@ -105,10 +105,7 @@ def field_of(sentences: Sentences) -> str | None:
 
 
 def load_finished(path: Path) -> Stats:
-    """What was measured and saved by a run that came to its end.
-
-    Raises RecordError: it holds none, or a run that was broken off.
-    """
+    """What a run measured and saved. Raises RecordError: the file holds none, or a run that was broken off."""
     stats = load_stats(path)
     if stats.n_lines is not None:
         raise RecordError(f"{visible(str(path))} is a checkpoint of a run that was broken off: run it again to go on")
@@ -116,10 +113,7 @@ def load_finished(path: Path) -> Stats:
 
 
 def check_checkpoint(checkpoint: Path, sentences: Sentences) -> None:
-    """Refuse a checkpoint of what nobody can go on with.
-
-    Raises SettingsError: there is no file of sentences, it can be read only once, or the checkpoint ends otherwise.
-    """
+    """Refuse a checkpoint that nobody can go on with. Raises SettingsError: no file to read again, or its ending."""
     path_of = sentences.path if isinstance(sentences, CorpusSettings) else None
     given = sentences if isinstance(sentences, os.PathLike) else path_of
     if given is None:
@@ -252,10 +246,7 @@ def _check_weights(before: Survey, source: Source, checkpoint: Path | None) -> N
 
 
 def check_same_settings(settings: SurveySettings, other: Stats, path: str) -> None:
-    """Make sure, before a model is run for hours, that it is measured as what it is compared with was.
-
-    Raises RecordError: it is not.
-    """
+    """Make sure, before hours of a run, that both are measured alike. Raises RecordError: they are not."""
     about = other.survey.about
     words = about.words()
     wanted = {"special tokens": settings.specials, "fixed offsets": f"up to {settings.max_offset}"}

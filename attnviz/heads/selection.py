@@ -67,10 +67,7 @@ def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str
 
 
 def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
-    """The measure that is meant by its name, its beginning, or its heading in a table.
-
-    Raises SelectionError: none, or more than one.
-    """
+    """The measure of this name, beginning, or heading in a table. Raises SelectionError: none, or more than one."""
     meant = [one for one in measures if one.name == wanted]
     meant = meant or [one for one in measures if wanted and one.name.startswith(wanted)]
     meant = meant or [one for one in measures if one.label == wanted]
@@ -200,10 +197,7 @@ class RoleCard:
 
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
-    """For each established role the head that has it most clearly, in the order of the legend; `MOST_CARDS` at most.
-
-    Where none is established, for each other role.
-    """
+    """For each established role, or for each where none is, the head that has it most clearly; `MOST_CARDS` at most."""
     cards: dict[str, RoleCard] = {}
     had = _had(comparison)
     sure = any(role.established for _, role in had)
@@ -270,10 +264,7 @@ def received_by_words(record: Attention) -> Float32[np.ndarray, "layer head key"
 
 
 def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, float] | None:
-    """The largest weight of a head from a word to another: query, key, weight; None where there are no two words.
-
-    Special tokens are left out.
-    """
+    """The largest weight of a head from a word to another, no special token: query, key, weight; None without any."""
     return next(iter(record.links(record.layers[layer], record.heads[head], 1)), None)
 
 

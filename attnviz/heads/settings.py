@@ -38,11 +38,9 @@ class CorpusSettings:
         panel=RARE,
     )  # fmt: skip
     treebank: str | None = option(
-        "--conllu",
-        help="A treebank: also measure which relations between words each head finds.",
-        metavar="FILE",
+        "--conllu", help="A treebank: also measure which relations between words each head finds.", metavar="FILE",
         panel=INPUT,
-    )
+    )  # fmt: skip
     load: Path | None = option(
         "--load", metavar="FILE", panel=INPUT,
         help="Show what was measured and saved as .stats; its model is run for examples alone.",
@@ -175,10 +173,7 @@ class TableSettings(ViewSettings):
 
 
 def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
-    """Read ``previous=0.4``.
-
-    Raises SettingsError: it is something else, there is no such role, or the number is no threshold.
-    """
+    """Read ``previous=0.4``. Raises SettingsError: it is something else, no such role, or no threshold."""
     if not typed:
         return {}
     from attnviz.heads.measures import measures_of, rules_of

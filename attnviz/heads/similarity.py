@@ -79,10 +79,7 @@ def cluster(distances: Distances) -> Linkage:
 
 
 def cut(tree: Linkage, n: int) -> Int64[np.ndarray, " head"]:
-    """The cluster of each head, of `n` clusters, which are numbered from 0 in the order of their first heads.
-
-    Raises SelectionError: more clusters than heads, or fewer than one.
-    """
+    """The cluster of each head, of `n`, numbered by first heads. Raises SelectionError: more than heads, or none."""
     n_heads = len(tree) + 1
     if not 1 <= n <= n_heads:
         raise SelectionError(f"{n_heads} heads cannot make {n} clusters: choose 1 to {n_heads}")

@@ -94,10 +94,10 @@ def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: i
 
 
 def sample_links(sentences: Iterable[tuple[int, Annotation]]) -> dict[int, Annotation]:
-    """The sentences that the controls of relations are taken of: of each relation, in each half, the smallest keys.
+    """The sentences that controls of relations are taken of: of each relation, in each half, the smallest keys.
 
-    Those of two parts together, drawn again, are those of the whole. Of a sentence that is said to be built in two ways
-    it is always the same one.
+    Those of two parts together, drawn again, are those of the whole; of a sentence said to be built in two ways,
+    always one.
     """
     annotated: dict[int, Annotation] = {}
     for key, one in sentences:

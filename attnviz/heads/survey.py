@@ -1,7 +1,4 @@
-"""What is kept of a corpus while it streams by: sums, and a few sentences. Two surveys of parts make that of the whole.
-
-Nothing here grows with the number of sentences.
-"""
+"""What is kept of a corpus while it streams by, however long: sums and a few sentences, which merge with others."""
 
 from __future__ import annotations
 
@@ -120,10 +117,7 @@ class Survey:
 
 
 def same_sentences(one: Survey, other: Survey) -> bool:
-    """Whether both were measured on the same sentences, each as often.
-
-    How many sentences each group has tells it: that depends on the words of each of them.
-    """
+    """Whether both were measured on the same sentences, as often: how many each group has depends on their words."""
     if one.measures != other.measures or "sink" not in one.measures:
         return False
     at = one.measures.index("sink")  # counted once a sentence
@@ -132,10 +126,7 @@ def same_sentences(one: Survey, other: Survey) -> bool:
 
 
 def merge(one: Survey, other: Survey) -> Survey:
-    """The survey of both corpora together.
-
-    Raises RecordError: they are not of the same kind; the message says what differs.
-    """
+    """The survey of both corpora together. Raises RecordError: they are not of the same kind; it says what differs."""
     here, there = one.about.words(), other.about.words()
     differing = [f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value]
     if differing:

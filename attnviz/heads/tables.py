@@ -1,7 +1,4 @@
-r"""Comparisons and changes of heads as files: ``.csv``, a row a head, ``.json``, all there is, ``.tex`` for a paper.
-
-The LaTeX table of roles is read by another document by ``\input``; it needs booktabs.
-"""
+r"""Heads as files: ``.csv``, a row a head, ``.json``, all there is, ``.tex`` for ``\input``, which needs booktabs."""
 
 from __future__ import annotations
 
@@ -125,10 +122,7 @@ def _roles(change: Change, none: str | None) -> Row:
 
 
 def to_json(found: HeadComparison | Changes) -> str:
-    """All that is in a comparison, or in two and what differs, under the names it has there; what is no number is null.
-
-    Raises RecordError: a text holds half a character.
-    """
+    """All that is in a comparison, or in two and what differs. Raises RecordError: a text holds half a character."""
     if isinstance(found, Changes):
         return to_text(with_nulls(_changes(found)), "the changes")
     return to_text(with_nulls(_comparison(found)), "the comparison")

@@ -168,10 +168,7 @@ def share(hits: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group .
 
 
 def wilson(share: _Number, n: _Number | int) -> tuple[_Number, _Number]:
-    """Both ends of the 95 % interval of a share of n things.
-
-    Source: Wilson 1927, "Probable Inference, the Law of Succession, and Statistical Inference".
-    """
+    """Both ends of the 95 % interval of a share of n things (Wilson 1927, "Probable Inference")."""
     middle = (share + Z**2 / (2 * n)) / (1 + Z**2 / n)
     half = Z / (1 + Z**2 / n) * (share * (1 - share) / n + Z**2 / (4 * n**2)) ** 0.5
     return middle - half, middle + half

@@ -1,7 +1,4 @@
-"""The words of every view of heads, in English and in Korean, and what all of them tell: samples, notes, proofs.
-
-Everywhere else these are data.
-"""
+"""The words of every view of heads, in English and in Korean, and what all of them tell: samples, notes, proofs."""
 
 from __future__ import annotations
 

@@ -23,10 +23,7 @@ from attnviz.text.corpus import Annotation, Link
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordUnits:
-    """How the tokens and the words of a sentence belong together.
-
-    A unit is a word with its tokens, or several words that share one: "didn't" where that is one token of two words.
-    """
+    """Tokens and words of a sentence: a unit is a word with its tokens, or words that share one, such as "didn't"."""
 
     tokens: tuple[int | None, ...]  # of each token its unit; None for special tokens and those of no word
     words: tuple[int | None, ...]  # of each word its unit; None where it has no token, or none of its own

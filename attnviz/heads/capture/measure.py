@@ -103,11 +103,7 @@ class MeasureHeads:
 
 
 class FindWeights:
-    """Finds the weights of a model that measures need beside its attention, by what goes through them.
-
-    A layer's output projection is given the contexts of its heads to the last bit; the embeddings of words are given
-    the numbers of the tokens.
-    """
+    """Finds weights that measures need: modules that are given the contexts of heads, or the numbers of tokens."""
 
     def __init__(self) -> None:
         self.handed: dict[int, Float[Tensor, "head d_v small"]] = {}
@@ -202,10 +198,7 @@ def _computation(measure: Measure) -> Callable[[Any], Any]:
 
 
 class _KnownTargets:
-    """Where the keys of each share are: worked out once for all layers of a batch whose rows see the same keys.
-
-    Of matrices that come in several blocks nothing is kept: that would be larger than the blocks.
-    """
+    """Where the keys of each share are: worked out once for all layers whose rows see the same keys in one block."""
 
     def __init__(self, computations: Sequence[Callable[[Rows], heads.Target]]) -> None:
         self._computations = computations

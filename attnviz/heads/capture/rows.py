@@ -220,22 +220,16 @@ class Received:
     n_rows: Float[Tensor, " batch"]  # how many rows were counted
 
     def largest(self) -> Sums:
-        """The largest mean weight that one key draws from the rows that see it.
-
-        Keys that fewer than half of the rows see are left out: the last token of a causal model is seen by itself
-        alone.
-        """
+        """The largest mean weight that a key draws from rows that see it; of keys that half of the rows see or more."""
         fair = (self.seen_by >= SEEN_BY * self.n_rows[:, None]) & (self.seen_by > 0)
         mean = self.weights / self.seen_by.clamp_min(1)[:, None]
         return (mean * fair[:, None]).amax(dim=-1), (self.n_rows > 0).to(self.weights.dtype)
 
 
 def rows_of(
-    weights: Float[Tensor, "batch head rows key"],
-    visible: Bool[Tensor, "#batch #rows key"],
-    first_row: int,
+    weights: Float[Tensor, "batch head rows key"], visible: Bool[Tensor, "#batch #rows key"], first_row: int,
     marks: Marks,
-) -> Rows:
+) -> Rows:  # fmt: skip
     """A block of rows as the measures take it.
 
     Where special tokens are left out, what they got is taken away and each row is scaled to sum to what it did: the
@@ -274,10 +268,7 @@ def shares(rows: Rows, targets: Targets) -> Float[Tensor, "batch head share"]:
 
 
 def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offset"]:
-    """How many rows have their largest weight at each of these offsets, which follow one another.
-
-    Source: Voita et al. 2019, section 5.1, positional heads; there the share must be 0.9.
-    """
+    """How many rows have their largest weight at each of these offsets in a row (Voita et al. 2019, section 5.1)."""
     n_batch, n_heads, n_rows, _ = rows.weights.shape
     top = rows.top
     places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)

@@ -1,7 +1,4 @@
-"""What two models' heads do otherwise, on one page: a map of how far each changed, and tables of what changed most.
-
-Sizes (how far a pattern moved) have the colours of weights; of saved numbers the differences are red and blue.
-"""
+"""What two models' heads do otherwise, on one page: a map of how far each changed, and tables of what changed most."""
 
 from __future__ import annotations
 
@@ -155,11 +152,9 @@ def _heads(found: Changes, language: str) -> grid.Columns:
     measured = [next(iter(largest_changes(found, change, 1)), None) for change in heads]
     named = ["" if one is None else f"{one.measure.label} {wording.with_sign(one.value)}" for one in measured]
     return [
-        (say("head", language), [change.name for change in heads]),
-        *(pattern if found.pattern is not None else []),
-        (say("role", language), [_role(change, language) for change in heads]),
-        (say("changed_most", language), named),
-    ]
+        (say("head", language), [change.name for change in heads]), *(pattern if found.pattern is not None else []),
+        (say("role", language), [_role(change, language) for change in heads]), (say("changed_most", language), named),
+    ]  # fmt: skip
 
 
 def _role(change: Change, language: str) -> str:

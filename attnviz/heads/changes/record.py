@@ -167,10 +167,7 @@ class Changes(HeadResult):
         return tuple(sorted(above, key=lambda change: -change.pattern))
 
     def difference(self, measure: str, layer: Place | int, head: int | None = None) -> Difference:
-        """By how much a measure of one head is another.
-
-        Raises SelectionError: there is no such measure, or no such head.
-        """
+        """By how much a measure of one head is another. Raises SelectionError: no such measure, or no such head."""
         profile = self.before.head(layer, head)
         layer, head = profile.layer, profile.head
         before, after = (one.estimate(measure, layer, head)[0] for one in (self.before, self.after))
@@ -179,10 +176,7 @@ class Changes(HeadResult):
         return Difference(measure=self.measures[number], before=before, after=after, value=value, low=low, high=high)
 
     def change(self, layer: Place | int, head: int | None = None) -> Change:
-        """One head: ``change(1, 2)``, ``change("1.2")``, or ``changes[1, 2]``.
-
-        Raises SelectionError: there is none of that number; SettingsError: it is no head.
-        """
+        """One head: ``change(1, 2)``, ``change("1.2")``, or ``changes[1, 2]``. Raises as `HeadComparison.head`."""
         return self.heads[self.before.heads.index(self.before.head(layer, head))]
 
     def __getitem__(self, place: Place) -> Change:
@@ -200,10 +194,7 @@ class Changes(HeadResult):
         return draw(self, **view).figure
 
     def save(self, path: str | Path, **view: Any) -> Path:
-        """Write it, whole or not at all, by its ending: png, svg, pdf, html, csv or json; `view` as of `figure`.
-
-        Raises OutputError: another ending, or the file cannot be written.
-        """
+        """Write it whole, by its ending (png, svg, pdf, html, csv, json). Raises OutputError: another, or no file."""
         from attnviz.heads.api import save
 
         return save(self, Path(path), **view)

@@ -1,7 +1,4 @@
-"""What two models' heads do otherwise, in a terminal: what changed most on one screen, or a line a head.
-
-No row is ever wrapped. A narrow window shows fewer columns, and what is cut ends in an ellipsis.
-"""
+"""What two models' heads do otherwise, in a terminal: what changed most on one screen, or a line a head."""
 
 from __future__ import annotations
 

@@ -42,11 +42,8 @@ SIDE, BARS = 3.2, 1.4  # inches of the example, and the height of the bars by of
 NAMES = 0.95  # inches of the names of measures
 ROW = 0.24  # inches of a measure
 MARKS = {
-    "shuffled": ("x", "#d55e00"),
-    "untrained": ("^", "#009e73"),
-    "offset": ("s", "#999999"),
-    "chance": ("D", "#cc79a7"),
-}
+    "shuffled": ("x", "#d55e00"), "untrained": ("^", "#009e73"), "offset": ("s", "#999999"), "chance": ("D", "#cc79a7"),
+}  # fmt: skip
 """The shape and the colour of each control."""
 PLAIN = "#555555"  # of a head with no clear role
 MOST_TICKS = 17

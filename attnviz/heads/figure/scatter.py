@@ -33,10 +33,7 @@ Points = Float64[np.ndarray, "head 2"]
 
 
 def draw(comparison: HeadComparison, language: str = "en") -> Picture:
-    """A page of the heads as points, in the colours of their roles; names that have no room are left out, and said.
-
-    Raises SelectionError: heads were not compared with one another, or there is one only.
-    """
+    """A page of the heads as points, in the colours of their roles. Raises SelectionError: they were not compared."""
     similarity = expect_similarity(comparison)
     title = say("scatter_title", language, model=visible(comparison.model))
     about = [visible(text) for text in (description(comparison, language), sample(comparison, language))]

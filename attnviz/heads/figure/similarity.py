@@ -29,10 +29,7 @@ BAR = 0.62  # inches of the upright scale, with its numbers and its unit
 
 
 def draw(comparison: HeadComparison, language: str = "en") -> Picture:
-    """A page of all pairs of heads: dark where they are alike, with a tree above and one at the left.
-
-    Raises SelectionError: heads were not compared with one another, or there is one only.
-    """
+    """All pairs of heads, dark where alike, with trees above and at the left. Raises SelectionError: not compared."""
     similarity = expect_similarity(comparison)
     names = [head.name for head in comparison.heads]
     n = len(names)
@@ -76,10 +73,7 @@ def draw(comparison: HeadComparison, language: str = "en") -> Picture:
 
 
 def expect_similarity(comparison: HeadComparison) -> HeadSimilarity:
-    """How alike its heads are.
-
-    Raises SelectionError: heads were not compared with one another, or there is one only.
-    """
+    """How alike its heads are. Raises SelectionError: they were not compared, or there is one only."""
     if comparison.similarity is None:
         raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
     if len(comparison.heads) < 2:

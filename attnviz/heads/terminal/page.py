@@ -44,10 +44,7 @@ WITH_MEANINGS = 104  # the windows, in cells, from which on each measure stands 
 def draw_head(
     comparison: HeadComparison, layer: int, head: int, screen: Screen, *, full: bool = False, language: str = "en"
 ) -> list[Text]:
-    """One head's page, or in full all that is known of it; layers and heads count from 0, negative from the end.
-
-    Raises SelectionError: there is no such head.
-    """
+    """One head's page, or in full all that is known of it. Raises SelectionError: there is no such head."""
     profile = comparison.head(layer, head)
     lines = prose(say("head_title", language, head=profile.name, model=comparison.model), screen, "bold")
     what = description(comparison, language)

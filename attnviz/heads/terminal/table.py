@@ -1,8 +1,4 @@
-"""The table of all heads in a terminal: a line a head, then clusters, all relations, and how to read it.
-
-No row is ever wrapped. A narrow window shows fewer columns, and what is cut ends in an ellipsis; a wide one has bars
-with their numbers.
-"""
+"""The table of all heads in a terminal: a line a head, as wide as the window; then clusters and all relations."""
 
 from __future__ import annotations
 
@@ -54,10 +50,7 @@ def draw_table(
     comparison: HeadComparison, screen: Screen, *, sort: str = "head", role: Sequence[str] = (),
     layers: Sequence[int] = (), heads: Sequence[int] = (), language: str = "en",
 ) -> list[Text]:  # fmt: skip
-    """The table of all heads, clusters of heads that look alike, and all relations.
-
-    Raises SelectionError: there is no such measure, role, layer or head.
-    """
+    """All heads, their clusters, and all relations. Raises SelectionError: no such measure, role, layer or head."""
     is_chosen = bool(role or layers or heads)
     rows = chosen(comparison, sort=sort, role=role, layers=layers, heads=heads)
     lines = prose(say("title", language, model=comparison.model), screen, "bold")
