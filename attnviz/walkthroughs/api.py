@@ -38,26 +38,16 @@ if TYPE_CHECKING:
 
 
 __all__ = ["SENTENCE", "calculate", "complete", "decoding_steps", "walkthrough"]
-
-SENTENCE = "I love all you"
-"""What is read where no sentence is given."""
-
+SENTENCE = "I love all you"  # what is read where no sentence is given
 LOADING = ("device", "dtype", "revision", "trust_remote_code")
 
 
 def walkthrough(
-    text: str | None = None,
-    model: Model = None,
-    tokenizer: object = None,
-    *,
+    text: str | None = None, model: Model = None, tokenizer: object = None, *,
     example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = None,
-    numbers: str | os.PathLike[str] | None = None,
-    exercise: int | None = None,
-    pair: str | None = None,
-    target: str | None = None,
-    truncate: bool = False,
-    **choices: Unpack[Choices],
-) -> Walkthrough:
+    numbers: str | os.PathLike[str] | None = None, exercise: int | None = None, pair: str | None = None,
+    target: str | None = None, truncate: bool = False, **choices: Unpack[Choices],
+) -> Walkthrough:  # fmt: skip
     """Follow one word through one head of a model, or a calculation by hand: every number of it.
 
     Args:
@@ -95,15 +85,9 @@ def walkthrough(
 
 
 def decoding_steps(
-    text: str | None = None,
-    model: Model = None,
-    tokenizer: object = None,
-    *,
-    pair: str | None = None,
-    target: str | None = None,
-    truncate: bool = False,
-    **choices: Unpack[Choices],
-) -> list[Walkthrough]:
+    text: str | None = None, model: Model = None, tokenizer: object = None, *, pair: str | None = None,
+    target: str | None = None, truncate: bool = False, **choices: Unpack[Choices],
+) -> list[Walkthrough]:  # fmt: skip
     """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
 
     Of attention within one sentence only one word is followed. The arguments, and what is raised, are those of
@@ -114,14 +98,9 @@ def decoding_steps(
 
 
 def _calculate(
-    text: WalkthroughText,
-    model: Model,
-    tokenizer: object,
-    choices: Choices,
-    *,
-    seed: int | None = None,
+    text: WalkthroughText, model: Model, tokenizer: object, choices: Choices, *, seed: int | None = None,
     each_step: bool = False,
-) -> list[Walkthrough]:
+) -> list[Walkthrough]:  # fmt: skip
     """From the arguments of Python to groups of settings, and to the calculations."""
     chosen: dict[str, Any] = dict(choices)
     full = chosen.pop("full", False)
@@ -141,8 +120,7 @@ def _calculate(
 def complete(text: WalkthroughText) -> WalkthroughText:
     """The text that a model reads, with the usual sentence where there is none.
 
-    Raises:
-        InputError: the sentence, the second one or the target is empty, or no Unicode.
+    Raises InputError: the sentence, the second one or the target is empty, or no Unicode.
     """
     text = replace(text, text=SENTENCE if text.text is None else text.text)
     for one, what in ((text.text, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
@@ -152,14 +130,9 @@ def complete(text: WalkthroughText) -> WalkthroughText:
 
 
 def calculate(
-    text: WalkthroughText,
-    selection: WalkthroughSelection,
-    source: Source | None,
-    *,
-    seed: int = 0,
-    each_step: bool = False,
-    full: bool = False,
-) -> list[Walkthrough]:
+    text: WalkthroughText, selection: WalkthroughSelection, source: Source | None, *, seed: int = 0,
+    each_step: bool = False, full: bool = False,
+) -> list[Walkthrough]:  # fmt: skip
     """The calculations that groups of settings describe.
 
     Args:

@@ -18,16 +18,10 @@ Numbers = Float64[np.ndarray, "row column"]
 
 # v . tanh(W q + U k)
 def additive(
-    a: Float64[np.ndarray, "query d_q"],
-    b: Float64[np.ndarray, "key d_k"],
-    c: Float64[np.ndarray, "d_a d_q"],
-    d: Float64[np.ndarray, "d_a d_k"],
-    e: Float64[np.ndarray, "1 d_a"],
-) -> Float64[np.ndarray, "query key"]:
-    """A small network on the sum of query and key: [query, key].
-
-    Source: Bahdanau et al. 2015, appendix A.1.2.
-    """
+    a: Float64[np.ndarray, "query d_q"], b: Float64[np.ndarray, "key d_k"], c: Float64[np.ndarray, "d_a d_q"],
+    d: Float64[np.ndarray, "d_a d_k"], e: Float64[np.ndarray, "1 d_a"],
+) -> Float64[np.ndarray, "query key"]:  # fmt: skip
+    """A small network on the sum of query and key: [query, key]. Source: Bahdanau et al. 2015, appendix A.1.2."""
     together = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
     scores: np.ndarray = together @ e[0]  # (Q, K, A) x (A) -> (Q, K)
     return scores
@@ -39,8 +33,7 @@ def softmax(
 ) -> Float64[np.ndarray, "query key"]:
     """Each row as a distribution; b, a score for looking at nothing, takes part in the sum and is dropped.
 
-    Raises:
-        RecordError: a row is all masked: the softmax would divide 0 by 0.
+    Raises RecordError: a row is all masked: the softmax would divide 0 by 0.
     """
     scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
     top = scores.max(axis=1, keepdims=True)
@@ -133,8 +126,7 @@ def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def split(a: Numbers, b: Float64[np.ndarray, "1 1"], number: float) -> Float64[np.ndarray, "row part"]:
     """Of so many equal parts of the columns, the one of this number, counted from 0: what one of several heads gets.
 
-    Raises:
-        RecordError: the columns cannot be so divided, or there is no such part.
+    Raises RecordError: the columns cannot be so divided, or there is no such part.
     """
     parts = b.item()
     if parts < 1 or a.shape[1] % parts or number not in range(int(parts)):
@@ -143,11 +135,7 @@ def split(a: Numbers, b: Float64[np.ndarray, "1 1"], number: float) -> Float64[n
 
 
 def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
-    """One row, by its number from 0.
-
-    Raises:
-        RecordError: there is no such row.
-    """
+    """One row, by its number from 0. Raises RecordError: there is no such row."""
     if number not in range(len(a)):
         raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
     chosen: np.ndarray = a[int(number)][None]  # (T, m) -> (1, m)
@@ -164,12 +152,8 @@ def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.n
 def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
     """Each pair of numbers of a turned by its angle in b, in radians; columns behind the last pair stay.
 
-    The two columns of a pair are `number` columns apart: neighbours, or half of the turned columns.
-
-    Source: Su et al. 2021, "RoFormer", equation 34.
-
-    Raises:
-        RecordError: the columns make no such pairs.
+    The two columns of a pair are `number` columns apart: neighbours, or half of the turned columns. Source: Su et al.
+    2021, "RoFormer", equation 34. Raises RecordError: the columns make no such pairs.
     """
     n, distance = 2 * b.shape[1], int(number)
     if distance != number or distance < 1 or n % (2 * distance) or n > a.shape[1]:

@@ -30,8 +30,7 @@ SCORE_WEIGHTS: Mapping[Score, tuple[str, ...]] = {
 }
 """The grids of weights that each way to score needs, by their symbols; of ``additive`` v is one row."""
 
-MOST_LISTED = 16
-"""Rows that a refusal names one by one."""
+MOST_LISTED = 16  # rows that a refusal names one by one
 
 
 class Calculation:
@@ -44,8 +43,7 @@ class Calculation:
     def give(self, name: str, grid: Grid) -> str:
         """Write down numbers that no step makes; the name comes back.
 
-        Raises:
-            RecordError: the name is taken, there are no numbers, or one is not finite.
+        Raises RecordError: the name is taken, there are no numbers, or one is not finite.
         """
         if name in self.grids:
             raise RecordError(f"there are two grids {name}")
@@ -61,20 +59,13 @@ class Calculation:
         return name
 
     def step(
-        self,
-        name: str,
-        result: str,
-        operation: str,
-        *operands: str,
-        number: float | None = None,
+        self, name: str, result: str, operation: str, *operands: str, number: float | None = None,
         rows: tuple[str, ...] | None = None,
-    ) -> str:
+    ) -> str:  # fmt: skip
         """Compute a grid from those before it; its name comes back.
 
         The arguments are the fields of `CalculationStep`, and names for its rows; None takes these from the operands.
-
-        Raises:
-            RecordError: the name is taken, or shapes do not fit.
+        Raises RecordError: the name is taken, or shapes do not fit.
         """
         if result in self.grids:
             raise RecordError(f"there are two grids {result}")
@@ -102,12 +93,9 @@ class Calculation:
             notes: what a reader should know, likewise.
         """
         return Walkthrough(
-            title=_as_note(title),
-            grids=dict(self.grids),
-            steps=tuple(self.steps),
-            query=query,
+            title=_as_note(title), grids=dict(self.grids), steps=tuple(self.steps), query=query,
             notes=tuple(map(_as_note, notes)),
-        )
+        )  # fmt: skip
 
 
 def _as_note(told: Note | str) -> Note:
@@ -129,12 +117,9 @@ class Terms:
 
 # Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv
 def write_inputs(
-    calculation: Calculation,
-    x: Grid,
-    weights: Callable[[str], Mapping[str, Grid]],
-    row: int | None,
+    calculation: Calculation, x: Grid, weights: Callable[[str], Mapping[str, Grid]], row: int | None,
     names: tuple[str, ...],
-) -> str:
+) -> str:  # fmt: skip
     """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
 
     By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one, or nothing. A row is the number of the
@@ -151,24 +136,16 @@ def write_inputs(
 
 # context = softmax(score(q, K)) V
 def write_attention(
-    calculation: Calculation,
-    terms: Terms | None = None,
-    *,
-    query: str = "q",
-    keys: str = "K",
-    values: str = "V",
+    calculation: Calculation, terms: Terms | None = None, *, query: str = "q", keys: str = "K", values: str = "V",
     suffix: str = "",
-) -> str:
+) -> str:  # fmt: skip
     """Write down what attention makes of queries, keys and values already there; the context's name comes back.
 
-    One query is followed through an alignment vector for each key, whose sum is the context; several queries are
-    walked at once, and their context is weights times values.
-
-    Without terms it is the scaled dot product alone. The grids named are those of the queries [query, d], of the keys
-    [key, d] and of the values [key, d_v]; a suffix follows the name of every grid, where there are several heads.
-
-    Raises:
-        RecordError: shapes that do not fit, weights that are missing, or a query whose keys are all masked.
+    One query is followed through an alignment vector for each key, whose sum is the context; several queries are walked
+    at once, and their context is weights times values. Without terms it is the scaled dot product alone. The grids
+    named are those of the queries [query, d], of the keys [key, d] and of the values [key, d_v]; a suffix follows the
+    name of every grid, where there are several heads. Raises RecordError: shapes that do not fit, weights that are
+    missing, or a query whose keys are all masked.
     """
     c, terms = calculation, terms or Terms()
     scores = _write_scores(c, terms, query, keys, suffix)
@@ -213,8 +190,7 @@ def _write_scores(calculation: Calculation, terms: Terms, query: str, keys: str,
 def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
     """The largest absolute difference between two grids; where both are minus infinity there is none.
 
-    Raises:
-        RecordError: they have different shapes.
+    Raises RecordError: they have different shapes.
     """
     if one.shape != other.shape:
         raise RecordError(f"{one.shape} numbers cannot be compared with {other.shape}")
@@ -226,10 +202,7 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
     """The number of the row that a person means, of rows with these spellings, first as each is shown.
 
     What is wanted is a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
-    negative from the end, as a number or in digits.
-
-    Raises:
-        SelectionError: there is none, or there are several.
+    negative from the end, as a number or in digits. Raises SelectionError: there is none, or there are several.
     """
     n = len(rows)
     if isinstance(wanted, str):
@@ -264,8 +237,7 @@ def _list_rows(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
 def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
     """What a step makes of the grids before it.
 
-    Raises:
-        RecordError: there is none of that name, too few operands, shapes that do not fit, or a row all masked.
+    Raises RecordError: there is none of that name, too few operands, shapes that do not fit, or a row all masked.
     """
     if step.operation not in OPERATIONS:
         raise RecordError(f"step {step.name}: there is no operation {step.operation!r}")

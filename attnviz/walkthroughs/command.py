@@ -43,18 +43,13 @@ attnviz walkthrough --input sample_inputs/homework.yaml --steps score,softmax,co
 VERIFY_EXAMPLES = """attnviz walkthrough --toy -o walk.json
 attnviz verify walk.json"""
 
-MOST_LISTED = 12
-"""Names of grids that ``verify`` lists one by one."""
+MOST_LISTED = 12  # names of grids that ``verify`` lists one by one
 
 
 def command(
-    text: WalkthroughText,
-    model: WalkthroughModel,
-    selection: WalkthroughSelection,
-    appearance: WalkthroughAppearance,
-    page: PageSettings,
-    output: WalkthroughOutput,
-) -> None:
+    text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection, appearance: WalkthroughAppearance,
+    page: PageSettings, output: WalkthroughOutput,
+) -> None:  # fmt: skip
     """Follow one word through one head, number by number.
 
     For each key its score, its weight and what it contributes, on one screen; with --full every step, with its formula,
@@ -107,8 +102,7 @@ def command(
 def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:
     """Show one step after another as the keys say, until the one that quits; the screen is then as it was.
 
-    Raises:
-        SelectionError: there is no step of the number to begin at.
+    Raises SelectionError: there is no step of the number to begin at.
     """
     from attnviz.render.terminal.keyboard import browse, whole_screen
     from attnviz.render.terminal.screen import screen_of
@@ -133,11 +127,9 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
 def _read(text: WalkthroughText) -> WalkthroughText:
     given = text.text is not None or text.file is not None
     return replace(
-        text,
-        text=commands.read_text(text.text, text.file) if given else None,
-        file=None,
+        text, text=commands.read_text(text.text, text.file) if given else None, file=None,
         pair=None if text.pair is None else commands.read_text(text.pair, None, "the second sentence"),
-    )
+    )  # fmt: skip
 
 
 def _view(
@@ -155,13 +147,9 @@ def _view(
 
 
 def _usual_path(
-    walk: Walkthrough,
-    text: WalkthroughText,
-    model: WalkthroughModel,
-    selection: WalkthroughSelection,
-    appearance: WalkthroughAppearance,
-    page: PageSettings,
-) -> Path:
+    walk: Walkthrough, text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection,
+    appearance: WalkthroughAppearance, page: PageSettings,
+) -> Path:  # fmt: skip
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
     from attnviz.walkthroughs.view import step_names
     from attnviz.walkthroughs.wording import title_line

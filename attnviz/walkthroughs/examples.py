@@ -15,20 +15,17 @@ from attnviz.walkthroughs.calculation import Calculation, Terms, find_row, write
 from attnviz.walkthroughs.record import Grid, Walkthrough
 
 WORDS = ("I", "love", "you", "all")
-NEXT = ("I", "love", "you", "all")
-"""The words that the decoder of the example knows."""
+NEXT = ("I", "love", "you", "all")  # the words that the decoder of the example knows
 MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
 """From context and state, six numbers, to three: neither is so large that its tanh would be 1."""
-TO_WORDS = np.array([[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]])
-"""From these three numbers to a logit for each word."""
+TO_WORDS = np.array([[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]])  # from these three numbers to a logit for each word
 D_MODEL, D_K = 20, 5
 
 
 def example(name: str, *, query: str | int | None = None) -> Walkthrough:
     """The example of this name; of one query, which `find_row` finds, or of all there are at once.
 
-    Raises:
-        SelectionError: there is no such example, or no such row.
+    Raises SelectionError: there is no such example, or no such row.
     """
     if name not in EXAMPLES:
         raise SelectionError(f"there is no example {name!r}: there are {', '.join(EXAMPLES)}")
@@ -39,9 +36,8 @@ def example(name: str, *, query: str | int | None = None) -> Walkthrough:
 def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthrough:
     """One step of a recurrent decoder with attention; the encoder's states are keys and values alike.
 
-    It may go on to the word: context beside the decoder's state, tanh, a fully connected layer, softmax.
-
-    Source: Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
+    It may go on to the word: context beside the decoder's state, tanh, a fully connected layer, softmax. Source: Luong
+    et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
     """
     calculation = Calculation()
     decoder = ("decoder",)
@@ -100,14 +96,11 @@ EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxy
 
 # -------------------------------------------------------------------------------------------------------- exercises
 
-Cell = tuple[str, int, int]
-"""A grid's name, a row and a column."""
-
+Cell = tuple[str, int, int]  # a grid's name, a row and a column
 WIDTH, N_KEYS, D_V = 4, 3, 2
 """The width of query and keys, whose root is 2; how many keys there are; the width of the values."""
 
-LARGEST = 6
-"""The largest score: halved, a power of e that fits a pocket calculator's window."""
+LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calculator's window
 
 
 def make(seed: int) -> Walkthrough:

@@ -38,10 +38,8 @@ if TYPE_CHECKING:
 def to_json(walk: Walkthrough) -> str:
     """The walkthrough as JSON, on one line; each number is the shortest that gives back the same double.
 
-    A receipt brings a digest, which ties it to all numbers and labels.
-
-    Raises:
-        RecordError: a number is NaN or plus infinity, or a text holds half a character.
+    A receipt brings a digest, which ties it to all numbers and labels. Raises RecordError: a number is NaN or plus
+    infinity, or a text holds half a character.
     """
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
     fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
@@ -60,9 +58,8 @@ def to_json(walk: Walkthrough) -> str:
 def load(path: str | os.PathLike[str]) -> Walkthrough:
     """Read a walkthrough that attnviz saved.
 
-    Raises:
-        FileFormatError: the file cannot be read, holds no walkthrough, or was changed after its receipt was issued;
-            the message is one line.
+    Raises FileFormatError: the file cannot be read, holds no walkthrough, or was changed after its receipt was issued,
+    in one line.
     """
     saved = read_saved(path)
     try:
@@ -122,8 +119,7 @@ def _rows(grid: Grid, name: str) -> list[list[float | str]]:
 
 # -------------------------------------------------------------------------------------------------- every kind of file
 
-Content = tuple[bytes, str]
-"""What a file holds, and the characters in it that no font has."""
+Content = tuple[bytes, str]  # what a file holds, and the characters in it that no font has
 
 
 def _page(write: Callable[..., str], walks: Sequence[Walkthrough], _: str, view: dict[str, Any]) -> Content:
@@ -180,10 +176,8 @@ FORMATS: dict[str, Callable[[Sequence[Walkthrough], str, dict[str, Any]], Conten
 def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
     """What a file of this ending holds: a film all calculations, another file the first; the rest as in `figure`.
 
-    Raises:
-        OutputError: another ending.
-        SelectionError: a step, a language or a palette that is not there.
-        SettingsError: blank cells in JSON.
+    Raises OutputError: another ending; SelectionError: a step, a language or a palette that is not there;
+    SettingsError: blank cells in JSON.
     """
     suffix = check_ending(path, tuple(FORMATS), "a walkthrough is")
     check_blanks([suffix], has_blanks=bool(view.get("blanks")))
@@ -193,9 +187,8 @@ def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
 def save(walks: Sequence[Walkthrough], path: str | os.PathLike[str], **view: Any) -> Path:
     """Write calculations to a file: several are one film; what is raised is as in `content`.
 
-    Raises:
-        OutputError: several of them for a file that holds one, or none; or the file cannot be written.
-        SettingsError: something else than walkthroughs.
+    Raises OutputError: several of them for a file that holds one, or none; or the file cannot be written;
+    SettingsError: something else than walkthroughs.
     """
     if not all(isinstance(walk, Walkthrough) for walk in walks):
         raise SettingsError("of several results a film is made only where all are walkthroughs")

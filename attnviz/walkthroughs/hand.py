@@ -8,19 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LARGE = 1e6
-"""From here on a number is written with a power of ten."""
-ZEROS = "000"
-"""What stands behind the point of a number that is nearly whole."""
-MANY = 3
-"""More digits than these are asked for by who wants to see small numbers too."""
-MOST = 6
-"""Terms that a sum is written with; of a longer one those in the middle are counted and summed up."""
-HEAD, TAIL = 3, 1
-"""Terms of a long sum before and after its middle."""
-NEAR = 1e-13
-"""Relative difference that double precision makes by itself: numbers nearer than this are equal."""
-
+LARGE = 1e6  # from here on a number is written with a power of ten
+ZEROS = "000"  # what stands behind the point of a number that is nearly whole
+MANY = 3  # more digits than these are asked for by who wants to see small numbers too
+MOST = 6  # terms that a sum is written with; of a longer one those in the middle are counted and summed up
+HEAD, TAIL = 3, 1  # terms of a long sum before and after its middle
+NEAR = 1e-13  # relative difference that double precision makes by itself: numbers nearer than this are equal
 _MORE = {"en": "[{n} more terms: {total}]", "ko": "[나머지 {n}개 항의 합: {total}]"}
 
 

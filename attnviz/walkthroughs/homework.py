@@ -34,32 +34,25 @@ from attnviz.walkthroughs.verify.saved import named, number
 
 DIRECT = ("query", "keys", "values")
 PROJECTIONS = ("X", "Wq", "Wk", "Wv")
-NEEDED = ("query", "keys", "X", "Wq", "Wk")
-"""Of these, whichever of the two is typed, what must not be left out."""
+NEEDED = ("query", "keys", "X", "Wq", "Wk")  # of these, whichever of the two is typed, what must not be left out
 BIASES = ("bq", "bk", "bv")
 NUMBERS = (*DIRECT, *PROJECTIONS, *BIASES, "Wo", "bo", "W", "U", "v", "mask", "weights")
 LABELS = ("words", "query_words")
 OTHERS = ("title", "score", "scale", "causal", "n_heads")
-MIXING = ("weights", "values", *LABELS, "title")
-"""What may stand beside weights that are given."""
-SUM = 1e-6
-"""How far the sum of given weights may be from 1: what writing them with six digits may leave."""
+MIXING = ("weights", "values", *LABELS, "title")  # what may stand beside weights that are given
+SUM = 1e-6  # how far the sum of given weights may be from 1: what writing them with six digits may leave
 KNOWN = (*NUMBERS, *LABELS, *OTHERS)
 
 ALIKE = (
     *((one, "columns", f"W{to}", side) for to in "qkv" for one, side in (("X", "rows"), (f"b{to}", "columns"))),
-    ("keys", "rows", "values", "rows"),
-    ("weights", "columns", "values", "rows"),
-    ("bo", "columns", "Wo", "columns"),
-)
+    ("keys", "rows", "values", "rows"), ("weights", "columns", "values", "rows"), ("bo", "columns", "Wo", "columns"),
+)  # fmt: skip
 """Sizes that must be equal where both tables are typed."""
 USELESS = (
     ("weights", "weights", "values", "has no values that it could mix"),
-    ("query", "Wo", "values", "has no values that it could project"),
-    ("X", "bv", "Wv", "is of no use without Wv"),
-    ("X", "Wo", "Wv", "is of no use without Wv"),
-    ("bo", "bo", "Wo", "has no Wo that it could be added to"),
-)
+    ("query", "Wo", "values", "has no values that it could project"), ("X", "bv", "Wv", "is of no use without Wv"),
+    ("X", "Wo", "Wv", "is of no use without Wv"), ("bo", "bo", "Wo", "has no Wo that it could be added to"),
+)  # fmt: skip
 """Where the first is typed: a name that is of no use without another, and why."""
 
 
@@ -89,9 +82,8 @@ class Homework:
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
     """The walkthrough of the numbers in a file; of one query, which `find_row` finds, or of all there are at once.
 
-    Raises:
-        FileFormatError: the file cannot be read, or its numbers do not fit together; the message is one line.
-        SelectionError: there is no such query.
+    Raises FileFormatError: the file cannot be read, or its numbers do not fit together, in one line; SelectionError:
+    there is no such query.
     """
     whole = read_entries(path)
     try:
@@ -158,11 +150,9 @@ def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
     mask = _mask(typed, n_queries)
     has_values = "V" in calculation.grids
     terms = Terms(
-        score=score,
-        scaling=_scaling(typed, score),
-        weights=typed.grids(*SCORE_WEIGHTS[score]),
+        score=score, scaling=_scaling(typed, score), weights=typed.grids(*SCORE_WEIGHTS[score]),
         mask=None if mask is None else _of_row(Grid(values=mask, rows=query_words, columns=words), row),
-    )
+    )  # fmt: skip
     context = _write_heads(calculation, terms, query, _heads(typed, score, calculation))
     if "Wo" in typed:
         expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")

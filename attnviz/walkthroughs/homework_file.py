@@ -25,17 +25,12 @@ from attnviz.walkthroughs.verify.saved import contents, named, number
 if TYPE_CHECKING:
     import yaml
 
-LARGEST = 2**20
-"""Bytes of a file that is read: numbers typed by hand are far fewer."""
-
-DEEPEST = 8
-"""How many lists and objects may lie in one another."""
-
+LARGEST = 2**20  # bytes of a file that is read: numbers typed by hand are far fewer
+DEEPEST = 8  # how many lists and objects may lie in one another
 ONE_ROW = ("v", "bq", "bk", "bv", "bo")
 """Numbers of one row; these, a query and its weights may be typed without a list around the row."""
 
 ENDINGS = (".json", ".yaml", ".yml")
-
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -57,8 +52,7 @@ Value: TypeAlias = dict[str, Entry] | list[Entry] | str | int | float | bool | N
 def read_entries(path: str | os.PathLike[str]) -> Entry:
     """What a file holds.
 
-    Raises:
-        FileFormatError: it cannot be read, is too large, or is neither JSON nor YAML; the message is one line.
+    Raises FileFormatError: it cannot be read, is too large, or is neither JSON nor YAML, in one line.
     """
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
@@ -187,8 +181,7 @@ class NumberTable:
 def read_table(name: str, field: Entry) -> NumberTable:
     """A matrix, or one row of numbers where that may be.
 
-    Raises:
-        FileFormatError: it is no table of numbers, or its rows differ in length; the message says where.
+    Raises FileFormatError: it is no table of numbers, or its rows differ in length; the message says where.
     """
     rows = field.value
     if not isinstance(rows, list):

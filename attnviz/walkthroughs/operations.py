@@ -24,10 +24,8 @@ MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
 The arrow of a norm says that what is multiplied is no longer the first operand: the formula says what it is.
 """
 SIDES = ("rows", "columns")
-ANY = 10_000
-"""More operands than any step has."""
-SEVERAL = 3
-"""Operands of one shape, from which on they are counted and not listed."""
+ANY = 10_000  # more operands than any step has
+SEVERAL = 3  # operands of one shape, from which on they are counted and not listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +43,10 @@ class Operation:
     """An operation.
 
     In formulas the operands are a, b, c, ..., in capitals where rows and columns are exchanged, ``{number}`` is the
-    step's number and ``{factor}`` the same as a factor; a part is left out where its operand is not there.
-
-    The axes are a letter for the rows and one for the columns of each operand and of what it makes: sizes with one
-    letter are equal, the capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says
-    that it may be missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
+    step's number and ``{factor}`` the same as a factor; a part is left out where its operand is not there. The axes are
+    a letter for the rows and one for the columns of each operand and of what it makes: sizes with one letter are equal,
+    the capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says that it may be
+    missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
     """
 
     compute: Callable[..., np.ndarray]  # its numbers, from those of its operands, and the step's number if it has one
@@ -125,36 +122,24 @@ def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | No
     return f"[{shapes[0]} {n}개]" if language == "ko" else f"[{n} times {shapes[0]}]"
 
 
+# fmt: off
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
-        compute=lambda a, b: a + b,
-        axes="tn TN -> tn",
-        joined=("", " + ", ""),
-        for_key="{a} + {b}",
-        signs=("+",),
+        compute=lambda a, b: a + b, axes="tn TN -> tn", joined=("", " + ", ""), for_key="{a} + {b}", signs=("+",),
         spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
     ),
     "projection": Operation(
         compute=lambda a, b, *c: sum(c, a @ b),  # (T, n) x (n, m) + (1, m) -> (T, m)
-        axes="tn NM 1m? -> tm",
-        formula=("{a} {b}", " + {c}"),
-        signs=(MATRIX, "+"),
-        spell=spelling.spell_projection,
+        axes="tn NM 1m? -> tm", formula=("{a} {b}", " + {c}"), signs=(MATRIX, "+"), spell=spelling.spell_projection,
     ),
     "dot": Operation(
         compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)
-        axes="qd KD -> qk",
-        formula=("{a} {B}",),
-        for_key="q · k",
-        signs=(MATRIX,),
+        axes="qd KD -> qk", formula=("{a} {B}",), for_key="q · k", signs=(MATRIX,),
         spell=lambda hand, cell: hand.products(cell.row_of(0), cell.grids[1][cell.column].tolist()),
     ),
     "general": Operation(
         compute=lambda a, b, c: a @ b @ c.T,  # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
-        axes="qa AD kd -> qk",
-        formula=("{a} {b} {C}",),
-        for_key="q W k^T",
-        signs=(MATRIX, MATRIX),
+        axes="qa AD kd -> qk", formula=("{a} {b} {C}",), for_key="q W k^T", signs=(MATRIX, MATRIX),
         spell=lambda hand, cell: hand.products(
             (cell.grids[0][cell.row] @ cell.grids[1]).tolist(), cell.grids[2][cell.column].tolist()
         ),
@@ -163,18 +148,11 @@ OPERATIONS: dict[str, Operation] = {
         ),
     ),
     "additive": Operation(
-        compute=arithmetic.additive,
-        axes="qa kb hA HB 1h -> qk",
-        formula=("tanh({a} {C} + {b} {D}) {E}",),
-        for_key="v · tanh(W q + U k)",
-        spell=spelling.spell_additive,
-        comes_out=lambda _: False,
+        compute=arithmetic.additive, axes="qa kb hA HB 1h -> qk", formula=("tanh({a} {C} + {b} {D}) {E}",),
+        for_key="v · tanh(W q + U k)", spell=spelling.spell_additive, comes_out=lambda _: False,
     ),
     "times": Operation(
-        compute=lambda a, number: a * number,
-        numbered=True,
-        formula=("{a} {factor}",),
-        for_key="{a} {factor}",
+        compute=lambda a, number: a * number, numbered=True, formula=("{a} {factor}",), for_key="{a} {factor}",
         spell=spelling.spell_times,
         comes_out=lambda cell: (
             factor(cell.walk, cell.step)[0] == "*" or math.sqrt(factor(cell.walk, cell.step)[1]).is_integer()
@@ -182,147 +160,95 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "softcap": Operation(
         compute=lambda a, number: number * np.tanh(a / number),  # Gemma Team 2024, "Gemma 2", section 2
-        numbered=True,
-        formula=("{number} tanh({a} / {number})",),
-        for_key="{number} tanh({a} / {number})",
+        numbered=True, formula=("{number} tanh({a} / {number})",), for_key="{number} tanh({a} / {number})",
         spell=lambda hand, cell: "{0}·tanh({1} / {0})".format(*map(hand.write, (cell.number, cell.values[0]))),
         comes_out=lambda _: False,
     ),
     "mask": Operation(
-        compute=lambda a, b: np.where(b == 0, -np.inf, a),
-        axes="TN tn -> tn",
-        formula=("mask({a})",),
-        spell=spelling.spell_mask,
-        is_phrase=True,
+        compute=lambda a, b: np.where(b == 0, -np.inf, a), axes="TN tn -> tn", formula=("mask({a})",),
+        spell=spelling.spell_mask, is_phrase=True,
     ),
     "softmax": Operation(
-        compute=arithmetic.softmax,
-        axes="TN- 11? -> tn",
-        formula=("softmax({a}", " and {b}", ")"),
-        for_key="softmax({a})",
-        spell=spelling.spell_softmax,
-        note=spelling.largest_taken_off,
+        compute=arithmetic.softmax, axes="TN- 11? -> tn", formula=("softmax({a}", " and {b}", ")"),
+        for_key="softmax({a})", spell=spelling.spell_softmax, note=spelling.largest_taken_off,
         comes_out=lambda cell: len({score for score in spelling.all_scores(cell) if math.isfinite(score)}) == 1,
     ),
     "weigh": Operation(
         compute=lambda a, b: a[0][:, None] * b,  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
-        axes="1k KD -> kd",
-        formula=("{A} * {b}",),
-        for_key="{a} · {b}",
-        signs=(CELLS,),
+        axes="1k KD -> kd", formula=("{A} * {b}",), for_key="{a} · {b}", signs=(CELLS,),
         spell=lambda hand, cell: (
             f"{hand.factor(cell.grids[0][0, cell.row])}·{hand.factor(cell.row_of(1)[cell.column])}"
         ),
     ),
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
-        axes="kd -> 1d",
-        formula=("sum of the rows of {a}",),
-        korean=("{a}의 행의 합",),
+        axes="kd -> 1d", formula=("sum of the rows of {a}",), korean=("{a}의 행의 합",),
         shapes=lambda shapes, language: (
             "(1, {1}) 행 {0}개의 합" if language == "ko" else "sum of {0} rows of (1, {1})"
         ).format(*shapes[0]),
         spell=lambda hand, cell: hand.add(cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])),
     ),
     "concatenate": Operation(
-        compute=lambda *grids: np.hstack(grids),
-        axes="T. t.* -> t.",
-        joined=("[", "; ", "]"),
-        shapes=_so_many_times,
-        signs=(";",),
-        spell=spelling.spell_concatenate,
-        reads=spelling.parts_of_concatenate,
+        compute=lambda *grids: np.hstack(grids), axes="T. t.* -> t.", joined=("[", "; ", "]"), shapes=_so_many_times,
+        signs=(";",), spell=spelling.spell_concatenate, reads=spelling.parts_of_concatenate,
     ),
     "norm": Operation(
-        compute=arithmetic.norm,
-        axes="TN- 1n 1n -> tn",
-        numbered=True,
+        compute=arithmetic.norm, axes="TN- 1n 1n -> tn", numbered=True,
         formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
-        korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
-        signs=(f"{ARROW} {CELLS}", "+"),
-        spell=spelling.spell_norm,
-        comes_out=lambda _: False,
+        korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"), signs=(f"{ARROW} {CELLS}", "+"),
+        spell=spelling.spell_norm, comes_out=lambda _: False,
     ),
     "rms_norm": Operation(
-        compute=arithmetic.rms_norm,
-        axes="TN- 1n -> tn",
-        numbered=True,
+        compute=arithmetic.rms_norm, axes="TN- 1n -> tn", numbered=True,
         formula=("{a} / sqrt(mean square + {number})", " * {b}"),
-        korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
-        signs=(f"{ARROW} {CELLS}",),
-        spell=spelling.spell_rms_norm,
-        comes_out=lambda _: False,
+        korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"), signs=(f"{ARROW} {CELLS}",),
+        spell=spelling.spell_rms_norm, comes_out=lambda _: False,
     ),
     "relu": Operation(
-        compute=lambda a: np.maximum(a, 0.0),
-        formula=("max(0, {a})",),
+        compute=lambda a: np.maximum(a, 0.0), formula=("max(0, {a})",),
         spell=lambda hand, cell: f"max(0, {hand.write(cell.values[0])})",
     ),
     "gelu": Operation(
-        compute=arithmetic.gelu,
-        formula=("{a} Φ({a})",),
+        compute=arithmetic.gelu, formula=("{a} Φ({a})",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
         comes_out=lambda _: False,
     ),
     "gelu_tanh": Operation(
-        compute=arithmetic.gelu_tanh,
-        formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
-        spell=spelling.spell_gelu_tanh,
-        comes_out=lambda _: False,
+        compute=arithmetic.gelu_tanh, formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
+        spell=spelling.spell_gelu_tanh, comes_out=lambda _: False,
     ),
     "silu": Operation(
-        compute=arithmetic.silu,
-        formula=("{a} / (1 + exp(-{a}))",),
+        compute=arithmetic.silu, formula=("{a} / (1 + exp(-{a}))",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))",
         comes_out=lambda _: False,
     ),
     "product": Operation(
         compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
-        axes="TN tn -> tn",
-        formula=("{a} * {b}",),
-        signs=(CELLS,),
+        axes="TN tn -> tn", formula=("{a} * {b}",), signs=(CELLS,),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}",
     ),
     "row": Operation(
-        compute=arithmetic.row,
-        axes="tn -> 1n",
-        numbered=True,
-        formula=("row {number} of {a}",),
+        compute=arithmetic.row, axes="tn -> 1n", numbered=True, formula=("row {number} of {a}",),
         korean=("{a}의 {number}행",),
         spell=lambda hand, cell: spelling.spell_copy(hand, cell, 0, int(cell.number), cell.column),
         reads=spelling.parts_of_row,
     ),
     "tanh": Operation(
-        compute=np.tanh,
-        formula=("tanh({a})",),
-        spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
+        compute=np.tanh, formula=("tanh({a})",), spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
         comes_out=lambda _: False,
     ),
     "gru": Operation(
-        compute=arithmetic.gru,
-        axes="tx Td Xg 1g DG 1g -> td",
-        formula=("GRU({a}, {b})",),
-        spell=spelling.spell_gru,
-        reads=spelling.parts_of_gru,
-        note=spelling.gates_of,
-        comes_out=lambda _: False,
+        compute=arithmetic.gru, axes="tx Td Xg 1g DG 1g -> td", formula=("GRU({a}, {b})",), spell=spelling.spell_gru,
+        reads=spelling.parts_of_gru, note=spelling.gates_of, comes_out=lambda _: False,
     ),
     "rotate": Operation(
-        compute=arithmetic.rotate,
-        axes="Tn tp -> tn",
-        numbered=True,
-        formula=("rotate({a}, {b})",),
-        spell=spelling.spell_rotate,
-        reads=spelling.parts_of_rotate,
-        comes_out=lambda _: False,
+        compute=arithmetic.rotate, axes="Tn tp -> tn", numbered=True, formula=("rotate({a}, {b})",),
+        spell=spelling.spell_rotate, reads=spelling.parts_of_rotate, comes_out=lambda _: False,
     ),
     "split": Operation(
-        compute=arithmetic.split,
-        axes="tn 11 -> t.",
-        numbered=True,
-        formula=("split({a}, {b})",),
-        spell=spelling.spell_split,
-        reads=spelling.parts_of_split,
+        compute=arithmetic.split, axes="tn 11 -> t.", numbered=True, formula=("split({a}, {b})",),
+        spell=spelling.spell_split, reads=spelling.parts_of_split,
     ),
 }
 """Each operation by its name, which files hold."""
+# fmt: on

@@ -113,10 +113,8 @@ class Walkthrough:
     def __getitem__(self, place: tuple[int, int]) -> Float64[np.ndarray, "query key"]:
         """The weights of one head that is walked: ``walk[layer, head]``; numbers by hand are layer 0.
 
-        Of a decoder's whole layer they are of the attention that its `kind` names.
-
-        Raises:
-            SelectionError: a layer or head that is not walked.
+        Of a decoder's whole layer they are of the attention that its `kind` names. Raises SelectionError: a layer or
+        head that is not walked.
         """
         names = self.distributions()
         across = [name for name in names if "_cross" in name]
@@ -198,10 +196,7 @@ class Walkthrough:
         """What each query makes of each key as a pandas frame: scores, weights, and what lies between them.
 
         A row for each query and key, by their names, or by their numbers where they have none; a column for each grid
-        of the calculation that has a number for both.
-
-        Raises:
-            SelectionError: the calculation has no scores.
+        of the calculation that has a number for both. Raises SelectionError: the calculation has no scores.
         """
         from pandas import DataFrame, MultiIndex
 

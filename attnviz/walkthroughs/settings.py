@@ -25,9 +25,7 @@ from attnviz.settings import (
 )
 
 PAGES = (".md", ".tex", ".csv", ".html")
-
-Score = Literal["dot", "scaled", "general", "additive"]
-"""How a query and a key make a score."""
+Score = Literal["dot", "scaled", "general", "additive"]  # how a query and a key make a score
 
 
 @group
@@ -67,8 +65,7 @@ class WalkthroughModel(ModelSettings):
     def loading(self, *, exercise: bool) -> ModelSettings:
         """How the model is loaded: the seed of an exercise is not the model's.
 
-        Raises:
-            SettingsError: sizes of another model than that with random weights.
+        Raises SettingsError: sizes of another model than that with random weights.
         """
         chosen = {one.name: getattr(self, one.name) for one in fields(self)}
         return ModelSettings(**chosen | ({"seed": None} if exercise else {}))
@@ -92,11 +89,9 @@ class WalkthroughSelection:
     )  # fmt: skip
     all_queries: bool = option("--all-queries", default=False, help="Follow all words at once, not one.", panel=SHOWN)
     whole_layer: bool = option(
-        "--whole-layer",
-        default=False,
-        help="Follow all heads, and then the rest of the layer, to its output.",
+        "--whole-layer", default=False, help="Follow all heads, and then the rest of the layer, to its output.",
         panel=SHOWN,
-    )
+    )  # fmt: skip
     kind: Kind | None = kind_option()
     score: Score = option(
         "--score", default="scaled",
@@ -140,11 +135,9 @@ class WalkthroughAppearance:
     )
     jump: int | None = option("--jump", help="Begin at step N.", metavar="N", least=1, panel=SHOWN)
     interactive: bool = option(
-        "--interactive",
-        default=False,
-        help="Go step by step with the keyboard; a file is written only with -o.",
+        "--interactive", default=False, help="Go step by step with the keyboard; a file is written only with -o.",
         panel=SHOWN,
-    )
+    )  # fmt: skip
     precision: int | None = option(
         "--precision", help="Digits after the point [default: 3; 8 for --example seq2seq].", least=0, most=17,
         panel=LOOK,
@@ -174,11 +167,7 @@ class VerifySettings:
 
 
 def check_blanks(suffixes: Iterable[str], *, has_blanks: bool) -> None:
-    """Refuse blank cells in JSON, which holds every number.
-
-    Raises:
-        SettingsError: there would be some.
-    """
+    """Refuse blank cells in JSON, which holds every number. Raises SettingsError: there would be some."""
     if has_blanks and ".json" in suffixes:
         raise SettingsError("JSON holds every number: an exercise with blank cells cannot be written so")
 
@@ -186,8 +175,7 @@ def check_blanks(suffixes: Iterable[str], *, has_blanks: bool) -> None:
 def needs_model(text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection) -> bool:
     """Whether the calculation is a model's; what makes no sense together is refused.
 
-    Raises:
-        SettingsError: settings of a model, or a sentence, for numbers that need none; a seed without use.
+    Raises SettingsError: settings of a model, or a sentence, for numbers that need none; a seed without use.
     """
     of_text, of_model, of_selection = changed(text), changed(model), changed(selection)
     by_hand = {"--example", "--input", "--exercise", "--solution"}

@@ -214,10 +214,8 @@ def _of_role(role: str) -> tuple[str, ...]:
     return tuple(name for name in (*OPERATIONS, *TEXTS) if (text := words_of(name)) is not None and text.role == role)
 
 
-BY_KEY = _of_role("by key")
-"""Steps that make a number or a vector for each key of a query."""
-BEFORE = _of_role("before")
-"""Steps that make what attention works on."""
+BY_KEY = _of_role("by key")  # steps that make a number or a vector for each key of a query
+BEFORE = _of_role("before")  # steps that make what attention works on
 
 PHRASES: Templates = {
     "finds": ("“{query}” looks most at {key}: {weight}", "“{query}”: 가장 많이 보는 단어는 {key} ({weight})"),

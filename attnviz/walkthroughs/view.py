@@ -17,16 +17,12 @@ from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.wording import explain, formula_of, say, shapes_of
 
-Blanks = frozenset[tuple[str, int, int]]
-"""Cells that a learner fills in: grid, row, column."""
-
+Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
-
 PRECISION, PRECISE = 3, {"title_seq2seq": 8}
 """Digits after the point that are usual; and, by its title, of a calculation whose smallest weights need more."""
 
-LEAST = 4
-"""Vectors of no more numbers are never shortened; of longer ones the first number is always shown."""
+LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
 
 
 class ViewOptions(TypedDict, total=False):
@@ -46,8 +42,7 @@ def find_steps(
 ) -> list[tuple[int, CalculationStep]]:
     """The steps that `step_names` reads, from a step on, and the number that each has in the calculation, from 1.
 
-    Raises:
-        SelectionError: one that this calculation has not, or no step is left.
+    Raises SelectionError: one that this calculation has not, or no step is left.
     """
     steps, names = list(enumerate(walk.steps, start=1)), None if wanted is None else step_names(walk, wanted)
     found = [(number, step) for number, step in steps if names is None or step.name in names]
@@ -59,10 +54,8 @@ def find_steps(
 def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...]:
     """The names of the steps that a person means, in a list, or in a text with commas between them.
 
-    Each is the name of a step, what it makes, or how its name begins.
-
-    Raises:
-        SelectionError: one that this calculation has not.
+    Each is the name of a step, what it makes, or how its name begins. Raises SelectionError: one that this calculation
+    has not.
     """
     found = []
     for part in filter(None, map(str.strip, wanted.split(",") if isinstance(wanted, str) else wanted)):
@@ -84,8 +77,7 @@ def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...
 def columns_by_key(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
     """What queries make of keys: names of queries and keys, or their numbers, and by grid a number for each pair.
 
-    Raises:
-        SelectionError: the calculation has no scores.
+    Raises SelectionError: the calculation has no scores.
     """
     made = [step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"]
     grids = {name: walk.grids[name] for name in dict.fromkeys([*made, *walk.distributions()])}

@@ -21,10 +21,8 @@ from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.spelling import factor, scale
 from attnviz.walkthroughs.texts import BY_KEY, NOTES, PHRASES, words_of
 
-_COUNTED = ("gain", "shift", "norm", "residual")
-"""Grids whose numbers are no heads."""
-LEVEL = 0.005
-"""Weights that differ by less are the same in two digits: such a query looks at all keys alike."""
+_COUNTED = ("gain", "shift", "norm", "residual")  # grids whose numbers are no heads
+LEVEL = 0.005  # weights that differ by less are the same in two digits: such a query looks at all keys alike
 
 
 def say(what: str, language: str, **fields: object) -> str:
@@ -70,12 +68,9 @@ def short_title(name: str, language: str) -> str:
 
 
 def formula_of(
-    step: CalculationStep,
-    instead: Mapping[str, str] | None = None,
-    *,
-    language: str = "en",
+    step: CalculationStep, instead: Mapping[str, str] | None = None, *, language: str = "en",
     walk: Walkthrough | None = None,
-) -> str:
+) -> str:  # fmt: skip
     """The formula of a step with the names of its own grids, such as "scores = q K^T", or others instead of some.
 
     Where it is known whose step it is, a factor is only written as a root of the width of its queries and keys.

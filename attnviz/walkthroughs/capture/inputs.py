@@ -34,10 +34,8 @@ CLOSE = 1e-4
 """How far a projection that was found may be from what it seems to have made, relative to its largest number where
 that exceeds 1: in half precision rounding makes more, and then the query itself is given."""
 
-TURNED = 1e-4
-"""How far turned numbers may be from the model's, relative to the largest."""
-STEADY = 1e-2
-"""How far an angle may be from position times frequency, in radians."""
+TURNED = 1e-4  # how far turned numbers may be from the model's, relative to the largest
+STEADY = 1e-2  # how far an angle may be from position times frequency, in radians
 
 
 @runtime_checkable  # it is how they are told apart

@@ -24,11 +24,8 @@ from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, Nor
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
-CROSS = "_cross"
-"""What the names of cross attention's grids end in, where a layer has both."""
-
-MOST = 10
-"""Words that are shown, the likeliest."""
+CROSS = "_cross"  # what the names of cross attention's grids end in, where a layer has both
+MOST = 10  # words that are shown, the likeliest
 
 
 def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:

@@ -159,8 +159,7 @@ _Works = Callable[[Vectors], Iterator[tuple[Projection | FeedForwardCalls, Vecto
 def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
     """The parts of a layer, from its self-attention with the calls around it, and its cross attention.
 
-    Raises:
-        NoAttentionError: the layer is built otherwise; the message says how far it could be followed.
+    Raises NoAttentionError: the layer is built otherwise; the message says how far it could be followed.
     """
     if keep.is_recurrent():
         raise NoAttentionError(
@@ -292,12 +291,9 @@ class _Search:
                 off, activation, widen, gate = min(ways, key=lambda way: way[0])
                 if off <= closeness(given):
                     yield FeedForwardCalls(
-                        widen=widen,
-                        gate=gate,
-                        activation=activation,
-                        narrow=_columns(narrow),
+                        widen=widen, gate=gate, activation=activation, narrow=_columns(narrow),
                         made=in_rows(narrow.made),
-                    )
+                    )  # fmt: skip
 
     def norm(self, call: Call) -> Norm | None:
         """The norm that a call is."""

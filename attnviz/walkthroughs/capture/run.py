@@ -17,8 +17,7 @@ from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.settings import Score
 
-SCORE_SEED = 0
-"""The weights of another way to score are drawn from it."""
+SCORE_SEED = 0  # the weights of another way to score are drawn from it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,14 +115,10 @@ def terms_of(run: HeadRun, score: Score = "scaled", *, causal: bool = False) -> 
     hides = may_look is not None and (causal or run.kind == "decoder" or not may_look.all())
     head = run.head
     return Terms(
-        score=score,
-        weights=_draw_weights(score, layer.query.shape[3]),
-        scaling=scoring.scaling,
-        softcap=scoring.softcap,
-        bias=_label(run, bias),
-        mask=_label(run, may_look) if hides else None,
+        score=score, weights=_draw_weights(score, layer.query.shape[3]), scaling=scoring.scaling,
+        softcap=scoring.softcap, bias=_label(run, bias), mask=_label(run, may_look) if hides else None,
         sink=None if scoring.sinks is None else Grid(values=numbers(scoring.sinks.flatten()[head : head + 1])[None]),
-    )
+    )  # fmt: skip
 
 
 def _of_head(whole: Tensor, run: HeadRun) -> Tensor:

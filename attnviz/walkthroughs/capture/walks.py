@@ -29,16 +29,11 @@ def follow(
 
     The model runs once, and what it computed is proved by its receipt. Query, keys and values are then computed again
     from the head's own projections where these are found, and the context from them, all in double precision; how far
-    it is from the model's own is the walkthrough's `difference`.
-
-    The arguments are those of `attnviz.walkthroughs.api.calculate`, with the model opened.
-
-    Raises:
-        InputError: the text cannot be read by the model.
-        SelectionError: a layer, head or query that is not there, several equal words, or another score or mask for a
-            model that is not home-built.
-        ModelError: the model shows no query, key and value, they are not proved, or its layers are built otherwise
-            than a whole layer that can be walked.
+    it is from the model's own is the walkthrough's `difference`. The arguments are those of
+    `attnviz.walkthroughs.api.calculate`, with the model opened. Raises InputError: the text cannot be read by the
+    model; SelectionError: a layer, head or query that is not there, several equal words, or another score or mask for a
+    model that is not home-built; ModelError: the model shows no query, key and value, they are not proved, or its
+    layers are built otherwise than a whole layer that can be walked.
     """
     sentence = words.text or ""
     score, (layer, chosen_head) = choice.score, choice.place
@@ -189,11 +184,8 @@ def _other_way(score: Score, *, causal: bool) -> Note:
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
     """The number of the token that a person means, as `find_row` understands it.
 
-    None is the first token that the tokenizer did not add; where each looks only at those before it the last one,
-    since the first sees nothing but itself.
-
-    Raises:
-        SelectionError: there is none, or there are several.
+    None is the first token that the tokenizer did not add; where each looks only at those before it the last one, since
+    the first sees nothing but itself. Raises SelectionError: there is none, or there are several.
     """
     if wanted is None:
         words = [number for number, token in enumerate(tokens) if not token.special] or [0]

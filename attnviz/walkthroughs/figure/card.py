@@ -21,7 +21,6 @@ from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.view import BLANK
 
 Cut = tuple[int | None, ...]  # the rows or columns that are drawn; None stands for those left out there
-
 NUMBER, LABEL = 8.0, 8.0  # the size of numbers in cells, and of names at their sides, in points
 ROW, PAD, LEAST, THIN = 0.25, 0.06, 0.28, 0.15
 """The height of a row, what a cell has beside its number, its least width, and the side of one without, in inches."""
@@ -305,14 +304,9 @@ class PlacedCard:
 
 
 def block_of(
-    card: Card,
-    parts: Sequence[tuple[str, DrawnGrid]],
-    style: CardStyle,
-    room: float,
-    *,
-    words: bool = True,
+    card: Card, parts: Sequence[tuple[str, DrawnGrid]], style: CardStyle, room: float, *, words: bool = True,
     rows: int = 48,
-) -> PlacedCard:
+) -> PlacedCard:  # fmt: skip
     """Measure a card that may be so wide, with these of its matrices, cut as far as they need to be."""
     for most in range(style.most, FEWEST - 1, -1):
         boxes = [box_of(matrix, replace(style, most=most), n_rows=rows) for _, matrix in parts]

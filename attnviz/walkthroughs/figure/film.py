@@ -51,8 +51,7 @@ def film(
 ) -> Typefaces:
     """Write the steps of calculations one after another, as `write_film` does; the fonts that were used come back.
 
-    Raises:
-        OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
+    Raises OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
     """
     expect_writer(suffix)
     with usual_settings():

@@ -23,7 +23,6 @@ FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation
 WIDE, NARROW = 12.9, 7.0  # what a sheet may take across for cards, and what it has at least, in inches
 FEW_ROWS = 6  # rows of a matrix that are printed outside attention itself
 BETWEEN = 0.3  # between two sections of a sheet, in inches
-
 Section = Strip | Flow
 
 

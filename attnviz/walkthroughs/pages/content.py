@@ -17,18 +17,13 @@ from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, query_weights
 
 MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
-
 FIRST, LAST = 9, 3  # how many are then shown at either end
-
 MOST_ROWS = 40  # rows of a table; of more, those at the ends are shown
-
 FIRST_ROWS, LAST_ROWS = 20, 10
 """How many are then shown at either end, where rows have names; of a large matrix a corner will do."""
 
 GAP = "…"
-
 TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)  # the hues of weights, and of numbers above and below 0
-
 DEPTH = 0.5  # the largest part of a hue, so that dark letters on light paper and light ones on dark can be read
 
 

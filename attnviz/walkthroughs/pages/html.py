@@ -22,7 +22,6 @@ from attnviz.walkthroughs.view import View, ViewOptions
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
-
 LEVELS = 50  # depths of a hue
 NARROW = 16  # widths of a letter that every window has
 HUES = {TEAL: "t", RED: "r", BLUE: "b"}  # what cells of a hue are called

@@ -14,9 +14,7 @@ from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import Blanks, View, ViewOptions
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")  # of the table of numbers
-
 _MARKS = re.compile(r"[\\`*_{}\[\]<>|#&~$!@]")  # what Markdown, its tables or HTML inside it would obey
-
 _BEGINNING = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")  # what makes a list or a heading of a line that begins with it
 
 

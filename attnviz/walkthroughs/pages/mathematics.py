@@ -9,7 +9,6 @@ from html import escape
 from typing import Literal
 
 Kind = Literal["name", "number", "operator", "function", "words", "power", "root", "space"]
-
 _FUNCTIONS = frozenset({"tanh", "exp", "max", "softmax", "mask", "split", "rotate", "GRU"})
 _WORDS = frozenset({"sum", "of", "the", "row", "rows", "and", "times", "mean", "square", "variance"})
 """Words of a formula that are no symbols."""

@@ -22,12 +22,8 @@ TOLERANCE = 1e-12
 Double precision loses about 1e-16 of that an addition. Cells that are only copied must be equal.
 """
 
-SMALLEST = 2.2e-308
-"""Where double precision begins to lose digits; differences below it are none."""
-
-BOUND = 1e-5
-"""How far from the model's own numbers a walkthrough may say it is, where no receipt says its tolerance."""
-
+SMALLEST = 2.2e-308  # where double precision begins to lose digits; differences below it are none
+BOUND = 1e-5  # how far from the model's own numbers a walkthrough may say it is, where no receipt says its tolerance
 SLACK = 100
 """How many times farther it may be where it starts from the input, whose projections the model rounds itself."""
 
@@ -69,11 +65,7 @@ class Verdict:
 
 
 def verify(path: str | os.PathLike[str]) -> Verdict:
-    """Compute a saved walkthrough again.
-
-    Raises:
-        FileFormatError: the file cannot be read or holds no walkthrough.
-    """
+    """Compute a saved walkthrough again. Raises FileFormatError: the file cannot be read or holds no walkthrough."""
     return examine(read(path))
 
 

@@ -10,11 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import mul
 
-Cell = tuple[float, float]
-"""A number, and the sum of the amounts that it is made of: what rounding is relative to."""
-
+Cell = tuple[float, float]  # a number, and the sum of the amounts that it is made of: what rounding is relative to
 Cells = list[list[Cell]]
-
 Rows = list[list[float]]
 
 

@@ -20,18 +20,12 @@ from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, SavedGrid, SavedS
 
 FORMAT = "attnviz-walkthrough"
 VERSION = 1
-
 LARGEST = 2**29
 """Bytes of a file that is read. A whole layer of DistilBERT, with its projections, takes about 150 million."""
 
-SHORT = 40
-"""Characters of a value that a message shows."""
-
-RENAMED = {"map": "projection"}
-"""Operations that earlier versions called otherwise."""
-
-HIDDEN = "-inf"
-"""How a file writes minus infinity, for which JSON has no number."""
+SHORT = 40  # characters of a value that a message shows
+RENAMED = {"map": "projection"}  # operations that earlier versions called otherwise
+HIDDEN = "-inf"  # how a file writes minus infinity, for which JSON has no number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +67,7 @@ def read(path: str | os.PathLike[str]) -> SavedFile:
 def contents(path: str | os.PathLike[str], largest: int) -> bytes:
     """The bytes of a file that is not larger than this.
 
-    Raises:
-        FileFormatError: it cannot be read, is empty, or is too large, which is found out before reading.
+    Raises FileFormatError: it cannot be read, is empty, or is too large, which is found out before reading.
     """
     try:
         found = Path(path).stat()
@@ -95,8 +88,7 @@ def contents(path: str | os.PathLike[str], largest: int) -> bytes:
 def parse(text: str | bytes) -> SavedFile:
     """The walkthrough that a JSON text holds.
 
-    Raises:
-        FileFormatError: it is not JSON or not a walkthrough; the message says where.
+    Raises FileFormatError: it is not JSON or not a walkthrough; the message says where.
     """
     try:
         fields = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
@@ -140,8 +132,7 @@ def _short(text: str) -> str:
 def number(value: object, where: str) -> float:
     """A finite number.
 
-    Raises:
-        FileFormatError: it is something else; text that looks like a number and true are something else.
+    Raises FileFormatError: it is something else; text that looks like a number and true are something else.
     """
     if type(value) not in {int, float}:
         quoted = ": write it without quotation marks" if _looks_like_number(value) else ""
@@ -156,11 +147,7 @@ def number(value: object, where: str) -> float:
 
 
 def texts(value: object, where: str) -> tuple[str, ...]:
-    """A list of texts.
-
-    Raises:
-        FileFormatError: it is something else.
-    """
+    """A list of texts. Raises FileFormatError: it is something else."""
     if not isinstance(value, list):
         raise FileFormatError(f"{where} must be a list, not {named(value)}")
     return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
@@ -205,11 +192,9 @@ def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid
         raise FileFormatError(f"{where}: {operation} takes {'a' if beside is None else 'no'} number beside its grids")
     step = SavedStep(
         name=_plain_name(_text(found.get("name"), f"{where}.name"), f"{where}.name"),
-        result=_text(found.get("result"), f"{where}.result"),
-        operation=operation,
-        operands=operands,
+        result=_text(found.get("result"), f"{where}.result"), operation=operation, operands=operands,
         number=None if beside is None else number(beside, f"{where}.number"),
-    )
+    )  # fmt: skip
     if unknown := [name for name in (*operands, step.result) if name not in grids]:
         raise FileFormatError(f"{where} ({step.name}): there is no grid {named(unknown[0])}")
     return step
