@@ -90,8 +90,7 @@ def decoding_steps(
 ) -> list[Walkthrough]:  # fmt: skip
     """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
 
-    Of attention within one sentence only one word is followed. The arguments, and what is raised, are those of
-    `walkthrough`.
+    Of attention within one sentence only one word is followed; all else is as of `walkthrough`.
     """
     words = WalkthroughText(text=text, pair=pair, target=target, truncate=truncate)
     return _calculate(words, model, tokenizer, choices, each_step=True)
@@ -118,10 +117,7 @@ def _calculate(
 
 
 def complete(text: WalkthroughText) -> WalkthroughText:
-    """The text that a model reads, with the usual sentence where there is none.
-
-    Raises InputError: the sentence, the second one or the target is empty, or no Unicode.
-    """
+    """The text, or the usual sentence where there is none. Raises InputError: a text is empty, or no Unicode."""
     text = replace(text, text=SENTENCE if text.text is None else text.text)
     for one, what in ((text.text, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
         if one is not None:
@@ -133,21 +129,10 @@ def calculate(
     text: WalkthroughText, selection: WalkthroughSelection, source: Source | None, *, seed: int = 0,
     each_step: bool = False, full: bool = False,
 ) -> list[Walkthrough]:  # fmt: skip
-    """The calculations that groups of settings describe.
+    """The calculations that groups of settings describe: one, or with `each_step` one for each step of a decoder.
 
-    Args:
-        text: what the model reads, as `complete` gives it; or numbers that need no model.
-        selection: which part of it is followed.
-        source: the model, opened; None where none is needed.
-        seed: that of an exercise.
-        each_step: whether each step of a decoder is followed, unless a query or all of them are chosen.
-        full: whether the projections of a large layer are kept, too.
-
-    Returns:
-        One calculation; of a decoder one for each step, where they are wanted.
-
-    Raises:
-        SelectionError: what is to be followed is not there; the others as of `walkthrough`.
+    The text is as `complete` gives it, or numbers that need no model, whose source is None; the seed is that of an
+    exercise; `full` keeps the projections of a large layer, too. Raises what `walkthrough` does.
     """
     if source is None:
         return [_by_hand(text, seed, selection.query)]

@@ -31,10 +31,7 @@ def additive(
 def softmax(
     a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
 ) -> Float64[np.ndarray, "query key"]:
-    """Each row as a distribution; b, a score for looking at nothing, takes part in the sum and is dropped.
-
-    Raises RecordError: a row is all masked: the softmax would divide 0 by 0.
-    """
+    """Each row as a distribution; b, for looking at nothing, takes part. Raises RecordError: a row is all masked."""
     scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
     top = scores.max(axis=1, keepdims=True)
     if np.isneginf(top).any():
@@ -47,10 +44,7 @@ def softmax(
 
 # y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift,  as the paper has it
 def norm(a: Numbers, b: Float64[np.ndarray, "1 column"], c: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
-    """Each row with mean 0 and variance 1, then times b, plus c.
-
-    Source: Ba et al. 2016, "Layer Normalization", equation 4.
-    """
+    """Each row with mean 0 and variance 1, times b, plus c: Ba et al. 2016, "Layer Normalization", equation 4."""
     centred = a - a.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
     normed: np.ndarray = centred / np.sqrt(variance + number) * b + c
@@ -70,10 +64,7 @@ def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> N
 
 # x * P(X <= x), X normal
 def gelu(a: Numbers) -> Numbers:
-    """Each cell times the normal distribution function at it.
-
-    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", equation 1.
-    """
+    """Each cell times the normal distribution function at it: Hendrycks and Gimpel 2016, "GELUs", equation 1."""
     erf = np.vectorize(math.erf, otypes=[np.float64])
     passed: Numbers = a * 0.5 * (1 + erf(a / math.sqrt(2)))
     return passed
@@ -81,20 +72,14 @@ def gelu(a: Numbers) -> Numbers:
 
 # x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 def gelu_tanh(a: Numbers) -> Numbers:
-    """The same, the distribution function approximated: what GPT-2 computes.
-
-    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 2.
-    """
+    """The same, the distribution function approximated, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
     passed: Numbers = a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3)))
     return passed
 
 
 # x * S(x), where S is the logistic function
 def silu(a: Numbers) -> Numbers:
-    """Each cell times the logistic function at it.
-
-    Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units", section 4; Ramachandran et al. 2017, "swish".
-    """
+    """Each cell times the logistic function at it: Hendrycks and Gimpel 2016, section 4; Ramachandran et al. 2017."""
     power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
     passed: Numbers = a * np.where(a < 0, power, 1.0) / (1 + power)
     return passed
@@ -124,10 +109,7 @@ def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def split(a: Numbers, b: Float64[np.ndarray, "1 1"], number: float) -> Float64[np.ndarray, "row part"]:
-    """Of so many equal parts of the columns, the one of this number, counted from 0: what one of several heads gets.
-
-    Raises RecordError: the columns cannot be so divided, or there is no such part.
-    """
+    """One of so many equal parts of the columns, counted from 0. Raises RecordError: there is no such part."""
     parts = b.item()
     if parts < 1 or a.shape[1] % parts or number not in range(int(parts)):
         raise RecordError(f"there is no part {number:g} of {a.shape[1]} columns divided by {parts:g}")

@@ -1,8 +1,4 @@
-"""Attention written down step by step: from query, keys and values (or what makes them) to the context.
-
-Every number is computed in double precision from the grids written before it, so that whoever reads the walkthrough can
-compute it again.
-"""
+"""Attention written down step by step, in double precision: from what makes query, keys and values to the context."""
 
 from __future__ import annotations
 
@@ -41,10 +37,7 @@ class Calculation:
         self.steps: list[CalculationStep] = []
 
     def give(self, name: str, grid: Grid) -> str:
-        """Write down numbers that no step makes; the name comes back.
-
-        Raises RecordError: the name is taken, there are no numbers, or one is not finite.
-        """
+        """Write down given numbers; the name comes back. Raises RecordError: name taken, none, or one not finite."""
         if name in self.grids:
             raise RecordError(f"there are two grids {name}")
         if not grid.values.size:
@@ -85,13 +78,7 @@ class Calculation:
         )
 
     def finish(self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = ()) -> Walkthrough:
-        """The finished walkthrough; whose it is, if it is a model's, is for the caller to add.
-
-        Args:
-            title: what is calculated; in the words of a person, or as a note.
-            query: the number of the query's row; None where all queries are walked at once.
-            notes: what a reader should know, likewise.
-        """
+        """The finished walkthrough of the row `query`, None for all; whose it is, is for the caller to add."""
         return Walkthrough(
             title=_as_note(title), grids=dict(self.grids), steps=tuple(self.steps), query=query,
             notes=tuple(map(_as_note, notes)),
@@ -188,10 +175,7 @@ def _write_scores(calculation: Calculation, terms: Terms, query: str, keys: str,
 
 
 def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest absolute difference between two grids; where both are minus infinity there is none.
-
-    Raises RecordError: they have different shapes.
-    """
+    """The largest absolute difference of two grids, 0 between infinities. Raises RecordError: two shapes."""
     if one.shape != other.shape:
         raise RecordError(f"{one.shape} numbers cannot be compared with {other.shape}")
     with np.errstate(invalid="ignore"):
@@ -276,11 +260,7 @@ def _expect_fit(step: CalculationStep, operation: Operation, operands: Sequence[
 def spell_out(
     walk: Walkthrough, step: CalculationStep, row: int, column: int, digits: int, *, language: str = "en"
 ) -> str:
-    """The arithmetic of one cell of a step's result, such as "10·5 + 5·0 + 10·1 = 60".
-
-    Numbers have so many digits after the point; "≈" stands where one of them is rounded and "=" where none is. The few
-    words in it are in a language: ``en`` or ``ko``.
-    """
+    """The arithmetic of one cell, "10·5 + 5·0 + 10·1 = 60", in English or Korean; "≈" where a number is rounded."""
     operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)
     hand = Hand(digits=digits, language=language, numbers=[])
     result = hand.write(float(walk.grids[step.result].values[row, column]))

@@ -100,10 +100,7 @@ def command(
 
 
 def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:
-    """Show one step after another as the keys say, until the one that quits; the screen is then as it was.
-
-    Raises SelectionError: there is no step of the number to begin at.
-    """
+    """Show one step after another as the keys say. Raises SelectionError: there is no step to begin at."""
     from attnviz.render.terminal.keyboard import browse, whole_screen
     from attnviz.render.terminal.screen import screen_of
     from attnviz.walkthroughs.terminal.steps import draw_keys, draw_step

@@ -23,10 +23,7 @@ D_MODEL, D_K = 20, 5
 
 
 def example(name: str, *, query: str | int | None = None) -> Walkthrough:
-    """The example of this name; of one query, which `find_row` finds, or of all there are at once.
-
-    Raises SelectionError: there is no such example, or no such row.
-    """
+    """The example of this name, of one query or all at once. Raises SelectionError: there is none, or no such row."""
     if name not in EXAMPLES:
         raise SelectionError(f"there is no example {name!r}: there are {', '.join(EXAMPLES)}")
     return EXAMPLES[name](query)
@@ -34,10 +31,9 @@ def example(name: str, *, query: str | int | None = None) -> Walkthrough:
 
 # to the word: state = tanh(Wc [context; q]), p = softmax(state Ww)
 def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthrough:
-    """One step of a recurrent decoder with attention; the encoder's states are keys and values alike.
+    """One step of a recurrent decoder, and maybe on to the word; the encoder's states are keys and values alike.
 
-    It may go on to the word: context beside the decoder's state, tanh, a fully connected layer, softmax. Source: Luong
-    et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
+    Source: Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
     """
     calculation = Calculation()
     decoder = ("decoder",)
@@ -65,10 +61,7 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
 
 
 def self_attention(query: str | int | None = None) -> Walkthrough:
-    """Single-head self-attention of four tokens 20 wide, with queries, keys and values 5 wide.
-
-    The numbers have one decimal, so that a person can type them again.
-    """
+    """Single-head self-attention of four tokens 20 wide, queries, keys and values 5 wide, all with one decimal."""
     chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
     calculation, row = Calculation(), None if query is None else find_row([(word,) for word in WORDS], query)
     x = Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS)
@@ -104,10 +97,7 @@ LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calcul
 
 
 def make(seed: int) -> Walkthrough:
-    """An exercise with one query: the same for the same seed, everywhere.
-
-    Scores are even and not all the same, so that divided by sqrt(4) they are small integers.
-    """
+    """An exercise with one query, by its seed: its scores are even, so that divided by sqrt(4) they are whole."""
     chance = random.Random(seed)  # noqa: S311 - an exercise is no secret; Python draws the same one everywhere
     query, keys = _query_and_keys(chance)
     values = [[_below(chance, 10) for _ in range(D_V)] for _ in range(N_KEYS)]

@@ -1,8 +1,7 @@
 """A person's own numbers, typed by hand in JSON or YAML, made a walkthrough.
 
-Either ``query``, ``keys`` and ``values``, or ``X`` with ``Wq``, ``Wk`` and ``Wv``, or ``weights`` and ``values`` alone;
-the rest may be left out. Without ``values``, or ``Wv``, the calculation ends at the weights, which need none. Whatever
-does not fit is refused with the names and lines of the two that clash.
+Either ``query``, ``keys``, ``values``, or ``X`` with ``Wq``, ``Wk``, ``Wv``, or ``weights`` and ``values``; without
+values the calculation ends at the weights. What does not fit is refused by the names and lines of both.
 """
 
 from __future__ import annotations
@@ -80,10 +79,9 @@ class Homework:
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
-    """The walkthrough of the numbers in a file; of one query, which `find_row` finds, or of all there are at once.
+    """The walkthrough of the numbers in a file, of one query as `find_row` finds it, or of all at once.
 
-    Raises FileFormatError: the file cannot be read, or its numbers do not fit together, in one line; SelectionError:
-    there is no such query.
+    Raises FileFormatError: the file cannot be read, or its numbers do not fit together; SelectionError: no such query.
     """
     whole = read_entries(path)
     try:

@@ -1,7 +1,6 @@
 """JSON and YAML written by hand: plain values and tables of numbers, each with the line that it stands on.
 
-YAML's own way of making values is not used: it makes objects, dates, copies of copies, and numbers of 1_000 and 0x1F.
-PyYAML only takes the text apart; a file with anchors, which is what a YAML bomb is made of, is refused.
+PyYAML only takes the text apart, since it would make objects, dates and numbers of 1_000; anchors are refused.
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ Value: TypeAlias = dict[str, Entry] | list[Entry] | str | int | float | bool | N
 
 
 def read_entries(path: str | os.PathLike[str]) -> Entry:
-    """What a file holds.
-
-    Raises FileFormatError: it cannot be read, is too large, or is neither JSON nor YAML, in one line.
-    """
+    """What a file holds. Raises FileFormatError: it cannot be read, is too large, or is neither JSON nor YAML."""
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
         raise FileFormatError(visible(f"{path}: numbers are read from {', '.join(ENDINGS)}, not {suffix!r}"))
@@ -179,10 +175,7 @@ class NumberTable:
 
 
 def read_table(name: str, field: Entry) -> NumberTable:
-    """A matrix, or one row of numbers where that may be.
-
-    Raises FileFormatError: it is no table of numbers, or its rows differ in length; the message says where.
-    """
+    """A matrix, or one row where that may be. Raises FileFormatError: no numbers, or rows of different lengths."""
     rows = field.value
     if not isinstance(rows, list):
         raise FileFormatError(f"line {field.line}: {name} must be a list of numbers, not {named(rows)}")

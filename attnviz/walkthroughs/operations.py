@@ -1,7 +1,6 @@
 """The operations of a walkthrough, each with its arithmetic, formula, shapes, one cell written out, and words.
 
-To add an operation, put one `Operation` into `OPERATIONS`; so that files with it can be verified, put its arithmetic in
-plain Python into the `OPERATIONS` of `attnviz.walkthroughs.verify.arithmetic`, which shares nothing with this module.
+To add one, put an `Operation` into `OPERATIONS`, and its arithmetic into that of `attnviz.walkthroughs.verify`.
 """
 
 from __future__ import annotations

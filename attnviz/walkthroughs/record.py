@@ -1,8 +1,4 @@
-"""The walkthrough as a value: named grids of numbers, and steps that each make one grid from others.
-
-A view draws it, a file holds it, and whoever doubts it computes each step again from the grids before it: the
-operations are few, and each is one line of arithmetic.
-"""
+"""The walkthrough as a value: named grids of numbers, and steps that each make one grid from others."""
 
 from __future__ import annotations
 
@@ -140,47 +136,28 @@ class Walkthrough:
     def figure(self, **view: Any) -> Figure:
         """The whole calculation as a Matplotlib figure.
 
-        Args:
-            view: ``lang`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (names, in a list or
-                with commas between them), ``blanks`` (cells left blank), ``palette``, and what the picture is for: the
-                fields of `PageSettings`, such as ``style="slides"``.
-
-        Raises:
-            SelectionError: a step, a language or a palette that is not there.
-            SettingsError: a width that no picture has.
+        It takes ``lang`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (names, in a list or
+        with commas between them), ``blanks`` (cells left blank), ``palette``, and the fields of `PageSettings`, such as
+        ``style="slides"``. Raises SelectionError: a step, a language or a palette that is not there; SettingsError: a
+        width that no picture has.
         """
         from attnviz.walkthroughs.files import draw_picture
 
         return draw_picture(self, **view).figure
 
     def page(self, lang: str = "en", **view: Any) -> WebPage:
-        """Its page, on which each number says where it comes from.
-
-        Args:
-            lang: ``en`` or ``ko`` at first.
-            view: ``precision``, ``steps`` and ``blanks`` as of `figure`.
-        """
+        """Its page: each number says where it comes from; `figure` has ``precision``, ``steps`` and ``blanks``."""
         from attnviz.walkthroughs.pages.html import page
 
         return page(self, lang=lang, **view)
 
     def save(self, path: str | os.PathLike[str], **view: Any) -> Path:
-        """Write the calculation to a file, by its ending.
+        """Write the calculation to a file, by its ending; the path comes back. The view is as of `figure`.
 
         `.json` loses nothing, and can be loaded and verified; `.md`, `.tex` and `.html` are pages, `.csv` the numbers,
-        `.png`, `.svg` and `.pdf` pictures, `.gif` and `.mp4` films.
-
-        Args:
-            path: where.
-            view: as of `figure`; a JSON file holds every number, and no blanks.
-
-        Returns:
-            The path.
-
-        Raises:
-            OutputError: another ending, or a file that cannot be written.
-            SelectionError: a step, a language or a palette that is not there.
-            SettingsError: blank cells in JSON.
+        `.png`, `.svg` and `.pdf` pictures, `.gif` and `.mp4` films. Raises OutputError: another ending, or a file that
+        cannot be written; SelectionError: a step, a language or a palette that is not there; SettingsError: blank cells
+        in JSON.
         """
         from attnviz.walkthroughs.files import save
 

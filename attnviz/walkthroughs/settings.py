@@ -63,10 +63,7 @@ class WalkthroughModel(ModelSettings):
         LoadingSettings.__post_init__(self)
 
     def loading(self, *, exercise: bool) -> ModelSettings:
-        """How the model is loaded: the seed of an exercise is not the model's.
-
-        Raises SettingsError: sizes of another model than that with random weights.
-        """
+        """How the model is loaded: an exercise's seed is not its own. Raises SettingsError: another model's sizes."""
         chosen = {one.name: getattr(self, one.name) for one in fields(self)}
         return ModelSettings(**chosen | ({"seed": None} if exercise else {}))
 
@@ -173,10 +170,7 @@ def check_blanks(suffixes: Iterable[str], *, has_blanks: bool) -> None:
 
 
 def needs_model(text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection) -> bool:
-    """Whether the calculation is a model's; what makes no sense together is refused.
-
-    Raises SettingsError: settings of a model, or a sentence, for numbers that need none; a seed without use.
-    """
+    """Whether the calculation is a model's. Raises SettingsError: a model or sentence for numbers, an idle seed."""
     of_text, of_model, of_selection = changed(text), changed(model), changed(selection)
     by_hand = {"--example", "--input", "--exercise", "--solution"}
     others = {*of_text} - by_hand | {*of_model} - {"--seed"} | {*of_selection}

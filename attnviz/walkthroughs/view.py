@@ -40,10 +40,7 @@ class ViewOptions(TypedDict, total=False):
 def find_steps(
     walk: Walkthrough, wanted: str | Sequence[str] | None, first: int = 1
 ) -> list[tuple[int, CalculationStep]]:
-    """The steps that `step_names` reads, from a step on, and the number that each has in the calculation, from 1.
-
-    Raises SelectionError: one that this calculation has not, or no step is left.
-    """
+    """The steps wanted, from a step on, with their numbers from 1. Raises SelectionError: one is not there, or none."""
     steps, names = list(enumerate(walk.steps, start=1)), None if wanted is None else step_names(walk, wanted)
     found = [(number, step) for number, step in steps if names is None or step.name in names]
     if found and not 1 <= first <= found[-1][0]:
@@ -52,10 +49,9 @@ def find_steps(
 
 
 def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of the steps that a person means, in a list, or in a text with commas between them.
+    """The names of steps that a person means, in a list or with commas: names, results, or how a name begins.
 
-    Each is the name of a step, what it makes, or how its name begins. Raises SelectionError: one that this calculation
-    has not.
+    Raises SelectionError: one that this calculation has not.
     """
     found = []
     for part in filter(None, map(str.strip, wanted.split(",") if isinstance(wanted, str) else wanted)):
@@ -75,10 +71,7 @@ def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...
 
 
 def columns_by_key(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
-    """What queries make of keys: names of queries and keys, or their numbers, and by grid a number for each pair.
-
-    Raises SelectionError: the calculation has no scores.
-    """
+    """Queries and keys, by name or number, and by grid a number for each pair. Raises SelectionError: no scores."""
     made = [step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"]
     grids = {name: walk.grids[name] for name in dict.fromkeys([*made, *walk.distributions()])}
     if not grids:
@@ -174,10 +167,7 @@ def query_weights(walk: Walkthrough) -> Grid | None:
 
 
 def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
-    """The cell that tells most: of the largest weight, or number; of a longer vector its first number.
-
-    It is the same in every view, and in windows of any width.
-    """
+    """The cell that tells most, the same in every view: of the largest weight, or number; of vectors the first."""
     grid, weights = walk.grids[step.result], query_weights(walk)
     values, row = grid.values, 0
     if weights is not None and step.name in BY_KEY:

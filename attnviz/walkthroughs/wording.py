@@ -1,7 +1,6 @@
-"""What every view of a walkthrough says and chooses: words, formulas, steps, a query, the cell done by hand.
+"""What every view of a walkthrough says: words, formulas, titles, what was found.
 
-A formula has no sign for the matrix product, as on any blackboard (Q K^T); between pictures, where nothing would look
-like nothing, it is a cross. Cell by cell is always "⊙", and the dot is for numbers alone.
+A formula has no sign for the matrix product (Q K^T); between pictures it is a cross. "⊙" is always cell by cell.
 """
 
 from __future__ import annotations
@@ -164,7 +163,7 @@ def title_line(walk: Walkthrough, language: str) -> str:
 
 
 def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
-    """Row, column, head and weight of the largest weight; of several queries that on another key than the query's own.
+    """Row, column, head and weight of the largest weight; of several queries that on another key than the own.
 
     None where there are no weights, or their queries and keys have no names.
     """

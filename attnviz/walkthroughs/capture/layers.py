@@ -1,7 +1,6 @@
 """What follows a head's context: the output projection and the rest of the layer, or a decoder's next word.
 
-All words of a vocabulary would fill a file. The ten likeliest are written down one by one, and of the others what the
-softmax must know of them: the log of the sum of their exponentials, which takes part as one more logit.
+Only the ten likeliest words are written down; the others are one more logit, the log of the sum of their exponentials.
 """
 
 from __future__ import annotations

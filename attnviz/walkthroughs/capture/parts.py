@@ -157,10 +157,7 @@ _Works = Callable[[Vectors], Iterator[tuple[Projection | FeedForwardCalls, Vecto
 
 
 def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
-    """The parts of a layer, from its self-attention with the calls around it, and its cross attention.
-
-    Raises NoAttentionError: the layer is built otherwise; the message says how far it could be followed.
-    """
+    """The parts of a layer, from its attention and the calls around. Raises NoAttentionError: it is built otherwise."""
     if keep.is_recurrent():
         raise NoAttentionError(
             f"{name} has no layer to walk whole: it is recurrent, one cell that looks once a step; leave out "

@@ -27,13 +27,11 @@ def follow(
 ) -> list[Walkthrough]:
     """Follow one word through one head of a model, from what its query, key and value are made of to its context.
 
-    The model runs once, and what it computed is proved by its receipt. Query, keys and values are then computed again
-    from the head's own projections where these are found, and the context from them, all in double precision; how far
-    it is from the model's own is the walkthrough's `difference`. The arguments are those of
-    `attnviz.walkthroughs.api.calculate`, with the model opened. Raises InputError: the text cannot be read by the
-    model; SelectionError: a layer, head or query that is not there, several equal words, or another score or mask for a
-    model that is not home-built; ModelError: the model shows no query, key and value, they are not proved, or its
-    layers are built otherwise than a whole layer that can be walked.
+    The model runs once, proved by its receipt. Query, keys and values are computed again from the head's own
+    projections where these are found, and the context from them, in double precision; how far it is from the model's
+    own is `difference`. Raises InputError: the text cannot be read by the model; SelectionError: a layer, head or query
+    that is not there, several equal words, or another score or mask for a model that is not home-built; ModelError:
+    query, key and value are not seen or not proved, or a whole layer is built otherwise.
     """
     sentence = words.text or ""
     score, (layer, chosen_head) = choice.score, choice.place

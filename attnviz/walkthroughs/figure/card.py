@@ -1,7 +1,4 @@
-"""A step on a card: its number, title, formula and one sentence, and below them its matrices with the signs between.
-
-Of a matrix cells are in colour, with their numbers; of many rows or columns the first and the last are drawn.
-"""
+"""A step on a card: its words, and its matrices in colour with the signs between; of long ones the first and last."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A walkthrough as a film: a picture a step, large, with its formula, what it is made from and what it makes.
-
-Above them stand all steps, those before and behind pale. Each picture stays as long as it takes to read it.
-"""
+"""A walkthrough as a film: a picture a step, large, below the names of the steps around it; it stays to be read."""
 
 from __future__ import annotations
 
@@ -49,10 +46,7 @@ class Scenes:
 def film(
     walks: Sequence[Walkthrough], path: Path, suffix: str, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]
 ) -> Typefaces:
-    """Write the steps of calculations one after another, as `write_film` does; the fonts that were used come back.
-
-    Raises OutputError: there is no ffmpeg for an ``.mp4``, or it fails.
-    """
+    """Write all steps as `write_film` does; the fonts come back. Raises OutputError: ffmpeg is not there, or fails."""
     expect_writer(suffix)
     with usual_settings():
         reels = [reel_of(walk, palette=palette, **options) for walk in walks]

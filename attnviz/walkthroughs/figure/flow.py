@@ -1,7 +1,6 @@
 """One query followed from its keys to the context: a row for each key, lines from number to number, one row lit.
 
-The query stands above the keys, column over column, since it is multiplied with each of them so. Lines between weights,
-values and alignment vectors are as thick as the weight. The context stands below what it is the sum of.
+The query stands above the keys, column over column; lines are as thick as the weight; the context stands below.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What the picture of a walkthrough shows, and in which order: a card for each step, with its words and its matrices.
 
-The steps of one query, which make a number or a vector of each key, stand side by side, a row a key, so that one can
-be followed from key to context. Several heads stand below one another. All other steps are cards of their own.
+The steps of one query stand side by side, a row a key; several heads below one another.
 """
 
 from __future__ import annotations
@@ -99,9 +98,9 @@ def blocks(made: Sequence[Card]) -> list[tuple[Kind, list[Card]]]:
 
 
 def fresh(made: Sequence[Card]) -> dict[int, list[tuple[str, DrawnGrid]]]:
-    """The matrices that are drawn on each card, by its number: those that no card before it has.
+    """The matrices drawn on each card, by its number: those that no card before it has.
 
-    What a later step of attention is made from is drawn there. Of a model's weights the shapes say enough, and of heads
+    What a later step of attention is made from is drawn there; of a model's weights the shapes say enough, and of heads
     with many rows the weights and contexts.
     """
     later = {name for card in made if card.step.name not in BEFORE for name in card.step.operands}

@@ -1,7 +1,4 @@
-r"""A walkthrough as LaTeX, to be compiled as it is or read by another document: with pdflatex, xelatex or lualatex.
-
-Korean needs kotex. A character that the font has not, such as an emoji, is spelled out as its number.
-"""
+"""A walkthrough as LaTeX, for pdflatex, xelatex or lualatex, by itself or read by another; Korean needs kotex."""
 
 from __future__ import annotations
 

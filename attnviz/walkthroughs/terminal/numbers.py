@@ -199,8 +199,7 @@ def kept_rows(n: int, *, is_named: bool) -> list[int]:
 def draw_numbers(view: ScreenView, table: GridTable) -> Iterator[Text]:
     """A table in lines no wider than the screen; where rows are left out, how many.
 
-    Vectors are shortened in the middle where they do not fit; where that is not enough, groups go on below, and so do
-    columns that have names.
+    Vectors are shortened in the middle where they do not fit; if need be, groups and columns with names go on below.
     """
     names, left = _names(view, table)
     for number, groups in enumerate(_blocks(table.groups, view.screen.width - left)):

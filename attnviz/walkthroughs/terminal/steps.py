@@ -74,10 +74,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
 
 
 def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]) -> list[Text]:
-    """The step of this number by itself, and what the query makes of the keys as far as that.
-
-    The page of the last step ends as the whole calculation does.
-    """
+    """The step of this number by itself, what the query makes of the keys so far, and at the last step how all ends."""
     view = _view(walk, screen, settings)
     every = view.shown()
     so_far = [one for one in every if one.number <= number]
@@ -306,8 +303,7 @@ def _weights_of_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
 def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool = False) -> Iterator[Text]:
     """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums.
 
-    Where not all stands side by side, values and alignment vectors follow below: those of the largest weights, if it
-    is to be short.
+    Where not all fits side by side, values and alignment vectors follow below: if short, those of the largest weights.
     """
     walk, weights = view.walk, query_weights(view.walk)
     if weights is None:

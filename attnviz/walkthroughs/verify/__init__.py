@@ -1,8 +1,6 @@
-"""A saved walkthrough computed again, in nothing but Python's own arithmetic.
+"""A saved walkthrough computed again, in nothing but Python's own arithmetic: no torch and no numpy.
 
-Nothing is shared with what made the file: no torch and no numpy. Each step is computed from the grids that the file
-holds, so the first cell that differs is the one that is wrong, or the first that follows from a wrong number that was
-given.
+Each step is computed from the grids in the file, so the first cell that differs is wrong, or made from what is.
 """
 
 from __future__ import annotations

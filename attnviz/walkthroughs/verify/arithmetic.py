@@ -1,7 +1,4 @@
-"""Every operation of a walkthrough in Python's own arithmetic: sums are exact before they are rounded once.
-
-What each operation means is said in `attnviz.walkthroughs.operations`. To add one, put one `Rule` into `OPERATIONS`.
-"""
+"""Every operation of a walkthrough in Python's own arithmetic: sums are exact before they are rounded once."""
 
 from __future__ import annotations
 

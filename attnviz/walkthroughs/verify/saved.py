@@ -1,7 +1,4 @@
-"""A saved walkthrough as it lies in its file: plain lists of Python's own numbers, read without numpy.
-
-What doubts a calculation should share nothing with what made it: this folder imports nothing of attnviz but its errors.
-"""
+"""A saved walkthrough as it lies in its file, read without numpy and with nothing of attnviz but its errors."""
 
 from __future__ import annotations
 
@@ -46,11 +43,7 @@ class SavedFile:
 
 
 def read(path: str | os.PathLike[str]) -> SavedFile:
-    """Read a file whole.
-
-    Raises:
-        FileFormatError: it cannot be read, is too large, or holds no walkthrough; the message is one line.
-    """
+    """Read a whole file. Raises FileFormatError: unreadable, too large, or no walkthrough, in one line."""
     try:
         return parse(contents(path, LARGEST))
     except FileFormatError as error:
@@ -65,10 +58,7 @@ def read(path: str | os.PathLike[str]) -> SavedFile:
 
 
 def contents(path: str | os.PathLike[str], largest: int) -> bytes:
-    """The bytes of a file that is not larger than this.
-
-    Raises FileFormatError: it cannot be read, is empty, or is too large, which is found out before reading.
-    """
+    """The bytes of a file. Raises FileFormatError: it cannot be read, is empty, or is larger than `largest`."""
     try:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):
@@ -86,10 +76,7 @@ def contents(path: str | os.PathLike[str], largest: int) -> bytes:
 
 
 def parse(text: str | bytes) -> SavedFile:
-    """The walkthrough that a JSON text holds.
-
-    Raises FileFormatError: it is not JSON or not a walkthrough; the message says where.
-    """
+    """The walkthrough that a JSON text holds. Raises FileFormatError: it is not JSON or not a walkthrough."""
     try:
         fields = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
     except ValueError as error:
@@ -130,10 +117,7 @@ def _short(text: str) -> str:
 
 
 def number(value: object, where: str) -> float:
-    """A finite number.
-
-    Raises FileFormatError: it is something else; text that looks like a number and true are something else.
-    """
+    """A finite number. Raises FileFormatError: it is something else, such as true, or text that looks like one."""
     if type(value) not in {int, float}:
         quoted = ": write it without quotation marks" if _looks_like_number(value) else ""
         raise FileFormatError(f"{where} must be a number, not {named(value)}{quoted}")
