@@ -19,11 +19,8 @@ from attnviz.walkthroughs.settings import Score
 from attnviz.walkthroughs.spelling import ResultCell
 
 SCORE_WEIGHTS: Mapping[Score, tuple[str, ...]] = {
-    "dot": (),
-    "scaled": (),
-    "general": ("W",),
-    "additive": ("W", "U", "v"),
-}
+    "dot": (), "scaled": (), "general": ("W",), "additive": ("W", "U", "v")
+}  # fmt: skip
 """The grids of weights that each way to score needs, by their symbols; of ``additive`` v is one row."""
 
 MOST_LISTED = 16  # rows that a refusal names one by one
@@ -143,8 +140,7 @@ def write_attention(
     if terms.mask is not None:
         scores = c.step("mask", f"masked{suffix}", "mask", scores, c.give(f"mask{suffix}", terms.mask))
     sink = [] if terms.sink is None else [c.give(f"sink{suffix}", terms.sink)]
-    weights = c.step("softmax", f"weights{suffix}", "softmax", scores, *sink)
-    return write_context(c, weights, values, suffix)
+    return write_context(c, c.step("softmax", f"weights{suffix}", "softmax", scores, *sink), values, suffix)
 
 
 def write_context(calculation: Calculation, weights: str = "weights", values: str = "V", suffix: str = "") -> str:
@@ -201,8 +197,7 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
             )
         digits = typed.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            known = [word for spelled in rows for word in spelled]
-            there = did_you_mean(typed, known, [_list_rows(rows, range(n))])
+            there = did_you_mean(typed, [word for spelled in rows for word in spelled], [_list_rows(rows, range(n))])
             raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
         wanted = int(wanted)
     if not -n <= wanted < n:
@@ -213,9 +208,6 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
 def _list_rows(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
     shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
     return clip(", ".join(shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]), 400)
-
-
-# ------------------------------------------------------------------------------------------------- one step alone
 
 
 def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
@@ -268,5 +260,4 @@ def spell_out(
     if operation.is_phrase:
         return f"{written} {result}"
     sign = "=" if hand.is_exact() and operation.comes_out(cell) else "≈"
-    note = operation.note(hand, cell)
-    return f"{written} {sign} {result} {note}".rstrip()
+    return f"{written} {sign} {result} {operation.note(hand, cell)}".rstrip()

@@ -65,8 +65,7 @@ def command(
         from attnviz.render.terminal.keyboard import expect_terminal
 
         expect_terminal("--jump N begins at a step")
-    planned = output.planned(writes_picture=not appearance.interactive)
-    commands.check_writable(planned)
+    commands.check_writable(output.planned(writes_picture=not appearance.interactive))
     from attnviz.walkthroughs.api import calculate, complete
 
     source = None
@@ -95,8 +94,7 @@ def command(
         () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance, page),)
     )
     for path in output.output or usual:
-        made = content(walks, path, palette=appearance.palette, **asdict(page), **view)
-        commands.write_content(path, *made)
+        commands.write_content(path, *content(walks, path, palette=appearance.palette, **asdict(page), **view))
 
 
 def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:
@@ -166,9 +164,6 @@ def _usual_path(
     parts += [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"] if text.exercise else []
     shown = walk.text or numbers or title_line(walk, "en")
     return picture_path("walkthrough", shown, walk.model, parts, pair=text.pair, target=text.target)
-
-
-# ---------------------------------------------------------------------------------------------------- attnviz verify
 
 
 def verify_command(settings: VerifySettings) -> None:

@@ -77,8 +77,7 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
 
 
 def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
-    cells = [[(int(chance.random() * 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)]
-    return np.array(cells)
+    return np.array([[(int(chance.random() * 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)])
 
 
 EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxyType(
@@ -87,12 +86,8 @@ EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxy
 """Each example, and what makes it."""
 
 
-# -------------------------------------------------------------------------------------------------------- exercises
-
 Cell = tuple[str, int, int]  # a grid's name, a row and a column
-WIDTH, N_KEYS, D_V = 4, 3, 2
-"""The width of query and keys, whose root is 2; how many keys there are; the width of the values."""
-
+WIDTH, N_KEYS, D_V = 4, 3, 2  # of query and keys, whose root is 2; how many keys there are; of the values
 LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calculator's window
 
 

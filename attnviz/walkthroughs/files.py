@@ -117,8 +117,6 @@ def _rows(grid: Grid, name: str) -> list[list[float | str]]:
     return [[HIDDEN if cell == -math.inf else cell for cell in row] for row in values.tolist()]
 
 
-# -------------------------------------------------------------------------------------------------- every kind of file
-
 Content = tuple[bytes, str]  # what a file holds, and the characters in it that no font has
 
 

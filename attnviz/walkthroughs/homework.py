@@ -223,9 +223,6 @@ def _of_row(grid: Grid, row: int | None) -> Grid:
     return Grid(values=grid.values[one], rows=grid.rows[one], columns=grid.columns)
 
 
-# ------------------------------------------------------------------------------------------- what is typed
-
-
 def _labels(typed: Homework) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if "X" not in typed:
         return _words(typed, "words", typed.tables["keys"]), _words(typed, "query_words", typed.tables["query"])

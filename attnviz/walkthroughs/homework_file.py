@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 LARGEST = 2**20  # bytes of a file that is read: numbers typed by hand are far fewer
 DEEPEST = 8  # how many lists and objects may lie in one another
-ONE_ROW = ("v", "bq", "bk", "bv", "bo")
-"""Numbers of one row; these, a query and its weights may be typed without a list around the row."""
-
+ONE_ROW = ("v", "bq", "bk", "bv", "bo")  # they, a query and its weights may be typed without a list around the row
 ENDINGS = (".json", ".yaml", ".yml")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -132,8 +130,7 @@ def _until(events: Iterator[yaml.Event], end: type[yaml.Event]) -> Iterator[yaml
 
 
 def _line(event: yaml.Event) -> int:
-    line: int = event.start_mark.line + 1
-    return line
+    return int(event.start_mark.line) + 1
 
 
 def _scalar(text: str, line: int, *, plain: bool) -> Value:
@@ -154,11 +151,7 @@ def _scalar(text: str, line: int, *, plain: bool) -> Value:
 
 def _join(pair: re.Match[str]) -> str:
     """One character that JSON spelled as the two halves that UTF-16 has of it."""
-    halves = bytes.fromhex(pair[2] + pair[3])
-    return pair[1] + halves.decode("utf-16-be")
-
-
-# ------------------------------------------------------------------------------------------- tables
+    return pair[1] + bytes.fromhex(pair[2] + pair[3]).decode("utf-16-be")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,7 @@ from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.spelling import Part, ResultCell, factor
 
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
-"""The signs between two matrices on a sheet: of the matrix product, of one cell by cell, and of what is made.
-
-The arrow of a norm says that what is multiplied is no longer the first operand: the formula says what it is.
-"""
+"""Signs on a sheet: of the matrix product, cell by cell, and of what is made; of a norm it stands before the latter."""
 SIDES = ("rows", "columns")
 ANY = 10_000  # more operands than any step has
 SEVERAL = 3  # operands of one shape, from which on they are counted and not listed
@@ -109,9 +106,6 @@ class Operation:
         if self.axes.endswith("."):
             return rows[0], tuple(name for names in columns for name in names) if all(columns) else ()
         return next(filter(None, rows), ()), next(filter(None, columns), ())
-
-
-# -------------------------------------------------------------------------------------- how shapes and names follow
 
 
 def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | None:
@@ -230,7 +224,7 @@ OPERATIONS: dict[str, Operation] = {
         compute=arithmetic.row, axes="tn -> 1n", numbered=True, formula=("row {number} of {a}",),
         korean=("{a}의 {number}행",),
         spell=lambda hand, cell: spelling.spell_copy(hand, cell, 0, int(cell.number), cell.column),
-        reads=spelling.parts_of_row,
+        reads=lambda cell: [((int(cell.number),), (cell.column,))],
     ),
     "tanh": Operation(
         compute=np.tanh, formula=("tanh({a})",), spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
@@ -246,7 +240,8 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "split": Operation(
         compute=arithmetic.split, axes="tn 11 -> t.", numbered=True, formula=("split({a}, {b})",),
-        spell=spelling.spell_split, reads=spelling.parts_of_split,
+        spell=lambda hand, cell: spelling.spell_copy(hand, cell, 0, cell.row, spelling.column_before(cell)),
+        reads=lambda cell: [((cell.row,), (spelling.column_before(cell),)), ((0,), (0,))],
     ),
 }
 """Each operation by its name, which files hold."""

@@ -146,7 +146,7 @@ class Walkthrough:
         return draw_picture(self, **view).figure
 
     def page(self, lang: str = "en", **view: Any) -> WebPage:
-        """Its page: each number says where it comes from; `figure` has ``precision``, ``steps`` and ``blanks``."""
+        """Its page, in `lang` at first: each number tells its origin; `precision`, `steps`, `blanks` as of `figure`."""
         from attnviz.walkthroughs.pages.html import page
 
         return page(self, lang=lang, **view)

@@ -7,29 +7,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
+from attnviz import settings
 from attnviz.errors import SettingsError
 from attnviz.options import INPUT, LOOK, REQUIRED, SHOWN, changed, group, option
 from attnviz.render.names import FILMS, PICTURES
-from attnviz.settings import (
-    Background,
-    Kind,
-    LoadingSettings,
-    ModelSettings,
-    OutputSettings,
-    TextSettings,
-    background_option,
-    kind_option,
-    lang_option,
-    layers_and_heads,
-    palette_option,
-)
 
 PAGES = (".md", ".tex", ".csv", ".html")
 Score = Literal["dot", "scaled", "general", "additive"]  # how a query and a key make a score
 
 
 @group
-class WalkthroughText(TextSettings):
+class WalkthroughText(settings.TextSettings):
     """The sentence, or numbers that need no model."""
 
     example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = option(
@@ -48,7 +36,7 @@ class WalkthroughText(TextSettings):
     )
 
     def __post_init__(self) -> None:
-        TextSettings.__post_init__(self)
+        settings.TextSettings.__post_init__(self)
         if self.example is not None and self.numbers is not None:
             raise SettingsError("give --example or --input, not both")
         if self.solution and not self.exercise:
@@ -56,16 +44,16 @@ class WalkthroughText(TextSettings):
 
 
 @group
-class WalkthroughModel(ModelSettings):
+class WalkthroughModel(settings.ModelSettings):
     """Which model; the seed may be that of an exercise, so that `loading` checks it."""
 
     def __post_init__(self) -> None:
-        LoadingSettings.__post_init__(self)
+        settings.LoadingSettings.__post_init__(self)
 
-    def loading(self, *, exercise: bool) -> ModelSettings:
+    def loading(self, *, exercise: bool) -> settings.ModelSettings:
         """How the model is loaded: an exercise's seed is not its own. Raises SettingsError: another model's sizes."""
         chosen = {one.name: getattr(self, one.name) for one in fields(self)}
-        return ModelSettings(**chosen | ({"seed": None} if exercise else {}))
+        return settings.ModelSettings(**chosen | ({"seed": None} if exercise else {}))
 
 
 @group
@@ -89,7 +77,7 @@ class WalkthroughSelection:
         "--whole-layer", default=False, help="Follow all heads, and then the rest of the layer, to its output.",
         panel=SHOWN,
     )  # fmt: skip
-    kind: Kind | None = kind_option()
+    kind: settings.Kind | None = settings.kind_option()
     score: Score = option(
         "--score", default="scaled",
         help="How a query and a key make a score; pretrained models allow only scaled.", panel=SHOWN,
@@ -111,7 +99,9 @@ class WalkthroughSelection:
     @property
     def place(self) -> tuple[int, int]:
         """The numbers of the layer and the head."""
-        layers, heads = layers_and_heads(*(() if typed is None else (typed,) for typed in (self.layer, self.head)))
+        layers, heads = settings.layers_and_heads(
+            *(() if typed is None else (typed,) for typed in (self.layer, self.head))
+        )
         return 0 if layers is None else layers.one("--layer"), 0 if heads is None else heads.one("--head")
 
     @property
@@ -139,13 +129,13 @@ class WalkthroughAppearance:
         "--precision", help="Digits after the point [default: 3; 8 for --example seq2seq].", least=0, most=17,
         panel=LOOK,
     )  # fmt: skip
-    lang: Literal["en", "ko"] = lang_option()
-    palette: str = palette_option()
-    background: Background = background_option()
+    lang: Literal["en", "ko"] = settings.lang_option()
+    palette: str = settings.palette_option()
+    background: settings.Background = settings.background_option()
 
 
 @group
-class WalkthroughOutput(OutputSettings):
+class WalkthroughOutput(settings.OutputSettings):
     """The files: pictures, films, pages, and all numbers as JSON."""
 
     ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *FILMS, ".json", *PAGES)

@@ -34,13 +34,11 @@ class ResultCell:
 
     def row_of(self, place: int) -> list[float]:
         """The cell's row of one of these grids."""
-        row: list[float] = self.grids[place][self.row].tolist()
-        return row
+        return [*map(float, self.grids[place][self.row])]
 
     def column_of(self, place: int) -> list[float]:
         """The cell's column of one of these grids."""
-        column: list[float] = self.grids[place][:, self.column].tolist()
-        return column
+        return [*map(float, self.grids[place][:, self.column])]
 
     @property
     def number(self) -> float:
@@ -209,21 +207,12 @@ def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
     return other, min(column, other) // (2 * distance) * distance + min(column, other) % distance
 
 
-def spell_split(hand: Hand, cell: ResultCell) -> str:
-    """A cell of ``split``."""
-    return spell_copy(hand, cell, 0, cell.row, _column_before(cell))
+def column_before(cell: ResultCell) -> int:
+    """The column that a cell of ``split`` is taken from."""
+    return int(cell.number) * (cell.grids[0].shape[1] // int(cell.grids[1].item())) + cell.column
 
 
-def _column_before(cell: ResultCell) -> int:
-    width: int = cell.grids[0].shape[1] // int(cell.grids[1].item())
-    return int(cell.number) * width + cell.column
-
-
-# ------------------------------------------------------------------------------- what a cell is made of, by exception
-
-Part = tuple[Sequence[int], Sequence[int]]
-"""The rows and the columns of an operand that a cell is made of; none where the operand has no share in it."""
-
+Part = tuple[Sequence[int], Sequence[int]]  # the rows and the columns of an operand that a cell is made of, if any
 NOTHING: Part = ((), ())
 
 
@@ -231,16 +220,6 @@ def parts_of_concatenate(cell: ResultCell) -> list[Part]:
     """One cell of one operand."""
     at, column = _taken_from(cell)
     return [((cell.row,), (column,)) if place == at else NOTHING for place in range(len(cell.grids))]
-
-
-def parts_of_row(cell: ResultCell) -> list[Part]:
-    """The cell above or below in the same column."""
-    return [((int(cell.number),), (cell.column,))]
-
-
-def parts_of_split(cell: ResultCell) -> list[Part]:
-    """One cell, and the number of parts."""
-    return [((cell.row,), (_column_before(cell),)), ((0,), (0,))]
 
 
 def parts_of_rotate(cell: ResultCell) -> list[Part]:

@@ -19,8 +19,7 @@ from attnviz.walkthroughs.wording import explain, formula_of, say, shapes_of
 
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
-PRECISION, PRECISE = 3, {"title_seq2seq": 8}
-"""Digits after the point that are usual; and, by its title, of a calculation whose smallest weights need more."""
+PRECISION, PRECISE = 3, {"title_seq2seq": 8}  # usual digits after the point; by title, where small weights need more
 
 LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
 
@@ -53,7 +52,7 @@ def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...
 
     Raises SelectionError: one that this calculation has not.
     """
-    found = []
+    found: list[str] = []
     for part in filter(None, map(str.strip, wanted.split(",") if isinstance(wanted, str) else wanted)):
         word = part.lower()
         meant = (

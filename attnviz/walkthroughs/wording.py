@@ -75,8 +75,7 @@ def formula_of(
     Where it is known whose step it is, a factor is only written as a root of the width of its queries and keys.
     """
     names = [(instead or {}).get(name, name) for name in step.operands]
-    turned = [f"{name}^T" for name in names]
-    return f"{step.result} = {_fill(step, names, turned, language, walk)}"
+    return f"{step.result} = {_fill(step, names, [f'{name}^T' for name in names], language, walk)}"
 
 
 def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en") -> str:
@@ -168,10 +167,9 @@ def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
     None where there are no weights, or their queries and keys have no names.
     """
     own = walk.query is None and walk.kind in {"encoder", "decoder"}
-    grids = [walk.grids[name] for name in walk.distributions()]
     found = [
         (weight, -head, -row, -key)
-        for head, grid in enumerate(grids)
+        for head, grid in enumerate(walk.grids[name] for name in walk.distributions())
         if grid.rows and grid.columns
         for row, weights in enumerate(grid.values.tolist())
         for key, weight in enumerate(weights)

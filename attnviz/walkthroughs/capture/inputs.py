@@ -27,9 +27,7 @@ from attnviz.walkthroughs.capture.parts import Norm, may_be_norm, read_norm
 from attnviz.walkthroughs.capture.run import HeadRun, numbers
 from attnviz.walkthroughs.record import Grid
 
-LARGEST_PROJECTION = 2**22
-"""How many numbers a projection may have to be written down: 1,024 by 4,096 are, those of very large models are not."""
-
+LARGEST_PROJECTION = 2**22  # numbers of a projection that is written down: 1,024 by 4,096
 CLOSE = 1e-4
 """How far a projection that was found may be from what it seems to have made, relative to its largest number where
 that exceeds 1: in half precision rounding makes more, and then the query itself is given."""
@@ -209,9 +207,6 @@ def _find_embedding(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Em
     if parts is None:
         return run.keep.embedded(torch.from_numpy(x))
     return Embedded(parts=parts, norm=None) if np.array_equal(numbers(parts[0] + parts[1]), x) else None
-
-
-# ------------------------------------------------------------------------------ how query, keys and values are made
 
 
 def makers(keep: KeepProjections) -> tuple[Maker | None, Maker | None, Maker | None]:

@@ -178,9 +178,6 @@ def _number(name: str, n: int) -> str:
     return name if n == 1 else f"{name}_{n}"
 
 
-# --------------------------------------------------------------------------------------------------- to the next word
-
-
 @runtime_checkable  # it is how they are told apart
 class Predicting(Protocol):
     """A source whose model predicts words."""

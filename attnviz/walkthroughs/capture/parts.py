@@ -21,8 +21,7 @@ from torch import Tensor, nn
 from attnviz.capture.projections import Call, KeepProjections, Projection, is_linear, norm_of, projection_of
 from attnviz.errors import NoAttentionError
 
-CLOSE = 1e-5
-"""How far numbers may be from those that they are taken for, relative to the largest: some models have small ones."""
+CLOSE = 1e-5  # how far numbers may be from those that they are taken for, relative to the largest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +103,7 @@ ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
     "gelu": nn.functional.gelu,
     "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"),
     "silu": nn.functional.silu,
-}
-"""The activations that a walkthrough can compute."""
-
+}  # those that a walkthrough can compute
 Vectors = Float[Tensor, "token d_model"]
 
 

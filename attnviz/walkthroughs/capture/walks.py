@@ -176,9 +176,6 @@ def _other_way(score: Score, *, causal: bool) -> Note:
     return Note.of(f"other_score{'_drawn' * bool(drawn)}{'_causal' * causal}", score=score, **drawn)
 
 
-# --------------------------------------------------------------------------------------------- which token is followed
-
-
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
     """The number of the token that a person means, as `find_row` understands it.
 

@@ -19,8 +19,7 @@ from attnviz.walkthroughs.view import BLANK
 
 Cut = tuple[int | None, ...]  # the rows or columns that are drawn; None stands for those left out there
 NUMBER, LABEL = 8.0, 8.0  # the size of numbers in cells, and of names at their sides, in points
-ROW, PAD, LEAST, THIN = 0.25, 0.06, 0.28, 0.15
-"""The height of a row, what a cell has beside its number, its least width, and the side of one without, in inches."""
+ROW, PAD, LEAST, THIN = 0.25, 0.06, 0.28, 0.15  # a row, a cell beside its number, at least, and without one, in inches
 NAMES_GAP = 0.07
 LONGEST = 0.7  # the length of the longest bar of weights, in inches
 MOST_NUMBERED = 12  # columns of keys whose numbers are printed
@@ -29,8 +28,7 @@ GAP_SIGN = {True: "⋮", False: "…"}
 STRONG = 0.72  # how far along the palette the colour of bars and of what they weigh is
 STEP, FORMULA, WORDS = 9.0, 8.0, 7.5  # the sizes of a card's title, of its formula, and of its other words, in points
 DOT = 0.26  # what the number of a step takes before its title, in inches
-TITLED, SIGN, NEXT = 0.24, 0.3, 0.16
-"""Above a matrix for its symbol, between two matrices for their sign, and between two lines of them, in inches."""
+TITLED, SIGN, NEXT = 0.24, 0.3, 0.16  # above a matrix for its symbol, between two, and two lines of them, in inches
 NARROWEST, ROOMY = 1.15, 2.7  # what a card takes at least, beside others and alone, in inches
 BESIDE, BELOW = 0.4, 0.3  # between two cards side by side, and between two lines of them, in inches
 FEWEST = 4  # columns of a vector that are printed at least, with what stands for the others
@@ -209,8 +207,7 @@ def _pixels(box: Box, palette: str) -> tuple[UInt8[np.ndarray, "row column rgba"
         table, level = colours(palette), levels(values, top)
     else:
         table, level = diverging(), signed_levels(values, top)
-    opaque = np.where(bare, 0, 255).astype(np.uint8)
-    return np.dstack([table[level], opaque]), ink(table)[level] & ~bare
+    return np.dstack([table[level], np.where(bare, 0, 255).astype(np.uint8)]), ink(table)[level] & ~bare
 
 
 # ------------------------------------------------------------------------------------------------------------- cards
@@ -370,8 +367,7 @@ def strip_of(made: Sequence[PlacedCard], room: float) -> Strip:
     """Cards side by side, in lines no wider than this."""
     found: list[list[PlacedCard]] = []
     for block in made:
-        used = sum(one.width + BESIDE for one in found[-1]) if found else 0.0
-        if not found or used + block.width > room:
+        if not found or sum(one.width + BESIDE for one in found[-1]) + block.width > room:
             found.append([])
         found[-1].append(block)
     return Strip(found)

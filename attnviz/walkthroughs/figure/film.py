@@ -22,11 +22,9 @@ from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import ViewOptions, query_weights
 
 WIDE, HIGH = 12.0, 6.75  # the size of a picture in inches, which gets higher where there are many rows
-LARGER, LARGEST, LEAST = 1.35, 1.7, 10.2
-"""How much larger numbers, and the words of the step, are than on a sheet, and the smallest letters, in points."""
+LARGER, LARGEST, LEAST = 1.35, 1.7, 10.2  # numbers, and words, beside those on a sheet; the least letters in points
 EDGE, APART = 0.3, 0.3  # at the sides of a picture, and between its parts, in inches
-MOST_ROWS, MOST_PARTS, MOST_COLUMNS = 24, 3, 5
-"""Rows of one matrix, matrices of several heads, and columns of vectors: of more the first are shown."""
+MOST_ROWS, MOST_PARTS, MOST_COLUMNS = 24, 3, 5  # rows of a matrix, matrices of heads, columns of vectors: the first
 CRUMB, AROUND = 0.35, 1  # the height of the line with the steps, in inches, and how many of those to come are named
 PALE = "#8a8a8a"  # of the steps that are not shown
 SECONDS, LAST = 2.0, 5.0  # how long a step is shown, and the last step of a calculation

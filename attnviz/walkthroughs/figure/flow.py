@@ -183,8 +183,7 @@ def _rows(weights: np.ndarray, lit: int | None) -> Cut:
     if n <= MOST_KEYS:
         return tuple(range(n))
     order = np.argsort(-weights, kind="stable") if lit is not None else np.arange(n)
-    kept = sorted({0, n - 1, *order[: MOST_KEYS // 2].tolist()})
-    pairs = itertools.pairwise([-1, *kept])
+    pairs = itertools.pairwise([-1, *sorted({0, n - 1, *order[: MOST_KEYS // 2].tolist()})])
     return tuple(one for before, row in pairs for one in ((row,) if row == before + 1 else (None, row)))
 
 

@@ -19,12 +19,9 @@ from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import ShownStep, View, ViewOptions, query_weights
 from attnviz.walkthroughs.wording import between, shown_formula
 
-HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}
-"""Steps that each of several heads has."""
-MOST_JOINED = 3
-"""Vectors put side by side that are drawn; of more, as the contexts of a dozen heads are, only the result is."""
-SMALL = (6, 8)
-"""Rows and columns of given numbers that are drawn; larger ones are a model's weights, whose shape says enough."""
+HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}  # of each head
+MOST_JOINED = 3  # vectors put side by side that are drawn; of more, as the contexts of a dozen heads, the result is
+SMALL = (6, 8)  # rows and columns of given numbers that are drawn; larger ones are weights, whose shape says enough
 PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
 """How many operands of an operation, from the first, are no weights of the model; of others all."""
 

@@ -19,8 +19,7 @@ from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, query
 MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
 FIRST, LAST = 9, 3  # how many are then shown at either end
 MOST_ROWS = 40  # rows of a table; of more, those at the ends are shown
-FIRST_ROWS, LAST_ROWS = 20, 10
-"""How many are then shown at either end, where rows have names; of a large matrix a corner will do."""
+FIRST_ROWS, LAST_ROWS = 20, 10  # of them, where rows have names; of a large matrix a corner will do
 
 GAP = "…"
 TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)  # the hues of weights, and of numbers above and below 0

@@ -23,8 +23,7 @@ _SET_UP = r"""\providecommand{\fitted}[1]{\nobreak\smallskip\noindent
 \raggedright"""
 """What holds for these lines alone."""
 
-_MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")
-"""A minus sign: before a number, between two, in an exponent."""
+_MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")  # before a number, between two, in an exponent
 
 
 def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
@@ -40,8 +39,7 @@ def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
 
 def arithmetic(text: str) -> str:
     """Arithmetic as LaTeX prints it: with minus signs, where a name that is calculated with keeps its hyphens."""
-    parts = _MINUS.split(" ".join(text.split()))
-    return r"\ensuremath{-}".join("".join(map(character, part)) for part in parts)
+    return r"\ensuremath{-}".join("".join(map(character, part)) for part in _MINUS.split(" ".join(text.split())))
 
 
 def _symbols(formulas: Mapping[str, str]) -> str:

@@ -56,9 +56,6 @@ _BLOCKS: dict[str, Callable[[Any], str]] = {
 }  # fmt: skip
 
 
-# ----------------------------------------------------------------------------------------------------------- CSV
-
-
 def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The numbers as a table with one line for each, in full precision; rows and columns count from 0.
 

@@ -11,7 +11,6 @@ from typing import Literal
 Kind = Literal["name", "number", "operator", "function", "words", "power", "root", "space"]
 _FUNCTIONS = frozenset({"tanh", "exp", "max", "softmax", "mask", "split", "rotate", "GRU"})
 _WORDS = frozenset({"sum", "of", "the", "row", "rows", "and", "times", "mean", "square", "variance"})
-"""Words of a formula that are no symbols."""
 _SIGNS = {"*": ("⊙", r"\odot"), "⊙": ("⊙", r"\odot"), "·": ("·", r"\cdot"), "∞": ("∞", r"\infty"), "Φ": ("Φ", r"\Phi"),
           "…": ("…", r"\ldots"), "pi": ("π", r"\pi")}  # fmt: skip
 """A sign as it is written, and in TeX."""
@@ -60,8 +59,6 @@ def _split(name: str) -> tuple[str, str]:
     return (symbol, index.replace("_", " ")) if symbol and index else (name, "")
 
 
-# --------------------------------------------------------------------------------------------------------------- TeX
-
 _ESCAPED = {"\\": r"\backslash ", "^": r"\hat{}", "~": r"\sim ", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&",
             "#": r"\#", "%": r"\%", "_": r"\_", "`": r"\grave{}"}  # fmt: skip
 """What TeX would obey inside mathematics."""
@@ -79,8 +76,7 @@ def _tex(part: Part) -> str:
     if part.kind == "name" and text not in _SIGNS:
         symbol, index = _split(text)
         symbol = symbol if len(symbol) == 1 else rf"\mathit{{{symbol}}}"
-        is_short = re.fullmatch(r"\w|(\w,)?\d+", index)
-        below = index if is_short else rf"\text{{{index}}}"
+        below = index if re.fullmatch(r"\w|(\w,)?\d+", index) else rf"\text{{{index}}}"
         return f"{symbol}_{{{below}}}" if index else symbol
     written = {
         "power": r"^{\top} " if text == "T" else f"^{{{text}}} ",
@@ -91,9 +87,6 @@ def _tex(part: Part) -> str:
     if text in _SIGNS:
         return f"{_SIGNS[text][1]} "
     return written.get(part.kind) or "".join(_ESCAPED.get(character, character) for character in text)
-
-
-# ------------------------------------------------------------------------------------------------------------ MathML
 
 
 def mathml(formula: str) -> str:

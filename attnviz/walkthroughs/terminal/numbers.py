@@ -79,8 +79,7 @@ class ColumnGroup:
     @cached_property
     def write(self) -> Callable[[float], str]:
         """Writes a number."""
-        every = self.values if self.sums is None else np.vstack([self.values, self.sums])
-        form = one_format(every, self.view.digits)
+        form = one_format(self.values if self.sums is None else np.vstack([self.values, self.sums]), self.view.digits)
         return lambda value: self.view.spell(form(value))
 
     @cached_property

@@ -24,8 +24,7 @@ INDENT = 3  # cells before what belongs to a step
 MOST_KEYS, SHOWN_KEYS = 32, 24  # keys that all have a row; of more, those of the largest weights
 BAR, WIDE_BAR, WIDE = 5, 16, 100  # cells of the bar of a weight, and from which width on it is the longer one
 FEW_KEYS = 5  # keys whose values have a row on one screen, where they stand below the weights
-MANY_LINES = 21
-"""Lines of the calculation, from which on the next words are told in two, so that all stands on one screen."""
+MANY_LINES = 21  # lines of the calculation, from which on the next words are in two, so that all is on one screen
 LINES = 50  # lines of one screen: what would pass it by its empty lines alone has none
 FEW = 24  # rows of all steps of several queries that fit on one screen
 
@@ -204,8 +203,7 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
         shapes.append(view.spell(f"{len(numbers)}{MATRIX}{shape}" if len(numbers) > 1 else shape))
         formulas.append(view.spell(wording.shown_formula(wording.formula_of(step, language=view.lang, walk=walk))))
     yield Text()
-    heads = [walk.grids[name] for name in walk.distributions()]
-    if sum(len(grid.values) for grid in heads) <= FEW // 2:
+    if sum(len(walk.grids[name].values) for name in walk.distributions()) <= FEW // 2:
         yield from view.wrap(wording.explain("softmax", view.lang).title, "bold")
         yield from _weights_of_heads(view, walk.distributions())
     yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
@@ -310,7 +308,6 @@ def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool 
         return
     n, shares, masked = weights.values.shape[1], weights.values[0], _masked(walk)
     rows = list(range(n)) if n <= MOST_KEYS else _largest(shares, SHOWN_KEYS)
-
     groups = _columns(view, steps, rows)
     keys = GridTable(
         groups=tuple(groups), labels=weights.columns or tuple(map(str, range(n))), head=view.say("key"), faint=masked,

@@ -14,16 +14,10 @@ from attnviz.errors import FileFormatError
 from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, Operands, SavedGrid, SavedStep, UnsoundError
 from attnviz.walkthroughs.verify.saved import SavedFile, number, read
 
-TOLERANCE = 1e-12
-"""How far a saved cell may be from the recomputed one, relative to the sum of the amounts that it is made of.
-
-Double precision loses about 1e-16 of that an addition. Cells that are only copied must be equal.
-"""
-
+TOLERANCE = 1e-12  # of a saved cell, relative to the amounts that it sums: an addition loses about 1e-16 of them
 SMALLEST = 2.2e-308  # where double precision begins to lose digits; differences below it are none
 BOUND = 1e-5  # how far from the model's own numbers a walkthrough may say it is, where no receipt says its tolerance
-SLACK = 100
-"""How many times farther it may be where it starts from the input, whose projections the model rounds itself."""
+SLACK = 100  # times farther where it starts from the input, whose projections the model rounds itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +42,7 @@ class Verdict:
     difference: float | None = None  # how far the two are apart, as the file says; None likewise
 
     def __repr__(self) -> str:
-        found = self.fault or f"verified: {len(self.checked)} steps, {self.cells:,} cells"
-        return f"<Verdict {found}>"
+        return f"<Verdict {self.fault or f'verified: {len(self.checked)} steps, {self.cells:,} cells'}>"
 
     @property
     def cells(self) -> int:
@@ -123,9 +116,6 @@ def _label(index: int, names: Sequence[str]) -> str:
 
 def _by(shape: tuple[int, int]) -> str:
     return f"{shape[0]} x {shape[1]}"
-
-
-# ------------------------------------------------------------------------------- what the file says of itself
 
 
 def _statement(saved: SavedFile) -> str:

@@ -59,18 +59,14 @@ def _projection(of: Operands) -> Cells:
 def _general(of: Operands) -> Cells:
     a, b, c = of.all
     columns = _columns(b)
-    cells = []
+    cells: Cells = []
     for query in a:
         projected = [_sum(map(mul, query, column)) for column in columns]
-        cells.append(
-            [
-                (
-                    math.fsum(x * y for (x, _), y in zip(projected, key, strict=True)),
-                    math.fsum(amount * abs(y) for (_, amount), y in zip(projected, key, strict=True)),
-                )
-                for key in c
-            ]
-        )
+        cells.append([])
+        for key in c:
+            pairs = list(zip(projected, key, strict=True))
+            amount = math.fsum(amount * abs(y) for (_, amount), y in pairs)
+            cells[-1].append((math.fsum(x * y for (x, _), y in pairs), amount))
     return cells
 
 

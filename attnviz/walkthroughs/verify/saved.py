@@ -17,8 +17,7 @@ from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, SavedGrid, SavedS
 
 FORMAT = "attnviz-walkthrough"
 VERSION = 1
-LARGEST = 2**29
-"""Bytes of a file that is read. A whole layer of DistilBERT, with its projections, takes about 150 million."""
+LARGEST = 2**29  # bytes of a file that is read; a whole layer of DistilBERT takes about 150 million
 
 SHORT = 40  # characters of a value that a message shows
 RENAMED = {"map": "projection"}  # operations that earlier versions called otherwise
