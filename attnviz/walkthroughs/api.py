@@ -50,6 +50,10 @@ def walkthrough(
 ) -> Walkthrough:  # fmt: skip
     """Follow one word through one head of a model, or a calculation by hand: every number of it.
 
+    It has `save`, `figure` and `to_frame`. Raises SettingsError: settings that do not go together; InputError: the text
+    cannot be read by the model; FileFormatError: the file of numbers cannot be read, or does not fit together;
+    SelectionError: a layer, head or query that is not there; ModelError: the model cannot be used, or is not proved.
+
     Args:
         text: the sentence; None is "I love all you".
         model: as for `attnviz.attend`.
@@ -64,16 +68,6 @@ def walkthrough(
         choices: ``layer``, ``head``, ``query``, ``all_queries``, ``whole_layer``, ``full``, ``kind``, ``score``,
             ``causal``, and how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code`` (see
             `Choices`).
-
-    Returns:
-        The calculation, with `save`, `figure` and `to_frame`.
-
-    Raises:
-        SettingsError: settings that do not go together.
-        InputError: the text cannot be read by the model.
-        FileFormatError: the file of numbers cannot be read, or its numbers do not fit together.
-        SelectionError: a layer, head or query that is not there.
-        ModelError: the model cannot be used, or its numbers are not proved.
     """
     words = WalkthroughText(
         text=text, pair=pair, target=target, truncate=truncate, example=example,

@@ -41,10 +41,8 @@ class Calculation:
             raise RecordError(f"{name} is empty: its shape is {grid.values.shape}")
         strange = np.argwhere(~np.isfinite(grid.values))
         if len(strange):
-            row, column = strange[0]
-            raise RecordError(
-                f"{name} must hold finite numbers: row {row}, column {column} is {grid.values[row, column]}"
-            )
+            i, j = strange[0]
+            raise RecordError(f"{name} must hold finite numbers: row {i}, column {j} is {grid.values[i, j]}")
         self.grids[name] = grid
         return name
 
@@ -54,8 +52,7 @@ class Calculation:
     ) -> str:  # fmt: skip
         """Compute a grid from those before it; its name comes back.
 
-        The arguments are the fields of `CalculationStep`, and names for its rows; None takes these from the operands.
-        Raises RecordError: the name is taken, or shapes do not fit.
+        The arguments are as in `CalculationStep`; rows are named. Raises RecordError: name taken, or misfit shapes.
         """
         if result in self.grids:
             raise RecordError(f"there are two grids {result}")
@@ -106,8 +103,8 @@ def write_inputs(
 ) -> str:  # fmt: skip
     """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
 
-    By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one, or nothing. A row is the number of the
-    query that is followed, one of all these names; None walks all of them at once.
+    By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. A row is the number of the query, None
+    all.
     """
     c, queries, looking = calculation, "Q", calculation.give("X", x)
     if row is not None:
@@ -125,11 +122,10 @@ def write_attention(
 ) -> str:  # fmt: skip
     """Write down what attention makes of queries, keys and values already there; the context's name comes back.
 
-    One query is followed through an alignment vector for each key, whose sum is the context; several queries are walked
-    at once, and their context is weights times values. Without terms it is the scaled dot product alone. The grids
-    named are those of the queries [query, d], of the keys [key, d] and of the values [key, d_v]; a suffix follows the
-    name of every grid, where there are several heads. Raises RecordError: shapes that do not fit, weights that are
-    missing, or a query whose keys are all masked.
+    Of queries [query, d], keys [key, d] and values [key, d_v]; one query is followed through an alignment vector for
+    each key, whose sum is the context, several are walked at once. Without terms it is the scaled dot product; a suffix
+    follows every name. Raises RecordError: shapes that do not fit, weights that are missing, or a query whose keys are
+    all masked.
     """
     c, terms = calculation, terms or Terms()
     scores = _write_scores(c, terms, query, keys, suffix)

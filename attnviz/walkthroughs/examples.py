@@ -70,10 +70,9 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
     )
     write_attention(calculation, query=queries)
     return calculation.finish(
-        Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K),
-        query=row,
+        Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K), query=row,
         notes=(Note.of("one_batch", weights="(1, 4, 4)", output="(1, 4, 5)"),) if row is None else (),
-    )
+    )  # fmt: skip
 
 
 def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
@@ -83,7 +82,6 @@ def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
 EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxyType(
     {"seq2seq": seq2seq, "seq2seq-word": partial(seq2seq, to_word=True), "self-attention": self_attention}
 )
-"""Each example, and what makes it."""
 
 
 Cell = tuple[str, int, int]  # a grid's name, a row and a column

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 def to_json(walk: Walkthrough) -> str:
     """The walkthrough as JSON, on one line; each number is the shortest that gives back the same double.
 
-    A receipt brings a digest, which ties it to all numbers and labels. Raises RecordError: a number is NaN or plus
-    infinity, or a text holds half a character.
+    A receipt brings a digest of all that is there. Raises RecordError: NaN, plus infinity, or half a character.
     """
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
     fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
@@ -58,8 +57,7 @@ def to_json(walk: Walkthrough) -> str:
 def load(path: str | os.PathLike[str]) -> Walkthrough:
     """Read a walkthrough that attnviz saved.
 
-    Raises FileFormatError: the file cannot be read, holds no walkthrough, or was changed after its receipt was issued,
-    in one line.
+    Raises FileFormatError: unreadable, no walkthrough, or changed after its receipt was issued, in one line.
     """
     saved = read_saved(path)
     try:
@@ -158,24 +156,16 @@ def _film(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Co
 
 FORMATS: dict[str, Callable[[Sequence[Walkthrough], str, dict[str, Any]], Content]] = {
     ".json": lambda walks, _, __: (f"{to_json(walks[0])}\n".encode(), ""),
-    ".md": partial(_page, markdown),
-    ".tex": partial(_page, latex),
-    ".csv": partial(_page, csv),
-    ".html": partial(_page, html),
-    ".png": _picture,
-    ".svg": _picture,
-    ".pdf": _picture,
-    ".gif": _film,
-    ".mp4": _film,
-}
+    ".md": partial(_page, markdown), ".tex": partial(_page, latex), ".csv": partial(_page, csv),
+    ".html": partial(_page, html), ".png": _picture, ".svg": _picture, ".pdf": _picture, ".gif": _film, ".mp4": _film,
+}  # fmt: skip
 """What makes a file's content, by its ending: from the calculations, the ending, and how they are shown."""
 
 
 def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
     """What a file of this ending holds: a film all calculations, another file the first; the rest as in `figure`.
 
-    Raises OutputError: another ending; SelectionError: a step, a language or a palette that is not there;
-    SettingsError: blank cells in JSON.
+    Raises OutputError: another ending; SelectionError: an unknown step, language or palette; SettingsError: blank JSON.
     """
     suffix = check_ending(path, tuple(FORMATS), "a walkthrough is")
     check_blanks([suffix], has_blanks=bool(view.get("blanks")))

@@ -87,7 +87,5 @@ class Hand:
 
     def is_exact(self) -> bool:
         """Whether no number written was rounded."""
-        return all(
-            math.isinf(value) or math.isclose(value, float(shown(value, self.digits)), rel_tol=NEAR)
-            for value in self.numbers
-        )
+        finite = [value for value in self.numbers if not math.isinf(value)]
+        return all(math.isclose(value, float(shown(value, self.digits)), rel_tol=NEAR) for value in finite)

@@ -34,6 +34,7 @@ from attnviz.walkthroughs.verify.saved import named, number
 DIRECT = ("query", "keys", "values")
 PROJECTIONS = ("X", "Wq", "Wk", "Wv")
 NEEDED = ("query", "keys", "X", "Wq", "Wk")  # of these, whichever of the two is typed, what must not be left out
+GIVE = "give query, keys and values, or X with Wq, Wk and Wv"
 BIASES = ("bq", "bk", "bv")
 NUMBERS = (*DIRECT, *PROJECTIONS, *BIASES, "Wo", "bo", "W", "U", "v", "mask", "weights")
 LABELS = ("words", "query_words")
@@ -119,15 +120,9 @@ def _expect_together(typed: Homework) -> None:
     else:
         direct, projected = ([name for name in names if name in typed] for names in (DIRECT, (*PROJECTIONS, *BIASES)))
         if direct and projected:
-            typed.refuse(
-                direct[0],
-                f"and {typed.where(projected[0])} do not go together: give query, keys and values, or X with Wq, Wk "
-                "and Wv",
-            )
+            typed.refuse(direct[0], f"and {typed.where(projected[0])} do not go together: {GIVE}")
         if missing := [one for one in (PROJECTIONS if projected else DIRECT) if one in NEEDED and one not in typed]:
-            raise FileFormatError(
-                f"it lacks {', '.join(missing)}: give query, keys and values, or X with Wq, Wk and Wv"
-            )
+            raise FileFormatError(f"it lacks {', '.join(missing)}: {GIVE}")
     for given, name, needed, why in USELESS:
         if given in typed and name in typed and needed not in typed:
             typed.refuse(name, why)

@@ -94,9 +94,8 @@ class Walkthrough:
 
     def distributions(self) -> tuple[str, ...]:
         """The grids of attention weights, one for each head: those that a softmax made, or that were given."""
-        return tuple(step.result for step in self.steps if step.name == "softmax") or tuple(
-            name for name in self.given() if name == "weights"
-        )
+        made = tuple(step.result for step in self.steps if step.name == "softmax")
+        return made or tuple(name for name in self.given() if name == "weights")
 
     def __repr__(self) -> str:
         from attnviz.walkthroughs.wording import title_line
@@ -109,8 +108,7 @@ class Walkthrough:
     def __getitem__(self, place: tuple[int, int]) -> Float64[np.ndarray, "query key"]:
         """The weights of one head that is walked: ``walk[layer, head]``; numbers by hand are layer 0.
 
-        Of a decoder's whole layer they are of the attention that its `kind` names. Raises SelectionError: a layer or
-        head that is not walked.
+        Of a decoder's layer those of its `kind`. Raises SelectionError: a layer or head that is not walked.
         """
         names = self.distributions()
         across = [name for name in names if "_cross" in name]
@@ -172,8 +170,7 @@ class Walkthrough:
     def to_frame(self) -> DataFrame:
         """What each query makes of each key as a pandas frame: scores, weights, and what lies between them.
 
-        A row for each query and key, by their names, or by their numbers where they have none; a column for each grid
-        of the calculation that has a number for both. Raises SelectionError: the calculation has no scores.
+        A row for each query and key, by name or number; a column a grid. Raises SelectionError: there are no scores.
         """
         from pandas import DataFrame, MultiIndex
 

@@ -281,7 +281,6 @@ PHRASES: Templates = {
     "of head": (", head {number}", ", 헤드 {number}"),
     "across": (", cross attention", ", 교차 어텐션"),
 }
-"""What views say beside these."""
 
 
 def _not_its_own(english: str, korean: str) -> tuple[str, str]:

@@ -20,7 +20,6 @@ from attnviz.walkthroughs.wording import explain, formula_of, say, shapes_of
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
 PRECISION, PRECISE = 3, {"title_seq2seq": 8}  # usual digits after the point; by title, where small weights need more
-
 LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
 
 
@@ -153,10 +152,8 @@ class View:
 
     def is_weights(self, name: str) -> bool:
         """Whether a grid holds shares of one: a softmax made it, or weights are given."""
-        walk = self.walk
-        return name in walk.distributions() or any(
-            step.result == name and step.operation == "softmax" for step in walk.steps
-        )
+        made = {step.result for step in self.walk.steps if step.operation == "softmax"}
+        return name in made or name in self.walk.distributions()
 
 
 def query_weights(walk: Walkthrough) -> Grid | None:

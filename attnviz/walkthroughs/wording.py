@@ -29,9 +29,6 @@ def say(what: str, language: str, **fields: object) -> str:
     return PHRASES[what][language == "ko"].format(**fields)
 
 
-# -------------------------------------------------------------------------------------------------- steps and grids
-
-
 class Explanation(NamedTuple):
     """What a step or a grid is: a few words, and a sentence for a newcomer, empty where nobody knows it."""
 
@@ -111,11 +108,8 @@ def _fill(
         return begin + between_all.join(listed) + end
     fields = _fields(step, names, turned, walk)
     parts = operation.korean if language == "ko" and operation.korean else operation.formula
-    return "".join(
-        part.format(**fields)
-        for part in parts
-        if {name for _, name, _, _ in Formatter().parse(part) if name} <= set(fields)
-    )
+    there = [part for part in parts if {name for _, name, _, _ in Formatter().parse(part) if name} <= set(fields)]
+    return "".join(part.format(**fields) for part in there)
 
 
 def _fields(
@@ -124,11 +118,9 @@ def _fields(
     number = 1.0 if step.number is None else step.number
     how, value = scale(number) if walk is None or step.operation != "times" else factor(walk, step)
     return {
-        **dict(zip("abcde", names, strict=False)),
-        **dict(zip("ABCDE", turned, strict=False)),
-        "number": f"{number:g}",
-        "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
-    }
+        **dict(zip("abcde", names, strict=False)), **dict(zip("ABCDE", turned, strict=False)),
+        "number": f"{number:g}", "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
+    }  # fmt: skip
 
 
 def between(step: CalculationStep, place: int) -> str:
@@ -151,9 +143,6 @@ def shown_formula(text: str) -> str:
 def by_cells(steps: Iterable[CalculationStep]) -> bool:
     """Whether any of these steps multiplies cell by cell."""
     return any(CELLS in write_products(formula_of(step)) for step in steps)
-
-
-# ---------------------------------------------------------------------------------------- a calculation as a whole
 
 
 def title_line(walk: Walkthrough, language: str) -> str:

@@ -83,11 +83,8 @@ class LayerWriter:
         for part in parts.parts:
             if part is not first:
                 read = stream if part.before is None else self.norm(stream, part.before)
-                made = (
-                    self.network(part.work, read)
-                    if isinstance(part.work, FeedForwardCalls)
-                    else self.across(part, read)
-                )
+                work = part.work
+                made = self.network(work, read) if isinstance(work, FeedForwardCalls) else self.across(part, read)
             if part.inside is not None:
                 made = self.norm(made, part.inside)
             step = "residual" if part is first else "residual_cross" if part is not last else "residual_2"

@@ -93,17 +93,12 @@ def _off(norm: Norm) -> float:
     return distance(again, norm.made)
 
 
-# ------------------------------------------------------------------------------------------------- a layer as parts
-
-
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "relu": nn.functional.relu,
-    "gelu": nn.functional.gelu,
-    "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"),
-    "silu": nn.functional.silu,
-}  # those that a walkthrough can compute
+    "relu": nn.functional.relu, "gelu": nn.functional.gelu,
+    "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"), "silu": nn.functional.silu,
+}  # fmt: skip
 Vectors = Float[Tensor, "token d_model"]
 
 
@@ -276,11 +271,8 @@ class _Search:
                 for one, made in fitting:
                     active = apply(made)
                     ways.append((distance(active, given), name, one, None))
-                    ways += [
-                        (distance(active * other_made, given), name, other, one)
-                        for other, other_made in fitting
-                        if other is not one
-                    ]
+                    others = [(other, by) for other, by in fitting if other is not one]
+                    ways += [(distance(active * by, given), name, other, one) for other, by in others]
             if ways:
                 off, activation, widen, gate = min(ways, key=lambda way: way[0])
                 if off <= closeness(given):

@@ -131,11 +131,7 @@ def _title(run: HeadRun, head: int | None) -> Note:
 
 
 def _write_layer(run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt, *, full: bool) -> Walkthrough:
-    """The walkthrough of one query, or of all, through a whole layer.
-
-    How far its output is from the model's own is measured where every head starts from its own query, keys and values,
-    and where all starts from the layer's input; of a large layer that is not wanted in full only the former.
-    """
+    """The walkthrough of one query, or of all, through a whole layer; of a large one the projections only in full."""
     run = replace(run, row=row)
     first, cross = run, None
     if other is not None:
@@ -179,8 +175,8 @@ def _other_way(score: Score, *, causal: bool) -> Note:
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
     """The number of the token that a person means, as `find_row` understands it.
 
-    None is the first token that the tokenizer did not add; where each looks only at those before it the last one, since
-    the first sees nothing but itself. Raises SelectionError: there is none, or there are several.
+    None is the first token that the tokenizer did not add, of a decoder the last. Raises SelectionError: none, or
+    several.
     """
     if wanted is None:
         words = [number for number, token in enumerate(tokens) if not token.special] or [0]

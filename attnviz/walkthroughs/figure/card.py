@@ -210,9 +210,6 @@ def _pixels(box: Box, palette: str) -> tuple[UInt8[np.ndarray, "row column rgba"
     return np.dstack([table[level], np.where(bare, 0, 255).astype(np.uint8)]), ink(table)[level] & ~bare
 
 
-# ------------------------------------------------------------------------------------------------------------- cards
-
-
 def heading(card: Card, width: float, style: CardStyle, *, shapes: bool = False) -> list[Line]:
     """The words of a step in lines no wider than this."""
     scale, pen = style.scale, style.pen

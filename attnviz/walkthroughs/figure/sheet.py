@@ -80,10 +80,9 @@ def _heading(view: View) -> tuple[str, str, str]:
     title = wording.title_line(walk, language)
     source = f"{title} · “{visible(walk.text)}”" if walk.text else title
     return (
-        found or title,
-        source if found else wording.source_line(walk, language),
+        found or title, source if found else wording.source_line(walk, language),
         wording.shown_formula(wording.whole_formula(walk)),
-    )
+    )  # fmt: skip
 
 
 def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:

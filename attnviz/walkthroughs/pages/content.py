@@ -20,7 +20,6 @@ MOST = 24  # columns that a page holds side by side; of more, those at the ends 
 FIRST, LAST = 9, 3  # how many are then shown at either end
 MOST_ROWS = 40  # rows of a table; of more, those at the ends are shown
 FIRST_ROWS, LAST_ROWS = 20, 10  # of them, where rows have names; of a large matrix a corner will do
-
 GAP = "…"
 TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)  # the hues of weights, and of numbers above and below 0
 DEPTH = 0.5  # the largest part of a hue, so that dark letters on light paper and light ones on dark can be read
@@ -28,16 +27,12 @@ DEPTH = 0.5  # the largest part of a hue, so that dark letters on light paper an
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """What stands in a table, and which number it is, where it is one: its grid, row and column.
-
-    Its share is how much of its hue is mixed into the page, from 0 to 1: a weight itself, or how far a number is from 0
-    in its own grid; 0 for what is no number.
-    """
+    """What stands in a table."""
 
     text: str  # the number, as shown
-    share: float = 0.0
+    share: float = 0.0  # of its hue in the page: a weight itself, or a number by the largest of its grid; 0 of a text
     hue: tuple[int, int, int] = TEAL  # of weights, of numbers above 0, or of those below
-    at: tuple[str, int, int] | None = None
+    at: tuple[str, int, int] | None = None  # its grid, row and column, where it is a number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +119,10 @@ def _table(view: View, name: str) -> PageTable:
     if is_long:
         columns = (*columns[:FIRST], GAP, *columns[-LAST:])
     return PageTable(
-        corner=name,
-        columns=columns,
+        corner=name, columns=columns,
         rows=_rows(view, labels, _Numbers(view, name).vector, len(columns), named=bool(grid.rows) or n_rows == 1),
         remark=view.say("more middle", n=n_columns) if is_long else "",
-    )
+    )  # fmt: skip
 
 
 def _section_by_key(view: View, steps: Sequence[CalculationStep]) -> Section:

@@ -21,8 +21,6 @@ _SET_UP = r"""\providecommand{\fitted}[1]{\nobreak\smallskip\noindent
 \setlength{\parindent}{0pt}
 \setlength{\parskip}{0.5ex}
 \raggedright"""
-"""What holds for these lines alone."""
-
 _MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")  # before a number, between two, in an exponent
 
 

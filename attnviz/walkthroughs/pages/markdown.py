@@ -59,8 +59,7 @@ _BLOCKS: dict[str, Callable[[Any], str]] = {
 def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The numbers as a table with one line for each, in full precision; rows and columns count from 0.
 
-    A number that was given has no step; the value of a blank is empty. Names are the grids' own and every digit is
-    written, so that a language and a precision change nothing.
+    A number that was given has no step; the value of a blank is empty; language and precision change nothing.
     """
     view = View(walk=walk, **options)
     text = StringIO()

@@ -13,7 +13,6 @@ _FUNCTIONS = frozenset({"tanh", "exp", "max", "softmax", "mask", "split", "rotat
 _WORDS = frozenset({"sum", "of", "the", "row", "rows", "and", "times", "mean", "square", "variance"})
 _SIGNS = {"*": ("⊙", r"\odot"), "⊙": ("⊙", r"\odot"), "·": ("·", r"\cdot"), "∞": ("∞", r"\infty"), "Φ": ("Φ", r"\Phi"),
           "…": ("…", r"\ldots"), "pi": ("π", r"\pi")}  # fmt: skip
-"""A sign as it is written, and in TeX."""
 _PARTS = re.compile(r"\^(?:T|\d)|sqrt\(([^()]*)\)|\d+(?:\.\d+)?(?:e[-+]?\d+)?|[^\W\d]\w*|\s+|.")
 _GREEK = frozenset({"pi", "Φ", "∞", "…"})
 
@@ -61,7 +60,6 @@ def _split(name: str) -> tuple[str, str]:
 
 _ESCAPED = {"\\": r"\backslash ", "^": r"\hat{}", "~": r"\sim ", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&",
             "#": r"\#", "%": r"\%", "_": r"\_", "`": r"\grave{}"}  # fmt: skip
-"""What TeX would obey inside mathematics."""
 
 
 def tex(formula: str) -> str:

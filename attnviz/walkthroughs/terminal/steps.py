@@ -118,9 +118,6 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
     yield from view.wrap(wording.receipt_line(walk, view.lang), "bold" if walk.own is not None else "")
 
 
-# ---------------------------------------------------------------------------------------------------- on one screen
-
-
 def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Iterator[Text]:
     """The query, how each number of a key is made, a row for each key, and the context."""
     walk = view.walk
@@ -213,9 +210,6 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
     yield Text()
 
 
-# ------------------------------------------------------------------------------------------------------- every step
-
-
 def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None) -> Iterator[Text]:
     """Each step, and before it what it needs that was given; or only the one with this number."""
     walk = view.walk
@@ -266,9 +260,6 @@ def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
         yield from view.wrap(shapes, "dim", INDENT)
     yield from view.wrap(one.sentence, indent=INDENT)
     yield from view.wrap(one.hand, indent=INDENT)
-
-
-# ----------------------------------------------------------------------------------------------------------- tables
 
 
 def _table_of(view: ScreenView, name: str) -> GridTable:

@@ -74,13 +74,12 @@ def examine(saved: SavedFile) -> Verdict:
     made = {step.result for step in saved.steps}
     own, difference = saved.fields.get("own"), saved.fields.get("difference")
     return Verdict(
-        checked=tuple(checked),
-        fault=fault or _statement(saved),
+        checked=tuple(checked), fault=fault or _statement(saved),
         given=tuple(name for name in saved.grids if name not in made),
         unused=tuple(name for name in saved.grids if name not in made | used),
         own=own if isinstance(own, str) else None,
         difference=float(difference) if isinstance(difference, int | float) else None,
-    )
+    )  # fmt: skip
 
 
 def _check(position: int, step: SavedStep, grids: Mapping[str, SavedGrid]) -> StepCheck | str:

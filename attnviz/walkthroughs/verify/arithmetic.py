@@ -116,12 +116,9 @@ def _norm(of: Operands) -> Cells:
         if not spread:
             raise UnsoundError("a row without variance cannot be divided by it")
         largest = max(map(abs, row))
-        cells.append(
-            [
-                ((x - mean) / spread * gain + shift, 2 * largest / spread * abs(gain) + abs(shift))
-                for x, gain, shift in zip(row, gains, shifts, strict=True)
-            ]
-        )
+        values = [(x - mean) / spread * gain + shift for x, gain, shift in zip(row, gains, shifts, strict=True)]
+        amounts = [2 * largest / spread * abs(gain) + abs(shift) for gain, shift in zip(gains, shifts, strict=True)]
+        cells.append(list(zip(values, amounts, strict=True)))
     return cells
 
 
@@ -252,12 +249,8 @@ class Rule:
             for name, letters, rows in zip(of.names, each + each[-1:] * len(of.all), of.all, strict=False)
             for side, letter, size in zip(("rows", "columns"), letters, (len(rows), len(rows[0])), strict=False)
         ]
-        wanted = {
-            letter.lower(): (size, f"{name} has {size} {side}")
-            for name, side, letter, size in sizes
-            if letter.isupper()
-        }
-        wanted = {**wanted, "1": (1, "must have 1")}
+        wanted = {"1": (1, "must have 1")}
+        wanted |= {one.lower(): (n, f"{name} has {n} {side}") for name, side, one, n in sizes if one.isupper()}
         for name, side, letter, size in sizes:
             expected, rest = wanted.get(letter.lower(), (size, ""))
             if size != expected:

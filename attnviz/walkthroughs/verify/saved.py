@@ -18,7 +18,6 @@ from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, SavedGrid, SavedS
 FORMAT = "attnviz-walkthrough"
 VERSION = 1
 LARGEST = 2**29  # bytes of a file that is read; a whole layer of DistilBERT takes about 150 million
-
 SHORT = 40  # characters of a value that a message shows
 RENAMED = {"map": "projection"}  # operations that earlier versions called otherwise
 HIDDEN = "-inf"  # how a file writes minus infinity, for which JSON has no number
@@ -142,15 +141,12 @@ def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
         raise FileFormatError(f"{where}.values must be a list of rows, not {named(values) if values else 'empty'}")
     rows = []
     for i, row in enumerate(values):
+        at = f"{where}.values[{i}]"
         if not isinstance(row, list) or not row:
-            raise FileFormatError(
-                f"{where}.values[{i}] must be a list of numbers, not {named(row) if row else 'empty'}"
-            )
+            raise FileFormatError(f"{at} must be a list of numbers, not {named(row) if row else 'empty'}")
         if len(row) != len(values[0]):
-            raise FileFormatError(
-                f"{where}.values[{i}] holds {len(row)} numbers, but the row before it {len(values[i - 1])}"
-            )
-        rows.append([-math.inf if x == HIDDEN else number(x, f"{where}.values[{i}][{j}]") for j, x in enumerate(row)])
+            raise FileFormatError(f"{at} holds {len(row)} numbers, but the row before it {len(values[i - 1])}")
+        rows.append([-math.inf if x == HIDDEN else number(x, f"{at}[{j}]") for j, x in enumerate(row)])
     names = []
     for axis, size in (("rows", len(rows)), ("columns", len(rows[0]))):
         labels = texts(found.get(axis, []), f"{where}.{axis}")
