@@ -134,8 +134,7 @@ def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.n
 def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
     """Each pair of numbers of a turned by its angle in b, in radians; columns behind the last pair stay.
 
-    A pair is `number` columns apart. Source: Su et al. 2021, "RoFormer", equation 34. Raises RecordError: no such
-    pairs.
+    A pair is `number` columns apart: Su et al. 2021, "RoFormer", equation 34. Raises RecordError: no such pairs.
     """
     n, distance = 2 * b.shape[1], int(number)
     if distance != number or distance < 1 or n % (2 * distance) or n > a.shape[1]:

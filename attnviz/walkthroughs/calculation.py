@@ -34,7 +34,7 @@ class Calculation:
         self.steps: list[CalculationStep] = []
 
     def give(self, name: str, grid: Grid) -> str:
-        """Write down given numbers; the name comes back. Raises RecordError: name taken, none, or one not finite."""
+        """Write down given numbers, by name. Raises RecordError: the name is taken, or a number missing or infinite."""
         if name in self.grids:
             raise RecordError(f"there are two grids {name}")
         if not grid.values.size:
@@ -52,7 +52,7 @@ class Calculation:
     ) -> str:  # fmt: skip
         """Compute a grid from those before it; its name comes back.
 
-        The arguments are as in `CalculationStep`; rows are named. Raises RecordError: name taken, or misfit shapes.
+        The fields of `CalculationStep`, and names of rows. Raises RecordError: the name is taken, or shapes clash.
         """
         if result in self.grids:
             raise RecordError(f"there are two grids {result}")
@@ -103,8 +103,7 @@ def write_inputs(
 ) -> str:  # fmt: skip
     """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
 
-    By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. A row is the number of the query, None
-    all.
+    By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. The row is the query's, None for all.
     """
     c, queries, looking = calculation, "Q", calculation.give("X", x)
     if row is not None:

@@ -18,7 +18,7 @@ from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.spelling import Part, ResultCell, factor
 
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
-"""Signs on a sheet: of the matrix product, cell by cell, and of what is made; of a norm it stands before the latter."""
+"""Signs on a sheet: of a matrix product, of one cell by cell, and of what is made, as a norm does before its gain."""
 SIDES = ("rows", "columns")
 ANY = 10_000  # more operands than any step has
 SEVERAL = 3  # operands of one shape, from which on they are counted and not listed

@@ -143,7 +143,7 @@ def _write_layer(run: HeadRun, other: HeadRun | None, row: int | None, receipt: 
     n_numbers = sum(found.weight.numel() for found in _projections_of(parts, first.keep, cross))
     is_whole = full or n_numbers <= LARGEST_PROJECTION
     differences: list[float] = []
-    for projected in (False, True)[: 1 + is_whole]:
+    for projected in (False, True)[: 1 + is_whole]:  # from each head's own query, keys and values; from the input
         calculation = Calculation()
         writer = LayerWriter(calculation, first, cross, from_input=projected, is_whole=is_whole)
         own = writer.write(parts)
@@ -175,8 +175,7 @@ def _other_way(score: Score, *, causal: bool) -> Note:
 def find_query(tokens: Sequence[Token], wanted: str | int | None, kind: Kind = "encoder") -> int:
     """The number of the token that a person means, as `find_row` understands it.
 
-    None is the first token that the tokenizer did not add, of a decoder the last. Raises SelectionError: none, or
-    several.
+    None is the first that the tokenizer did not add, of a decoder the last. Raises SelectionError: none, or several.
     """
     if wanted is None:
         words = [number for number, token in enumerate(tokens) if not token.special] or [0]
