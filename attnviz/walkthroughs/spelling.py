@@ -209,7 +209,7 @@ def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
 
 def column_before(cell: ResultCell) -> int:
     """The column that a cell of ``split`` is taken from."""
-    return int(cell.number) * (cell.grids[0].shape[1] // int(cell.grids[1].item())) + cell.column
+    return int(cell.number) * int(cell.grids[0].shape[1] // cell.grids[1].item()) + cell.column
 
 
 Part = tuple[Sequence[int], Sequence[int]]  # the rows and the columns of an operand that a cell is made of, if any

@@ -73,9 +73,9 @@ def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[Card]:
         key = (card.step.name, str("_cross_" in card.step.result)) if is_headed else (card.step.result,)
         before = found[key].parts if key in found else ()
         found[key] = replace(found.get(key, card), parts=(*before, ("", card.result))) if is_headed else card
-    for key, card in found.items():
-        if key != (card.step.result,):
-            found[key] = replace(card, is_of_heads=True, formula=re.sub(r"_\d+(?!\d)", "", card.formula))
+    for of, card in found.items():
+        if of != (card.step.result,):
+            found[of] = replace(card, is_of_heads=True, formula=re.sub(r"_\d+(?!\d)", "", card.formula))
     return list(found.values())
 
 
