@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -337,8 +338,7 @@ class Attention:
         """The same with these layers and heads only, or SelectionError; None keeps all, negative numbers count back."""
         if layers is None and heads is None:
             return self
-        for chosen, what in ((layers, "layer"), (heads, "head")):
-            check_numbers(chosen, what)
+        layers, heads = numbers_of(layers, "layer"), numbers_of(heads, "head")
         rows = positions(self.layers if layers is None else layers, self.layers, "layer")
         columns = positions(self.heads if heads is None else heads, self.heads, "head")
         return replace(
@@ -355,16 +355,22 @@ def head_at(place: object) -> tuple[int, int]:
         return int(typed[1]), int(typed[2])
     match place:
         case (layer, head) if all(isinstance(one, (int, np.integer)) for one in place):
-            return int(str(layer)), int(str(head))
+            return int(layer), int(head)  # type: ignore[call-overload]  # as just seen
     shown = place.strip() if isinstance(place, str) else place
     raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2")
 
 
-def check_numbers(chosen: Sequence[int] | None, what: str) -> None:
-    """Refuse what chooses no layers or heads; None chooses all. Raises SelectionError."""
-    there = isinstance(chosen, Iterable) and len(chosen) and all(isinstance(one, (int, np.integer)) for one in chosen)
-    if chosen is not None and not there:
+def numbers_of(chosen: Iterable[int] | None, what: str) -> list[int] | None:
+    """The numbers that choose layers or heads; None chooses all. Raises SelectionError: there are none."""
+    if chosen is None:
+        return None
+    try:
+        numbers = [index(one) for one in chosen]
+    except TypeError:
+        numbers = []
+    if not numbers:
         raise SelectionError(f"choose at least one {what}, by numbers such as [0, 2], not {chosen!r}")
+    return numbers
 
 
 def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
@@ -386,6 +392,8 @@ def cut(queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, col
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
     fields: dict[str, int] = {}
     for name, tokens, chosen in (("query", queries, rows), ("key", keys, columns)):
+        if not isinstance(chosen, slice | None):
+            raise SelectionError(f"{name} tokens are chosen by a slice, such as slice(0, 10), not {chosen!r}")
         held = range(*(chosen or slice(None)).indices(len(tokens)))
         if not held:
             raise SelectionError(f"there is no {name} token there: there are {len(tokens):,}, counted from 0")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
+from numbers import Integral, Real
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
 
@@ -65,11 +67,12 @@ def group(cls: type[_Group]) -> type[_Group]:
 
 
 def _check(settings: object) -> None:
-    """Refuse a value that is none of its choices, no palette, or outside its range."""
+    """Refuse a value that is none of its choices, no palette, no number, or outside its range."""
     group: type = type(settings)
     for one in fields(group):
-        value, option = getattr(settings, one.name), one.metadata["option"]
-        choices, name = _choices(group)[one.name], f"'{_long_name(one)}'"
+        value, option, name = getattr(settings, one.name), one.metadata["option"], f"'{_long_name(one)}'"
+        choices, kind = _allowed(group)[one.name]
+        is_number = isinstance(value, kind) and not isinstance(value, bool)
         if choices and value not in choices:
             raise SettingsError(
                 f"Invalid value for {name}: {value!r} is not one of {', '.join(map(repr, filter(None, choices)))}"
@@ -78,21 +81,23 @@ def _check(settings: object) -> None:
             check_palette(value)
         if value is None or (option.least is None and option.most is None):
             continue
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise SettingsError(f"Invalid value for {name}: {value!r} is no number")
-        if (option.least is not None and value < option.least) or (option.most is not None and value > option.most):
-            allowed = f"at least {option.least}" if option.most is None else f"from {option.least} to {option.most}"
+        if not is_number:
+            raise SettingsError(f"Invalid value for {name}: {value!r} is no {'whole ' * (kind is Integral)}number")
+        least, most = (math.inf * way if end is None else end for end, way in ((option.least, -1), (option.most, 1)))
+        if not least <= value <= most:  # so that what is not a number is refused too
+            allowed = f"at least {least}" if option.most is None else f"from {least} to {most}"
             raise SettingsError(f"Invalid value for {name}: it must be {allowed}, not {value}")
 
 
 @cache
-def _choices(group: type) -> dict[str, tuple[object, ...]]:
-    """Of each field its choices; none where it takes any value of its type."""
-    found = {}
+def _allowed(group: type) -> dict[str, tuple[tuple[object, ...], type]]:
+    """Of each field its choices, none where it takes any value of its type; and the kind of number that it takes."""
+    found: dict[str, tuple[tuple[object, ...], type]] = {}
     for name, hint in get_type_hints(group).items():
         parts = get_args(hint) if get_origin(hint) is UnionType or get_origin(hint) is Union else (hint,)
         named = [get_args(part) or (None,) for part in parts if part is NoneType or get_origin(part) is Literal]
-        found[name] = tuple(value for part in named for value in part) if len(named) == len(parts) else ()
+        choices = tuple(value for part in named for value in part) if len(named) == len(parts) else ()
+        found[name] = choices, Integral if int in parts else Real
     return found
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
-from attnviz.attention import MEMORY, Attention, Kind, Note, Token, check_numbers, cut
+from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, numbers_of
 from attnviz.capture.source import Loading, Model, Source, as_source
 from attnviz.errors import InputError
 from attnviz.text.display import check_sentence, check_text
@@ -65,13 +65,24 @@ def attend(
         SelectionError: a layer, head, row, key or kind of attention that is not there, or a target for a model that
             generates nothing.
         ModelError: the model cannot be used, its weights are not proved, or the tokenizer is not its own.
-        SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
+        SettingsError: a text that is the name of a file, a tokenizer for a model that has its own, or ways to load one
+            that is loaded.
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
-    kept = {name: settings.pop(name) for name in Selection.__annotations__ if name in settings}  # type: ignore[misc]
-    source = as_source(model, tokenizer, reads=text, **settings)  # type: ignore[misc]  # the rest of them
-    (record,) = attend_all([text], source, pairs=[pair], targets=[target], kind=kind, truncate=truncate, **kept)
+    kept, loading = _split(settings)
+    source = as_source(model, tokenizer, reads=text, **loading)
+    batch = source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
+    (record,) = attend_batch(batch, source, **kept)
     return record
+
+
+def _split(settings: Attending) -> tuple[Selection, Loading]:
+    """What is kept, and how the model is loaded; layers and heads are checked."""
+    kept: dict[str, Any] = {name: settings[name] for name in Selection.__annotations__ if name in settings}  # type: ignore[literal-required]
+    for name in ("layers", "heads"):
+        kept[name] = numbers_of(kept.get(name), name.removesuffix("s"))
+    loading = {name: value for name, value in settings.items() if name not in kept}
+    return cast("Selection", kept), cast("Loading", loading)
 
 
 def attend_all(
@@ -82,7 +93,7 @@ def attend_all(
     targets: Sequence[str | None] | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    **kept: Unpack[Selection],
+    **settings: Unpack[Attending],
 ) -> list[Attention]:
     """Run a model on sentences as one batch, and return a record for each; padding changes no number.
 
@@ -95,7 +106,7 @@ def attend_all(
         targets: likewise what is generated.
         kind: as for `attend`, as are the following.
         truncate: cut texts where the model's positions end.
-        kept: ``layers``, ``heads``, ``rows``, ``keys`` and ``memory``.
+        settings: as for `attend`.
 
     Returns:
         A record for each sentence: `weights` of shape (layer, head, query, key), float32.
@@ -104,7 +115,8 @@ def attend_all(
         AttnvizError: as `attend` does.
     """
     _check_texts(texts, pairs or [], targets or [])
-    source = as_source(model, reads=texts[0])
+    kept, loading = _split(settings)
+    source = as_source(model, reads=texts[0], **loading)
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
     return attend_batch(batch, source, **kept)
 
@@ -117,8 +129,7 @@ def attend_batch(
     from attnviz.capture.observers import KeepWeights
     from attnviz.capture.stream import KeepVectors
 
-    check_numbers(layers, "layer")
-    check_numbers(heads, "head")
+    layers, heads = numbers_of(layers, "layer"), numbers_of(heads, "head")
     labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
     keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=memory)
     vectors = KeepVectors(keep)

@@ -7,6 +7,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
@@ -154,6 +155,8 @@ def open_source(
         UnknownModelError: there is none of that name, home-built or elsewhere.
         InputError: sizes for another model than ``toy-random``, or of another name.
     """
+    if sizes and not all(isinstance(size, Integral) for size in sizes.values()):
+        raise InputError(f"sizes are whole numbers, not {', '.join(map(repr, sizes.values()))}")
     if sizes and not is_random(model):
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
     if drawn is not None and (

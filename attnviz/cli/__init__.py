@@ -188,7 +188,7 @@ def _misused(error: typer.TyperException) -> int:
     message = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
     if context and hasattr(error, "possibilities"):
         typed = str(getattr(error, "option_name", ""))
-        known = [name.removeprefix("--") for parameter in context.command.params for name in parameter.opts]
+        known = [name[2:] for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
         meant = "palette" if typed in {"--cmap", "--colormap"} else typed.lstrip("-")
         message = f"there is no option {typed}{did_you_mean(meant, known, ()).replace('mean ', 'mean --')}"
     if "unexpected extra argument" in message and context and context.info_name in _OF_A_SENTENCE:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from attnviz.attention import Attention
+from attnviz.attention import Attention, numbers_of
 from attnviz.capture.source import Loading, Model, as_source
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
-from attnviz.text.display import check_text
+from attnviz.text.display import check_sentence, check_text
 
 if TYPE_CHECKING:
     from attnviz.generations.record import Step
@@ -58,6 +58,8 @@ def generate(
         SettingsError: sampling that makes no sense.
     """
     check_text(prompt, "the prompt")
+    check_sentence(prompt)
+    layers, heads = numbers_of(layers, "layer"), numbers_of(heads, "head")
     if max_new_tokens < 1:
         raise InputError(f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)")
     names = Sampling.names()

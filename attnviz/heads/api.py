@@ -14,7 +14,7 @@ from attnviz import errors
 from attnviz.heads import runs
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry
-from attnviz.heads.settings import STATS, SurveySettings, check_saved
+from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
 from attnviz.models.registry import names
 from attnviz.render.names import PICTURES
 from attnviz.settings import ModelSettings, PageSettings, Place, place_of
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from attnviz.render.figure.export import Picture
 
 VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
-ONE_MODEL = "--roles shows the heads of one model on one sentence: give a sentence"  # why roles are not shown
+ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # why roles are not shown
 Examples: TypeAlias = "Callable[[HeadComparison, tuple[int, int] | None], tuple[Mapping[str, Attention], str]]"
 """Gives the patterns of examples by role, and why there are none."""
 Model: TypeAlias = "str | ModelSettings | Source | None"
@@ -114,7 +114,13 @@ def _saved_roles(
     """What was measured on many sentences, read; or whether it is to be measured."""
     if roles and not runs.is_one(sentences):
         raise errors.SettingsError(ONE_MODEL)
-    return compare_heads(Path(roles), **how) if isinstance(roles, str | os.PathLike) else roles
+    if isinstance(roles, str | os.PathLike):
+        return compare_heads(CorpusSettings(load=Path(roles)), **how)
+    from attnviz.heads.record import HeadComparison
+
+    if roles and roles is not True and not isinstance(roles, HeadComparison):
+        raise errors.SettingsError(f"roles are True, a comparison of heads or its .stats file, not {roles!r}")
+    return roles or False
 
 
 def _roles_on(

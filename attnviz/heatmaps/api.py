@@ -29,7 +29,7 @@ def heatmap(
     tokens: Labels | None = None,
     *,
     layer: int | None = None,
-    head: int | str | None = None,
+    head: int | str | tuple[int, int] | None = None,
     ax: Axes | None = None,
     cmap: Palette | None = None,
     scale: Scale = "shared",
@@ -68,7 +68,9 @@ def heatmap(
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    if isinstance(head, str):
+    if isinstance(head, (str, tuple)):
+        if layer is not None:
+            raise SelectionError("give a layer, or a head with its layer, not both")
         layer, head = head_at(head)
     chosen = record.select(None if layer is None else [layer], None if head is None else [head])
     lang, title, cmap = look.pop("lang", "en"), look.pop("title", "auto"), DEFAULT if cmap is None else cmap
@@ -89,7 +91,7 @@ def heatmap(
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
     """A record, without a receipt, of weights that another program computed; all is as for `heatmap`."""
     is_tuple = isinstance(attention, (tuple, list)) and all(hasattr(layer, "shape") for layer in attention)
-    if isinstance(attention, list) and not is_tuple:
+    if isinstance(attention, (list, tuple)) and not is_tuple:
         try:
             attention = np.array(attention, dtype=np.float64)
         except (TypeError, ValueError):
@@ -128,7 +130,7 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
     if tokens is None:
         n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
         return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
-    if not any(isinstance(token, (list, tuple)) for token in tokens):
+    if all(np.ndim(token) == 0 for token in tokens):
         return [*map(str, tokens)], [*map(str, tokens)]
     if len(tokens) != 2:
         raise RecordError("tokens must be a label for each token, or two such lists: the queries' and the keys'")

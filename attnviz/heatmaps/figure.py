@@ -25,6 +25,7 @@ from attnviz.render.palette import DEFAULT, Palette, colours, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
+from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     pass
@@ -76,6 +77,7 @@ def draw_record(
     """The picture of a record; `look`: fields of `attnviz.settings.FigureSettings`, the rest as for `heatmap`."""
     from attnviz.settings import FigureSettings
 
+    expect_language(lang)
     settings = FigureSettings(**look)
     return draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
 

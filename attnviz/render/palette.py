@@ -69,7 +69,8 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
 
     try:
         given = palette if isinstance(palette, Colormap) else LinearSegmentedColormap.from_list("colours", palette)
-    except (TypeError, ValueError):
+        given(0.0)
+    except (TypeError, ValueError, IndexError, KeyError):
         raise SelectionError(f"{palette!r} is no colormap: give its name, itself, or a list of colours") from None
     turned = given.name.endswith("_r")
     return _oriented(given.reversed() if turned else given, turned=turned, on_dark=on_dark)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from attnviz.attention import Attention
+from attnviz.errors import SettingsError
 from attnviz.render.names import DEFAULT, PICTURES
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
@@ -164,6 +165,8 @@ class Story:
         path = Path(path)
         check_ending(path, (*PICTURES, ".json", ".html"), "a story is")
         suffix = path.suffix.lower()
+        if look and suffix in {".html", ".json"}:
+            raise SettingsError(f"{', '.join(look)}: of a picture, which {path.name} is not")
         if suffix == ".html":
             return self.page(cmap=cmap).save(path)
         if suffix == ".json":

@@ -94,7 +94,7 @@ def command(
         () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance, page),)
     )
     for path in output.output or usual:
-        commands.write_content(path, *content(walks, path, palette=appearance.palette, **asdict(page), **view))
+        commands.write_content(path, *content(walks, path, cmap=appearance.palette, **asdict(page), **view))
 
 
 def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:

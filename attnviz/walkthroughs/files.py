@@ -119,7 +119,7 @@ Content = tuple[bytes, str]  # what a file holds, and the characters in it that 
 
 
 def _page(write: Callable[..., str], walks: Sequence[Walkthrough], _: str, view: dict[str, Any]) -> Content:
-    return write(walks[0], **{name: value for name, value in _apart(view)[0].items() if name != "palette"}).encode(), ""
+    return write(walks[0], **{name: value for name, value in _apart(view)[0].items() if name != "cmap"}).encode(), ""
 
 
 def _apart(view: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -165,7 +165,7 @@ FORMATS: dict[str, Callable[[Sequence[Walkthrough], str, dict[str, Any]], Conten
 def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
     """What a file of this ending holds: a film all calculations, another file the first; the rest as in `figure`.
 
-    Raises OutputError: another ending; SelectionError: an unknown step, language or palette; SettingsError: blank JSON.
+    Raises OutputError: another ending; SelectionError: no such step, language or colormap; SettingsError: blank JSON.
     """
     suffix = check_ending(path, tuple(FORMATS), "a walkthrough is")
     check_blanks([suffix], has_blanks=bool(view.get("blanks")))

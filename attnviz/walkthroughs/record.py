@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Note, Receipt, positions
+from attnviz.attention import Kind, Note, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Walkthrough:
         place = f"layer {self.layer}" if self.head is None else f"head {self.layer}.{self.head}"
         return f"<Walkthrough of {self.model!r} ({self.kind}), {place}: {self.text!r}, {len(self.steps)} steps>"
 
-    def __getitem__(self, place: tuple[int, int]) -> Float64[np.ndarray, "query key"]:
+    def __getitem__(self, place: tuple[int, int] | str) -> Float64[np.ndarray, "query key"]:
         """The weights of one head that is walked: ``walk[layer, head]``; numbers by hand are layer 0.
 
         Of a decoder's layer those of its `kind`. Raises SelectionError: a layer or head that is not walked.
@@ -115,7 +115,7 @@ class Walkthrough:
         held = across if self.kind == "cross" and across else [name for name in names if name not in across]
         if not held:
             raise SelectionError("this calculation has no attention weights")
-        layer, head = place
+        layer, head = head_at(place)
         positions([layer], [self.layer or 0], "layer")
         (number,) = positions([head], range(len(held)) if self.head is None else [self.head], "head")
         return np.asarray(self.grids[held[number]].values)
@@ -135,8 +135,8 @@ class Walkthrough:
         """The whole calculation as a Matplotlib figure.
 
         It takes ``lang`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (names, in a list or
-        with commas between them), ``blanks`` (cells left blank), ``palette``, and the fields of `PageSettings`, such as
-        ``style="slides"``. Raises SelectionError: a step, a language or a palette that is not there; SettingsError: a
+        with commas between them), ``blanks`` (cells left blank), ``cmap``, and the fields of `PageSettings`, such as
+        ``style="slides"``. Raises SelectionError: a step, a language or a colormap that is not there; SettingsError: a
         width that no picture has.
         """
         from attnviz.walkthroughs.files import draw_picture
@@ -154,8 +154,8 @@ class Walkthrough:
 
         `.json` loses nothing, and can be loaded and verified; `.md`, `.tex` and `.html` are pages, `.csv` the numbers,
         `.png`, `.svg` and `.pdf` pictures, `.gif` and `.mp4` films. Raises OutputError: another ending, or a file that
-        cannot be written; SelectionError: a step, a language or a palette that is not there; SettingsError: blank cells
-        in JSON.
+        cannot be written; SelectionError: a step, language or colormap that is not there; SettingsError: blank cells in
+        JSON.
         """
         from attnviz.walkthroughs.files import save
 

@@ -8,7 +8,7 @@ from typing import TypedDict
 
 import numpy as np
 
-from attnviz.errors import SelectionError
+from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 from attnviz.text.phrase import expect_language
@@ -19,6 +19,7 @@ from attnviz.walkthroughs.wording import explain, formula_of, say, shapes_of
 
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
+MOST_DIGITS = 17  # after the point: all that a double holds
 PRECISION, PRECISE = 3, {"title_seq2seq": 8}  # usual digits after the point; by title, where small weights need more
 LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
 
@@ -52,7 +53,7 @@ def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...
     Raises SelectionError: one that this calculation has not.
     """
     found: list[str] = []
-    for part in filter(None, map(str.strip, wanted.split(",") if isinstance(wanted, str) else wanted)):
+    for part in filter(None, (str(one).strip() for one in (wanted.split(",") if isinstance(wanted, str) else wanted))):
         word = part.lower()
         meant = (
             [step.name for step in walk.steps if step.name.lower() == word]
@@ -109,6 +110,8 @@ class View:
 
     def __post_init__(self) -> None:
         expect_language(self.lang)
+        if self.precision is not None and self.precision not in range(MOST_DIGITS + 1):
+            raise SettingsError(f"the precision is from 0 to {MOST_DIGITS} digits, not {self.precision!r}")
 
     @property
     def digits(self) -> int:

@@ -10,6 +10,7 @@ import torch
 
 import attnviz
 from attnviz.attention import Note
+from attnviz.capture.source import as_source
 from attnviz.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
@@ -98,6 +99,13 @@ def _accepted(model: Any, made: Any) -> dict[str, Any]:
         {"token_type_ids"} if model.config.model_type in {"bert", "gpt2"} else set()
     )
     return {name: value for name, value in made.items() if name in names}
+
+
+def test_random_weights_do_not_generate_the_trained_ones_words(make: Callable[..., Any], tokenizer: Any) -> None:
+    """What a model with weights drawn anew lacks is its head: it is refused, not lent by the model it was made of."""
+    untrained = as_source(make("GPT2LMHeadModel"), tokenizer).untrained(1)
+    with pytest.raises(ModelError, match="generate"):
+        attnviz.generate(TEXT, untrained, max_new_tokens=1)
 
 
 @pytest.mark.parametrize("name", ["T5ForConditionalGeneration", "BartForConditionalGeneration"])

@@ -350,12 +350,23 @@ class TestModel:
         ):
             with pytest.raises(error, match=message):
                 attend(given, "no-such-model")  # type: ignore[arg-type]
-        with pytest.raises(SelectionError, match="choose at least one layer, by numbers"):
-            attend(TEXT, "toy", layers=1)  # type: ignore[arg-type]
+        for layers in (1, [], ["0.1"]):
+            with pytest.raises(SelectionError, match="choose at least one layer, by numbers"):
+                attend(TEXT, "no-such-model", layers=layers)  # type: ignore[arg-type]
+        with pytest.raises(SelectionError, match="query tokens are chosen by a slice"):
+            attend(TEXT, "toy", rows=2)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"sizes are whole numbers, not 24\.0"):
+            attend(TEXT, "toy-random", sizes={"d_model": 24.0})  # type: ignore[dict-item]
+
+    def test_numbers_of_any_kind(self) -> None:
+        """Layers are chosen by arrays and generators too; a long text may end as the name of a file does."""
+        chosen = attend(TEXT, "toy", layers=np.arange(2)).layers  # type: ignore[arg-type]
+        assert chosen == attend(TEXT, "toy").select(layer for layer in (0, 1)).layers  # type: ignore[arg-type]
+        assert attend(f"{TEXT} " * 30 + "see notes.txt", "toy-random").text.endswith("notes.txt")
 
     def test_a_batch_by_the_models_name(self) -> None:
         """Several sentences take a model by its name, as one does."""
-        one, other = attnviz.attend_all([TEXT, "I love"], "toy", heads=[0])
+        one, other = attnviz.attend_all([TEXT, "I love"], "toy", heads=[0], device="cpu")
         assert (one.text, other.text, other.heads) == (TEXT, "I love", (0,))
         np.testing.assert_array_equal(one.weights, attend(TEXT, "toy", heads=[0]).weights)
 

@@ -255,6 +255,7 @@ def test_the_default_folder_cannot_be_written(
         (["I", "--toy", "--head", "-1-0"], "the range -1-0 ends before it begins"),
         (["I", "--zzz"], "there is no option --zzz"),
         (["I", "--cbar"], "there is no option --cbar"),
+        (["I", "--m", "toy"], "there is no option --m"),
         (["I", "--cmap", "magma"], "there is no option --cmap: did you mean --palette?"),
         (["I", "--toy", "--json", "--full"], "--json prints the record, --full the heads: give one of them"),
         (["I", "--layer"], "Option '--layer' requires an argument"),

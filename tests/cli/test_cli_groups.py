@@ -77,6 +77,8 @@ def test_values_are_checked_in_python_too() -> None:
         lambda: FigureSettings(style="x"),  # type: ignore[arg-type]
         lambda: ModelSettings(model=RANDOM, seed="3"),  # type: ignore[arg-type]
         lambda: FigureSettings(dpi=True),
+        lambda: FigureSettings(dpi=100.5),  # type: ignore[arg-type]
+        lambda: FigureSettings(font_size=float("nan")),
     ):
         with pytest.raises(SettingsError, match="Invalid value for '--"):
             make()

@@ -108,7 +108,7 @@ def test_the_command_measures_roles_on_many_sentences(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--roles"], "--roles shows the heads of one model on one sentence: give a sentence"),
+        (["--roles"], "roles are of the heads of one model on one sentence: give a sentence"),
         ([SENTENCE, "--roles", "--json"], "are a table: they do not go with --json"),
         ([SENTENCE, "--load", "a.stats", "--json"], "are a table: they do not go with --json"),
         ([SENTENCE, "--roles", "--against", "toy-random"], "are a table: they do not go with --against"),

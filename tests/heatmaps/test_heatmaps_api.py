@@ -120,6 +120,8 @@ def test_colours_of_ones_own(make_record: Callable[..., Attention]) -> None:
         ({"tokens": ["a"]}, RecordError, "tokens are the labels of an array: a record has its own"),
         ({"lang": "fr"}, SelectionError, "there is no language 'fr'"),
         ({"cmap": 5}, SelectionError, "5 is no colormap: give its name"),
+        ({"cmap": ["red"]}, SelectionError, "is no colormap: give its name"),
+        ({"head": "0.0", "layer": 1}, SelectionError, "give a layer, or a head with its layer, not both"),
         ({"head": "0.0", "ax": 5}, SelectionError, "5 is no Matplotlib axes"),
         ({"head": "0"}, SelectionError, "is no head: give its layer and its number"),
         ({"style": "x"}, SettingsError, "'x' is not one of 'sheet', 'slides', 'paper'"),
@@ -150,12 +152,15 @@ def test_in_a_grid_of_ones_own(make_record: Callable[..., Attention]) -> None:
         attnviz.heatmap(record, ax=axes[0])
 
 
-def test_a_record_gives_its_parts(make_record: Callable[..., Attention]) -> None:
+def test_a_record_gives_its_parts(make_record: Callable[..., Attention], tmp_path: Path) -> None:
     """``record[layer, head]`` is a pattern; the frame has a row a cell."""
     record = make_record()
     np.testing.assert_array_equal(record[1, 2], record.weights[1, 2])
     np.testing.assert_array_equal(record[-1, -1], record.weights[1, 2])
     np.testing.assert_array_equal(record["1.2"], record.weights[1, 2])
+    for ending in (".png", ".json"):
+        with pytest.raises((SelectionError, SettingsError), match=r"xx|of a picture or a page"):
+            record.save(tmp_path / f"a{ending}", lang="xx")
     frame = record.to_frame()
     assert list(frame.columns) == ["layer", "head", "query", "key", "weight", "query_token", "key_token"]
     assert len(frame) == record.weights.size

@@ -106,7 +106,7 @@ def test_it_shows_itself() -> None:
     assert every["weights"].groupby("query").sum().tolist() == pytest.approx([1.0] * 4)
     assert walk._repr_png_().startswith(b"\x89PNG")
     assert walk._repr_html_().startswith("<iframe sandbox=")
-    assert walk.figure(lang="ko", palette="viridis").get_figwidth() > 3
+    assert walk.figure(lang="ko", cmap="viridis").get_figwidth() > 3
     made = attnviz.walkthrough(exercise=3)
     assert {grid for grid, _, _ in made.blanks(3)} == {step.result for step in made.steps}
 
@@ -180,7 +180,7 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
         with pytest.raises(SettingsError, match="JSON holds every number: an exercise with blank cells cannot"):
             walk.save(here / "walk.json", blanks=blanks)
         blanks = frozenset()
-    path = walk.save(here / f"walk.{suffix}", lang="ko", blanks=blanks, palette="gray")
+    path = walk.save(here / f"walk.{suffix}", lang="ko", blanks=blanks, cmap="gray")
     assert path.stat().st_size > 500
     if suffix == "json":
         assert to_json(load(path)) == to_json(walk)
@@ -190,6 +190,17 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
     elif suffix in {"md", "html"}:
         assert "____" in path.read_text(encoding="utf-8").replace("\\", "")
         assert "소프트맥스" in path.read_text(encoding="utf-8")
+
+
+def test_digits_and_heads_that_are_none() -> None:
+    """More digits than a number has, and a place that is no head, are refused."""
+    walk = attnviz.walkthrough("I love you", "toy")
+    assert (walk["0.0"] == walk[0, 0]).all()
+    for precision in (-1, 99, "a"):
+        with pytest.raises(SettingsError, match="the precision is from 0 to 17 digits"):
+            walk.figure(precision=precision)
+    with pytest.raises(SelectionError, match="is no head"):
+        _ = walk["0"]
 
 
 def test_what_cannot_be_shown(here: Path) -> None:

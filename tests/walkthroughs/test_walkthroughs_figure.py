@@ -184,7 +184,7 @@ def test_cells_have_the_colour_of_their_number() -> None:
         score="dot",
         mask=Grid(values=np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])),
     )
-    _, keys, _, masked, weights, *_ = images(draw(walk, palette="viridis").figure)
+    _, keys, _, masked, weights, *_ = images(draw(walk, cmap="viridis").figure)
     red, blue, none = np.asarray(keys.get_array())[:, 0, :3].astype(int)
     assert red[0] > red[2] + 60
     assert blue[2] > blue[0] + 60
@@ -196,7 +196,7 @@ def test_cells_have_the_colour_of_their_number() -> None:
 
 def test_each_number_can_be_read_on_its_cell() -> None:
     """Black or white, whichever has the greater contrast with the colour under it: 4.5 to 1 at least."""
-    made = draw(of_model(12, 48, 8), palette="teal").figure
+    made = draw(of_model(12, 48, 8), cmap="teal").figure
     axes, checked = made.axes[0], 0
     for image in images(made):
         left, right, bottom, top = image.get_extent()
@@ -348,7 +348,7 @@ def test_only_the_steps_asked_for_are_drawn(texts_of: Texts) -> None:
     with pytest.raises(SelectionError, match="there is no step"):
         draw(by_hand(), steps=["norm"])
     with pytest.raises(SelectionError, match="no palette"):
-        draw(by_hand(), palette="jets")
+        draw(by_hand(), cmap="jets")
 
 
 @pytest.fixture(scope="module")

@@ -322,7 +322,7 @@ class PretrainedSource:
                 # Its own config: an implementation chosen for a model is written into it.
                 new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
         other.name = f"{self.name} with random weights"
-        other._owner = None  # noqa: SLF001 - its own
+        other._owner = other._language_model = None  # noqa: SLF001 - its own: the words are those of the trained model
         other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
         other._whole = None if self._whole is None else new  # noqa: SLF001 - its own
         if self._generator is not None:

@@ -69,9 +69,9 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
         location.path, config=config, dtype="auto" if dtype is None else dtype, use_safetensors=True,
         output_loading_info=True, **options,
     )  # fmt: skip
-    language_model = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
+    has_words = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
     # The names of the weights that make words of the decoder's vectors.
-    own: Any = model.get_output_embeddings() if is_whole or language_model else None
+    own: Any = model.get_output_embeddings() if is_whole or has_words else None
     paths = [path for path, module in model.named_modules() if own is not None and module is own]
     head = [f"{path}.{weight}" for path in paths for weight, _ in own.named_parameters()]
     # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
@@ -81,7 +81,7 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
             "with random numbers, and the picture would not be the model"
         )
     is_there = not set(head) & set(report["missing_keys"])
-    if language_model:
+    if has_words:
         return Loaded(tokenizer=tokenizer, model=_base_of(model), language_model=model if is_there else None)
     if not is_whole:
         return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)

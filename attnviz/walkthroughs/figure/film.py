@@ -42,12 +42,12 @@ class Scenes:
 
 
 def film(
-    walks: Sequence[Walkthrough], path: Path, suffix: str, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]
+    walks: Sequence[Walkthrough], path: Path, suffix: str, *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]
 ) -> Typefaces:
     """Write all steps as `write_film` does; the fonts come back. Raises OutputError: ffmpeg is not there, or fails."""
     expect_writer(suffix)
     with usual_settings():
-        reels = [reel_of(walk, palette=palette, **options) for walk in walks]
+        reels = [reel_of(walk, cmap=cmap, **options) for walk in walks]
         size = max(reel.width for reel in reels), max(reel.height for reel in reels)
         pictures = [[pixels_of(draw_step(reel, card, size)) for card in reel.it.cards] for reel in reels]
         write_film([Reel(pictures=each, seconds=SECONDS, last=LAST) for each in pictures], path, suffix)
@@ -56,9 +56,9 @@ def film(
     return Typefaces(families=pens[0].typefaces.families, missing="".join(sorted(missing)))
 
 
-def reel_of(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Scenes:
+def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]) -> Scenes:
     """The steps of a calculation, measured; to be called in `usual_settings`."""
-    it = prepare_sheet(walk, palette, LARGER, **options)
+    it = prepare_sheet(walk, cmap, LARGER, **options)
     it = replace(it, style=replace(it.style, most=MOST_COLUMNS))
     large, weights, new = replace(it.style, scale=LARGEST), query_weights(walk), fresh(it.cards)
     words = {card.number: heading(card, WIDE - 2 * EDGE, large) for card in it.cards}

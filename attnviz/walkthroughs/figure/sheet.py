@@ -66,10 +66,10 @@ def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
     return None, rows
 
 
-def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
+def draw(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
     """The whole calculation as a picture."""
     with usual_settings():
-        it = prepare_sheet(walk, palette, **options)
+        it = prepare_sheet(walk, cmap, **options)
         page = _draw_page(it)
     return Picture(page.pen, _heading(it.view)[0], wording.receipt_line(walk, it.view.lang))
 
