@@ -235,9 +235,9 @@ def _check_output(
         other = "--against" if against else "--json"
         raise SettingsError(f"the roles of a model's heads on a sentence are a table: they do not go with {other}")
     if chosen and (output.json or against):
-        verb = "chooses" if len(chosen) == 1 else "choose"
+        verb = "is" if len(chosen) == 1 else "are"
         what = "--json has all heads" if output.json else "--against has another: all heads, the largest change first"
-        raise SettingsError(f"{' and '.join(chosen)} {verb} from the table of heads of one model; {what}")
+        raise SettingsError(f"{' and '.join(chosen)} {verb} of the table of heads of one model; {what}")
     for path in output.output:
         if against and path.suffix.lower() in {STATS, ".tex"}:
             kind = path.suffix.lower()[1:]

@@ -78,16 +78,16 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
         ),
         (
             ["--json", "--table"],
-            "--table chooses from the table of heads of one model; --json has all heads",
+            "--table is of the table of heads of one model; --json has all heads",
         ),
         (
             ["--json", "--layer", "0"],
-            "--layer chooses from the table of heads of one model; --json has all heads",
+            "--layer is of the table of heads of one model; --json has all heads",
         ),
         (
             ["--against", "toy", "--sort", "entropy", "--role", "broad"],
             (
-                "--sort and --role choose from the table of heads of one model; --against has another: all heads, the "
+                "--sort and --role are of the table of heads of one model; --against has another: all heads, the "
                 "largest change first"
             ),
         ),
