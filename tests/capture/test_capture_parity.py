@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from tests.fixtures.zoo import Zoo
 
 TINY = [
-    "albert", "bart", "distilbert", "gemma2", "gpt2", "gpt_oss", "llama", "mistral", "modernbert", "opt", "roberta",
-    "t5", "xlm_roberta",
+    "albert", "bart", "codegen", "distilbert", "gemma2", "gpt2", "gpt_oss", "gptj", "llama", "mistral", "modernbert",
+    "opt", "roberta", "t5", "xlm_roberta",
 ]  # fmt: skip
 
-DECODERS = {"gemma2", "gpt2", "gpt_oss", "llama", "mistral", "opt"}
+DECODERS = {"codegen", "gemma2", "gpt2", "gpt_oss", "gptj", "llama", "mistral", "opt"}
 
 APART = {
-    "big_bird": "encoder", "bloom": "decoder", "codegen": "decoder", "deberta": "encoder", "deberta_v2": "encoder",
-    "falcon": "decoder", "gpt_neo": "decoder", "gptj": "decoder", "mpnet": "encoder",
+    "big_bird": "encoder", "bloom": "decoder", "deberta": "encoder", "deberta_v2": "encoder",
+    "falcon": "decoder", "gpt_neo": "decoder", "mpnet": "encoder",
     "mpt": "decoder", "openai_gpt": "decoder", "xlm": "encoder", "xlnet": "encoder",
 }  # fmt: skip
 """Models that compute attention apart from the library's interface."""

@@ -80,11 +80,14 @@ def test_rows_are_those_of_one_full_pass(speaking: Callable[[str], tuple[Any, An
 def test_the_cache_changes_nothing(
     speaking: Callable[[str], tuple[Any, Any]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where a model keeps nothing, the text is read anew at each step, and the rows are the same."""
+    """Each token is read once; where a model keeps nothing, the text is read anew, and the rows are the same."""
     from attnviz.capture.sources import decoding
 
     model, tokenizer = speaking(name)
+    reads: list[int] = []
+    model.get_input_embeddings().register_forward_pre_hook(lambda _, given: reads.append(given[0].shape[1]))
     kept = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
+    assert reads == [n_first(kept), *[1] * NEW]
     usual = decoding.PretrainedDecoding.__post_init__
 
     def without(self: decoding.PretrainedDecoding) -> None:

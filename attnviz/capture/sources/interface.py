@@ -31,7 +31,7 @@ NATIVE = ("sdpa", "eager")  # the native implementations that attnviz can look o
 _KNOWN = {
     "dropout", "scaling", "is_causal", "softcap", "position_bias", "s_aux", "sliding_window", "position_ids",
     "cache_position", "use_cache", "output_attentions", "output_hidden_states", "return_dict", "past_key_values",
-    "position_embeddings",
+    "cache", "position_embeddings",
 }  # fmt: skip
 """Keywords of a layer that are read below, are already in the mask, or have no part in the weights."""
 
