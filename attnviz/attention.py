@@ -225,20 +225,26 @@ class Attention:
 
         `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
         picture, for which `look` is as for `figure`; `.html` is a page to explore, for which it is as for
-        `attnviz.page`. Raises OutputError: another ending, or a file that cannot be written.
+        `attnviz.page`; `.gif` and `.mp4` are a film of generated text (``cmap``, ``lang``). Raises OutputError: another
+        ending, or a file that cannot be written.
         """
         # Here and below a record imports what draws and saves it: users expect these methods of it.
-        from attnviz.render.names import PICTURES
+        from attnviz.render.names import FILMS, PICTURES
 
-        if Path(path).suffix.lower() in PICTURES:
+        suffix = Path(path).suffix.lower()
+        if suffix in PICTURES:
             from attnviz.heatmaps.figure import save as save_picture
 
             return save_picture(self, path, **look)
-        if Path(path).suffix.lower() == ".html":
+        if suffix in FILMS:
+            from attnviz.generations.film import save as save_film
+
+            return save_film(self, path, **look)
+        if suffix == ".html":
             return self.page(**look).save(path)
         from attnviz.storage import WRITERS, check_ending, save
 
-        check_ending(path, (*PICTURES, ".html", *WRITERS), "a record is")
+        check_ending(path, (*PICTURES, ".html", *FILMS, *WRITERS), "a record is")
         if look:
             raise SettingsError(f"{', '.join(look)}: of a picture or a page, which {Path(path).name} is not")
         return save(self, path)

@@ -18,8 +18,10 @@ from attnviz.render.figure.page import Page, page_of
 from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen
 from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
 from attnviz.render.sheet import KINDS, blank_below
+from attnviz.storage.files import write_whole
 from attnviz.text.display import visible
 from attnviz.text.notes import proof
+from attnviz.text.phrase import expect_language
 
 WIDE, EDGE = 9.0, 0.3  # how wide a picture is, and what stays free at its sides, in inches
 LARGE, SMALL = 17.0, 10.0  # the letters of the text, and of all else, in points
@@ -62,6 +64,13 @@ def content(
             path = Path(folder) / f"film{suffix}"
             write_film([reel], path, suffix)
             return path.read_bytes(), scene.pen.typefaces.missing
+
+
+def save(record: Attention, path: str | Path, *, cmap: str = DEFAULT, lang: Literal["en", "ko"] = "en") -> Path:
+    """Write a film of a generation, whole or not at all; or SelectionError, OutputError."""
+    expect_language(lang)
+    film, _ = content(record, Path(path).suffix.lower(), palette=cmap, language=lang)
+    return write_whole(path, film)
 
 
 def _scene(record: Attention, steps: Sequence[Step], palette: str, language: str) -> Scene:

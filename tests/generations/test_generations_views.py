@@ -127,7 +127,7 @@ def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
-def test_a_film_has_a_picture_a_token(made: dict[str, Attention], name: str) -> None:
+def test_a_film_has_a_picture_a_token(made: dict[str, Attention], name: str, tmp_path: Path) -> None:
     """Of an even size, each picture another one, and no character without a font."""
     record = made[name]
     film, missing = content(record, ".gif", language="ko")
@@ -135,16 +135,21 @@ def test_a_film_has_a_picture_a_token(made: dict[str, Attention], name: str) -> 
     with Image.open(BytesIO(film)) as images:
         assert images.n_frames == len(list(steps_of(record)))  # type: ignore[attr-defined]  # of a GIF
         assert images.size[0] % 2 == images.size[1] % 2 == 0
-    assert content(record, ".gif", language="ko")[0] == film
+    assert record.save(tmp_path / "film.gif", lang="ko").read_bytes() == film  # and the same each time
 
 
-def test_films_that_cannot_be_made(made: dict[str, Attention], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record in which nothing was generated; an mp4 without ffmpeg."""
+def test_films_that_cannot_be_made(made: dict[str, Attention], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A record in which nothing was generated; a palette or a language that is not there; an mp4 without ffmpeg."""
+    record = made["toy-decoder"]
     with pytest.raises(SelectionError, match="no generated token"):
-        content(attnviz.attend("I love", "toy-decoder"), ".gif")
+        attnviz.attend("I love", "toy-decoder").save(tmp_path / "film.gif")
+    for look in ({"cmap": "tale"}, {"lang": "de"}):
+        with pytest.raises(SelectionError, match=r"tale|de"):
+            record.save(tmp_path / "film.gif", **look)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(OutputError, match="needs the program ffmpeg"):
-        content(made["toy-decoder"], ".mp4")
+        record.save(tmp_path / "film.mp4")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_long_prompt_is_shortened() -> None:
