@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from attnviz.attention import Attention, Note, Receipt, Token
     from attnviz.capture.attend import attend, attend_all
     from attnviz.capture.doctor import Diagnosis, doctor
+    from attnviz.capture.listing import list_models
     from attnviz.capture.source import as_source, open_source
     from attnviz.capture.sources.modules import watch
     from attnviz.generations.api import generate
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from attnviz.heatmaps.api import heatmap
     from attnviz.heatmaps.lines import heatmap_all
     from attnviz.heatmaps.words import hide_special, merge_words
+    from attnviz.models.training.run import train
     from attnviz.results import load, page, save
     from attnviz.stories import tell
     from attnviz.walkthroughs.api import decoding_steps, walkthrough
@@ -35,6 +37,7 @@ _HOME = {
     "attention": ("Attention", "Note", "Receipt", "Token"),
     "capture.attend": ("attend", "attend_all"),
     "capture.doctor": ("Diagnosis", "doctor"),
+    "capture.listing": ("list_models",),
     "capture.source": ("as_source", "open_source"),
     "capture.sources.modules": ("watch",),
     "generations.api": ("generate",),
@@ -43,6 +46,7 @@ _HOME = {
     "heatmaps.api": ("heatmap",),
     "heatmaps.lines": ("heatmap_all",),
     "heatmaps.words": ("hide_special", "merge_words"),
+    "models.training.run": ("train",),
     "results": ("load", "page", "save"),
     "stories": ("tell",),
     "walkthroughs.api": ("decoding_steps", "walkthrough"),
@@ -54,8 +58,8 @@ _HOME = {
 __all__ = [
     "Attention", "Diagnosis", "HeadComparison", "Note", "Receipt", "Token", "Walkthrough", "__version__", "as_source",
     "attend", "attend_all", "compare_heads", "compare_models", "decoding_steps", "doctor", "generate", "heatmap",
-    "heatmap_all", "hide_special", "load", "merge_stats", "merge_words", "open_source", "page", "save", "tell",
-    "verify", "walkthrough", "watch",
+    "heatmap_all", "hide_special", "list_models", "load", "merge_stats", "merge_words", "open_source", "page", "save",
+    "tell", "train", "verify", "walkthrough", "watch",
 ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import Field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -181,17 +181,10 @@ class CommandGroup(TyperGroup):
 
 
 def _models(incomplete: str) -> list[str]:
+    from attnviz.capture.sources.hub import cached_models
     from attnviz.models.registry import names
 
     return [name for name in (*names(), *cached_models()) if name.startswith(incomplete)]
-
-
-def cached_models() -> Iterator[str]:
-    """The names of the pretrained models of which something is in the cache."""
-    from huggingface_hub import constants
-
-    for folder in Path(constants.HF_HUB_CACHE).glob("models--*"):
-        yield folder.name.removeprefix("models--").replace("--", "/")
 
 
 def _stories(incomplete: str) -> list[str]:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import typer
 
-from attnviz.cli.groups import cached_models
-from attnviz.errors import FileFormatError, InputError
+from attnviz.errors import InputError
 from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names, trained
 from attnviz.options import group, option
 from attnviz.render.names import outputs
@@ -36,6 +33,10 @@ def command(models: ModelsSettings) -> None:
     if models.name is not None:
         _tell_words(models.name)
         return
+    from attnviz.capture.listing import list_models
+
+    listed = list_models((Path(), outputs()))
+    own, cached = ([one.name for one in listed if one.where == where] for where in ("here", "cache"))
     typer.echo("Come with attnviz:\n")
     for name in names():
         if is_random(name):
@@ -43,13 +44,9 @@ def command(models: ModelsSettings) -> None:
         else:
             _tell_trained(name, measure=models.measure)
     _tell_bottleneck(measure=models.measure)
-    own = list(_trained_here())
     typer.echo("Trained here:\n" if own else "Trained here, in this folder and in outputs/: none\n")
-    for path in own:
-        _tell_trained(str(path), measure=models.measure)
-    from attnviz.capture.sources.hub import is_cached
-
-    cached = [name for name in sorted(cached_models()) if is_cached(name)]
+    for name in own:
+        _tell_trained(name, measure=models.measure)
     typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
     for name in cached:
         typer.echo(f"  {visible(name)}")
@@ -90,16 +87,6 @@ def _tell_trained(name: str, *, measure: bool) -> None:
     for line in quality_lines(quality(model) if measure else card.quality):
         typer.echo(f"  {line}")
     typer.echo("")
-
-
-def _trained_here() -> Iterator[Path]:
-    """The files of weights that ``attnviz train`` wrote, in this folder and where it writes by itself."""
-    from attnviz.models.training.files import ENDING, load_card
-
-    for path in sorted([*Path().glob(f"*{ENDING}"), *outputs().glob(f"*{ENDING}")]):
-        with suppress(FileFormatError):  # a record, or another program's
-            load_card(path)
-            yield path
 
 
 def _tell_bottleneck(*, measure: bool) -> None:

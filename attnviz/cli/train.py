@@ -57,11 +57,10 @@ def command(training: TrainingSettings) -> None:
 
     from attnviz.models.training.loop import State
     from attnviz.models.training.measure import quality_lines
-    from attnviz.models.training.run import train_home_built, unfinished
-    from attnviz.storage import check_writable, write_whole
+    from attnviz.models.training.run import train, unfinished
+    from attnviz.storage import write_whole
 
     name, path = training.name, training.path
-    check_writable(path)
     pressed = threading.Event()
     interrupt = signal.signal(signal.SIGINT, lambda *_: pressed.set())
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -85,7 +84,7 @@ def command(training: TrainingSettings) -> None:
         return written
 
     try:
-        ended = train_home_built(
+        ended = train(
             name, path, seed=training.seed, steps=training.steps, begin=begin, stop=pressed.is_set, write=write,
             progress=lambda step, loss: bar.update(shown, completed=step + 1, description=f"{name}: loss {loss:.3f}"),
         )  # fmt: skip

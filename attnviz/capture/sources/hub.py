@@ -86,6 +86,14 @@ def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = 
     return all(cached(part) is not None for part in parts)
 
 
+def cached_models() -> list[str]:
+    """The names of the pretrained models of which something is in the cache."""
+    from huggingface_hub import constants
+
+    folders = sorted(Path(constants.HF_HUB_CACHE).glob("models--*"))
+    return [folder.name.removeprefix("models--").replace("--", "/") for folder in folders]
+
+
 def _ask_hub(model: str, revision: str | None) -> None:
     """Ask the hub whether the model is there. Bounded in time, whatever the name server or a proxy does."""
     from huggingface_hub import constants

@@ -20,14 +20,10 @@ from attnviz.models.training.files import ModelCard
 from attnviz.models.training.loop import State
 from attnviz.models.training.tasks import Model, task_of
 from attnviz.models.wholes import LanguageEncoder
+from attnviz.storage.files import check_ending, check_writable, write_whole
 
 REFERENCE_HEAD = 3
 """Where the head that finds referents is put in its layer: training again numbers heads as it happens."""
-
-
-def write_plainly(path: Path, write: Callable[[Path], object]) -> object:
-    """Write a file in its place; a power cut may leave half of it."""
-    return write(path)
 
 
 def unfinished(path: Path) -> Path:
@@ -48,33 +44,37 @@ def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> 
     return replace(plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps))
 
 
-def train_home_built(
-    name: str, path: Path, *, seed: int | None = None, steps: int | None = None,
+def train(
+    name: str, path: Path | str, *, seed: int | None = None, steps: int | None = None,
     begin: Callable[[int, int], None] | None = None, progress: Callable[[int, float], None] | None = None,
-    stop: Callable[[], bool] = lambda: False, write: Callable[[Path, Callable[[Path], object]], object] = write_plainly,
+    stop: Callable[[], bool] = lambda: False, write: Callable[[Path, Callable[[Path], object]], object] = write_whole,
 ) -> ModelCard | State:  # fmt: skip
-    """Train a home-built model as the one that comes with attnviz was: the same seed gives the same weights.
+    """Train a home-built model again, as the one that comes with attnviz was: the same seed gives the same weights.
 
     Training that was stopped is kept beside the path (`unfinished`); the same call goes on from there. At the end the
     weights, with all that is known about them and how good they are on unseen sentences, are written to the path.
 
     Args:
-        name: one of `attnviz.models.registry.trained`.
+        name: one of those that were trained, such as ``toy``.
         path: where the weights shall lie, a ``.safetensors`` file.
         seed: of the first weights and of the sentences; None is the recipe's.
         steps: batches to learn from; None is the recipe's.
         begin: is called once with the first step and the number of all steps.
         progress: is called after each step with its number and its loss, in nats.
         stop: is called after each step; training stops where it returns True.
-        write: writes a file with the function that it is given, whole or not at all if it can.
+        write: writes a file with the function that it is given; by default whole or not at all.
 
     Returns:
-        The card of the finished model, or the state that was kept.
+        The card of the finished model, whose `quality` is what was measured, or the state that was kept.
 
     Raises:
         InputError: there is no trained home-built model of this name.
         FileFormatError: what was kept is damaged, or of another model, seed or recipe.
+        OutputError: another ending, or a file that cannot be written: before the first step.
     """
+    path = Path(path)
+    check_ending(path, (files.ENDING,), "weights are")
+    check_writable(path)
     plan, kept = plan_of(name, seed=seed, steps=steps), unfinished(path)
     state = files.load_state(kept, name, plan) if kept.exists() else None
     task = task_of(plan)

@@ -8,11 +8,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from attnviz.errors import FileFormatError, InputError
+from attnviz.errors import FileFormatError, InputError, OutputError
 from attnviz.models.registry import HOME_BUILT, trained
 from attnviz.models.training import files, measure
 from attnviz.models.training.loop import State
-from attnviz.models.training.run import plan_of, train_home_built, unfinished
+from attnviz.models.training.run import plan_of, train, unfinished
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,15 +43,15 @@ def test_stopped_and_gone_on(name: str, tmp_path: Path) -> None:
     def begin(first: int, total: int) -> None:
         begun.append((first, total))
 
-    card = train_home_built(name, whole, steps=3, progress=lambda step, _: losses.append(step))
+    card = train(name, whole, steps=3, progress=lambda step, _: losses.append(step))
     assert losses == [0, 1, 2]
     stops = iter((False, True))
-    kept = train_home_built(name, parts, steps=3, begin=begin, stop=lambda: next(stops))
+    kept = train(name, parts, steps=3, begin=begin, stop=lambda: next(stops))
     assert isinstance(kept, State)
     assert kept.step == 1
     assert unfinished(parts).exists()
     assert not parts.exists()
-    train_home_built(name, parts, steps=3, begin=begin, stop=lambda: False)
+    train(name, parts, steps=3, begin=begin, stop=lambda: False)
     assert begun == [(0, 3), (1, 3)]
     assert not unfinished(parts).exists()
     assert same(whole, parts)
@@ -71,17 +71,20 @@ def test_the_callers_torch_stays_as_it_was(tmp_path: Path) -> None:
     """Threads, determinism and random numbers are the caller's."""
     before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     state = torch.get_rng_state()
-    train_home_built("toy-decoder", tmp_path / "a.safetensors", steps=1)
+    train("toy-decoder", tmp_path / "a.safetensors", steps=1)
     assert (torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()) == before
     assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_refused(tmp_path: Path) -> None:
-    """A name that is not there, a model that is not trained, and another training's state."""
+    """A name that is not there, a model that is not trained, no place for the file, and another training's state."""
     path = tmp_path / "a.safetensors"
     for name in ("toy-foo", "toy-random"):
         with pytest.raises(InputError, match=f"no home-built model '{name}' to train: there are toy, toy-decoder"):
-            train_home_built(name, path)
-    train_home_built("toy-decoder", path, steps=2, stop=lambda: True)
+            train(name, path)
+    for place in ("a.pt", "/proc/a.safetensors"):
+        with pytest.raises(OutputError):
+            train("toy-decoder", tmp_path / place)
+    train("toy-decoder", path, steps=2, stop=lambda: True)
     with pytest.raises(FileFormatError, match="of another training"):
-        train_home_built("toy-decoder", path, steps=3)
+        train("toy-decoder", path, steps=3)
