@@ -47,9 +47,10 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected is here to stay: it is looked through for garbage no more."""
+    """What was imported and collected is here to stay: it is looked through for garbage no more, and the rest less."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000)
 
 
 @pytest.fixture(autouse=True, scope="module")

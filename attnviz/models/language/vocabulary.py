@@ -18,7 +18,7 @@ PAD, UNKNOWN, START, END, MASK = "<pad>", "<unknown>", "<start>", "<end>", "<mas
 SPECIAL = (PAD, UNKNOWN, START, END, MASK)  # the first words of every vocabulary: numbers 0 to 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Vocabulary:
     """Words and their numbers."""
 
@@ -27,11 +27,16 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.words)
 
+    @functools.cached_property
+    def numbers(self) -> dict[str, int]:
+        """The number of each word."""
+        return {word: number for number, word in enumerate(self.words)}
+
     def encode(self, words: Iterable[str]) -> list[int]:
         """Each word's number, whatever its capitals; that of ``<unknown>`` for a word that is not there."""
-        numbers = _numbers(self.words)
+        numbers, unknown = self.numbers, self.numbers[UNKNOWN]
         composed = (normalize("NFC", word) for word in words)  # Macs store Korean in parts
-        return [numbers.get(word, numbers.get(word.lower(), numbers[UNKNOWN])) for word in composed]
+        return [numbers.get(word, numbers.get(word.lower(), unknown)) for word in composed]
 
     def decode(self, numbers: Sequence[int]) -> tuple[str, ...]:
         """Each number's word."""
@@ -40,7 +45,7 @@ class Vocabulary:
     def knows(self, word: str) -> bool:
         """Whether a word is there, whatever its capitals."""
         word = normalize("NFC", word)
-        return not {word, word.lower()}.isdisjoint(_numbers(self.words))
+        return word in self.numbers or word.lower() in self.numbers
 
     def pieces(self, word: str) -> tuple[str, ...]:
         """The word, or the noun and the particle that are both known: 고양이가 is 고양이 and ##가."""
@@ -49,11 +54,6 @@ class Vocabulary:
                 if self.knows(word[:start]) and self.knows(PIECE + word[start:]):
                     return word[:start], PIECE + word[start:]
         return (word,)
-
-
-@functools.cache
-def _numbers(words: tuple[str, ...]) -> dict[str, int]:
-    return {word: number for number, word in enumerate(words)}
 
 
 @functools.cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from attnviz.render.fonts import Typefaces
@@ -38,8 +39,6 @@ class Pen:
     larger: float = 1.0  # by how much the words round the picture are larger than usual, as they are on a large sheet
     ink: str = BLACK  # the colour of what is written on the figure
     quiet: str = GREY  # that of what matters less
-    # how wide texts are, in inches, by text and size, since the same one is measured often
-    widths: dict[tuple[str, float], float] = field(default_factory=dict, repr=False, compare=False)
 
     def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
         """Keyword arguments of a text. Dollar signs are characters here, never mathematics."""
@@ -47,14 +46,7 @@ class Pen:
 
     def width(self, text: str, size: float = TEXT) -> float:
         """How wide a text is, in inches."""
-        if (text, size) not in self.widths:
-            from matplotlib.font_manager import FontProperties
-
-            font = FontProperties(family=list(self.typefaces.families), size=size)
-            renderer = self.figure.canvas.get_renderer()  # type: ignore[attr-defined]
-            pixels, *_ = renderer.get_text_width_height_descent(text, font, ismath=False)
-            self.widths[text, size] = pixels / self.figure.dpi
-        return self.widths[text, size]
+        return _width(text, size, self.typefaces.families, self.figure.dpi)
 
     def widest(self, texts: Sequence[str], size: float = TEXT) -> float:
         """The width of the widest of these texts, in inches."""
@@ -88,6 +80,16 @@ class Pen:
         if self.width(text[:n], size) <= width:
             return n
         return max(1, bisect_right(range(1, n + 1), width, key=lambda end: self.width(text[:end], size)))
+
+
+@lru_cache(maxsize=2**14)  # the same text is measured often
+def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> float:
+    from matplotlib.backends.backend_agg import RendererAgg
+    from matplotlib.font_manager import FontProperties
+
+    font = FontProperties(family=list(families), size=size)
+    pixels, *_ = RendererAgg(1, 1, dpi).get_text_width_height_descent(text, font, ismath=False)
+    return pixels / dpi
 
 
 def clipped(labels: Sequence[str]) -> list[str]:
