@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from attnviz.attention import Attention, Kind, Note
 from attnviz.capture.attend import attend_all
@@ -17,7 +19,11 @@ from attnviz.capture.sources.home_built import TrainedSource
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.models.language.english import English
-from attnviz.stories.common import words_of
+from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.registry import TOY
+from attnviz.models.training.measure import untrained
+from attnviz.models.wholes import LanguageEncoder
+from attnviz.stories.common import numbers, open_model, words_of
 from attnviz.text.display import clip, visible
 from attnviz.text.notes import sentence
 from attnviz.text.phrase import Phrase, join_phrases
@@ -25,6 +31,9 @@ from attnviz.text.phrase import Phrase, join_phrases
 SENTENCES = 100  # how many other sentences a head is chosen on, and as many more that it is tried on
 AT_ONCE = 50  # sentences that run together
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
+
+Look: TypeAlias = Callable[[Sequence[English]], Tensor]
+"""Where each head of a model looks most from each word of sentences [sentence, layer, head, word]."""
 
 
 def open_own(model: Model) -> Source:
@@ -102,6 +111,30 @@ def without_positions(source: Source, texts: Sequence[str]) -> list[Attention] |
     except ModelError:
         return None
     return None if all(np.array_equal(a.weights, b.weights) for a, b in zip(bare, usual, strict=True)) else bare
+
+
+def looks_of(source: Source, n: int) -> tuple[Look, Look, int]:
+    """Where a model looks, and one like it with random weights; and on how many sentences to see it: n of toy.
+
+    What they find after the end of a sentence means nothing.
+    """
+    if source.name != TOY:
+        return partial(_looks_in, source), partial(_looks_in, source.untrained()), SENTENCES
+    card, toy = open_model(TOY, LanguageEncoder)
+    return partial(_looks_at_once, toy, card.source), partial(_looks_at_once, untrained(toy.config), card.source), n
+
+
+@torch.inference_mode()
+def _looks_at_once(model: LanguageEncoder, vocabulary: Vocabulary, sentences: Sequence[English]) -> Tensor:
+    reading = model(numbers(vocabulary, [one.words for one in sentences]))
+    return torch.stack([w.argmax(dim=-1) for w in reading.weights if w is not None], dim=1)
+
+
+def _looks_in(source: Source, sentences: Sequence[English]) -> Tensor:
+    """The same of any model, word by word."""
+    rows = [torch.from_numpy(one.weights.argmax(axis=-1)) for one in read_words(source, [*map(written, sentences)])]
+    longest = max(row.shape[-1] for row in rows)
+    return torch.stack([torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows])
 
 
 def written(made: English) -> str:

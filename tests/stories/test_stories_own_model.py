@@ -54,7 +54,7 @@ def test_reference_shows_the_models_own_rows(zoo: Zoo, name: str) -> None:
     found = re.search(r"(\d+)\.(\d+): “it” looks at", story.title)
     assert found is not None
     head = int(found[1]), int(found[2])
-    assert head == reference.best_head(lambda some: reference.looks_in(source, some), 12)
+    assert head == reference.best_head(own_model.looks_of(source, 12)[0], 12)
     table = next(part for part in story.parts if isinstance(part, Table))
     for number, text in enumerate((reference.TIRED, reference.WIDE)):
         words = words_of(text)
@@ -69,7 +69,8 @@ def test_the_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
     """The head's looks, sentence by sentence, as they are and turned."""
     source = zoo.source("distilbert")
     test = measure.references("test", 12)
-    looks = reference.looks_in(source, test)
+    look, *_ = own_model.looks_of(source, 12)
+    looks = reference.looks_from_it(look, test).numpy()
     for number, one in enumerate(test[:3]):
         assert one.reference is not None
         weights = by_words(zoo, "distilbert", own_model.written(one))
@@ -78,11 +79,10 @@ def test_the_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
     table = [part for part in story.parts if isinstance(part, Table)][1]
     layer, head = map(int, str(table.rows[0][0]).rpartition(" ")[2].split("."))
     nouns = [one.reference.noun for one in test if one.reference]
-    others = reference.turned(test)
+    others = measure.turned(test)
     right = looks[layer, head] == nouns
-    both = right & (
-        reference.looks_in(source, others)[layer, head] == [o.reference.noun for o in others if o.reference]
-    )
+    turned = reference.looks_from_it(look, others).numpy()[layer, head]
+    both = right & (turned == [one.reference.noun for one in others if one.reference])
     assert table.rows[0][1:] == (f"{100 * right.mean():.1f} %", f"{100 * both.mean():.1f} %")
     assert "no more than the best head of random weights" in told(story)
     assert f"{own_model.name_of(source)} does not show it" in told(story)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
+from typing import Literal
 
 import torch
+from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnviz.models.config import Language, LanguageConfig
@@ -38,8 +40,8 @@ def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLE
     rows = torch.arange(len(words))
     hidden = shown[rows, places]
     shown[rows, places] = model.config.mask
-    said = torch.cat([model(part).logits.argmax(dim=-1) for part in torch.split(shown, 512)])  # (B, T)
-    return float((said[rows, places] == hidden).float().mean())
+    named = torch.cat([model(part).logits.argmax(dim=-1) for part in torch.split(shown, 512)])  # (B, T)
+    return float((named[rows, places] == hidden).float().mean())
 
 
 def references(
@@ -54,7 +56,7 @@ def _numbers(model: LanguageEncoder, sentences: Sequence[English]) -> list[list[
     return [known.encode(sentence.words) for sentence in sentences]
 
 
-def _places(sentences: Sequence[English]) -> tuple[Tensor, Tensor]:
+def places(sentences: Sequence[English]) -> tuple[Tensor, Tensor]:
     """Where "it" is in each sentence, and the noun that it stands for."""
     pronouns, nouns = zip(*((s.reference.pronoun, s.reference.noun) for s in sentences if s.reference), strict=True)
     return torch.tensor(pronouns), torch.tensor(nouns)
@@ -65,22 +67,22 @@ def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMP
     """The share of sentences in which the model names the noun that "it" stands for."""
     found = references(split, n, kind, model.config.language)
     words = pad_numbers(_numbers(model, found))
-    rows, (pronouns, nouns) = torch.arange(len(found)), _places(found)
-    said = model(words).referents.argmax(dim=-1)  # (B, T)
-    return float((said[rows, pronouns] == words[rows, nouns]).float().mean())
+    rows, (pronouns, nouns) = torch.arange(len(found)), places(found)
+    named = model(words).referents.argmax(dim=-1)  # (B, T)
+    return float((named[rows, pronouns] == words[rows, nouns]).float().mean())
 
 
 @torch.inference_mode()
 def weights_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
     """Each head's weights from "it" [layer, head, sentence, key]."""
     reading = model(pad_numbers(_numbers(model, sentences)))
-    rows, (pronouns, _) = torch.arange(len(sentences)), _places(sentences)
+    rows, (pronouns, _) = torch.arange(len(sentences)), places(sentences)
     return torch.stack([w[rows, :, pronouns].transpose(0, 1) for w in reading.weights if w is not None])
 
 
 def _right(weights: Tensor, sentences: Sequence[English]) -> Tensor:
     """Whether the largest weight from "it" is on the noun it stands for, or on its particle [..., sentence]."""
-    looked, nouns = weights.argmax(dim=-1), _places(sentences)[1]
+    looked, nouns = weights.argmax(dim=-1), places(sentences)[1]
     particles = [s.words[noun + 1].startswith(PIECE) for s, noun in zip(sentences, nouns.tolist(), strict=True)]
     return (looked >= nouns) & (looked <= nouns + torch.tensor(particles).long())
 
@@ -98,7 +100,7 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
     found = references("validation", n, kind, model.config.language)
     weights = weights_from_it(model, found)  # (L, H, B, T)
     right = _right(weights, found).float().mean(dim=-1)
-    on_noun = weights[:, :, torch.arange(len(found)), _places(found)[1]].mean(dim=-1)  # (L, H)
+    on_noun = weights[:, :, torch.arange(len(found)), places(found)[1]].mean(dim=-1)  # (L, H)
     heads = torch.cartesian_prod(*map(torch.arange, right.shape)).tolist()
     layer, head = max(heads, key=lambda at: (float(right[tuple(at)]), at[0], float(on_noun[tuple(at)])))
     return layer, head
@@ -107,7 +109,8 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
 def turn(sentence: English, last: str) -> English:
     """A sentence of reference with another last word, and with what "it" then stands for."""
     reference, words = _reference(sentence), list(sentence.words)
-    if _lives(words[reference.pronoun + 3]) != _lives(last):
+    living = {word for feelings, _ in ENDS.values() for word in feelings}
+    if (words[reference.pronoun + 3] in living) != (last in living):
         reference = reference.turned
     words[reference.pronoun + 3] = last
     return replace(sentence, words=tuple(words), reference=reference)
@@ -127,36 +130,44 @@ def _reference(sentence: English) -> Reference:
     return sentence.reference
 
 
-def _lives(last: str) -> bool:
-    return last in {adjective.english for adjective in FEELINGS} | {adjective.because for adjective in hangul.FEELINGS}
+ENDS: dict[Language, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "english": (tuple(one.english for one in FEELINGS), tuple(one.english for one in SHAPES)),
+    "korean": (tuple(one.because for one in hangul.FEELINGS), tuple(one.because for one in hangul.SHAPES)),
+}
+"""How sentences of reference end in each language: with what is felt by who lives, or with the shape of a place."""
 
 
-def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[English]) -> float:
-    """The share of sentences whose head looks right both ways: as they are, and turned.
+def turned(sentences: Sequence[English], language: Language = "english") -> list[English]:
+    """The same sentences, so turned that each pronoun stands for the other noun.
 
     Tired is turned to wide, or back; with 자기 subject and object are exchanged.
     """
-    feelings, shapes = [adjective.english for adjective in FEELINGS], [adjective.english for adjective in SHAPES]
-    if model.config.language == "korean":
-        feelings, shapes = [one.because for one in hangul.FEELINGS], [one.because for one in hangul.SHAPES]
-    other = [
-        turn_particles(s) if s.kind == "own"
-        else turn(s, (others := shapes if _lives(s.words[_reference(s).pronoun + 3]) else feelings)[i % len(others)])
-        for i, s in enumerate(sentences)
-    ]  # fmt: skip
-    one_way, other_way = (_right(weights_from_it(model, found)[head], found) for found in (sentences, other))
+    (feelings, shapes), found = ENDS[language], list[English]()
+    for i, sentence in enumerate(sentences):
+        if sentence.kind == "own":
+            found.append(turn_particles(sentence))
+        else:
+            others = shapes if sentence.words[_reference(sentence).pronoun + 3] in feelings else feelings
+            found.append(turn(sentence, others[i % len(others)]))
+    return found
+
+
+def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[English]) -> float:
+    """The share of sentences whose head looks right both ways: as they are, and `turned`."""
+    both = (sentences, turned(sentences, model.config.language))
+    one_way, other_way = (_right(weights_from_it(model, found)[head], found) for found in both)
     return float((one_way & other_way).float().mean())
 
 
 def fixed_offset(sentences: Sequence[English]) -> int:
     """The distance from "it" at which the noun it stands for is found most often."""
-    pronouns, nouns = _places(sentences)
+    pronouns, nouns = places(sentences)
     return int((nouns - pronouns).mode().values)
 
 
 def offset_looks(offset: int, sentences: Sequence[English]) -> float:
     """The share of sentences in which the noun that "it" stands for is at this distance."""
-    pronouns, nouns = _places(sentences)
+    pronouns, nouns = places(sentences)
     return float((nouns - pronouns == offset).float().mean())
 
 
@@ -178,30 +189,27 @@ def some_pairs(split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (
 
 
 @torch.inference_mode()
-def translate_all(model: Translator, pairs: Sequence[Pair]) -> list[tuple[str, ...]]:
-    """What the model makes of each English sentence, running free."""
-    config = model.config
-    source, _ = encode_pairs(pairs, config.end)
-    said = []
-    for part in torch.split(source, 256):
-        for row in model.translate(part).words.tolist():
-            words = row[: row.index(config.end)] if config.end in row else row
-            said.append(vocabulary.target().decode([word for word in words if word != config.pad]))
-    return said
+def right_words(
+    model: Translator, source: Int[Tensor, "sentence word"], target: Int[Tensor, "sentence step"]
+) -> Bool[Tensor, "sentence step"]:
+    """Which words of the target the model generates at their place, running free; the end counts as a word."""
+    generated = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
+    generated = torch.nn.functional.pad(generated, (0, target.shape[1] - generated.shape[1]))
+    return (generated == target) & (target != model.config.pad)
 
 
 def exact_match(model: Translator, pairs: Sequence[Pair]) -> float:
     """The share of sentences translated without a fault."""
-    return _share(said == pair.korean for said, pair in zip(translate_all(model, pairs), pairs, strict=True))
+    source, target = encode_pairs(pairs, model.config.end)
+    right = right_words(model, source, target) == (target != model.config.pad)
+    return float(right.all(dim=-1).double().mean())
 
 
 def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
     """The share of the words of the right translations that the model generates at the same place."""
-    return _share(
-        place < len(said) and said[place] == word
-        for said, pair in zip(translate_all(model, pairs), pairs, strict=True)
-        for place, word in enumerate(pair.korean)
-    )
+    source, target = encode_pairs(pairs, model.config.end)
+    words = (target != model.config.pad) & (target != model.config.end)
+    return float(right_words(model, source, target)[words].double().mean())
 
 
 @torch.inference_mode()
@@ -248,7 +256,7 @@ def diagonal_error(pairs: Sequence[Pair]) -> float:
 
 def alignment_head(model: Translator, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> Head:
     """The head that aligns best, chosen on validation pairs."""
-    return _best(-alignment_errors(model, some_pairs("validation", n, clauses)))
+    return best(-alignment_errors(model, some_pairs("validation", n, clauses)))
 
 
 def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> dict[str, float]:
@@ -295,23 +303,39 @@ def untrained(config: LanguageConfig, seed: int = 0) -> LanguageEncoder:
         return LanguageEncoder(config).eval()
 
 
+Unit = Literal["share", "nats", "layer", "head"]
+
+_OF_REFERENCE: dict[str, Unit] = {
+    "referents named right": "share", "reference layer": "layer", "reference head": "head",
+    "reference head looks right": "share", "reference head turns with the last word": "share",
+    "reference head turns with the particles": "share", "best head of random weights looks right": "share",
+    "best fixed offset looks right": "share",
+}  # fmt: skip
+UNITS: dict[str, Unit] = {
+    "decided words right": "share", **_OF_REFERENCE, **{f"자기: {name}": unit for name, unit in _OF_REFERENCE.items()},
+    "nats a word": "nats", "translated without a fault": "share", "words right": "share", "alignment layer": "layer",
+    "alignment head": "head", "alignment error": "share", "alignment error of the diagonal": "share",
+}  # fmt: skip
+"""The unit of each figure that `quality` measures; a head comes right after its layer."""
+
+
 def quality_lines(quality: Mapping[str, float]) -> list[str]:
-    """What `quality` measured, a line each: shares in percent, heads as layer.head."""
-    lines, rest = [], dict(quality)
-    for what in [what for what in rest if what.endswith(" layer")]:
-        of = what.removesuffix(" layer")
-        head = f"{rest.pop(what):.0f}.{rest.pop(f'{of} head'):.0f}"
-        lines.append(f"{of} head, found on validation sentences: {head} (layer.head)")
-    for what, value in rest.items():
-        lines.append(f"{what}: {value:.3f}" if what.startswith("nats") else f"{what}: {value:.1%}".replace("%", " %"))
-    return lines
+    """What `quality` measured, a line each: heads first, as layer.head, shares in percent, all else a plain number."""
+    heads, lines, layer = [], [], 0.0
+    for name, value in quality.items():
+        match UNITS.get(name):
+            case "layer":
+                layer = value
+            case "head":
+                heads.append(f"{name}, found on validation sentences: {layer:.0f}.{value:.0f} (layer.head)")
+            case "share":
+                lines.append(f"{name}: {100 * value:.1f} %")
+            case _:
+                lines.append(f"{name}: {value:.3f}")
+    return heads + lines
 
 
-def _best(scores: Tensor) -> Head:
+def best(scores: Tensor) -> Head:
+    """The head with the largest number [layer, head]; of equals the first."""
     layer, head = divmod(int(scores.argmax()), scores.shape[1])
     return layer, head
-
-
-def _share(hits: Iterable[bool]) -> float:
-    found = list(hits)
-    return sum(found) / len(found)

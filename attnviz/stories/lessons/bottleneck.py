@@ -9,7 +9,7 @@ from itertools import cycle
 from typing import NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.errors import FileFormatError
@@ -19,6 +19,7 @@ from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
+from attnviz.models.training.measure import right_words
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import Estimate, open_model, percent, story
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
@@ -136,21 +137,13 @@ def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
     return found
 
 
-@torch.inference_mode()
-def right(model: RecurrentTranslator, source: Tensor, target: Tensor) -> Bool[Tensor, "sentence step"]:
-    """Which words of the target the model generates at their place, running free; the end counts as a word."""
-    generated = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
-    generated = torch.nn.functional.pad(generated, (0, target.shape[1] - generated.shape[1]))
-    return (generated == target) & (target != 0)
-
-
 def measure_group(kind: Trained, pairs: Sequence[Pair]) -> LengthGroup:
     """How each seed's model does on each sentence."""
     end = kind.card.plan.config.end
     source, target = encode_pairs(pairs, end)
     here = target != 0
     words = here & (target != end)
-    hits = torch.stack([right(model, source, target) for model in kind.models])  # (3, B, T)
+    hits = torch.stack([right_words(model, source, target) for model in kind.models])  # (3, B, T)
     return LengthGroup((hits == here).all(dim=-1).double(), (hits & words).sum(dim=-1).double() / words.sum(dim=-1))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -11,23 +10,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnviz.capture.source import Model, Source
+from attnviz.capture.source import Model
 from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
 from attnviz.models.language.english import English
 from attnviz.models.language.lexicon import QUALITIES
 from attnviz.models.language.splits import Split
-from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.training import measure
+from attnviz.models.registry import TOY
 from attnviz.models.training.measure import Head
-from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories import own_model
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, story, words_of
-from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
+from attnviz.stories.common import ROWS, head_name, percent, proved, square, story, words_of
+from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
-TOY = "toy"
 SENTENCE = "She is eating a green apple"
 WORDS = words_of(SENTENCE)
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
@@ -122,19 +117,6 @@ def sentences(split: Split, n: int = SENTENCES) -> list[English]:
     return list(islice((s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives), n))
 
 
-def looked_by(model: LanguageEncoder, vocabulary: Vocabulary, found: Sequence[English]) -> Tensor:
-    """Where every head of a home-built encoder looks most from each word [sentence, layer, head, word]."""
-    reading = model(numbers(vocabulary, [s.words for s in found]))
-    return torch.stack([w.argmax(dim=-1) for w in reading.weights if w is not None], dim=1)
-
-
-def looked_in(source: Source, found: Sequence[English]) -> Tensor:
-    """The same of any model, word by word; -1 after the end of a sentence."""
-    rows = [torch.from_numpy(record.weights.argmax(axis=-1)) for record in read_words(source, [*map(written, found)])]
-    longest = max(row.shape[-1] for row in rows)
-    return torch.stack([torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows])
-
-
 def looks(looked: Tensor, found: Sequence[English]) -> tuple[Tensor, Tensor]:
     """How often every head goes each way [way, layer, head] in sentences such as those of `sentences`.
 
@@ -152,7 +134,7 @@ def looks(looked: Tensor, found: Sequence[English]) -> tuple[Tensor, Tensor]:
     return torch.stack(rates), torch.stack(elsewhere)
 
 
-def choose(look: Callable[[Sequence[English]], Tensor], n: int) -> tuple[list[Head], Rates]:
+def choose(look: Look, n: int) -> tuple[list[Head], Rates]:
     """For each way the head that goes it most often beyond the same step elsewhere; and how often in test sentences."""
     (rate, elsewhere), tried = (looks(look(s), s) for s in (sentences("validation", n), sentences("test", n)))
     heads = [divmod(int(lead.argmax()), lead.shape[1]) for lead in rate - elsewhere]
@@ -164,13 +146,7 @@ def tell(model: Model = None) -> Story:
     """The demo: three pairs of one sentence, over all heads and in the heads that other sentences choose."""
     source = open_own(model or TOY)
     (record,), name, is_toy = read_words(source, [SENTENCE]), name_of(source), source.name == TOY
-    if is_toy:
-        card, toy = open_model(TOY, LanguageEncoder)
-        n = SENTENCES
-        ways = [partial(looked_by, one, card.source) for one in (toy, measure.untrained(toy.config))]
-    else:
-        n = own_model.SENTENCES
-        ways = [partial(looked_in, one) for one in (source, source.untrained())]
+    *ways, n = looks_of(source, SENTENCES)
     (heads, tried), (_, beside) = (choose(look, n) for look in ways)
     weights = record.weights
     shares = (percent(tried[way][0]) for way in better_ways(tried))

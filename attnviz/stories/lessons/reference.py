@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from attnviz.capture.source import Model, Source
+from attnviz.capture.source import Model
 from attnviz.heads.tally import wilson
 from attnviz.models.language.english import English
-from attnviz.models.language.lexicon import FEELINGS, SHAPES
+from attnviz.models.registry import TOY
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories import own_model
 from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, story, words_of
-from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, written
+from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
-TOY = "toy"
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = "it"
 SENTENCES = measure.SAMPLES  # how many unseen sentences each share of toy is measured on: as many as what the card says
 
-Look: TypeAlias = Callable[[Sequence[English]], np.ndarray]
-"""Where each head of a model puts its largest weight from "it": words [layer, head, sentence]."""
 TEXTS = Texts("""
 title_same | {who}“it” looks at {first} ({here:.2f}), and with {wide} too ({there:.2f})
     | {who}“it”이 보는 단어는 {first} ({here:.2f}), {wide}이어도 같음 ({there:.2f})
@@ -97,46 +93,28 @@ class Resolution(NamedTuple):
     turned: float  # both so and with their last word turned
 
 
-def looks_in(source: Source, sentences: Sequence[English]) -> np.ndarray:
-    """Where any model looks, word by word."""
-    records = read_words(source, [written(one) for one in sentences])
-    pronouns = (one.reference.pronoun for one in sentences if one.reference)
-    return np.stack([r.weights[:, :, it].argmax(axis=-1) for r, it in zip(records, pronouns, strict=True)], axis=-1)
-
-
-def looks_of_toy(model: LanguageEncoder, sentences: Sequence[English]) -> np.ndarray:
-    """The same of a model that reads numbers of words, all sentences at once."""
-    looks: np.ndarray = measure.weights_from_it(model, sentences).argmax(dim=-1).numpy()
-    return looks
+def looks_from_it(look: Look, sentences: Sequence[English]) -> Tensor:
+    """Where each head looks most from "it" [layer, head, sentence]."""
+    pronouns, _ = measure.places(sentences)
+    return look(sentences)[torch.arange(len(sentences)), :, :, pronouns].movedim(0, -1)
 
 
 def best_head(look: Look, n: int) -> Head:
     """The head that looks at the right noun most often, chosen on validation sentences."""
-    sentences = measure.references("validation", n)
-    right = (look(sentences) == _nouns(sentences)).mean(axis=-1)
-    layer, head = divmod(int(right.argmax()), right.shape[1])
-    return layer, head
-
-
-def turned(sentences: Sequence[English]) -> list[English]:
-    """The same with tired turned to wide (or back), or to another such word: “it” is the other noun."""
-    living = {adjective.english for adjective in FEELINGS}
-    return [
-        measure.turn(one, (SHAPES if one.words[-2] in living else FEELINGS)[number % len(SHAPES)].english)
-        for number, one in enumerate(sentences)
-    ]
+    found = measure.references("validation", n)
+    return measure.best((looks_from_it(look, found) == measure.places(found)[1]).double().mean(dim=-1))
 
 
 def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> list[Resolution]:
     """A model's head and that of random weights on so many unseen sentences; then what needs neither head nor model."""
     test = measure.references("test", n)
-    others = turned(test)
+    others = measure.turned(test)
     offset = measure.fixed_offset(measure.references("validation", n))
     (mine, mine_turned), (random, random_turned) = (
-        [look(some)[head] for some in (test, others)] for look, head in zip(looks, heads, strict=True)
+        [looks_from_it(look, some)[head] for some in (test, others)] for look, head in zip(looks, heads, strict=True)
     )
-    it = np.array([one.reference.pronoun for one in test if one.reference])
-    first = np.array([min(one.reference.noun, one.reference.other) for one in test if one.reference])
+    (it, nouns), (_, other_nouns) = map(measure.places, (test, others))
+    first = torch.minimum(nouns, other_nouns)
     own, untrained = ("{}.{}".format(*head) for head in heads)
     ways = (
         (TEXTS("mine", name=name, head=own), mine, mine_turned),
@@ -146,13 +124,10 @@ def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: i
     )
     found = []
     for who, here, there in ways:
-        right = here == _nouns(test)
-        found.append(Resolution(who, float(right.mean()), float((right & (there == _nouns(others))).mean())))
+        right = here == nouns
+        both = right & (there == other_nouns)
+        found.append(Resolution(who, *(float(one.double().mean()) for one in (right, both))))
     return [*found, Resolution(TEXTS("coin"), 1 / 2, 1 / 4)]
-
-
-def _nouns(sentences: Sequence[English]) -> np.ndarray:
-    return np.array([one.reference.noun for one in sentences if one.reference])
 
 
 def tell(model: Model = None) -> Story:
@@ -162,19 +137,13 @@ def tell(model: Model = None) -> Story:
     words = [words_of(text) for text in (TIRED, WIDE)]
     it, named = words[0].index(IT), 0.0
     nouns: Sequence[str] = ("", "")
+    *looks, n = looks_of(source, SENTENCES)
+    heads = [best_head(look, n) for look in looks]
     if is_toy:
-        n = SENTENCES
         card, toy = open_model(TOY, LanguageEncoder)
         with torch.inference_mode():
             places = toy(numbers(card.source, words)).referents[:, it].argmax(dim=-1)
         nouns, named = card.source.decode(places.tolist()), measure.named_referents(toy, n=n)
-        models = toy, measure.untrained(toy.config)
-        looks: list[Look] = [partial(looks_of_toy, one) for one in models]
-        heads = [measure.reference_head(one, n) for one in models]
-    else:
-        n = own_model.SENTENCES
-        looks = [partial(looks_in, one) for one in (source, source.untrained())]
-        heads = [best_head(look, n) for look in looks]
     head, found = heads[0], measure_shares(name, looks, heads, n)
     patterns = [record.pattern(*head) for record in records]
     rows = [pattern[it] for pattern in patterns]
