@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, SupportsFloat, TypeVar
 
 import numpy as np
 import torch
@@ -51,11 +51,19 @@ def story(
     say: Texts, parts: Iterable[str | Table], picture: Iterable[Panel], *, title: str = "title",
     receipt: str = "receipt", views: Iterable[StoryView] = (), records: Iterable[Attention] = (),
 ) -> Story:  # fmt: skip
-    """A story; the texts of these names are its title and receipt, and a part may be the name of a text too."""
+    """A story; its title, its receipt and each part may be the name of a text."""
     return Story(
         title=say(title), receipt=say(receipt), picture=tuple(picture), views=tuple(views), records=tuple(records),
-        parts=tuple(part if isinstance(part, Phrase | Table) else say(part) for part in parts),
+        parts=tuple(part if isinstance(part, Table) else say(part) for part in parts),
     )  # fmt: skip
+
+
+def row_view(say: Texts, record: Attention, head: Head, query: int, number: int) -> StoryView:
+    """A view of a row of the record of this number; the text `view` may name what it looks at most, and the weight."""
+    row, word = record.pattern(*head)[query], record.query_tokens[query].text
+    at = record.key_tokens[int(row.argmax())].text
+    text = say("view", name=record.model, word=word, at=at, weight=row.max())
+    return StoryView(text=text, head=head, query=query, record=number)
 
 
 def words_of(text: str) -> list[str]:
@@ -86,11 +94,10 @@ def largest(sums: np.ndarray) -> Head:
     return int(layer), int(head)
 
 
-def small(difference: float) -> str:
+def small(difference: SupportsFloat) -> str:
     """A difference: exactly 0, or three digits, or where it is too small for them its size."""
-    if not difference:
-        return "0"
-    return f"{difference:.1e}" if abs(difference) < LEAST else f"{difference:.3f}"
+    size = float(difference)
+    return "0" if not size else f"{size:.1e}" if abs(size) < LEAST else f"{size:.3f}"
 
 
 def numbered(n: int) -> tuple[Phrase, ...]:
@@ -98,9 +105,9 @@ def numbered(n: int) -> tuple[Phrase, ...]:
     return tuple(Phrase(f"number {i}", f"{i}번째 수") for i in range(n))
 
 
-def percent(share: float) -> str:
+def percent(share: SupportsFloat) -> str:
     """A share in percent."""
-    return f"{100 * share:.1f} %"
+    return f"{100 * float(share):.1f} %"
 
 
 def proved(record: Attention) -> Phrase:

@@ -49,8 +49,9 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:
     shown = {"record": view.record} if story.records else {"text": view.sentence}
+    head = "" if view.head is None else "{}.{}".format(*view.head)
     query, key = (-1 if place is None else place for place in (view.query, view.key))
-    return {**shown, "head": view.head, "query": query, "key": key, "step": view.step}
+    return {**shown, "head": head, "query": query, "key": key, "step": view.step}
 
 
 def _bilingual(text: str) -> tuple[str, str]:

@@ -103,7 +103,7 @@ class StoryView:
     text: str
     sentence: str = ""  # what the model reads, where it runs in the page
     record: int = 0  # else the number of the story's record that is shown
-    head: str = ""  # ``layer.head``; empty for all of them
+    head: tuple[int, int] | None = None  # the layer and the head; None for all of them
     query: int | None = None  # the word whose row is looked at
     key: int | None = None  # the word that it looks at
     step: str = ""  # of the calculation that is open

@@ -60,7 +60,12 @@ class Texts:
         return Texts(self.templates, {**self._constants, **values})
 
     def __call__(self, name: str, /, **values: object) -> Phrase:
-        """The text of this name with these in its places; a value that has a `ko` is shown as that in Korean."""
+        """The text of this name with these in its places; a value that has a `ko` is shown as that in Korean.
+
+        A phrase in place of a name is its own text.
+        """
+        if isinstance(name, Phrase):
+            return name
         places = {**self._constants, **values}
         in_korean = {place: getattr(value, "ko", value) for place, value in places.items()}
         english, korean = self.templates[name]

@@ -19,7 +19,7 @@ from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model, proved, steps_panel, story
+from attnviz.stories.common import ROWS, head_name, open_model, proved, row_view, steps_panel, story
 from attnviz.stories.record import Cell, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
@@ -87,7 +87,6 @@ view | {name}, before it generates “{word}”: it looks most at “{at}” ({w
 view_all | All heads of {TRANSFORMER}, on the first sentence. | 첫째 문장, {TRANSFORMER} 모델의 모든 헤드.
 wrong | by itself {name} generates “{words}” for “{sentence}”, which is not right
     | {name}: “{sentence}”에 대해 스스로 생성한 “{words}” (틀림)
-receipt | {proofs} | {proofs}
 """, globals())  # fmt: skip
 
 
@@ -160,7 +159,6 @@ def tell() -> Story:
     diagonal = measure.diagonal_error(pairs)
     say = TEXTS.filled(
         one=errors[0], two=errors[1], diagonal=diagonal, n=len(pairs), rows=ROWS, compared=_compared(errors, diagonal),
-        proofs=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
     )  # fmt: skip
     names = (say("named", name=name, head=head_name(head)) for name, head in zip(NAMES, heads, strict=True))
     rates = (*zip(names, errors, strict=True), (say("diagonal"), diagonal))
@@ -170,7 +168,10 @@ def tell() -> Story:
         _against_gold(gold, pair), "errors", Table(say("errors_table"), say.names("error_columns"), rates),
     ]  # fmt: skip
     panels = (steps_panel(say("panel", one=one, name=head_name(one.head)), one.record, one.head) for one in shown)
-    return story(say, parts, panels, views=_views(shown), records=tuple(one.record for one in shown))
+    return story(
+        say, parts, panels, receipt=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
+        views=_views(shown), records=[one.record for one in shown],
+    )  # fmt: skip
 
 
 def _views(shown: Sequence[AlignmentHead]) -> tuple[StoryView, ...]:
@@ -179,9 +180,7 @@ def _views(shown: Sequence[AlignmentHead]) -> tuple[StoryView, ...]:
     for number, one in enumerate(shown):
         moves = [there - here for here, there in itertools.pairwise(one.path)]
         step = 1 + moves.index(min(moves))
-        at, word = one.record.key_tokens[one.looks[step]].text, one.record.query_tokens[step].text
-        text = TEXTS("view", name=one.record.model, word=word, at=at, weight=one.pattern[step].max())
-        views.append(StoryView(text=text, record=number, head="{}.{}".format(*one.head), query=step))
+        views.append(row_view(TEXTS, one.record, one.head, step, number))
     return *views, StoryView(text=TEXTS("view_all"), record=len(SENTENCES))
 
 

@@ -24,7 +24,7 @@ from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import ROWS, open_model, percent, proved, steps_panel, story
+from attnviz.stories.common import ROWS, open_model, percent, proved, row_view, steps_panel, story
 from attnviz.stories.lessons.alignment import RECURRENT, STEP
 from attnviz.stories.record import Cell, Lines, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
@@ -41,7 +41,6 @@ receipt | free: {own}; forced: {right}; the shares are counted on {n} test sente
     | 자유 생성: {own}; 교사 강요: {right}; 비율은 시험 문장 {n}개에서 셈
 no_error | no error on {n} unseen sentences: {right} of the words right forced, {own} free
     | 학습에 쓰지 않은 문장 {n}개에서 오류 없음: 맞은 단어 교사 강요 {right}, 자유 생성 {own}
-title | {found} | {found}
 errors | {last.steps} steps after an error {mended} of the words are right if errors are mended, {unmended} if not
     | 오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {mended}, 그대로 두면 {unmended}가 맞음
 forgot | , but for {share} of the words before, which were shown as unknown: so it had to look at the English sentence
@@ -234,8 +233,8 @@ def tell() -> Story:
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
     seen = {word or 0, word or 0 if row is None else row}
-    say, views = say.filled(found=_verdict(both)), _views(records, seen)
-    return story(say, parts, (*patterns, *_lines(both)), views=views, records=records)
+    views = _views(records, seen)
+    return story(say, parts, (*patterns, *_lines(both)), title=_verdict(both), views=views, records=records)
 
 
 def _verdict(both: TwoWays) -> Phrase:
@@ -250,14 +249,12 @@ def _verdict(both: TwoWays) -> Phrase:
 
 def _views(records: Sequence[Attention], steps: set[int]) -> tuple[StoryView, ...]:
     """The steps of the first word that differs and of the first row that does, both ways."""
-    views = []
-    for step in sorted(steps):
-        for number, (way, record) in enumerate(zip(WAYS, records, strict=True)):
-            row = record.pattern(0, 0)[step]
-            at, word = record.key_tokens[int(row.argmax())].text, record.query_tokens[step].text
-            text = TEXTS("view", way=way, step=step, word=word, at=at, weight=row.max())
-            views.append(StoryView(text=text, record=number, head="0.0", query=step))
-    return tuple(views)
+    ways = [*enumerate(zip(WAYS, records, strict=True))]
+    return tuple(
+        row_view(TEXTS.filled(way=way, step=step), record, (0, 0), step, number)
+        for step in sorted(steps)
+        for number, (way, record) in ways
+    )
 
 
 def _two_ways(recipe: Recipe) -> Phrase:

@@ -156,8 +156,8 @@ def tell() -> Story:
     )  # fmt: skip
     changes = Table(say("ahead_table"), say.names("ahead_columns"), tuple(rows))
     steps = _steps(say, scores_of(onward, one, backward), pattern, words)
-    ahead = StoryView(text=say("view_ahead"), head="{}.{}".format(*forward), query=ROW)
-    back = replace(ahead, text=say("view_back"), record=1, head="{}.{}".format(*backward))
+    ahead = StoryView(text=say("view_ahead"), head=forward, query=ROW)
+    back = replace(ahead, text=say("view_back"), record=1, head=backward)
     step = replace(back, text=say("view_step"), key=int(pattern[ROW].argmax()), step="softmax")
     return story(
         say,

@@ -121,14 +121,14 @@ def tell() -> Story:
     over = on_padding[1][head]
     place = int(over.argmax())
     say = TEXTS.filled(
-        share=percent(float(on_padding[1].mean())), changes=percent(float(np.mean(changes[1]))),
-        rows=common.ROWS, still=small(max(changes[0])), name=common.head_name(head), most=percent(float(over.mean())),
+        share=percent(on_padding[1].mean()), changes=percent(np.mean(changes[1])),
+        rows=common.ROWS, still=small(max(changes[0])), name=common.head_name(head), most=percent(over.mean()),
         longest=both.shape[1], n_padding=both.shape[1] - n, word=words[place], over=over[place],
         right=percent(named(model, hidden, masked=True)), wrong=percent(named(model, hidden, masked=False)),
         proof=proved(attend_all([SHORT, LONG], open_source("toy"))[0]), proof_without=proved(without),
     )  # fmt: skip
     rows = (
-        (way, *map(percent, map(float, (weights.mean(), weights.max()))), small(float(np.mean(c))), small(max(c)))
+        (way, percent(weights.mean()), percent(weights.max()), small(np.mean(c)), small(max(c)))
         for way, weights, c in zip(say.names("rows"), on_padding, changes, strict=True)
     )
     table = Table(say("compared"), say.names("columns"), tuple(rows))
@@ -140,7 +140,7 @@ def tell() -> Story:
         for way, values in zip(ways, (hatched, forgotten[head]), strict=True)
     )
     series = Series.each(dict(zip(ways, changes, strict=True)))
-    row = StoryView(text=say("view_masked"), head="{}.{}".format(*head), query=place)
+    row = StoryView(text=say("view_masked"), head=head, query=place)
     return common.story(
         say,
         (say("introduction", n=n), table, "change", say("counted", n=len(hidden[0]))),

@@ -107,7 +107,6 @@ view | In head {head}, “{one}” gives {weight:.2f} of its weight to “{other
     | 헤드 {head}에서 “{one}”이 “{other}”에 주는 가중치는 {weight:.2f}입니다.
 view_all | All heads at once. | 모든 헤드를 한눈에.
 name | {name} | {name}
-receipt | {proof} | {proof}
 """, globals())  # fmt: skip
 
 
@@ -151,7 +150,7 @@ def tell(model: Model = None) -> Story:
     weights = record.weights
     shares = (percent(tried[way][0]) for way in better_ways(tried))
     say = TEXTS.filled(
-        name=name, n=len(WORDS), even=1 / len(WORDS), n_others=n, n_validation=n, proof=proved(record),
+        name=name, n=len(WORDS), even=1 / len(WORDS), n_others=n, n_validation=n,
         listed=", ".join(f"{pair} {share}" for pair, share in zip(NAMES, shares, strict=True)),
         trained=TEXTS("trained") if is_toy else Phrase("", ""),
     )  # fmt: skip
@@ -171,15 +170,16 @@ def tell(model: Model = None) -> Story:
     picture = _picture(say, weights, heads, tried, beside)
     return story(
         say.filled(shown_who=say("who" if is_toy else "who_else")), parts, picture,
-        views=_views(weights, heads, tried), records=() if is_toy else (record,),
+        receipt=proved(record), views=_views(weights, heads, tried), records=() if is_toy else (record,),
     )  # fmt: skip
 
 
 def _views(weights: np.ndarray, heads: Sequence[Head], tried: Rates) -> Iterator[StoryView]:
     """Each pair in the head that links it best; then all heads."""
     for way in better_ways(tried):
-        (one, other), head = WAYS[way], "{}.{}".format(*heads[way])
-        text = TEXTS("view", head=head, one=one, other=other, weight=between(weights[heads[way]], WAYS[way])[0])
+        (one, other), head = WAYS[way], heads[way]
+        weight = between(weights[head], WAYS[way])[0]
+        text = TEXTS("view", head="{}.{}".format(*head), one=one, other=other, weight=weight)
         yield StoryView(text=text, sentence=SENTENCE, head=head, query=WORDS.index(one), key=WORDS.index(other))
     yield StoryView(text=TEXTS("view_all"), sentence=SENTENCE)
 

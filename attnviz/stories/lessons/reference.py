@@ -81,7 +81,6 @@ view_step | How “it” comes to that: q and k of “it” and “{word}”, nu
 view_all | All heads at once: which others turn with the last word?
     | 모든 헤드: 마지막 단어를 바꾸면 함께 달라지는 헤드는?
 bars | {name}: the row of “it” | {name}: “it”의 행
-receipt | {proof} | {proof}
 """, globals())  # fmt: skip
 
 
@@ -153,7 +152,7 @@ def tell(model: Model = None) -> Story:
         name=name, head=head_name(head), n=n, tired=TIRED[:-1], told=TEXTS("told") if is_toy else Phrase("", ""),
         who="" if is_toy else f"{name} {head[0]}.{head[1]}: ", first=first, here=here, second=second, there=there,
         wide=words[1][-2], turns=percent(mine.turned), random=percent(random.turned), coin=percent(coin.turned),
-        rows=ROWS, share=percent(named), looks=percent(mine.right), proof=proved(records[0]),
+        rows=ROWS, share=percent(named), looks=percent(mine.right),
         more=TEXTS("more") if named > mine.right else Phrase("", ""),
     )  # fmt: skip
     clear = wilson(mine.turned, n)[0] > max(wilson(random.turned, n)[1], coin.turned)
@@ -165,7 +164,7 @@ def tell(model: Model = None) -> Story:
     ]  # fmt: skip
     return story(
         say, parts, _picture(patterns, head, words, rows), title="title_same" if first == second else "title",
-        views=_views(head, words, rows, is_toy=is_toy), records=() if is_toy else records,
+        receipt=proved(records[0]), views=_views(head, words, rows, is_toy=is_toy), records=() if is_toy else records,
     )  # fmt: skip
 
 
@@ -185,7 +184,7 @@ def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy
     for number, (text, sentence, row) in enumerate(zip((TIRED, WIDE), words, rows, strict=True)):
         most = int(row.argmax())
         say, query = TEXTS.filled(end=sentence[-2], weight=row[most], word=sentence[most]), sentence.index(IT)
-        at = StoryView(text=say("view"), sentence=text, record=number, head="{}.{}".format(*head), query=query)
+        at = StoryView(text=say("view"), sentence=text, record=number, head=head, query=query)
         views.append(at)
         steps.append(replace(at, text=say("view_step"), key=most, step="score"))
     return [*views, *(steps[:1] if is_toy else []), StoryView(text=TEXTS("view_all"), sentence=TIRED)]

@@ -18,7 +18,7 @@ from attnviz.models.attention import MultiHeadAttention, SelfAttention, attentio
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
-from attnviz.stories.common import numbered, small, square, story
+from attnviz.stories.common import numbered, row_view, small, square, story
 from attnviz.stories.record import Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -86,8 +86,8 @@ ways | of the one product; alone | 곱 하나에서; 따로
 what | {what}, {how} | {what}, {how}
 columns | {first} to {last} | {first}~{last}
 number_columns | what; columns | 무엇; 열
-view | One head: “{word}” looks most at “{most}” ({weight:.2f}).
-    | 헤드 하나: “{word}”이(가) 가장 많이 보는 단어는 “{most}” ({weight:.2f})입니다.
+view | One head: “{word}” looks most at “{at}” ({weight:.2f}).
+    | 헤드 하나: “{word}”이(가) 가장 많이 보는 단어는 “{at}” ({weight:.2f})입니다.
 view_all | {N_HEADS} heads side by side on the same words. | 같은 단어를 나란히 보는 헤드 {N_HEADS}개.
 one_pattern | one head: weights | 헤드 하나: 가중치
 head_pattern | head {i} of {N_HEADS}: weights | 헤드 {N_HEADS}개 중 {i}번: 가중치
@@ -209,6 +209,7 @@ def tell() -> Story:
         )
     )  # fmt: skip
     scores, *others = tables
+    records = alone.attention(WORDS), side_by_side.attention(WORDS)
     panels = say("one_pattern"), *(say("head_pattern", i=i) for i in range(N_HEADS))
     return story(
         say,
@@ -217,8 +218,8 @@ def tell() -> Story:
             four_heads, one_projection, _number_by_number(say, together),
         ),
         (square(*one, WORDS) for one in zip(panels, torch.cat([head.weights, weights[0]]).numpy(), strict=True)),
-        views=(StoryView(text=say("view"), head="0.0", query=QUERY), StoryView(text=say("view_all"), record=1)),
-        records=(alone.attention(WORDS), side_by_side.attention(WORDS)),
+        views=(row_view(say, records[0], (0, 0), QUERY, 0), StoryView(text=say("view_all"), record=1)),
+        records=records,
     )  # fmt: skip
 
 

@@ -107,7 +107,6 @@ length | share of the vector's length | 벡터 길이에 대한 비율
 views | In head {head}, “{word}” at place {place} looks most at “{at}” (places count from 0).
     | 헤드 {head}: 위치 {place}의 “{word}”이(가) 가장 많이 보는 단어는 “{at}”입니다 (위치는 0부터).
 view_all | All heads on “{pair}”. | “{pair}”의 모든 헤드.
-proof | {seen} | {seen}
 """, globals())  # fmt: skip
 PAIRS = TEXTS.names("pairs")
 
@@ -218,8 +217,8 @@ def tell(model: Model = None) -> Story:
     records = attend_all(LONG, open_source(TOY)) if is_toy else list(read_words(source, (*SHORT, *LONG)))
     patterns, shares = [record.weights for record in records[-2:]], moved(records)[-1]
     say = TEXTS.filled(
-        name=name_of(source), mean=percent(float(shares.mean())), seen=proved(records[-2]), rows=common.ROWS,
-        head=common.head_name(head), most=percent(float(shares[head].mean())),
+        name=name_of(source), mean=percent(shares.mean()), seen=proved(records[-2]), rows=common.ROWS,
+        head=common.head_name(head), most=percent(shares[head].mean()),
     )  # fmt: skip
     say, parts, bars = _of_toy(say) if is_toy else _of_another(say, source, records)
     top = float(max(pattern[head].max() for pattern in patterns))
@@ -229,8 +228,9 @@ def tell(model: Model = None) -> Story:
     )
     return common.story(
         say, ("introduction", *parts, _rows_moved(shares, *patterns), "most_moved", *notes_of(records)),
-        (*panels, bars), views=_views(shares, patterns), records=() if is_toy else records,
-        **{} if is_toy else {"title": "title_of_another", "receipt": "proof"},
+        (*panels, bars), title="title" if is_toy else "title_of_another",
+        receipt="receipt" if is_toy else proved(records[-2]), views=_views(shares, patterns),
+        records=() if is_toy else records,
     )  # fmt: skip
 
 
@@ -238,9 +238,9 @@ def _of_another(say: Texts, source: Source, records: Sequence[Attention]) -> tup
     """With the weights of any model: what moves, with positions and without where they can be taken away."""
     on, bare = moved(records), without_positions(source, (*SHORT, *LONG))
     off = moved(bare) if bare else None
-    say = say.filled(rest=say("rest", without=percent(float(off[1].mean()))) if off else Phrase("", ""))
+    say = say.filled(rest=say("rest", without=percent(off[1].mean())) if off else Phrase("", ""))
     ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
-    rows = tuple((pair, *(percent(float(way[i].mean())) for way in ways.values())) for i, pair in enumerate(PAIRS))
+    rows = tuple((pair, *(percent(way[i].mean()) for way in ways.values())) for i, pair in enumerate(PAIRS))
     series = Series.each({way: shares[1].mean(axis=(0, 1)) for way, shares in ways.items()})
     moves = Table(say("moves"), (say("sentences"), *ways), rows)
     bars = Bars(say("moved_bars"), tuple(words_of(LONG[0])), series, say("share"))
@@ -309,11 +309,10 @@ def _views(shares: np.ndarray, patterns: Sequence[np.ndarray]) -> Iterator[Story
     """The row that differs most, in both sentences; then all heads."""
     words = [words_of(text) for text in LONG]
     layer, head, query = (int(i) for i in np.unravel_index(int(shares.argmax()), shares.shape))
-    name, places = f"{layer}.{head}", (query, same_words(*words)[query])
-    for number, (weights, place) in enumerate(zip(patterns, places, strict=True)):
-        at = words[number][int(weights[layer, head, place].argmax())]
-        text = TEXTS("views", head=name, word=words[number][place], place=place, at=at)
+    for number, place in enumerate((query, same_words(*words)[query])):
+        at = words[number][int(patterns[number][layer, head, place].argmax())]
+        text = TEXTS("views", head=f"{layer}.{head}", word=words[number][place], place=place, at=at)
         record = len(SHORT) + number  # those of the short pair come first
-        yield StoryView(text=text, sentence=LONG[number], record=record, head=name, query=place)
+        yield StoryView(text=text, sentence=LONG[number], record=record, head=(layer, head), query=place)
     for number, pair in enumerate(SHORT):
         yield StoryView(text=TEXTS("view_all", pair=pair), sentence=pair, record=number)
