@@ -10,6 +10,7 @@ import torch
 
 from attnviz.attention import Attention
 from attnviz.errors import FileFormatError
+from attnviz.heads.tally import wilson
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
@@ -37,6 +38,11 @@ class Estimate(NamedTuple):
     mean: float
     low: float
     high: float
+
+    @classmethod
+    def of_share(cls, share: float, n: int) -> Estimate:
+        """A share of n things, with Wilson's interval."""
+        return cls(share, *wilson(share, n))
 
     def __str__(self) -> str:
         return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"

@@ -18,7 +18,7 @@ from attnviz.capture.source import Model, Source, as_source
 from attnviz.capture.sources.home_built import TrainedSource
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.heatmaps.words import hide_special, merge_words
-from attnviz.models.language.english import English
+from attnviz.models.language.english import GoldSentence
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import TOY
 from attnviz.models.training.measure import untrained
@@ -32,7 +32,7 @@ SENTENCES = 100  # how many other sentences a head is chosen on, and as many mor
 AT_ONCE = 50  # sentences that run together
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
-Look: TypeAlias = Callable[[Sequence[English]], Tensor]
+Look: TypeAlias = Callable[[Sequence[GoldSentence]], Tensor]
 """Where each head of a model looks most from each word of sentences [sentence, layer, head, word]."""
 
 
@@ -125,19 +125,19 @@ def looks_of(source: Source, n: int) -> tuple[Look, Look, int]:
 
 
 @torch.inference_mode()
-def _looks_at_once(model: LanguageEncoder, vocabulary: Vocabulary, sentences: Sequence[English]) -> Tensor:
+def _looks_at_once(model: LanguageEncoder, vocabulary: Vocabulary, sentences: Sequence[GoldSentence]) -> Tensor:
     reading = model(numbers(vocabulary, [one.words for one in sentences]))
     return torch.stack([w.argmax(dim=-1) for w in reading.weights if w is not None], dim=1)
 
 
-def _looks_in(source: Source, sentences: Sequence[English]) -> Tensor:
+def _looks_in(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
     """The same of any model, word by word."""
     rows = [torch.from_numpy(one.weights.argmax(axis=-1)) for one in read_words(source, [*map(written, sentences)])]
     longest = max(row.shape[-1] for row in rows)
     return torch.stack([torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows])
 
 
-def written(made: English) -> str:
+def written(made: GoldSentence) -> str:
     """A sentence of the small language as a person writes it."""
     text = " ".join(made.words)
     return text[0].upper() + text[1:].replace(" .", ".").replace(" ,", ",").replace(" i ", " I ")

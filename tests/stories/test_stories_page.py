@@ -10,6 +10,7 @@ import pytest
 
 from attnviz.errors import OutputError
 from attnviz.stories import DEMOS, tell
+from attnviz.stories.common import head_name
 from attnviz.stories.record import Matrix, Table, cell_text
 from attnviz.text.phrase import korean
 from tests.fixtures.browser import barriers, state
@@ -88,13 +89,13 @@ def test_sentences_set_the_views_of_records(
         assert button.get_attribute("aria-current") == "step"
         record = story.records[view.record]
         assert shown.inner_text("header .model").startswith(record.model)
-        if not view.head:
+        if view.head is None:
             assert shown.locator("#page .pattern").is_hidden()
             assert shown.locator(".thumb:not(.mean)").count() == len(record.layers) * len(record.heads)
             continue
         assert view.query is not None
-        assert shown.inner_text(".pattern h2") == f"head {view.head}"
-        row = record.pattern(*map(int, view.head.split(".")))[view.query]
+        assert shown.inner_text(".pattern h2") == head_name(view.head)
+        row = record.pattern(*view.head)[view.query]
         first = shown.locator("table.row tbody tr").first.inner_text().split()
         assert first == [record.key_tokens[int(row.argmax())].text, f"{row.max():.3f}"]
         assert f"“{record.query_tokens[view.query].text}”" in view.text
@@ -146,4 +147,5 @@ def test_another_models_story(show_page: Callable[..., Page]) -> None:
     button, view = shown.locator(".tour ol button").first, story.views[0]
     button.click()
     assert shown.locator("#typed").count() == 0
-    assert shown.inner_text(".pattern h2") == f"head {view.head}"
+    assert view.head is not None
+    assert shown.inner_text(".pattern h2") == head_name(view.head)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import TypeAlias
 
 from attnviz.models.language import lexicon as words
 from attnviz.models.language.lexicon import (
@@ -40,7 +41,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class English:
+class GoldSentence:
     """A sentence and the gold facts about it."""
 
     words: tuple[str, ...]  # lower case, punctuation last
@@ -52,18 +53,23 @@ class English:
     links: tuple[Link, ...] = ()
 
 
-def generate(random: Random, kind: str | None = None) -> English:
-    """One sentence, of a kind or of any."""
-    chosen = kind or random.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
-    return KINDS[chosen][0](random)
+Kinds: TypeAlias = dict[str, tuple[Callable[[Random], GoldSentence], float]]
+"""What makes each kind of sentence, and how often it comes up relative to the others."""
 
 
-def _marked(kind: str, *parts: str, reference: Reference | None = None, links: tuple[Link, ...] = ()) -> English:
+def generate(random: Random, kind: str | None = None, kinds: Kinds | None = None) -> GoldSentence:
+    """One sentence, of a kind or of any; of these kinds, or of those of English."""
+    kinds = kinds or KINDS
+    chosen = kind or random.choices(list(kinds), [weight for _, weight in kinds.values()])[0]
+    return kinds[chosen][0](random)
+
+
+def marked(kind: str, *parts: str, reference: Reference | None = None, links: tuple[Link, ...] = ()) -> GoldSentence:
     """A sentence from its words; those in square brackets are decided by the grammar."""
-    marked = " ".join(parts).split()
-    decided = frozenset(i for i, word in enumerate(marked) if word.startswith("["))
-    plain = tuple(word.strip("[]") for word in marked)
-    return English(words=plain, kind=kind, decided=decided, reference=reference, links=links)
+    shown = " ".join(parts).split()
+    decided = frozenset(i for i, word in enumerate(shown) if word.startswith("["))
+    plain = tuple(word.strip("[]") for word in shown)
+    return GoldSentence(words=plain, kind=kind, decided=decided, reference=reference, links=links)
 
 
 def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.5) -> str:
@@ -119,7 +125,7 @@ def _verb(random: Random, subject: str, verb: Verb, *, many: bool) -> tuple[str,
     return form[how], random.choice(("", *times, random.choice(words.ADVERBS)))
 
 
-def _reference(random: Random) -> English:
+def _reference(random: Random) -> GoldSentence:
     """The animal didn't cross the street because it was too tired (or: wide)."""
     animal, place = random.choice(words.ANIMALS), random.choice(words.PLACES)
     lives = random.random() < 0.5
@@ -131,14 +137,14 @@ def _reference(random: Random) -> English:
     place_at = len(first) + 2 + len(second) - 1
     pronoun_at = place_at + 2
     noun, other = (animal_at, place_at) if lives else (place_at, animal_at)
-    return _marked(
+    return marked(
         "reference", *first, f"{random.choice(tuple(words.FAILED))} {verb}", *second,
         f"[because] [it] [was] {random.choice(tuple(words.HOW))} {last} .",
         reference=Reference(pronoun_at, noun, other),
     )  # fmt: skip
 
 
-def _copula(random: Random) -> English:
+def _copula(random: Random) -> GoldSentence:
     """The dogs near the house are big: the verb agrees with the dogs, not with the house."""
     many, near_many = random.random() < 0.5, random.random() < 0.5
     noun, near = random.choice(words.LIVING), random.choice(words.PLACES)
@@ -146,20 +152,20 @@ def _copula(random: Random) -> English:
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
     adjective = random.choice(fitting(noun) + words.FEELINGS).english
     verb_at = len(f"{subject} {place}".split())
-    return _marked(
+    return marked(
         "copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".",
         links=(Link(query=verb_at, key=1, relation=AGREEMENT),),
     )  # fmt: skip
 
 
-def _action(random: Random) -> English:
+def _action(random: Random) -> GoldSentence:
     """She is eating a green apple; the boys do not love the old king."""
-    return _marked("action", *_actions(random), ".")
+    return marked("action", *_actions(random), ".")
 
 
-def _two_clauses(random: Random) -> English:
+def _two_clauses(random: Random) -> GoldSentence:
     """I like tea but she drinks coffee."""
-    return _marked("joined", *_actions(random), random.choice(("and", "but", "or")), *_actions(random), ".")
+    return marked("joined", *_actions(random), random.choice(("and", "but", "or")), *_actions(random), ".")
 
 
 def _actions(random: Random) -> tuple[str, str, str]:
@@ -216,32 +222,32 @@ def _subject(random: Random) -> tuple[str, bool]:
     return _phrase(random, random.choice(words.LIVING), many=many), many
 
 
-def _stay(random: Random) -> English:
+def _stay(random: Random) -> GoldSentence:
     """The cat sat on the mat."""
     subject, many = _subject(random)
     verb, when = _verb(random, subject, random.choice(words.STAYS), many=many)
-    return _marked("stay", subject, verb, _where(random), when, ".")
+    return marked("stay", subject, verb, _where(random), when, ".")
 
 
-def _go(random: Random) -> English:
+def _go(random: Random) -> GoldSentence:
     """Kim went to school yesterday."""
     subject, many = _subject(random)
     verb, when = _verb(random, subject, random.choice(words.GOES), many=many)
     town = random.random() < 0.5
     where = random.choice(words.TOWNS) if town else f"the {random.choice(words.PLACES + words.ROOMS).one}"
     with_ = f"with {_whom(random)}" if random.random() < 0.2 else ""
-    return _marked("go", subject, verb, random.choice(("to", "to", "from")), where, with_, when, ".")
+    return marked("go", subject, verb, random.choice(("to", "to", "from")), where, with_, when, ".")
 
 
-def _give(random: Random) -> English:
+def _give(random: Random) -> GoldSentence:
     """She gave me a book."""
     subject, many = _somebody(random)
     verb, when = _verb(random, subject, random.choice(words.GIVES), many=many)
     whom = _whom(random) if random.random() < 0.6 else _own(random, words.PEOPLE)
-    return _marked("give", subject, verb, whom, _phrase(random, random.choice(words.TOOLS)), when, ".")
+    return marked("give", subject, verb, whom, _phrase(random, random.choice(words.TOOLS)), when, ".")
 
 
-def _be(random: Random) -> English:
+def _be(random: Random) -> GoldSentence:
     """I am very happy; Kim is my friend; she was in the kitchen yesterday."""
     subject, many = _somebody(random)
     past = random.random() < 0.3
@@ -255,19 +261,19 @@ def _be(random: Random) -> English:
         ).replace("my friend", "my best friend"),
         "where": _where(random),
     }
-    return _marked("be", subject, be, found[what], random.choice(words.TIMES["past"]) if past else "", ".")
+    return marked("be", subject, be, found[what], random.choice(words.TIMES["past"]) if past else "", ".")
 
 
-def _have(random: Random) -> English:
+def _have(random: Random) -> GoldSentence:
     """She has three dogs and a cat."""
     subject, many = _somebody(random)
     has = random.choice(("have" if many else "has", "had", "need" if many else "needs"))
     some = random.random() < 0.3
     thing = _phrase(random, random.choice(words.COUNTED), many=some, definite=False)
-    return _marked("have", subject, has, thing.replace("the ", "some ", 1) if some else thing, ".")
+    return marked("have", subject, has, thing.replace("the ", "some ", 1) if some else thing, ".")
 
 
-def _reason(random: Random) -> English:
+def _reason(random: Random) -> GoldSentence:
     """I went to school because I was happy."""
     subject, many = random.choice(tuple((p, takes_plural(p)) for p in words.PRONOUNS))
     was = was_were(subject, many=many)
@@ -275,19 +281,19 @@ def _reason(random: Random) -> English:
     first = random.choice(words.GOES if goes else words.STAYS)
     where = f"to {random.choice(words.TOWNS)}" if goes else _where(random)
     last = random.choice(words.FEELINGS).english
-    return _marked(
+    return marked(
         "reason", subject, random.choice((first.past, f"didn't {first.base}")), where, "because", subject, was,
         random.choice(("", *words.HOW)), last, ".",
     )  # fmt: skip
 
 
-def _question(random: Random) -> English:
+def _question(random: Random) -> GoldSentence:
     """Where is the cat? What did she eat? Do you like coffee? Who is your teacher?"""
     subject, many = _somebody(random)
     be, do = am_is_are(subject, many=many), random.choice(("do" if many else "does", "did"))
     verb = random.choice(words.ACTIONS)
     thing, lives = random.choice(words.LIVING + words.TOOLS), ("go", "live", "sleep", "work")
-    return _marked("question", random.choice((
+    return marked("question", random.choice((
         f"where {be} {subject} [?]",
         f"where is the {thing.one} [?]",
         f"{random.choice(('who', 'what', 'why'))} {do} {subject} {verb.base} [?]",
@@ -301,10 +307,10 @@ def _question(random: Random) -> English:
     )))  # fmt: skip
 
 
-def _this(random: Random) -> English:
+def _this(random: Random) -> GoldSentence:
     """This is my cat; those are apples; my name is Kim; hello, Kim."""
     noun = random.choice(words.COUNTED)
-    return _marked("this", random.choice((
+    return marked("this", random.choice((
         f"{random.choice(('this', 'that'))} is {_own(random, (noun,))} .",
         f"{random.choice(('this', 'that'))} is {_phrase(random, noun)} .",
         f"{random.choice(('these', 'those'))} are {_own(random, (noun,), many=True)} .",
@@ -313,17 +319,17 @@ def _this(random: Random) -> English:
     )))  # fmt: skip
 
 
-def _weather(random: Random) -> English:
+def _weather(random: Random) -> GoldSentence:
     """The sky is blue; it was cold yesterday."""
     noun, past = random.choice(words.NATURE), random.random() < 0.4
     what = random.choice(("raining", "snowing", "sunny", "cold", "hot", "warm"))
     so = random.choice((f"the {noun.one} {{}} {random.choice(fitting(noun)).english}", f"it {{}} {what}"))
-    return _marked(
+    return marked(
         "weather", so.format("was" if past else "is"), random.choice(("", *words.TIMES["past" if past else "is"])), ".",
     )  # fmt: skip
 
 
-def _reflexive(random: Random) -> English:
+def _reflexive(random: Random) -> GoldSentence:
     """The girls see themselves: the last word looks back to the first."""
     noun = random.choice(words.PEOPLE[:6])
     many = random.random() < 0.4
@@ -332,20 +338,20 @@ def _reflexive(random: Random) -> English:
     self_ = "themselves" if many else "herself" if she else "himself"
     who = f"the {_maybe(random, fitting(noun))} {noun.many if many else noun.one}".split()
     noun_at = len(who) - 1
-    return _marked(
+    return marked(
         "reflexive", *who, verb.base if many else verb.third, f"[{self_}] .",
         links=(Link(query=noun_at + 2, key=noun_at, relation=COREFERENCE),),
     )  # fmt: skip
 
 
-def _all(random: Random) -> English:
+def _all(random: Random) -> GoldSentence:
     """I love all you."""
     subject = random.choice(("i", "you", "we", "they"))
     verb = random.choice(words.ACTIONS[:5]).base
-    return _marked("all", subject, verb, "all", random.choice(("you", "them", "us")), ".")
+    return marked("all", subject, verb, "all", random.choice(("you", "them", "us")), ".")
 
 
-def _existence(random: Random) -> English:
+def _existence(random: Random) -> GoldSentence:
     """There is a prince; is there a prince?"""
     many = random.random() < 0.3
     noun = random.choice(words.COUNTED)
@@ -353,27 +359,26 @@ def _existence(random: Random) -> English:
     be = "are" if many else "is"
     if random.random() < 0.5:
         there = "[there]" if many else "there"  # "she is a doctor" is a sentence too, "she are" is not
-        return _marked("existence", f"{there} [{be}]", what, "[.]")
-    return _marked("existence", f"[{be}] [there]", what, "[?]")
+        return marked("existence", f"{there} [{be}]", what, "[.]")
+    return marked("existence", f"[{be}] [there]", what, "[?]")
 
 
-def _although(random: Random) -> English:
+def _although(random: Random) -> GoldSentence:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program: one "not", here or there."""
     subject = random.choice(tuple(words.PRONOUNS))
     score, when, exam = random.choice(words.SCORES), random.choice(tuple(words.WHEN)), random.choice(tuple(words.EXAMS))
     enter, program = random.choice(tuple(words.ENTER)), random.choice(tuple(words.PROGRAMS))
     first, second = ("[not]", "") if random.random() < 0.5 else ("", "[not]")
-    return _marked(
+    return marked(
         "although",
         f"[although] {subject} [did] {first} [get] {score} [in] {when} {exam} [,]",
         f"{subject} [could] {second} {enter} [in] [the] {program} {random.choice(words.PROGRAMS[program][1])} .",
     )
 
 
-KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
+KINDS: Kinds = {
     "reference": (_reference, 5), "copula": (_copula, 3), "action": (_action, 5), "reflexive": (_reflexive, 1),
     "all": (_all, 0.3), "existence": (_existence, 1.5), "although": (_although, 1), "joined": (_two_clauses, 0.5),
     "stay": (_stay, 2), "go": (_go, 1), "give": (_give, 0.5), "be": (_be, 1.5), "have": (_have, 0.7),
     "reason": (_reason, 0.7), "question": (_question, 1.5), "this": (_this, 0.5), "weather": (_weather, 0.3),
 }  # fmt: skip
-"""Each kind of sentence, with how often it comes up relative to the others."""

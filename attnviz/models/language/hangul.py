@@ -7,11 +7,11 @@ fits, as "it" does in English, and 자기 for whoever bears 이/가, wherever th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
-from attnviz.models.language.english import English, Reference
+from attnviz.models.language.english import GoldSentence, Kinds, Reference, marked
 from attnviz.models.language.lexicon import ends_in_consonant, read_groups
 from attnviz.text.corpus import Link
 
@@ -113,27 +113,20 @@ FITTING = {noun: [adjective for adjective in QUALITIES + SHAPES if noun in _GROU
 """The adjectives that go with a noun."""
 
 
-def generate(random: Random, kind: str | None = None) -> English:
-    """One sentence, of a kind or of any."""
-    chosen = kind or random.choices(list(KINDS), [weight for _, weight in KINDS.values()])[0]
-    return KINDS[chosen][0](random)
-
-
-def _sentence(kind: str, *parts: str, refers: tuple[str, str, str] | None = None, links: bool = False) -> English:
+def _sentence(kind: str, *parts: str, refers: tuple[str, str, str] | None = None, links: bool = False) -> GoldSentence:
     """A sentence from its pieces; those in square brackets are decided by the grammar.
 
     ``refers`` names its pronoun, the noun that it stands for, and the other; ``links`` the verb to its object.
     """
-    marked = " ".join(parts).split()
-    pieces = tuple(piece.strip("[]") for piece in marked)
-    decided = frozenset(i for i, piece in enumerate(marked) if piece.startswith("["))
+    plain = marked(kind, *parts)
+    pieces = plain.words
     reference = None if refers is None else Reference(*map(pieces.index, refers))
     found: tuple[Link, ...] = ()
     if links:
         verb = max(i for i, piece in enumerate(pieces) if piece in _TRANSITIVE)
         (bearer,) = (i for i, piece in enumerate(pieces) if piece in {"##을", "##를"})
         found = (Link(query=verb, key=bearer - 1, relation=OBJECT),)
-    return English(words=pieces, kind=kind, decided=decided, reference=reference, links=found)
+    return replace(plain, reference=reference, links=found)
 
 
 def particle_of(noun: str, role: str) -> str:
@@ -182,7 +175,7 @@ def _ends(random: Random, verb: KoreanVerb) -> tuple[str, str]:
     return form[how], random.choice(("", *times)) if times else ""
 
 
-def _it(random: Random) -> English:
+def _it(random: Random) -> GoldSentence:
     """동물은 길을 건너지 않았어요, 왜냐하면 그것이 너무 피곤했기 (or: 넓었기) 때문이에요."""
     verb = random.choice([verb for verb in VERBS if verb.objects in {"crossed", "passed"}])
     animal, place = random.choice(ANIMALS), random.choice(OBJECTS[verb.objects])
@@ -199,7 +192,7 @@ def _it(random: Random) -> English:
     )  # fmt: skip
 
 
-def _own(random: Random) -> English:
+def _own(random: Random) -> GoldSentence:
     """왕자가 공주를 자기 방에서 만났어요; 공주를 왕자가 자기 방에서 만났어요: 자기 is the prince both times."""
     who, whom = random.sample(PEOPLE, 2)
     first, second = _with(_phrase(random, who, 0.15), "subject"), _with(_phrase(random, whom, 0.15), "object")
@@ -211,7 +204,7 @@ def _own(random: Random) -> English:
     )  # fmt: skip
 
 
-def _action(random: Random) -> English:
+def _action(random: Random) -> GoldSentence:
     """소년이 공원에서 초록색 사과를 먹고 있어요."""
     verb = random.choice(VERBS)
     ends, when = _ends(random, verb)
@@ -224,7 +217,7 @@ def _action(random: Random) -> English:
     return _sentence("action", when, *middle, ends, "." if random.random() < 0.9 else "?", links=True)
 
 
-def _stay(random: Random) -> English:
+def _stay(random: Random) -> GoldSentence:
     """고양이가 방에서 자고 있어요."""
     ends, when = _ends(random, random.choice(STAYS))
     return _sentence(
@@ -232,7 +225,7 @@ def _stay(random: Random) -> English:
     )
 
 
-def _go(random: Random) -> English:
+def _go(random: Random) -> GoldSentence:
     """민수 씨는 어제 학교에 갔어요."""
     ends, when = _ends(random, random.choice(GOES))
     with_ = f"{_with(random.choice(PEOPLE), 'with')} 같이" if random.random() < 0.2 else ""
@@ -240,7 +233,7 @@ def _go(random: Random) -> English:
     return _sentence("go", _subject(random, PEOPLE), when, with_, where, ends, ".")
 
 
-def _give(random: Random) -> English:
+def _give(random: Random) -> GoldSentence:
     """선생님은 학생에게 책을 줬어요."""
     ends, when = _ends(random, random.choice(GIVES))
     thing = _with(_phrase(random, random.choice(TOOLS + WRITINGS)), "object", decided=True)
@@ -249,7 +242,7 @@ def _give(random: Random) -> English:
     )
 
 
-def _is(random: Random) -> English:
+def _is(random: Random) -> GoldSentence:
     """저는 학생이에요; 이것은 사과예요; 사과가 아니에요."""
     if random.random() < 0.5:
         subject = _with(
@@ -263,7 +256,7 @@ def _is(random: Random) -> English:
     return _sentence("is", subject, _with(_phrase(random, what, 0.3), random.choice(("is", "is", "was"))), ".")
 
 
-def _so(random: Random) -> English:
+def _so(random: Random) -> GoldSentence:
     """그 산은 아주 높아요; 저는 피곤해요."""
     noun = random.choice([noun for noun, found in FITTING.items() if found])
     who = random.random() < 0.4
@@ -277,7 +270,7 @@ def _so(random: Random) -> English:
     return _sentence("so", subject, random.choice(("", "", "아주", "너무", "정말")), form, random.choice("..?"))
 
 
-def _existence(random: Random) -> English:
+def _existence(random: Random) -> GoldSentence:
     """방에 고양이가 있어요; 집에 우유가 없어요."""
     inside = random.random() < 0.5
     what = random.choice(PEOPLE + (THINGS if inside else ANIMALS))
@@ -287,7 +280,7 @@ def _existence(random: Random) -> English:
     )  # fmt: skip
 
 
-def _because(random: Random) -> English:
+def _because(random: Random) -> GoldSentence:
     """소년은 배고파서 빵을 먹었어요."""
     verb = random.choice([verb for verb in VERBS if verb.objects in {"food", "drinks"}] + list(GOES))
     what = f"{random.choice(ROOMS)} ##에" if verb in GOES else _with(random.choice(OBJECTS[verb.objects]), "object")
@@ -296,14 +289,14 @@ def _because(random: Random) -> English:
     return _sentence("because", _subject(random, PEOPLE), random.choice(("", "너무")), why, what, form, ".")
 
 
-def _all(random: Random) -> English:
+def _all(random: Random) -> GoldSentence:
     """나는 너희 모두를 사랑해."""
     verb, whom = random.choice(FAMILIAR), random.choice(("너희", "그들", "여러분"))
     who, ending = random.choice((("나 ##는", ""), ("저 ##는", "요"), ("우리 ##는", "요")))
     return _sentence("all", who, whom, "모두 ##를", verb + ending, ".")
 
 
-def _question(random: Random) -> English:
+def _question(random: Random) -> GoldSentence:
     """누가 사과를 먹었어요? 민수 씨는 어디에 가요? 이것은 무엇이에요?"""
     verb = random.choice([verb for verb in ACTIONS if verb.objects in {"food", "drinks", "writings", "goods", "tools"}])
     goes, who = random.choice(GOES), _subject(random, PEOPLE)
@@ -317,7 +310,7 @@ def _question(random: Random) -> English:
     )), "?")  # fmt: skip
 
 
-def _hello(random: Random) -> English:
+def _hello(random: Random) -> GoldSentence:
     """안녕하세요, 민수 씨."""
     name = random.choice(NAMES)
     return _sentence("hello", random.choice((
@@ -325,12 +318,11 @@ def _hello(random: Random) -> English:
     )))  # fmt: skip
 
 
-KINDS: dict[str, tuple[Callable[[Random], English], float]] = {
+KINDS: Kinds = {
     "reference": (_it, 3), "own": (_own, 3), "action": (_action, 5), "stay": (_stay, 1), "go": (_go, 1),
     "give": (_give, 1), "is": (_is, 1), "so": (_so, 1.5), "existence": (_existence, 1), "because": (_because, 1),
     "all": (_all, 0.3), "question": (_question, 1), "hello": (_hello, 0.2),
 }  # fmt: skip
-"""Each kind of sentence, with how often it comes up relative to the others."""
 
 
 def _forms(verb: KoreanVerb) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from attnviz.models.config import Language
 from attnviz.models.language import english, hangul, korean
-from attnviz.models.language.english import English
+from attnviz.models.language.english import GoldSentence
 from attnviz.models.language.korean import Pair
 from attnviz.text.corpus import COREFERENCE, Annotation, CorpusLine, Link
 
@@ -24,7 +24,7 @@ Split = Literal["train", "validation", "test"]
 MOST_DRAWN = 100  # sentences are drawn until there are enough different ones, or until so many times as many were drawn
 
 _LIGHT = frozenset(("the", "a", "an", "two", ".", "?"))
-_MADE = {"english": ("english", english.generate), "korean": ("hangul", hangul.generate)}
+_KINDS = {"english": ("english", english.KINDS), "korean": ("hangul", hangul.KINDS)}
 _SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 
 
@@ -37,12 +37,12 @@ def split_of(words: Sequence[str]) -> Split:
 
 def sentences(
     split: Split, seed: int = 0, kind: str | None = None, language: Language = "english"
-) -> Iterator[English]:
+) -> Iterator[GoldSentence]:
     """Sentences of a split, without end; the same seed, the same sentences."""
-    name, generate = _MADE[language]
+    name, kinds = _KINDS[language]
     random = Random(f"{name} {_SEEDS[split]} {seed}")
     while True:
-        sentence = generate(random, kind)
+        sentence = english.generate(random, kind, kinds)
         if split_of(sentence.words) == split:
             yield sentence
 
@@ -87,7 +87,7 @@ def source_lines(n: int, split: Split = "test", *, seed: int = 0) -> tuple[Corpu
     return tuple(CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in enumerate(found, 1))
 
 
-def line_of(sentence: English, number: int = 1) -> CorpusLine:
+def line_of(sentence: GoldSentence, number: int = 1) -> CorpusLine:
     """A sentence as a line of a corpus; a particle belongs to its noun, and one word is linked to another."""
     text, words, word_of = "", list[tuple[int, int]](), list[int]()
     for piece in sentence.words:

@@ -12,23 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import FileFormatError, ModelError
-from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig
 from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.registry import HOME_BUILT, Config, Recipe, TrainingPlan
+from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan
 from attnviz.models.training.loop import State
-from attnviz.models.training.tasks import CLASSES, Model
+from attnviz.models.training.tasks import ARCHITECTURES, Model
 
 _T = TypeVar("_T")
 
 FOLDER = Path(__file__).parent.parent / "weights"  # where the weights lie that come with attnviz
 ENDING = ".safetensors"  # of files of weights
-
-_CONFIGS: dict[str, type[Config]] = {
-    "encoder": LanguageConfig,
-    "decoder": LanguageConfig,
-    "recurrent": RecurrentConfig,
-    "translation": TranslationConfig,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +108,7 @@ def load(path: Path) -> tuple[ModelCard, Model]:
         # Drawing first weights that are then replaced takes milliseconds; the meta device, which draws none, takes
         # a second to get ready.
         with torch.random.fork_rng(devices=[]):
-            model = CLASSES[card.plan.kind](card.plan.config)  # type: ignore[arg-type]
+            model = ARCHITECTURES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
         model.load_state_dict(weights, assign=True)
     except (ModelError, RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
         raise FileFormatError(f"{path} holds no model of attnviz: its weights are not of the sizes it tells") from error
@@ -138,7 +130,7 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
     try:
         plan = TrainingPlan(
             kind=described["kind"],
-            config=_typed(_CONFIGS[described["kind"]], described["config"]),
+            config=_typed(ARCHITECTURES[described["kind"]][1], described["config"]),
             recipe=_typed(Recipe, described["recipe"]),
             learns=msgspec.convert(described["learns"], str),
             clauses=tuple(described["clauses"]),

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle, islice
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Int
 from torch import Tensor
 
 from attnviz.models.config import Language, LanguageConfig
 from attnviz.models.language import hangul, splits, vocabulary
-from attnviz.models.language.english import English, Reference
+from attnviz.models.language.english import GoldSentence, Reference
 from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.lexicon import FEELINGS, SHAPES
@@ -46,17 +45,17 @@ def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLE
 
 def references(
     split: Split, n: int = SAMPLES, kind: str = "reference", language: Language = "english"
-) -> list[English]:
+) -> list[GoldSentence]:
     """Sentences of the kind "The animal didn't cross the street because it was too tired"; or with 자기."""
     return list(islice(splits.sentences(split, kind=kind, language=language), n))
 
 
-def _numbers(model: LanguageEncoder, sentences: Sequence[English]) -> list[list[int]]:
+def _numbers(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> list[list[int]]:
     known = vocabulary.of_language(model.config.language)
     return [known.encode(sentence.words) for sentence in sentences]
 
 
-def places(sentences: Sequence[English]) -> tuple[Tensor, Tensor]:
+def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
     """Where "it" is in each sentence, and the noun that it stands for."""
     pronouns, nouns = zip(*((s.reference.pronoun, s.reference.noun) for s in sentences if s.reference), strict=True)
     return torch.tensor(pronouns), torch.tensor(nouns)
@@ -73,21 +72,21 @@ def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMP
 
 
 @torch.inference_mode()
-def weights_from_it(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
+def weights_from_it(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
     """Each head's weights from "it" [layer, head, sentence, key]."""
     reading = model(pad_numbers(_numbers(model, sentences)))
     rows, (pronouns, _) = torch.arange(len(sentences)), places(sentences)
     return torch.stack([w[rows, :, pronouns].transpose(0, 1) for w in reading.weights if w is not None])
 
 
-def _right(weights: Tensor, sentences: Sequence[English]) -> Tensor:
+def _right(weights: Tensor, sentences: Sequence[GoldSentence]) -> Tensor:
     """Whether the largest weight from "it" is on the noun it stands for, or on its particle [..., sentence]."""
     looked, nouns = weights.argmax(dim=-1), places(sentences)[1]
     particles = [s.words[noun + 1].startswith(PIECE) for s, noun in zip(sentences, nouns.tolist(), strict=True)]
     return (looked >= nouns) & (looked <= nouns + torch.tensor(particles).long())
 
 
-def right_looks(model: LanguageEncoder, sentences: Sequence[English]) -> Tensor:
+def right_looks(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
     """How often each head's largest weight from "it" is on the noun it stands for: shares [layer, head]."""
     return _right(weights_from_it(model, sentences), sentences).float().mean(dim=-1)
 
@@ -106,7 +105,7 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
     return layer, head
 
 
-def turn(sentence: English, last: str) -> English:
+def turn(sentence: GoldSentence, last: str) -> GoldSentence:
     """A sentence of reference with another last word, and with what "it" then stands for."""
     reference, words = _reference(sentence), list(sentence.words)
     living = {word for feelings, _ in ENDS.values() for word in feelings}
@@ -116,7 +115,7 @@ def turn(sentence: English, last: str) -> English:
     return replace(sentence, words=tuple(words), reference=reference)
 
 
-def turn_particles(sentence: English) -> English:
+def turn_particles(sentence: GoldSentence) -> GoldSentence:
     """A sentence with 자기 whose subject becomes its object, and whose object its subject."""
     reference, words = _reference(sentence), list(sentence.words)
     for place, role in ((reference.noun, "object"), (reference.other, "subject")):
@@ -124,7 +123,7 @@ def turn_particles(sentence: English) -> English:
     return replace(sentence, words=tuple(words), reference=reference.turned)
 
 
-def _reference(sentence: English) -> Reference:
+def _reference(sentence: GoldSentence) -> Reference:
     if sentence.reference is None:
         raise ValueError("the sentence refers to nothing")
     return sentence.reference
@@ -137,12 +136,12 @@ ENDS: dict[Language, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """How sentences of reference end in each language: with what is felt by who lives, or with the shape of a place."""
 
 
-def turned(sentences: Sequence[English], language: Language = "english") -> list[English]:
+def turned(sentences: Sequence[GoldSentence], language: Language = "english") -> list[GoldSentence]:
     """The same sentences, so turned that each pronoun stands for the other noun.
 
     Tired is turned to wide, or back; with 자기 subject and object are exchanged.
     """
-    (feelings, shapes), found = ENDS[language], list[English]()
+    (feelings, shapes), found = ENDS[language], list[GoldSentence]()
     for i, sentence in enumerate(sentences):
         if sentence.kind == "own":
             found.append(turn_particles(sentence))
@@ -152,20 +151,20 @@ def turned(sentences: Sequence[English], language: Language = "english") -> list
     return found
 
 
-def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[English]) -> float:
+def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[GoldSentence]) -> float:
     """The share of sentences whose head looks right both ways: as they are, and `turned`."""
     both = (sentences, turned(sentences, model.config.language))
     one_way, other_way = (_right(weights_from_it(model, found)[head], found) for found in both)
     return float((one_way & other_way).float().mean())
 
 
-def fixed_offset(sentences: Sequence[English]) -> int:
+def fixed_offset(sentences: Sequence[GoldSentence]) -> int:
     """The distance from "it" at which the noun it stands for is found most often."""
     pronouns, nouns = places(sentences)
     return int((nouns - pronouns).mode().values)
 
 
-def offset_looks(offset: int, sentences: Sequence[English]) -> float:
+def offset_looks(offset: int, sentences: Sequence[GoldSentence]) -> float:
     """The share of sentences in which the noun that "it" stands for is at this distance."""
     pronouns, nouns = places(sentences)
     return float((nouns - pronouns == offset).float().mean())
@@ -188,28 +187,34 @@ def some_pairs(split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (
     return [next(stream) for stream in islice(streams, n)]
 
 
+class Hits(NamedTuple):
+    """What a model generates of the right translations, running free [sentence, step]; the end counts as a word."""
+
+    right: Tensor  # which words it generates at their place
+    here: Tensor  # where there is a word
+    inner: Tensor  # where there is one that is not the end
+
+
 @torch.inference_mode()
-def right_words(
-    model: Translator, source: Int[Tensor, "sentence word"], target: Int[Tensor, "sentence step"]
-) -> Bool[Tensor, "sentence step"]:
-    """Which words of the target the model generates at their place, running free; the end counts as a word."""
-    generated = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
-    generated = torch.nn.functional.pad(generated, (0, target.shape[1] - generated.shape[1]))
-    return (generated == target) & (target != model.config.pad)
+def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
+    """Translate each sentence."""
+    source, target = encode_pairs(pairs, model.config.end)
+    words = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
+    words = torch.nn.functional.pad(words, (0, target.shape[1] - words.shape[1]))
+    here = target != model.config.pad
+    return Hits((words == target) & here, here, here & (target != model.config.end))
 
 
 def exact_match(model: Translator, pairs: Sequence[Pair]) -> float:
     """The share of sentences translated without a fault."""
-    source, target = encode_pairs(pairs, model.config.end)
-    right = right_words(model, source, target) == (target != model.config.pad)
-    return float(right.all(dim=-1).double().mean())
+    found = hits(model, pairs)
+    return float((found.right == found.here).all(dim=-1).double().mean())
 
 
 def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
     """The share of the words of the right translations that the model generates at the same place."""
-    source, target = encode_pairs(pairs, model.config.end)
-    words = (target != model.config.pad) & (target != model.config.end)
-    return float(right_words(model, source, target)[words].double().mean())
+    found = hits(model, pairs)
+    return float(found.right[found.inner].double().mean())
 
 
 @torch.inference_mode()

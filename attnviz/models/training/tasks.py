@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.config import LanguageConfig, WordsConfig
+from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig, WordsConfig
 from attnviz.models.language import splits, vocabulary
 from attnviz.models.language.korean import Pair
-from attnviz.models.registry import Architecture, Recipe, TrainingPlan
+from attnviz.models.registry import Architecture, Config, Recipe, TrainingPlan
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
@@ -29,22 +29,20 @@ IGNORED = -100  # the target that no loss counts
 
 Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
 
-CLASSES: Mapping[Architecture, type[Model]] = MappingProxyType(
+ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = MappingProxyType(
     {
-        "encoder": LanguageEncoder,
-        "decoder": LanguageDecoder,
-        "recurrent": RecurrentTranslator,
-        "translation": TranslationTransformer,
+        "encoder": (LanguageEncoder, LanguageConfig), "decoder": (LanguageDecoder, LanguageConfig),
+        "recurrent": (RecurrentTranslator, RecurrentConfig), "translation": (TranslationTransformer, TranslationConfig),
     }
-)
-"""What each architecture that is trained is built of."""
+)  # fmt: skip
+"""What each architecture that is trained is built of, and what its sizes are."""
 
 
 def new_model(plan: TrainingPlan) -> Model:
     """A model with its first weights, drawn from the seed of its recipe."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(plan.recipe.seed)
-        return CLASSES[plan.kind](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
+        return ARCHITECTURES[plan.kind][0](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnviz.errors import FileFormatError
-from attnviz.heads.tally import wilson
 from attnviz.models import registry
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.measure import right_words
+from attnviz.models.training.measure import hits
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import Estimate, open_model, percent, story
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
@@ -111,17 +109,10 @@ Results: TypeAlias = Mapping[str, Sequence[LengthGroup]]
 
 
 def open_kind(kind: str) -> Trained:
-    """The models with attention, or those without.
-
-    Raises:
-        FileFormatError: one of them is not there, or its file holds another kind of model.
-    """
+    """The models with attention, or those without."""
     cards, models = zip(
         *(open_model(f"bottleneck-{kind}-{seed}", RecurrentTranslator) for seed in range(SEEDS)), strict=True
     )
-    for card, model in zip(cards, models, strict=True):
-        if (model.attention is None) != (kind == WITHOUT):
-            raise FileFormatError(f"{card.name} must be a recurrent model {kind} attention")
     return Trained(cards[0], models)
 
 
@@ -137,14 +128,10 @@ def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
     return found
 
 
-def measure_group(kind: Trained, pairs: Sequence[Pair]) -> LengthGroup:
+def measure_group(models: Sequence[RecurrentTranslator], pairs: Sequence[Pair]) -> LengthGroup:
     """How each seed's model does on each sentence."""
-    end = kind.card.plan.config.end
-    source, target = encode_pairs(pairs, end)
-    here = target != 0
-    words = here & (target != end)
-    hits = torch.stack([right_words(model, source, target) for model in kind.models])  # (3, B, T)
-    return LengthGroup((hits == here).all(dim=-1).double(), (hits & words).sum(dim=-1).double() / words.sum(dim=-1))
+    right, (here, *_), (inner, *_) = map(torch.stack, zip(*(hits(model, pairs) for model in models), strict=True))
+    return LengthGroup((right == here).all(dim=-1).double(), (right & inner).sum(dim=-1).double() / inner.sum(dim=-1))
 
 
 def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
@@ -155,9 +142,8 @@ def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
     in both parts, so the interval is rather too wide than too narrow.
     """
     by_seed, n = values.mean(dim=1), values.shape[1]
-    mean = float(values.mean())
     of_seeds = STUDENT * float(by_seed.std()) / math.sqrt(len(by_seed))
-    low, high = wilson(mean, n)
+    mean, low, high = Estimate.of_share(float(values.mean()), n)
     return Estimate(
         mean, max(0.0, mean - math.hypot(of_seeds, mean - low)), min(1.0, mean + math.hypot(of_seeds, high - mean))
     )
@@ -178,7 +164,7 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
     """How the models of each kind do on each group of sentences."""
-    return {kind: [measure_group(models, pairs) for pairs in groups] for kind, models in kinds.items()}
+    return {kind: [measure_group(one.models, pairs) for pairs in groups] for kind, one in kinds.items()}
 
 
 def gaps(results: Results) -> tuple[Estimate, Estimate]:

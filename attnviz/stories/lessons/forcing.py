@@ -16,17 +16,15 @@ from torch import Tensor
 from attnviz.attention import Attention
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
-from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.vocabulary import Vocabulary
-from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import ROWS, open_model, percent, proved, row_view, steps_panel, story
+from attnviz.stories.common import ROWS, Estimate, open_model, percent, proved, row_view, steps_panel, story
 from attnviz.stories.lessons.alignment import RECURRENT, STEP
-from attnviz.stories.record import Cell, Lines, Series, Story, StoryView, Table
+from attnviz.stories.record import Cell, Lines, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 SENTENCE = "She is eating a green apple"
@@ -125,8 +123,8 @@ class After(NamedTuple):
 
     steps: int
     n: int  # sentences that are so long
-    forced: int  # how many of them have the right word there, forced
-    free: int  # the same, running free
+    forced: Estimate  # the share of them that has the right word there, forced
+    free: Estimate  # the same, running free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,9 +169,9 @@ class TwoWays:
         for steps in range(1, most + 1):
             places = [(row, first + steps) for row, first in self.firsts if first + steps < self.target.shape[1]]
             places = [place for place in places if self.here[place]]
-            forced, free = (sum(bool(w[p] == self.target[p]) for p in places) for w in (self.forced, self.free))
-            if places:
-                found.append(After(steps, len(places), forced, free))
+            if n := len(places):
+                hits = (sum(bool(words[at] == self.target[at]) for at in places) for words in (self.forced, self.free))
+                found.append(After(steps, n, *(Estimate.of_share(hit / n, n) for hit in hits)))
         return found
 
 
@@ -227,13 +225,18 @@ def tell() -> Story:
         command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
     )  # fmt: skip
     late = Phrase("", "") if word is None or row is None else say("late")
+    forget = card.plan.recipe.forget
+    forgot = say("forgot", share=percent(forget)) if forget else Phrase("", "")
     parts = (
-        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(word, *steps), *_tell_measures(both),
+        say("two_ways", forgot=forgot), _wrong_word(*steps), _what_follows(word, *steps), *_tell_measures(both),
         *_one_sentence(both, pairs, vocabulary), say("patterns", late=late),
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
-    seen = {word or 0, word or 0 if row is None else row}
-    views = _views(records, seen)
+    views = (  # the first word that differs, and the first row that does, both ways
+        row_view(TEXTS.filled(way=way, step=step), record, (0, 0), step, number)
+        for step in sorted({word or 0, word or 0 if row is None else row})
+        for number, (way, record) in enumerate(zip(WAYS, records, strict=True))
+    )
     return story(say, parts, (*patterns, *_lines(both)), title=_verdict(both), views=views, records=records)
 
 
@@ -244,22 +247,7 @@ def _verdict(both: TwoWays) -> Phrase:
         right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
         return TEXTS("no_error", n=len(both.target), right=right, own=own)
     last = after[-1]
-    return TEXTS("errors", last=last, mended=percent(last.forced / last.n), unmended=percent(last.free / last.n))
-
-
-def _views(records: Sequence[Attention], steps: set[int]) -> tuple[StoryView, ...]:
-    """The steps of the first word that differs and of the first row that does, both ways."""
-    ways = [*enumerate(zip(WAYS, records, strict=True))]
-    return tuple(
-        row_view(TEXTS.filled(way=way, step=step), record, (0, 0), step, number)
-        for step in sorted(steps)
-        for number, (way, record) in ways
-    )
-
-
-def _two_ways(recipe: Recipe) -> Phrase:
-    forgot = TEXTS("forgot", share=percent(recipe.forget)) if recipe.forget else Phrase("", "")
-    return TEXTS("two_ways", RECURRENT=RECURRENT, forgot=forgot)
+    return TEXTS("errors", last=last, mended=percent(last.forced.mean), unmended=percent(last.free.mean))
 
 
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
@@ -289,13 +277,12 @@ def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
     if not after:
         return (join_phrases([text, TEXTS("nothing_goes_on")]),)
     wrong, last = len(both.firsts), after[-1]
-    certain = wilson(last.forced / last.n, last.n)[0] > wilson(last.free / last.n, last.n)[1]
     text = TEXTS(
         "after_error", text=text, which=TEXTS("all" if wrong == n else "some", wrong=wrong), last=last,
-        forced=percent(last.forced / last.n), free=percent(last.free / last.n),
-        verdict=TEXTS("goes_on" if certain else "by_chance"),
+        forced=percent(last.forced.mean), free=percent(last.free.mean),
+        verdict=TEXTS("goes_on" if last.forced.low > last.free.high else "by_chance"),
     )  # fmt: skip
-    rows = tuple((a.steps, a.n, percent(a.forced / a.n), percent(a.free / a.n)) for a in after)
+    rows = tuple((a.steps, a.n, percent(a.forced.mean), percent(a.free.mean)) for a in after)
     forced, free = map(percent, ordered)
     near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))  # words at another place, words lost
     table = Table(TEXTS("after_table", n=n), TEXTS.names("after_columns"), rows)
@@ -326,10 +313,7 @@ def _lines(both: TwoWays) -> tuple[Lines, ...]:
     after = both.after_error()
     if not after:
         return ()
-    hits = zip(WAYS[::-1], zip(*((a.forced, a.free) for a in after), strict=True), strict=True)
-    series = tuple(
-        Series.of(way, [(hit / a.n, *wilson(hit / a.n, a.n)) for hit, a in zip(found, after, strict=True)])
-        for way, found in hits
-    )
+    free, forced = WAYS
+    series = Series.of(forced, [a.forced for a in after]), Series.of(free, [a.free for a in after])
     x = tuple(float(a.steps) for a in after)
     return (Lines(TEXTS("lines"), x, TEXTS("steps_after"), series, TEXTS("at_place"), (0.0, 1.0)),)

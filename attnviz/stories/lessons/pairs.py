@@ -11,14 +11,13 @@ import torch
 from torch import Tensor
 
 from attnviz.capture.source import Model
-from attnviz.heads.tally import wilson
 from attnviz.models.language import splits
-from attnviz.models.language.english import English
+from attnviz.models.language.english import GoldSentence
 from attnviz.models.language.lexicon import QUALITIES
 from attnviz.models.language.splits import Split
 from attnviz.models.registry import TOY
 from attnviz.models.training.measure import Head
-from attnviz.stories.common import ROWS, head_name, percent, proved, square, story, words_of
+from attnviz.stories.common import ROWS, Estimate, head_name, percent, proved, square, story, words_of
 from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
@@ -110,13 +109,13 @@ name | {name} | {name}
 """, globals())  # fmt: skip
 
 
-def sentences(split: Split, n: int = SENTENCES) -> list[English]:
+def sentences(split: Split, n: int = SENTENCES) -> list[GoldSentence]:
     """Unseen sentences that end as "... eating a green apple." does: verb, article, adjective, noun, full stop."""
     adjectives = {adjective.english for adjective in QUALITIES}
     return list(islice((s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives), n))
 
 
-def looks(looked: Tensor, found: Sequence[English]) -> tuple[Tensor, Tensor]:
+def looks(looked: Tensor, found: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
     """How often every head goes each way [way, layer, head] in sentences such as those of `sentences`.
 
     From the word that looks at the other; and from the other words of the same sentences, equally many words on.
@@ -189,7 +188,7 @@ def _shown(tried: Rates, beside: Rates, n: int) -> Phrase:
     clear, rest = list[str](), list[str]()
     for pair, way in zip(NAMES, better_ways(tried), strict=True):
         (there, elsewhere), (chance, _) = tried[way], beside[way]
-        beyond = wilson(there, n)[0] > max(elsewhere, wilson(chance, n)[1])
+        beyond = Estimate.of_share(there, n).low > max(elsewhere, Estimate.of_share(chance, n).high)
         (clear if beyond else rest).append(pair)
     yes, no = (", ".join(names) or TEXTS("none") for names in (clear, rest))
     return TEXTS("shown", yes=yes, no=no)

@@ -11,13 +11,23 @@ import torch
 from torch import Tensor
 
 from attnviz.capture.source import Model
-from attnviz.heads.tally import wilson
-from attnviz.models.language.english import English
+from attnviz.models.language.english import GoldSentence
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, numbers, open_model, percent, proved, square, story, words_of
+from attnviz.stories.common import (
+    ROWS,
+    Estimate,
+    head_name,
+    numbers,
+    open_model,
+    percent,
+    proved,
+    square,
+    story,
+    words_of,
+)
 from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
@@ -92,7 +102,7 @@ class Resolution(NamedTuple):
     turned: float  # both so and with their last word turned
 
 
-def looks_from_it(look: Look, sentences: Sequence[English]) -> Tensor:
+def looks_from_it(look: Look, sentences: Sequence[GoldSentence]) -> Tensor:
     """Where each head looks most from "it" [layer, head, sentence]."""
     pronouns, _ = measure.places(sentences)
     return look(sentences)[torch.arange(len(sentences)), :, :, pronouns].movedim(0, -1)
@@ -155,7 +165,8 @@ def tell(model: Model = None) -> Story:
         rows=ROWS, share=percent(named), looks=percent(mine.right),
         more=TEXTS("more") if named > mine.right else Phrase("", ""),
     )  # fmt: skip
-    clear = wilson(mine.turned, n)[0] > max(wilson(random.turned, n)[1], coin.turned)
+    mine_turned, random_turned = (Estimate.of_share(one.turned, n) for one in (mine, random))
+    clear = mine_turned.low > max(random_turned.high, coin.turned)
     shares = tuple((one.who, percent(one.right), percent(one.turned)) for one in found)
     parts: list[str | Table] = [
         "introduction", _looks(words, rows, nouns), *(["ahead"] if records[0].kind == "decoder" else []),

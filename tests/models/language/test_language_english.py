@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.models.language import english, lexicon, splits, vocabulary
-from attnviz.models.language.english import English, generate
+from attnviz.models.language.english import GoldSentence, generate
 from tests.models.language.conftest import seeded
 
 
@@ -186,7 +186,7 @@ def whole() -> re.Pattern[str]:
 
 
 @pytest.fixture(scope="module")
-def many() -> dict[str, list[English]]:
+def many() -> dict[str, list[GoldSentence]]:
     """3,000 sentences of each kind."""
     random = seeded(1)
     return {kind: [generate(random, kind) for _ in range(3000)] for kind in english.KINDS}
@@ -196,7 +196,7 @@ class TestGrammar:
     """What is made is what was meant."""
 
     @pytest.mark.parametrize("kind", english.KINDS)
-    def test_follows_the_second_grammar(self, many: dict[str, list[English]], kind: str) -> None:
+    def test_follows_the_second_grammar(self, many: dict[str, list[GoldSentence]], kind: str) -> None:
         """Agreement, articles, objects: each sentence is one of its kind's regular expression."""
         own = re.compile(GRAMMAR[kind])
         for sentence in many[kind]:
@@ -226,14 +226,14 @@ class TestGrammar:
         """It could fail: what is wrong is no sentence."""
         assert not whole.fullmatch(wrong)
 
-    def test_words_are_in_the_vocabulary(self, many: dict[str, list[English]]) -> None:
+    def test_words_are_in_the_vocabulary(self, many: dict[str, list[GoldSentence]]) -> None:
         """No sentence has a word without a number, and no number is that of a word that never comes up."""
         random = seeded(5)
         rest = (generate(random) for _ in range(80_000))
         said = {word for sentence in itertools.chain(*many.values(), rest) for word in sentence.words}
         assert said == set(vocabulary.english().words) - set(vocabulary.SPECIAL)
 
-    def test_adjectives_go_with_their_nouns(self, many: dict[str, list[English]]) -> None:
+    def test_adjectives_go_with_their_nouns(self, many: dict[str, list[GoldSentence]]) -> None:
         """Read off the file of words once more: what is green, what is ripe."""
         text = Path(english.__file__).with_name("words.txt").read_text("utf-8").replace("\n  ", " ")
         lines = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -260,7 +260,9 @@ class TestDecided:
     """Where the grammar decides the word."""
 
     @pytest.mark.parametrize("kind", english.KINDS)
-    def test_no_other_word_would_do(self, whole: re.Pattern[str], many: dict[str, list[English]], kind: str) -> None:
+    def test_no_other_word_would_do(
+        self, whole: re.Pattern[str], many: dict[str, list[GoldSentence]], kind: str
+    ) -> None:
         """In a decided place, each other word of the vocabulary makes what the grammar cannot make."""
         for sentence in many[kind][:6]:
             for place in sentence.decided:
@@ -272,7 +274,7 @@ class TestDecided:
                         fits.append(word)
                 assert fits == [sentence.words[place]], (sentence.words, place)
 
-    def test_by_hand(self, many: dict[str, list[English]]) -> None:
+    def test_by_hand(self, many: dict[str, list[GoldSentence]]) -> None:
         """The words that agree, and those that always stand there."""
 
         def decided(kind: str, pattern: str) -> list[str]:
@@ -295,7 +297,7 @@ class TestDecided:
 class TestReference:
     """What "it" stands for."""
 
-    def test_the_last_word_decides(self, many: dict[str, list[English]]) -> None:
+    def test_the_last_word_decides(self, many: dict[str, list[GoldSentence]]) -> None:
         """Feelings are the animal's, shapes the place's; both come up."""
         animals, places = ({noun.one for noun in nouns} for nouns in (lexicon.ANIMALS, lexicon.PLACES))
         feelings, shapes = ({word.english for word in words} for words in (lexicon.FEELINGS, lexicon.SHAPES))
@@ -323,7 +325,7 @@ class TestReference:
         found = next(sentence for sentence in made if list(sentence.words) == wanted)
         assert found.reference == english.Reference(pronoun=7, noun=noun, other=other)
 
-    def test_only_where_it_is_the_point(self, many: dict[str, list[English]]) -> None:
+    def test_only_where_it_is_the_point(self, many: dict[str, list[GoldSentence]]) -> None:
         """No other kind has one."""
         assert all(s.reference is None for kind, made in many.items() if kind != "reference" for s in made)
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnviz.models.language import hangul, splits, vocabulary
-from attnviz.models.language.hangul import PIECE, generate
+from attnviz.models.language.english import generate
+from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import COREFERENCE
 from tests.models.language.conftest import seeded
 
 if TYPE_CHECKING:
-    from attnviz.models.language.english import English
+    from attnviz.models.language.english import GoldSentence
     from attnviz.models.language.splits import Split
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
@@ -24,13 +25,13 @@ WITH_FINAL, WITHOUT = {"은", "이", "을", "과", "이에요", "이었어요"},
 
 
 @pytest.fixture(scope="module")
-def many() -> list[English]:
+def many() -> list[GoldSentence]:
     """Twenty thousand sentences."""
     random = seeded(1)
-    return [generate(random) for _ in range(20_000)]
+    return [generate(random, kinds=hangul.KINDS) for _ in range(20_000)]
 
 
-def test_particles_fit_the_last_sound_of_their_nouns(many: list[English]) -> None:
+def test_particles_fit_the_last_sound_of_their_nouns(many: list[GoldSentence]) -> None:
     """By the letters that a syllable is made of: U+11A8 and above are final consonants."""
     seen = set()
     for sentence in many:
@@ -44,7 +45,7 @@ def test_particles_fit_the_last_sound_of_their_nouns(many: list[English]) -> Non
     assert seen == WITH_FINAL | WITHOUT | {"으로", "로"}
 
 
-def test_every_piece_has_a_number(many: list[English]) -> None:
+def test_every_piece_has_a_number(many: list[GoldSentence]) -> None:
     """And a few forms have one that no sentence has: 좋아하고, since nobody is liking."""
     said = {piece for sentence in many for piece in sentence.words}
     known = set(vocabulary.korean().words) - set(vocabulary.SPECIAL)
@@ -53,7 +54,7 @@ def test_every_piece_has_a_number(many: list[English]) -> None:
     assert len(known) > 800
 
 
-def test_who_is_meant(many: list[English]) -> None:
+def test_who_is_meant(many: list[GoldSentence]) -> None:
     """자기 is whoever bears 이 or 가; 그것 is the animal that was tired, or the place that was wide."""
     feelings = {adjective.because for adjective in hangul.FEELINGS}
     for sentence in many:
@@ -85,7 +86,10 @@ def test_the_sentences_of_a_lecture(kind: str, sentence: str) -> None:
     """They come up, or are made of the words that do."""
     words = set(vocabulary.korean().words)
     assert set(sentence.split()) <= words
-    shapes = {re.sub("[가-힣]+", "x", " ".join(made.words)) for made in (generate(seeded(n), kind) for n in range(800))}
+    shapes = {
+        re.sub("[가-힣]+", "x", " ".join(made.words))
+        for made in (generate(seeded(n), kind, hangul.KINDS) for n in range(800))
+    }
     assert re.sub("[가-힣]+", "x", sentence) in shapes
 
 

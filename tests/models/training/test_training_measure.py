@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.models.config import LanguageConfig, RecurrentConfig
 from attnviz.models.language import english, lexicon, splits, vocabulary
-from attnviz.models.language.english import English, Reference
+from attnviz.models.language.english import GoldSentence, Reference
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslation, RecurrentTranslator
 from attnviz.models.training import measure
@@ -104,9 +104,9 @@ class TestEncoder:
         assert measure.turning_looks(Looking(SMALL), (0, 1), made) == 0
 
 
-def reference(pronoun: int, noun: int, other: int) -> English:
+def reference(pronoun: int, noun: int, other: int) -> GoldSentence:
     """A sentence of which only this is known."""
-    return English(words=("x",) * 12, kind="reference", reference=Reference(pronoun, noun, other))
+    return GoldSentence(words=("x",) * 12, kind="reference", reference=Reference(pronoun, noun, other))
 
 
 class TestReferences:
@@ -115,14 +115,14 @@ class TestReferences:
     def test_turned(self) -> None:
         """The last word, and with it the noun."""
         words = ["the", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
-        tired = English(words=tuple(words), kind="reference", reference=Reference(7, 1, 5))
+        tired = GoldSentence(words=tuple(words), kind="reference", reference=Reference(7, 1, 5))
         wide = measure.turn(tired, "wide")
         assert wide.words == (*words[:10], "wide", ".")
         assert wide.reference == Reference(7, 5, 1)
         assert measure.turn(wide, "tired") == tired
         assert measure.turn(tired, "sleepy").reference == tired.reference
         with pytest.raises(ValueError, match="refers to nothing"):
-            measure.turn(English(words=("i",), kind="all"), "wide")
+            measure.turn(GoldSentence(words=("i",), kind="all"), "wide")
 
     def test_turned_is_made_by_the_grammar(self) -> None:
         """The gold facts of a turned sentence are those that the generator gives it."""

@@ -16,7 +16,7 @@ from tests.stories.lessons import by_hand
 from tests.stories.parts import told
 
 if TYPE_CHECKING:
-    from attnviz.models.language.english import English, Reference
+    from attnviz.models.language.english import GoldSentence, Reference
 
 TIRED, WIDE = words_of(reference.TIRED), words_of(reference.WIDE)
 IT = TIRED.index("it")
@@ -32,12 +32,12 @@ def head() -> tuple[int, int]:
 
 
 @pytest.fixture(scope="module")
-def test_sentences() -> list[English]:
+def test_sentences() -> list[GoldSentence]:
     """Unseen sentences."""
     return list(islice(splits.sentences("test", kind="reference"), reference.SENTENCES))
 
 
-def refers(sentence: English) -> Reference:
+def refers(sentence: GoldSentence) -> Reference:
     """What its pronoun stands for."""
     assert sentence.reference is not None
     return sentence.reference
@@ -79,7 +79,7 @@ def test_the_row_in_both_sentences(story: Story, head: tuple[int, int]) -> None:
     assert [row[0] for row in table.rows] == [*TIRED[:-2], "tired / wide", "."]
 
 
-def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_sentences: list[English]) -> None:
+def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_sentences: list[GoldSentence]) -> None:
     """Counted sentence by sentence, as they are and with the last word turned."""
     living = [adjective.english for adjective in lexicon.FEELINGS]
     dead = [adjective.english for adjective in lexicon.SHAPES]
@@ -104,7 +104,7 @@ def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_s
     assert np.mean(both) > 0.5
 
 
-def test_what_stands_beside_it(story: Story, test_sentences: list[English]) -> None:
+def test_what_stands_beside_it(story: Story, test_sentences: list[GoldSentence]) -> None:
     """A fixed place is right about half the time and never both times; the model before training less often."""
     table = [part for part in story.parts if isinstance(part, Table)][1]
     offset, first, coin = table.rows[2:]
