@@ -333,7 +333,7 @@ class Attention:
         if rows is None and keys is None:
             return self
         if self.cell > 1:
-            raise SelectionError(f"{POOLED}: run the model again, with --rows and --keys")
+            raise SelectionError(f"{POOLED}: run the model again, with rows and keys")
         labels = cut(self.query_tokens, self.key_tokens, rows, keys)
         labels["notes"] = (*self.notes, *labels["notes"])
         labels["short_rows"] = tuple(dict.fromkeys((*self.short_rows, *labels["short_rows"])))

@@ -68,7 +68,7 @@ def hide_special(record: Attention) -> Attention:
 
 def _expect_tokens(record: Attention) -> None:
     if record.cell > 1:
-        raise SelectionError(f"{POOLED}: choose a part with --rows and --keys, or give it more --memory")
+        raise SelectionError(f"{POOLED}: choose a part of its rows and keys, or give it more memory")
 
 
 def word_groups(tokens: Sequence[Token]) -> list[list[int]]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from attnviz.errors import SelectionError
+from attnviz.text.names import did_you_mean
 from attnviz.text.phrase import Phrase, entries, expect_language
 
 if TYPE_CHECKING:
@@ -61,22 +62,21 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
         ModelError: the model cannot be used, or has no self-attention.
         InputError: the model knows none of the story's words, or cannot be shown word by word.
     """
-    if name not in DEMOS:
-        raise SelectionError(f"there is no demo {name!r}: there are {', '.join(DEMOS)}")
     expect_language(lang)
-    check_model(name, model)
+    check(name, model)
     module = import_module(f"attnviz.stories.lessons.{name.replace('-', '_')}")
     story: Story = module.tell() if model is None else module.tell(model)
     return replace(story, name=name).translated(lang)
 
 
-def check_model(name: str, model: object) -> None:
-    """Refuse a model for a demo that takes none.
+def check(name: str, model: object = None) -> None:
+    """Refuse a demo that is not there, or a model for one that takes none.
 
     Raises:
-        SelectionError: it takes none.
+        SelectionError: it is so.
     """
+    if name not in DEMOS:
+        raise SelectionError(f"there is no demo {name!r}{did_you_mean(name, DEMOS)}")
     if model is not None and name not in WITH_A_MODEL:
-        raise SelectionError(
-            f"the demo {name} is told with its own models: another --model goes with {', '.join(WITH_A_MODEL)}"
-        )
+        demos = ", ".join(WITH_A_MODEL)
+        raise SelectionError(f"the demo {name} is told with its own models: another model goes with {demos}")

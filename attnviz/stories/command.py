@@ -20,8 +20,7 @@ from attnviz.settings import (
     lang_option,
     palette_option,
 )
-from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check_model
-from attnviz.text.names import did_you_mean
+from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -49,11 +48,9 @@ class StorySettings:
     lang: Literal["en", "ko"] = lang_option()
 
     def __post_init__(self) -> None:
-        if self.name is not None and self.name not in DEMOS:
-            raise SettingsError(f"there is no demo {self.name!r}{did_you_mean(self.name, DEMOS)}")
         if self.name is not None:
             try:
-                check_model(self.name, self.model)
+                check(self.name, self.model)
             except SelectionError as error:
                 raise SettingsError(str(error)) from None
 
@@ -96,15 +93,15 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
     from attnviz.stories import tell
     from attnviz.stories.record import to_json
 
-    told = tell(story.name, model=story.model)
-    shown = told.translated(story.lang)
+    english = tell(story.name, model=story.model)
+    shown = english.translated(story.lang)
     if output.json:
         print_json(to_json(shown))
     else:
         from attnviz.stories import terminal
 
         def view(screen: Screen) -> Iterable[Text]:
-            return terminal.draw(shown if screen.unicode else told, screen)
+            return terminal.draw(shown if screen.unicode else english, screen)
 
         print_lines(view, story.background, story.palette)
     for path in paths:

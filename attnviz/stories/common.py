@@ -15,7 +15,7 @@ from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
-from attnviz.stories.record import Matrix, Panel, Story, StoryView, Table
+from attnviz.stories.record import Cell, Matrix, Panel, Story, StoryView, Table
 from attnviz.text.notes import proof
 from attnviz.text.phrase import Phrase, Texts
 from attnviz.text.words import split_words
@@ -64,6 +64,11 @@ def story(
     )  # fmt: skip
 
 
+def table(say: Texts, name: str, rows: Iterable[Iterable[Cell]], **more: Any) -> Table:
+    """A table; the text of this name is its title, the text `NAME_columns` names its columns."""
+    return Table(say(name), say.names(f"{name}_columns"), tuple(map(tuple, rows)), **more)
+
+
 def row_view(say: Texts, record: Attention, head: Head, query: int, number: int) -> StoryView:
     """A view of a row of the record of this number; the text `view` may name what it looks at most, and the weight."""
     row, word = record.pattern(*head)[query], record.query_tokens[query].text
@@ -106,7 +111,7 @@ def small(difference: SupportsFloat) -> str:
     return "0" if not size else f"{size:.1e}" if abs(size) < LEAST else f"{size:.3f}"
 
 
-def numbered(n: int) -> tuple[Phrase, ...]:
+def number_names(n: int) -> tuple[Phrase, ...]:
     """Names for the numbers of a vector."""
     return tuple(Phrase(f"number {i}", f"{i}번째 수") for i in range(n))
 
@@ -116,7 +121,7 @@ def percent(share: SupportsFloat) -> str:
     return f"{100 * float(share):.1f} %"
 
 
-def proved(record: Attention) -> Phrase:
+def receipt_of(record: Attention) -> Phrase:
     """The receipt of a record."""
     return Phrase(proof(record.receipt), proof(record.receipt, "ko"))
 

@@ -43,8 +43,8 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
         head = [("proof", labels["story"]["receipt"][place])]  # type: ignore[index]
         return WebPage(build(title[place], head, labels=labels, data=b"", own=OWN, language=lang))
     views = [(_bilingual(view.text), _state(view, story)) for view in story.views]
-    told = StoryText(title=title, introduction=introduction, views=views, records=story.records)
-    return with_views(told, palette=palette, lang=lang, more={"story": labels["story"]}, own=OWN)
+    text = StoryText(title=title, introduction=introduction, views=views, records=story.records)
+    return with_views(text, palette=palette, lang=lang, more={"story": labels["story"]}, own=OWN)
 
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:

@@ -132,12 +132,14 @@ def _looks_at_once(model: LanguageEncoder, vocabulary: Vocabulary, sentences: Se
 
 def _looks_in(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
     """The same of any model, word by word."""
-    rows = [torch.from_numpy(one.weights.argmax(axis=-1)) for one in read_words(source, [*map(written, sentences)])]
+    rows = [
+        torch.from_numpy(one.weights.argmax(axis=-1)) for one in read_words(source, [*map(sentence_text, sentences)])
+    ]
     longest = max(row.shape[-1] for row in rows)
     return torch.stack([torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows])
 
 
-def written(made: GoldSentence) -> str:
+def sentence_text(made: GoldSentence) -> str:
     """A sentence of the small language as a person writes it."""
     text = " ".join(made.words)
     return text[0].upper() + text[1:].replace(" .", ".").replace(" ,", ",").replace(" i ", " I ")

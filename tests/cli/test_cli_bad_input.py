@@ -287,7 +287,7 @@ def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: 
         (["--rows", "900-1000"], "there is no query token there: there are 4, counted from 0"),
         (["--keys", "3-1"], "there is no key token there: there are 4, counted from 0"),
         (["--memory", "0.001K"], "1 bytes are too few for 6 heads of 1 layers: at least 24 are needed (--memory)"),
-        (["--memory", "1K", "--words"], f"{POOLED}: choose a part with --rows and --keys, or give it more --memory"),
+        (["--memory", "1K", "--words"], f"{POOLED}: choose a part of its rows and keys, or give it more memory"),
     ],
 )  # fmt: skip
 def test_parts_that_are_not_there(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:

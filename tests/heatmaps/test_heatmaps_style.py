@@ -195,7 +195,7 @@ def test_pictures_in_korean(make_record: Make, layers: int) -> None:
         ({"width": "3 furlongs"}, "'3 furlongs' is no length"),
         ({"width": "-3in"}, "'-3in' is no length"),
         ({"width": "1mm"}, "1mm is not between 0.5in and 100in"),
-        ({"width": "90in", "dpi": 2400}, "--dpi 2400 makes a picture of more than 30,000 dots across"),
+        ({"width": "90in", "dpi": 2400}, "2400 dots an inch make a picture of more than 30,000 dots across"),
     ],
 )
 def test_widths_that_make_no_picture(look: dict[str, Any], message: str) -> None:

@@ -73,13 +73,13 @@ def test_the_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
     looks = reference.looks_from_it(look, test).numpy()
     for number, one in enumerate(test[:3]):
         assert one.reference is not None
-        weights = by_words(zoo, "distilbert", own_model.written(one))
+        weights = by_words(zoo, "distilbert", own_model.sentence_text(one))
         assert (looks[..., number] == weights[:, :, one.reference.pronoun].argmax(axis=-1)).all()
     story = reference.tell(source)
     table = [part for part in story.parts if isinstance(part, Table)][1]
     layer, head = map(int, str(table.rows[0][0]).rpartition(" ")[2].split("."))
     nouns = [one.reference.noun for one in test if one.reference]
-    others = measure.turned(test)
+    others = measure.turn_all(test)
     right = looks[layer, head] == nouns
     turned = reference.looks_from_it(look, others).numpy()[layer, head]
     both = right & (turned == [one.reference.noun for one in others if one.reference])
@@ -187,7 +187,7 @@ def test_the_command(typed: Callable[..., Result], refused: Callable[..., tuple[
     ).output  # fmt: skip
     status, line = refused("demo", "library", "-m", "toy")
     assert status == 2
-    assert f"the demo library is told with its own models: another --model goes with {', '.join(WITH_A_MODEL)}" in line
+    assert f"the demo library is told with its own models: another model goes with {', '.join(WITH_A_MODEL)}" in line
     status, line = refused("demo", "-m", "toy")
     assert "give the name of a demo" in line
     status, line = refused("demo", "reference", "-m", "toy-seq2seq")
@@ -208,7 +208,7 @@ def test_pairs_are_counted_in_the_models_own_weights(zoo: Zoo, name: str) -> Non
         layer, head = map(int, str(row[1]).split("."))
         hits = []
         for one in pairs.sentences("test", 12):
-            weights = by_words(zoo, name, own_model.written(one))[layer, head]
+            weights = by_words(zoo, name, own_model.sentence_text(one))[layer, head]
             hits.append(weights[-ends[looker]].argmax() == len(weights) - ends[other])
         assert row[2] == f"{100 * np.mean(hits):.1f} %"
         weights = by_words(zoo, name, pairs.SENTENCE)[layer, head]

@@ -136,7 +136,7 @@ ENDS: dict[Language, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """How sentences of reference end in each language: with what is felt by who lives, or with the shape of a place."""
 
 
-def turned(sentences: Sequence[GoldSentence], language: Language = "english") -> list[GoldSentence]:
+def turn_all(sentences: Sequence[GoldSentence], language: Language = "english") -> list[GoldSentence]:
     """The same sentences, so turned that each pronoun stands for the other noun.
 
     Tired is turned to wide, or back; with 자기 subject and object are exchanged.
@@ -152,8 +152,8 @@ def turned(sentences: Sequence[GoldSentence], language: Language = "english") ->
 
 
 def turning_looks(model: LanguageEncoder, head: Head, sentences: Sequence[GoldSentence]) -> float:
-    """The share of sentences whose head looks right both ways: as they are, and `turned`."""
-    both = (sentences, turned(sentences, model.config.language))
+    """The share of sentences whose head looks right both ways: as they are, and turned."""
+    both = (sentences, turn_all(sentences, model.config.language))
     one_way, other_way = (_right(weights_from_it(model, found)[head], found) for found in both)
     return float((one_way & other_way).float().mean())
 

@@ -59,12 +59,10 @@ def inches(length: str) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", length)
     if match is None or match[2] not in UNITS:
-        raise SettingsError(
-            f"Invalid value for '--width': {length!r} is no length: give a number and its unit, {', '.join(UNITS)}"
-        )
+        raise SettingsError(f"width: {length!r} is no length: give a number and its unit, {', '.join(UNITS)}")
     width = float(match[1]) * UNITS[match[2]]
     if not NARROWEST <= width <= WIDEST:
-        raise SettingsError(f"Invalid value for '--width': {length} is not between {NARROWEST:g}in and {WIDEST:g}in")
+        raise SettingsError(f"width: {length} is not between {NARROWEST:g}in and {WIDEST:g}in")
     return width
 
 
@@ -84,7 +82,9 @@ def style_of(
     if dpi is not None:
         style = replace(style, dpi=float(dpi), exact_dpi=True)
         if style.width and style.width * dpi > MOST_PIXELS:
-            raise SettingsError(f"--dpi {dpi} makes a picture of more than {MOST_PIXELS:,} dots across: give fewer")
+            raise SettingsError(
+                f"{dpi} dots an inch make a picture of more than {MOST_PIXELS:,} dots across: give fewer"
+            )
     if font_size is not None:
         style = replace(style, sizes=(float(font_size),), least=min(style.least, float(font_size)))
     return replace(style, caption=style.caption if caption else "", transparent=transparent)

@@ -19,7 +19,7 @@ from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model, proved, row_view, steps_panel, story
+from attnviz.stories.common import ROWS, head_name, open_model, receipt_of, row_view, steps_panel, story, table
 from attnviz.stories.record import Cell, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
@@ -69,18 +69,19 @@ errors | The test sentences were made with their alignment, which no model was e
     주고 잰 오류율: {compared}. 대각선은 한국어에서 나아간 만큼 영어에서도 나아간 자리를 보는 것으로, 오류율이
     {diagonal:.3f}입니다. 헤드가 바로 다음에 생성할 단어를 꼭 보는 것은 아닙니다. 가중치는 모델이 무언가를 가져온 자리를
     보여 주며, 그것을 인코더가 그 자리로 옮겨 두었을 수도 있습니다. {rows}
-errors_table | alignment error rate on {n} unseen test pairs; heads chosen on validation pairs
+rates | alignment error rate on {n} unseen test pairs; heads chosen on validation pairs
     | 학습에 쓰지 않은 시험 문장 쌍 {n}개의 정렬 오류율; 헤드는 검증 문장 쌍에서 고름
 steps | “{one.record.text}”, step by step | “{one.record.text}”, 단계마다
 looks_at | {name} looks at | {name}: 보는 단어
 which | first; second | 첫째; 둘째
 hit | yes | 예
 miss | no | 아니요
-gold_columns | looks at; means; right | 보는 단어; 뜻하는 단어; 정답
+gold_columns | step; forced word; looks at; weight; means; right
+    | 단계; 넣어 준 단어; 보는 단어; 가중치; 뜻하는 단어; 정답
 less | {name} errs less ({error:.3f}) | {name} {error:.3f}(대각선보다 적음)
 no_less | {name} errs no less ({error:.3f}) | {name} {error:.3f}(대각선보다 적지 않음)
 named | {name}, {head} | {name}, {head}
-error_columns | what looks; error rate | 보는 것; 오류율
+rates_columns | what looks; error rate | 보는 것; 오류율
 diagonal | the diagonal | 대각선
 view | {name}, before it generates “{word}”: it looks most at “{at}” ({weight:.2f}).
     | {name}: “{word}”을(를) 생성하기 전에 가장 많이 보는 단어는 “{at}” ({weight:.2f})입니다.
@@ -165,7 +166,7 @@ def tell() -> Story:
     shown = [*first, *second]
     parts: list[str | Table] = [
         _what_is_seen(first, recurrent), *map(_steps, first, second), _by_themselves(own), _crossing(first),
-        _against_gold(gold, pair), "errors", Table(say("errors_table"), say.names("error_columns"), rates),
+        _against_gold(gold, pair), "errors", table(say, "rates", rates),
     ]  # fmt: skip
     panels = (steps_panel(say("panel", one=one, name=head_name(one.head)), one.record, one.head) for one in shown)
     return story(
@@ -189,7 +190,7 @@ def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
     found = []
     for name, ones in shown.items():
         records = [one.record for one in ones]
-        least = proved(max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf))
+        least = receipt_of(max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf))
         found.append(TEXTS("least", name=name, least=least, n=len(ones)))
     return join_phrases(found, "; ")
 
@@ -238,9 +239,7 @@ def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
         hit = TEXTS("hit" if (step, one.looks[step]) in pair.possible else "miss")
         meant = ", ".join(f"{pair.english[place]} ({place})" for place in gold)
         rows.append((step, word, *one.look(step), meant, hit))
-    looks_at, *meaning = TEXTS.names("gold_columns")
-    title = TEXTS("gold", english=" ".join(pair.english))
-    return Table(title, (STEP, FORCED, looks_at, WEIGHT, *meaning), tuple(rows))
+    return table(TEXTS.filled(english=" ".join(pair.english)), "gold", rows)
 
 
 def _compared(errors: Sequence[float], diagonal: float) -> Phrase:

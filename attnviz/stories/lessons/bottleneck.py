@@ -19,7 +19,7 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.measure import hits
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import Estimate, open_model, percent, story
+from attnviz.stories.common import Estimate, open_model, percent, story, table
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -48,9 +48,10 @@ models | A recurrent encoder reads an English sentence, a decoder generates it i
     단어 뒤의 상태를 다시 볼 수 있고, 상태마다 수가 {wide}개씩입니다. 종류마다 시드 {SEEDS}개로 모델 {SEEDS}개를
     {alike}. 파라미터는 어텐션이 있는 모델이 {sizes[0]:,}개, 없는 모델이 {sizes[1]:,}개입니다. 시험 문장의
     절은 {CLAUSES[0]}~{most_clauses}개로, {seen}.
-table | unseen test sentences by length, {N_SENTENCES} each: means over {SEEDS} models of each kind
+lengths_table | unseen test sentences by length, {N_SENTENCES} each: means over {SEEDS} models of each kind
     | 학습에 쓰지 않은 시험 문장, 길이마다 {N_SENTENCES}개: 종류마다 모델 {SEEDS}개의 평균
-columns | English words; with: no fault; 95 %; without: no fault; 95 %; with: words right; without: words right
+lengths_table_columns | English words; with: no fault; 95 %; without: no fault; 95 %; with: words right; without: words
+    right
     | 영어 단어; 있음: 오류 없음; 95 %; 없음: 오류 없음; 95 %; 있음: 맞은 단어; 없음: 맞은 단어
 why | A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part when it is
     needed.
@@ -228,7 +229,7 @@ def _table(results: Results) -> Table:
         for exact in (share(group.exact) for group in pair):
             row += [exact.mean, TEXTS("interval_of", low=exact.low, high=exact.high)]
         rows.append((*row, *(share(group.words).mean for group in pair)))
-    return Table(TEXTS("table"), TEXTS.names("columns"), tuple(rows))
+    return table(TEXTS, "lengths_table", rows)
 
 
 def _finding(results: Results) -> Phrase:

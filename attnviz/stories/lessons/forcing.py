@@ -19,11 +19,12 @@ from attnviz.capture.source import open_source
 from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.language.vocabulary import Vocabulary
+from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import ROWS, Estimate, open_model, percent, proved, row_view, steps_panel, story
-from attnviz.stories.lessons.alignment import RECURRENT, STEP
+from attnviz.stories.common import ROWS, Estimate, open_model, percent, receipt_of, row_view, steps_panel, story, table
+from attnviz.stories.lessons.alignment import RECURRENT
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
@@ -86,7 +87,7 @@ after_error | {text} {which} of the sentences have an error; the first is at the
     | {text} {which}에 오류가 있습니다. 그때까지는 같은 단어를 읽었으므로 첫 오류의 단계는 두 방식이 같습니다. 그로부터
     {last.steps}단계 뒤에 맞는 단어는, 틀릴 때마다 올바른 단어로 바꾸어 주면 {forced}, 자기 단어를 계속 읽으면
     {free}입니다: {verdict}
-after_table | words right at their place after the first error, {n} sentences of {CLAUSES} clauses
+after | words right at their place after the first error, {n} sentences of {CLAUSES} clauses
     | 첫 오류 뒤에 제자리에 맞은 단어, 절 {CLAUSES}개로 된 문장 {n}개
 moved | A word that is left out moves all that follow, and at its place each of them then counts as wrong. Counted
     wherever they stand, as long as they are in the right order, {forced} of the words are generated forced and {free}
@@ -99,8 +100,8 @@ first_found | the first of them in which {SEVERAL} words or more are wrong in a 
     | 자유 생성에서는 {SEVERAL}단어 이상이 잇달아 틀리고, 교사 강요에서는 그보다 적게 틀리는 첫 문장
 lines | after the first error, {CLAUSES} clauses (bands: 95 %) | 첫 오류 뒤, 절 {CLAUSES}개 (띠: 95 %)
 ways | free running; forced | 자유 생성; 교사 강요
-word_columns | free: generates; chance; forced: given; chance; expects itself; chance
-    | 자유 생성: 생성한 단어; 확률; 강요: 넣어 준 단어; 확률; 스스로 예상한 단어; 확률
+wrong_word_columns | step; free: generates; chance; forced: given; chance; expects itself; chance
+    | 단계; 자유 생성: 생성한 단어; 확률; 강요: 넣어 준 단어; 확률; 스스로 예상한 단어; 확률
 view | {way}, step {step}: before “{word}” it looks most at “{at}” ({weight:.2f}).
     | {way}, 단계 {step}: “{word}” 앞에서 가장 많이 보는 단어는 “{at}” ({weight:.2f})입니다.
 nothing_goes_on | There is nothing that could go on. | 오류가 없으므로 이어질 것도 없습니다.
@@ -111,7 +112,8 @@ after_columns | steps after it; sentences; forced: right; free: right | 오류 �
 first | the first of them with an error | 오류가 있는 첫 문장
 wrong | {word} (wrong) | {word} (틀림)
 around | {what}, around its first error: “{english}” | {what}, 첫 오류의 앞뒤: “{english}”
-sentence_columns | right; forced: generates; free: generates | 올바른 단어; 강요: 생성한 단어; 자유 생성: 생성한 단어
+around_columns | step; right; forced: generates; free: generates
+    | 단계; 올바른 단어; 강요: 생성한 단어; 자유 생성: 생성한 단어
 steps_after | steps after the first error | 첫 오류 뒤 단계
 at_place | words right at their place | 제자리에 맞은 단어
 """, globals())  # fmt: skip
@@ -221,14 +223,12 @@ def tell() -> Story:
     rows = enumerate(zip(*(record.pattern(0, 0) for record in records), strict=False))
     row = next((place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6)), None)
     say = TEXTS.filled(
-        own=proved(free), right=proved(forced), n=len(pairs), wrong=word, row=(row or 0) - 1, rows=ROWS,
+        own=receipt_of(free), right=receipt_of(forced), n=len(pairs), wrong=word, row=(row or 0) - 1, rows=ROWS,
         command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
     )  # fmt: skip
     late = Phrase("", "") if word is None or row is None else say("late")
-    forget = card.plan.recipe.forget
-    forgot = say("forgot", share=percent(forget)) if forget else Phrase("", "")
     parts = (
-        say("two_ways", forgot=forgot), _wrong_word(*steps), _what_follows(word, *steps), *_tell_measures(both),
+        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(word, *steps), *_measures(both),
         *_one_sentence(both, pairs, vocabulary), say("patterns", late=late),
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
@@ -250,13 +250,18 @@ def _verdict(both: TwoWays) -> Phrase:
     return TEXTS("errors", last=last, mended=percent(last.forced.mean), unmended=percent(last.free.mean))
 
 
+def _two_ways(recipe: Recipe) -> Phrase:
+    forgot = TEXTS("forgot", share=percent(recipe.forget)) if recipe.forget else Phrase("", "")
+    return TEXTS("two_ways", forgot=forgot)
+
+
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
     """Both readings side by side, as far as the longer one goes."""
-    rows = tuple(
+    rows = (
         (place, *(own[:2] if own else ("", "")), *(made or ("",) * 4))
         for place, (own, made) in enumerate(itertools.zip_longest(free, forced))
     )
-    return Table(TEXTS("wrong_word"), (STEP, *TEXTS.names("word_columns")), rows)
+    return table(TEXTS, "wrong_word", rows)
 
 
 def _what_follows(place: int | None, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
@@ -268,7 +273,7 @@ def _what_follows(place: int | None, free: Sequence[ForcedStep], forced: Sequenc
     return say("what_follows")
 
 
-def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
+def _measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
     """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
     n, after = len(both.target), both.after_error()
     placed, ordered = ([way(words) for words in (both.forced, both.free)] for way in (both.accuracy, both.in_order))
@@ -282,11 +287,10 @@ def _tell_measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
         forced=percent(last.forced.mean), free=percent(last.free.mean),
         verdict=TEXTS("goes_on" if last.forced.low > last.free.high else "by_chance"),
     )  # fmt: skip
-    rows = tuple((a.steps, a.n, percent(a.forced.mean), percent(a.free.mean)) for a in after)
+    rows = ((a.steps, a.n, percent(a.forced.mean), percent(a.free.mean)) for a in after)
     forced, free = map(percent, ordered)
     near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))  # words at another place, words lost
-    table = Table(TEXTS("after_table", n=n), TEXTS.names("after_columns"), rows)
-    return text, table, TEXTS("moved", forced=forced, free=free, near=near, far=far)
+    return text, table(TEXTS.filled(n=n), "after", rows), TEXTS("moved", forced=forced, free=free, near=near, far=far)
 
 
 def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
@@ -304,8 +308,8 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
         right, *generated = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
         rows.append((place, right, *(word if word == right else TEXTS("wrong", word=word) for word in generated)))
-    title = TEXTS("around", what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english))
-    return (Table(title, (STEP, *TEXTS.names("sentence_columns")), tuple(rows)),)
+    say = TEXTS.filled(what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english))
+    return (table(say, "around", rows),)
 
 
 def _lines(both: TwoWays) -> tuple[Lines, ...]:

@@ -12,8 +12,8 @@ from torch.nn.functional import cosine_similarity, layer_norm
 
 from attnviz.models.transformer import TransformerLayer
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import numbers, open_model, signed, small, story, words_of
-from attnviz.stories.record import Bars, Series, Story, Table
+from attnviz.stories.common import numbers, open_model, signed, small, story, table, words_of
+from attnviz.stories.record import Bars, Series, Story
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
@@ -47,7 +47,7 @@ norms | The sums are {shortest:.1f} to {longest:.1f} long. The norm takes each v
 similarity | The mean cosine between two different words is {shown[0]} where they come in; it {way}. In the end the
     words are {end} they were where they came in.
     | 서로 다른 두 단어 사이의 평균 코사인은 들어올 때 {shown[0]}입니다. {way}입니다. 결국 단어들은 들어올 때{end}.
-columns | layer; step; length; cosine with what came in; cosine between words
+table_columns | layer; step; length; cosine with what came in; cosine between words
     | 층; 단계; 길이; 들어온 벡터와의 코사인; 단어 사이의 코사인
 stays | stays as it is in layer {number} (to {there}) | 층 {number}에서 그대로 {there}
 rises | rises in layer {number} (to {there}) | 층 {number}에서 올라 {there}
@@ -144,7 +144,7 @@ def tell() -> Story:
     }
     return story(
         say,
-        ("introduction", "attention", Table(say("table"), say.names("columns"), tuple(rows), digits=2), "norms", alike),
+        ("introduction", "attention", table(say, "table", rows, digits=2), "norms", alike),
         (
             cosines(say("before"), similarity(first[0]).numpy()),
             cosines(say("after"), similarity(x[0]).numpy()),

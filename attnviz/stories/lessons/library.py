@@ -112,7 +112,7 @@ def vectors() -> tuple[Tensor, Tensor, Tensor]:
     return query, key, value
 
 
-def sharpened(factors: tuple[float, ...]) -> tuple[Tensor, Tensor]:
+def sharpen(factors: tuple[float, ...]) -> tuple[Tensor, Tensor]:
     """What comes back for the first title sought [factor, kind of page] and the weights [factor, key].
 
     The scores are multiplied by each factor; the query is, which comes to the same.
@@ -147,7 +147,7 @@ def tell() -> Story:
     titles, topics = say.names("vector_axes")
     rows, made = (*(f"? {title}" for title in SOUGHT), *SPINES), torch.cat([query, key]).numpy()
     shares = Series.each(dict(zip(SOUGHT, weights.tolist(), strict=True)))
-    multiplied = Series.each(dict(zip(SPINES, sharpened(DOUBLED)[1].T.tolist(), strict=True)))
+    multiplied = Series.each(dict(zip(SPINES, sharpen(DOUBLED)[1].T.tolist(), strict=True)))
     picture = (
         Matrix(say("vectors"), made, rows, TOPICS, titles, topics, (0.0, float(made.max()))),
         Bars(say("shares"), tuple(SPINES), shares, WEIGHT),
@@ -179,7 +179,7 @@ def _scored(title: str, scores: Tensor, weights: Tensor) -> Table:
 
 
 def _sharpened(say: Texts, title: str) -> Table:
-    contexts, weights = sharpened(FACTORS)
+    contexts, weights = sharpen(FACTORS)
     rows = zip(FACTORS, weights.tolist(), contexts.tolist(), strict=True)
     weight_of, pages_of = (say("weight_of", spine=s) for s in SPINES), (say("pages_of", kind=k) for k in PAGES)
     return Table(

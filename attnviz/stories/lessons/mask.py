@@ -17,7 +17,8 @@ from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, proved, small, square, story, words_of
+from attnviz.stories import common
+from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, receipt_of, small, square, words_of
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -42,12 +43,12 @@ by_hand | Without the mask {lost:.3f} of the weight of “{word}” would lie on
     row is the model's own (largest difference {apart}).
     | 마스크가 없다면 “{word}”의 가중치 가운데 {lost:.3f}만큼이 뒤 단어로 갑니다. 이렇게 손으로 계산한 행은 모델 자신의
     행과 같습니다(최대 차이 {apart}).
-ahead_table | weight on later words over all heads and rows, and the largest change before the last word when “{last}”
+changes_table | weight on later words over all heads and rows, and the largest change before the last word when “{last}”
     becomes “{other}”
     | 모든 헤드와 행에서 뒤 단어로 가는 가중치, 그리고 마지막 단어를 “{last}”에서 “{other}”로 바꿀 때 그 앞 단어들의
     가장 큰 변화
-ahead_columns | model; weight ahead, sum; weight ahead, mean of a row; largest change of a weight; largest change of an
-    output
+changes_table_columns | model; weight ahead, sum; weight ahead, mean of a row; largest change of a weight; largest
+    change of an output
     | 모델; 뒤로 가는 가중치, 합; 뒤로 가는 가중치, 행 평균; 가중치의 최대 변화; 출력의 최대 변화
 ahead | In toy-decoder the weight on later words is {none} over all {heads} heads of all layers; in toy a row puts
     {ways.a_row:.3f} there on average. So when the last word changes, what toy-decoder made of the words before {text},
@@ -143,8 +144,8 @@ def tell() -> Story:
     still = max(*causal.changes, causal.outputs)
     say = TEXTS.filled(
         ways=ways, causal=causal, ahead=head_name(forward), back=head_name(backward), name=head_name(backward),
-        seen=proved(ways.record), masked=proved(causal.record), word=words[ROW], last=words[-1], other=others[-1],
-        heads=math.prod(causal.record.weights.shape[:2]), moved=max(ways.changes),
+        seen=receipt_of(ways.record), masked=receipt_of(causal.record), word=words[ROW], last=words[-1],
+        other=others[-1], heads=math.prod(causal.record.weights.shape[:2]), moved=max(ways.changes),
         over=ways.ahead[forward][ROW], rows=ROWS, future=small(causal.future), still=small(still),
     )  # fmt: skip
     say = say.filled(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
@@ -154,12 +155,12 @@ def tell() -> Story:
          *(small(change) for change in (max(model.changes), model.outputs)))
         for name, model in models.items()
     )  # fmt: skip
-    changes = Table(say("ahead_table"), say.names("ahead_columns"), tuple(rows))
+    changes = common.table(say, "changes_table", rows)
     steps = _steps(say, scores_of(onward, one, backward), pattern, words)
     ahead = StoryView(text=say("view_ahead"), head=forward, query=ROW)
     back = replace(ahead, text=say("view_back"), record=1, head=backward)
     step = replace(back, text=say("view_step"), key=int(pattern[ROW].argmax()), step="softmax")
-    return story(
+    return common.story(
         say,
         ("introduction", *steps, changes, "ahead", "picture"),
         (

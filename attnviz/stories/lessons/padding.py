@@ -20,8 +20,8 @@ from attnviz.models.language import splits
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.wholes import LanguageEncoder, Reading
 from attnviz.stories import common
-from attnviz.stories.common import numbers, percent, proved, small, words_of
-from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView, Table
+from attnviz.stories.common import numbers, percent, receipt_of, small, words_of
+from attnviz.stories.record import Bars, Matrix, Series, Story, StoryView
 from attnviz.text.phrase import Texts
 
 SHORT = "The animal didn't cross the street because it was too tired."
@@ -42,7 +42,7 @@ introduction | A batch is one table of numbers, so its sentences must be equally
     패딩 마스크는 패딩에 대한 스코어를 모두 음의 무한대로 바꾸어 가중치를 0으로 만듭니다. 그러면 혼자 읽을 때와 똑같이
     읽습니다. 마스크가 없으면 패딩도 단어처럼 끼어듭니다.
 compared | the sentence in the batch, beside the same sentence alone | 배치 안의 문장을 혼자 읽은 문장과 비교
-columns | batch; weight on padding, mean of a row; most in a row; change of a word, mean; largest
+compared_columns | batch; weight on padding, mean of a row; most in a row; change of a word, mean; largest
     | 배치; 패딩으로 가는 가중치, 행 평균; 가장 큰 행; 단어의 변화, 평균; 최대
 change | Change is the difference of a word's last vector from the one it has alone, as a share of its length: with the
     mask at most {still}, rounding. Nothing warns of a forgotten mask: rows still sum to 1. Most goes to padding in
@@ -99,7 +99,7 @@ def hidden_words(vocabulary: Vocabulary, config: WordsConfig) -> tuple[Tensor, T
 
 
 @torch.inference_mode()
-def named(model: LanguageEncoder, hidden: tuple[Tensor, Tensor, Tensor], *, masked: bool) -> float:
+def accuracy(model: LanguageEncoder, hidden: tuple[Tensor, Tensor, Tensor], *, masked: bool) -> float:
     """The share of hidden words that the model names right, all sentences in one batch."""
     shown, places, words = hidden
     reading = model(shown) if masked else model(shown, attend=unmasked)
@@ -124,14 +124,13 @@ def tell() -> Story:
         share=percent(on_padding[1].mean()), changes=percent(np.mean(changes[1])),
         rows=common.ROWS, still=small(max(changes[0])), name=common.head_name(head), most=percent(over.mean()),
         longest=both.shape[1], n_padding=both.shape[1] - n, word=words[place], over=over[place],
-        right=percent(named(model, hidden, masked=True)), wrong=percent(named(model, hidden, masked=False)),
-        proof=proved(attend_all([SHORT, LONG], open_source("toy"))[0]), proof_without=proved(without),
+        right=percent(accuracy(model, hidden, masked=True)), wrong=percent(accuracy(model, hidden, masked=False)),
+        proof=receipt_of(attend_all([SHORT, LONG], open_source("toy"))[0]), proof_without=receipt_of(without),
     )  # fmt: skip
     rows = (
         (way, percent(weights.mean()), percent(weights.max()), small(np.mean(c)), small(max(c)))
         for way, weights, c in zip(say.names("rows"), on_padding, changes, strict=True)
     )
-    table = Table(say("compared"), say.names("columns"), tuple(rows))
     hatched, ways = masked[head].copy(), say.names("ways")
     hatched[:, n:] = np.nan
     columns, top = (*words, *[PAD] * (both.shape[1] - n)), float(max(masked[head].max(), forgotten[head].max()))
@@ -143,7 +142,7 @@ def tell() -> Story:
     row = StoryView(text=say("view_masked"), head=head, query=place)
     return common.story(
         say,
-        (say("introduction", n=n), table, "change", say("counted", n=len(hidden[0]))),
+        (say("introduction", n=n), common.table(say, "compared", rows), "change", say("counted", n=len(hidden[0]))),
         (*panels, Bars(say("bars"), tuple(words), series, say("length"))),
         views=(row, replace(row, text=say("view_forgotten"), record=1), StoryView(text=say("view_all"), record=1)),
         records=(whole, without),

@@ -17,7 +17,7 @@ from attnviz.models.language.lexicon import QUALITIES
 from attnviz.models.language.splits import Split
 from attnviz.models.registry import TOY
 from attnviz.models.training.measure import Head
-from attnviz.stories.common import ROWS, Estimate, head_name, percent, proved, square, story, words_of
+from attnviz.stories.common import ROWS, Estimate, head_name, percent, receipt_of, square, story, table, words_of
 from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
@@ -62,7 +62,7 @@ one_way | {name} reads from left to right: a word never looks at a later one, so
     | {name}: 왼쪽에서 오른쪽으로만 읽는 모델이라 뒤의 단어는 보지 못합니다. 여섯 방향 가운데 셋이 막혀 있습니다.
 between | attention between the pairs: mean over all heads, and the most in any head
     | 두 단어 사이의 어텐션: 모든 헤드의 평균, 그리고 가장 큰 헤드의 값
-pair_columns | pair; first at second; second at first; most; in layer.head
+between_columns | pair; first at second; second at first; most; in layer.head
     | 쌍; 첫째가 둘째를; 둘째가 첫째를; 최대; 층.헤드
 means | Over all heads and both ways: {listed}; if it looked everywhere alike, each would be {even:.3f}. As expected:
     {yes}. Not as expected: {no}.
@@ -72,7 +72,7 @@ tried | how often the largest weight goes there, on {n_others} other unseen sent
     their own, found likewise
     | 가장 큰 가중치가 그리로 가는 비율, 학습에 쓰지 않은 다른 문장 {n_others}개에서; 무작위 가중치: 같은 방법으로 고른
     그 모델의 헤드
-columns | way; layer.head; goes there; same step elsewhere; random weights; weight here
+tried_columns | way; layer.head; goes there; same step elsewhere; random weights; weight here
     | 방향; 층.헤드; 그리로 감; 다른 단어에서 같은 거리; 무작위 가중치; 이 문장의 가중치
 above | not as expected: {CONTROL} is not below {names} | 예상과 달리 {CONTROL} 쌍이 {names}보다 낮지 않음
 yardstick | By their better way and its lead {what}: {listed}; {end}.
@@ -153,23 +153,19 @@ def tell(model: Model = None) -> Story:
         listed=", ".join(f"{pair} {share}" for pair, share in zip(NAMES, shares, strict=True)),
         trained=TEXTS("trained") if is_toy else Phrase("", ""),
     )  # fmt: skip
-    table = Table(
-        say("tried"),
-        say.names("columns"),
-        tuple(
-            (_way(way), "{}.{}".format(*head), *map(percent, (*mine, random)), between(weights[head], way)[0])
-            for way, head, mine, (random, _) in zip(WAYS, heads, tried, beside, strict=True)
-        ),
+    rows = (
+        (_way(way), "{}.{}".format(*head), *map(percent, (*mine, random)), between(weights[head], way)[0])
+        for way, head, mine, (random, _) in zip(WAYS, heads, tried, beside, strict=True)
     )
     parts: list[str | Table] = [
-        "introduction", "heads", table, _shown(tried, beside, n),
+        "introduction", "heads", table(say, "tried", rows), _clear_pairs(tried, beside, n),
         *(["one_way"] if record.kind == "decoder" else []), *_verdict(tried, [there for there, _ in beside]),
         _pairs(weights), _means(weights.mean(axis=(0, 1))), *notes_of([record]),
     ]  # fmt: skip
     picture = _picture(say, weights, heads, tried, beside)
     return story(
         say.filled(shown_who=say("who" if is_toy else "who_else")), parts, picture,
-        receipt=proved(record), views=_views(weights, heads, tried), records=() if is_toy else (record,),
+        receipt=receipt_of(record), views=_views(weights, heads, tried), records=() if is_toy else (record,),
     )  # fmt: skip
 
 
@@ -183,7 +179,7 @@ def _views(weights: np.ndarray, heads: Sequence[Head], tried: Rates) -> Iterator
     yield StoryView(text=TEXTS("view_all"), sentence=SENTENCE)
 
 
-def _shown(tried: Rates, beside: Rates, n: int) -> Phrase:
+def _clear_pairs(tried: Rates, beside: Rates, n: int) -> Phrase:
     """Which pairs are linked beyond what both yardsticks explain, with room for chance."""
     clear, rest = list[str](), list[str]()
     for pair, way in zip(NAMES, better_ways(tried), strict=True):
@@ -215,7 +211,7 @@ def _pairs(weights: np.ndarray) -> Table:
         way = _way(pair[:: -1 if both[0, layer, head] < both[1, layer, head] else 1])
         where = TEXTS("most_in", layer=layer, head=head, way=way)
         rows.append((name, *between(weights.mean(axis=(0, 1)), pair), float(both.max()), where))
-    return Table(TEXTS("between"), TEXTS.names("pair_columns"), tuple(rows), shade=(0.0, 1.0))
+    return table(TEXTS, "between", rows, shade=(0.0, 1.0))
 
 
 def _means(mean: np.ndarray) -> Phrase:

@@ -16,18 +16,8 @@ from attnviz.models.registry import TOY
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import (
-    ROWS,
-    Estimate,
-    head_name,
-    numbers,
-    open_model,
-    percent,
-    proved,
-    square,
-    story,
-    words_of,
-)
+from attnviz.stories import common
+from attnviz.stories.common import ROWS, Estimate, head_name, numbers, percent, receipt_of, words_of
 from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
@@ -56,7 +46,7 @@ ahead | {name} reads from left to right: at “it” it has not read “tired”
     행은 두 문장에서 같고, 어느 헤드도 마지막 단어에 따라 달라질 수 없습니다.
 table | who finds the right noun, on {n} unseen test sentences
     | 학습에 쓰지 않은 시험 문장 {n}개에서 누가 맞는 명사를 찾는가
-columns | who (layer.head); right; right also when turned | 누가 (층.헤드); 정답; 바꾼 뒤에도 정답
+table_columns | who (layer.head); right; right also when turned | 누가 (층.헤드); 정답; 바꾼 뒤에도 정답
 more | What one head looks at is not all that the model knows. | 헤드 하나가 보는 것이 모델이 아는 것의 전부는 아닙니다.
 whole | The model names the right noun in {share} of them; this head alone looks at it in {looks}. {more}
     | 모델은 이 가운데 {share}에서 맞는 명사를 대고, 이 헤드 하나는 {looks}에서 그 명사를 봅니다. {more}
@@ -117,7 +107,7 @@ def best_head(look: Look, n: int) -> Head:
 def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> list[Resolution]:
     """A model's head and that of random weights on so many unseen sentences; then what needs neither head nor model."""
     test = measure.references("test", n)
-    others = measure.turned(test)
+    others = measure.turn_all(test)
     offset = measure.fixed_offset(measure.references("validation", n))
     (mine, mine_turned), (random, random_turned) = (
         [looks_from_it(look, some)[head] for some in (test, others)] for look, head in zip(looks, heads, strict=True)
@@ -149,7 +139,7 @@ def tell(model: Model = None) -> Story:
     *looks, n = looks_of(source, SENTENCES)
     heads = [best_head(look, n) for look in looks]
     if is_toy:
-        card, toy = open_model(TOY, LanguageEncoder)
+        card, toy = common.open_model(TOY, LanguageEncoder)
         with torch.inference_mode():
             places = toy(numbers(card.source, words)).referents[:, it].argmax(dim=-1)
         nouns, named = card.source.decode(places.tolist()), measure.named_referents(toy, n=n)
@@ -167,15 +157,16 @@ def tell(model: Model = None) -> Story:
     )  # fmt: skip
     mine_turned, random_turned = (Estimate.of_share(one.turned, n) for one in (mine, random))
     clear = mine_turned.low > max(random_turned.high, coin.turned)
-    shares = tuple((one.who, percent(one.right), percent(one.turned)) for one in found)
+    shares = ((one.who, percent(one.right), percent(one.turned)) for one in found)
     parts: list[str | Table] = [
         "introduction", _looks(words, rows, nouns), *(["ahead"] if records[0].kind == "decoder" else []),
-        _row(words, rows), Table(say("table"), say.names("columns"), shares), *(["whole"] if is_toy else []),
+        _row(words, rows), common.table(say, "table", shares), *(["whole"] if is_toy else []),
         say("turned", verdict=say("more_than_chance" if clear else "no_more")), *notes_of(records),
     ]  # fmt: skip
-    return story(
+    return common.story(
         say, parts, _picture(patterns, head, words, rows), title="title_same" if first == second else "title",
-        receipt=proved(records[0]), views=_views(head, words, rows, is_toy=is_toy), records=() if is_toy else records,
+        receipt=receipt_of(records[0]), views=_views(head, words, rows, is_toy=is_toy),
+        records=() if is_toy else records,
     )  # fmt: skip
 
 
@@ -216,6 +207,6 @@ def _labels(words: list[list[str]], between: str) -> tuple[str, ...]:
 def _picture(patterns: list[np.ndarray], head: Head, words: list[list[str]], rows: list[np.ndarray]) -> Iterator[Panel]:
     name, top = head_name(head), float(max(pattern.max() for pattern in patterns))
     for pattern, sentence in zip(patterns, words, strict=True):
-        yield square(TEXTS("pattern", name=name, end=sentence[-2]), pattern, sentence, top)
+        yield common.square(TEXTS("pattern", name=name, end=sentence[-2]), pattern, sentence, top)
     series = Series.each({sentence[-2]: row for sentence, row in zip(words, rows, strict=True)})
     yield Bars(TEXTS("bars", name=name), _labels(words, "/"), series, TEXTS("weight"))

@@ -18,7 +18,7 @@ from attnviz.models.attention import MultiHeadAttention, SelfAttention, attentio
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.toy import word_vector
 from attnviz.models.wholes import initialise
-from attnviz.stories.common import numbered, row_view, small, square, story
+from attnviz.stories.common import number_names, row_view, small, square, story, table
 from attnviz.stories.record import Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -71,7 +71,7 @@ one_projection | Queries, keys and values are three projections of the same vect
 number_by_number | “{word}” in head 0, number by number: columns of the one product, and each projection alone
     | 헤드 0의 “{word}”, 수 하나하나: 곱 하나에서 잘라 낸 열과 따로 계산한 투영
 scores | the scores: each row is a query, each column a key | 스코어: 행은 쿼리, 열은 키
-shape_columns | step; formula; shape | 단계; 식; 모양
+shapes_columns | step; formula; shape | 단계; 식; 모양
 steps | vectors; queries; keys; values; scores; weights; output | 벡터; 쿼리; 키; 밸류; 스코어; 가중치; 출력
 formulas | X = words + positions; Q = X W^Q + b^Q; K = X W^K + b^K; V = X W^V + b^V; S = Q K^T / sqrt({D_K}); A =
     softmax(S), row by row; A V
@@ -200,12 +200,12 @@ def tell() -> Story:
         exact=_sameness(together.difference, "exactly"),
     )  # fmt: skip
     values = (x, head.query, head.key, head.value, head.scores, head.weights, head.output)
-    steps = tuple(zip(say.names("steps"), say.names("formulas"), map(_shape, values), strict=True))
+    steps = zip(say.names("steps"), say.names("formulas"), map(_shape, values), strict=True)
     tables = (
         Table(say(title), (say("a_word"), *columns), tuple((w, *r) for w, r in zip(WORDS, rows.tolist(), strict=True)))
         for title, columns, rows in (
             ("scores", WORDS, head.scores[0]), ("weights", WORDS, head.weights[0]),
-            ("output", numbered(D_K), head.output[0]),
+            ("output", number_names(D_K), head.output[0]),
         )
     )  # fmt: skip
     scores, *others = tables
@@ -214,7 +214,7 @@ def tell() -> Story:
     return story(
         say,
         (
-            "one_head", Table(say("shapes"), say.names("shape_columns"), steps), scores, _one_cell(say, head), *others,
+            "one_head", table(say, "shapes", steps), scores, _one_cell(say, head), *others,
             four_heads, one_projection, _number_by_number(say, together),
         ),
         (square(*one, WORDS) for one in zip(panels, torch.cat([head.weights, weights[0]]).numpy(), strict=True)),
@@ -248,7 +248,7 @@ def _number_by_number(say: Texts, together: FusedProjection) -> Table:
             first, last = number * n, number * n + D_K - 1
             numbers = vector[0, QUERY, first : last + 1].tolist()
             rows.append((say("what", what=what, how=how), say("columns", first=first, last=last), *numbers))
-    return Table(say("number_by_number"), (*say.names("number_columns"), *numbered(D_K)), tuple(rows), digits=4)
+    return Table(say("number_by_number"), (*say.names("number_columns"), *number_names(D_K)), tuple(rows), digits=4)
 
 
 def _shape(tensor: Tensor) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from attnviz.stories.common import numbered, signed, small, square, story
+from attnviz.stories.common import number_names, signed, small, square, story
 from attnviz.stories.lessons.self_attention import D_K, KEY, QUERY, WORDS, models, one_head, vectors, written_out
 from attnviz.stories.record import Story, Table
 from attnviz.text.phrase import Texts
@@ -83,7 +83,7 @@ def tell() -> Story:
         terms=written_out(query[QUERY], key[KEY]), refused=refusal(query, key),
         square=" ".join(SQUARE), place=SQUARE.index(WORDS[KEY]),
     )  # fmt: skip
-    numbers, axes, titles = numbered(D_K), say.names("axes"), say.names("panels")
+    numbers, axes, titles = number_names(D_K), say.names("axes"), say.names("panels")
     layouts = zip(say.names("layouts"), (key[KEY], key.T[:, KEY]), strict=True)
     laid_out = Table(say("laid_out"), (say("where"), *numbers), tuple((name, *row.tolist()) for name, row in layouts))
     columns = (say("column", i=i) for i in range(len(SQUARE)))

@@ -19,8 +19,8 @@ from attnviz.capture.source import Model, Source, open_source
 from attnviz.models.language import splits
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import common
-from attnviz.stories.common import LEAST, numbers, percent, proved, small, words_of
-from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, without_positions, written
+from attnviz.stories.common import LEAST, numbers, percent, receipt_of, small, words_of
+from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, sentence_text, without_positions
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -64,7 +64,7 @@ introduction | Attention compares every word with every other, and nothing in so
     빼고 한 번 읽힙니다. 짧은 쌍은 “{SHORT[0]}”, “{SHORT[1]}”이고, 긴 쌍은 “{LONG[0]}”, “{LONG[1]}”입니다.
 differences | largest difference between a word's vectors in the first and the second sentence of a pair
     | 쌍의 첫째 문장과 둘째 문장에서 한 단어의 벡터가 가장 크게 다른 값
-difference_columns | sentences; positions off; off, no rounding by place; positions on
+differences_columns | sentences; positions off; off, no rounding by place; positions on
     | 문장; 위치 없음; 없음, 자리와 무관한 반올림; 위치 있음
 nothing_left | the difference is exactly 0: the model sees a bag of words.
     | 차이는 정확히 0입니다. 모델에게는 순서 없는 단어 주머니로 보이는 것입니다.
@@ -85,7 +85,7 @@ positions | The sentences of the long pair mean the opposite with the same {n} w
     단어 {n_stay}개는 오직 주변 단어 때문에 평균 {stayed} 움직입니다.
 rows | the attention rows that differ most, with positions (places count from 0)
     | 위치가 있을 때 가장 많이 달라지는 어텐션의 행 (자리는 0부터)
-row_columns | layer.head; word (place); weight moved; looks most at; in the second sentence, at
+rows_columns | layer.head; word (place); weight moved; looks most at; in the second sentence, at
     | 층.헤드; 단어 (자리); 옮겨 간 가중치; 가장 많이 보는 단어; 둘째 문장에서
 most_moved | On average {mean} of a row's weight moves to other words. The picture shows {head} in both sentences, here
     {most}: in {OTHERS} other such pairs its rows moved most. {rows}
@@ -180,7 +180,7 @@ def compare(model: LanguageEncoder, shown: Tensor, words: Sequence[str], places:
     return Compared(words, places, off, left, bare, placed, on)
 
 
-def shares_moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
+def moved_share(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
     """The share of each row's weight that lies on other words in the second sentence [layer, head, query].
 
     What a row lacks lies on special tokens, which are one more word here.
@@ -190,11 +190,11 @@ def shares_moved(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -
     return shares
 
 
-def moved(records: Iterable[Attention]) -> list[np.ndarray]:
+def moved_shares(records: Iterable[Attention]) -> list[np.ndarray]:
     """The same for each two records of the same words, one after the other."""
     found = list(records)
     return [
-        shares_moved(one.weights, other.weights, same_words(words_of(one.text), words_of(other.text)))
+        moved_share(one.weights, other.weights, same_words(words_of(one.text), words_of(other.text)))
         for one, other in zip(found[::2], found[1::2], strict=True)
     ]
 
@@ -205,19 +205,19 @@ def other_pairs(n: int = OTHERS) -> list[str]:
     for one in islice(splits.sentences("validation", kind="although"), n):
         words = [word for word in one.words if word != "not"]
         at = words.index("could" if "not" in one.words[: one.words.index(",")] else "did") + 1
-        texts += [written(one), written(replace(one, words=(*words[:at], "not", *words[at:])))]
+        texts += [sentence_text(one), sentence_text(replace(one, words=(*words[:at], "not", *words[at:])))]
     return texts
 
 
 def tell(model: Model = None) -> Story:
     """The demo: two pairs of sentences, each of the same words, with positions and without."""
     source = open_own(model or TOY)
-    others = [shares.mean(axis=-1, keepdims=True) for shares in moved(read_words(source, other_pairs()))]
+    others = [shares.mean(axis=-1, keepdims=True) for shares in moved_shares(read_words(source, other_pairs()))]
     head, is_toy = common.largest(np.mean(others, axis=0)), source.name == TOY
     records = attend_all(LONG, open_source(TOY)) if is_toy else list(read_words(source, (*SHORT, *LONG)))
-    patterns, shares = [record.weights for record in records[-2:]], moved(records)[-1]
+    patterns, shares = [record.weights for record in records[-2:]], moved_shares(records)[-1]
     say = TEXTS.filled(
-        name=name_of(source), mean=percent(shares.mean()), seen=proved(records[-2]), rows=common.ROWS,
+        name=name_of(source), mean=percent(shares.mean()), seen=receipt_of(records[-2]), rows=common.ROWS,
         head=common.head_name(head), most=percent(shares[head].mean()),
     )  # fmt: skip
     say, parts, bars = _of_toy(say) if is_toy else _of_another(say, source, records)
@@ -229,15 +229,15 @@ def tell(model: Model = None) -> Story:
     return common.story(
         say, ("introduction", *parts, _rows_moved(shares, *patterns), "most_moved", *notes_of(records)),
         (*panels, bars), title="title" if is_toy else "title_of_another",
-        receipt="receipt" if is_toy else proved(records[-2]), views=_views(shares, patterns),
+        receipt="receipt" if is_toy else receipt_of(records[-2]), views=_views(shares, patterns),
         records=() if is_toy else records,
     )  # fmt: skip
 
 
 def _of_another(say: Texts, source: Source, records: Sequence[Attention]) -> tuple[Texts, list[Phrase | Table], Bars]:
     """With the weights of any model: what moves, with positions and without where they can be taken away."""
-    on, bare = moved(records), without_positions(source, (*SHORT, *LONG))
-    off = moved(bare) if bare else None
+    on, bare = moved_shares(records), without_positions(source, (*SHORT, *LONG))
+    off = moved_shares(bare) if bare else None
     say = say.filled(rest=say("rest", without=percent(off[1].mean())) if off else Phrase("", ""))
     ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
     rows = tuple((pair, *(percent(way[i].mean()) for way in ways.values())) for i, pair in enumerate(PAIRS))
@@ -270,8 +270,8 @@ def _of_toy(say: Texts) -> tuple[Texts, list[Phrase | Table], Bars]:
         found.append(compare(model, numbers(card.source, words), words[0], same_words(*words)))
     long = found[1]
     say = say.filled(off=small(max(c.without for c in found)), on=small(max(c.largest for c in found)))
-    rows = tuple((pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True))
-    differences = Table(say("differences"), say.names("difference_columns"), rows)
+    rows = ((pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True))
+    differences = common.table(say, "differences", rows)
     series = Series.each(dict(zip(say.names("ways"), (long.bare, long.placed), strict=True)))
     bars = Bars(say("bars"), tuple(long.words), series, say("length"))
     return say, [differences, _exactness(found), _what_positions_do(long)], bars
@@ -302,7 +302,7 @@ def _rows_moved(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Ta
         here, then = int(first[layer, head, query].argmax()), int(second[layer, head, there[query]].argmax())
         share, word = percent(float(shares[layer, head, query])), f"{words[query]} ({query})"
         rows.append((f"{layer}.{head}", word, share, f"{words[here]} ({here})", f"{others[then]} ({then})"))
-    return Table(TEXTS("rows"), TEXTS.names("row_columns"), tuple(rows))
+    return common.table(TEXTS, "rows", rows)
 
 
 def _views(shares: np.ndarray, patterns: Sequence[np.ndarray]) -> Iterator[StoryView]:

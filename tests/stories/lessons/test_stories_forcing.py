@@ -262,7 +262,7 @@ def test_a_model_without_errors_says_so() -> None:
     """Nothing is claimed of errors that are not there."""
     target = torch.tensor([[5, 6, 3]])
     both = forcing.TwoWays(target=target, forced=target, free=target)
-    (text,) = forcing._tell_measures(both)
+    (text,) = forcing._measures(both)
     assert isinstance(text, str)
     assert "There is nothing that could go on." in text
     assert forcing._lines(both) == ()

@@ -61,14 +61,14 @@ def test_hidden_words(story: Story) -> None:
     card, model = open_model("toy", LanguageEncoder)
     shown, places, words = hidden = padding.hidden_words(card.source, model.config)
     assert (shown == model.config.mask).sum(dim=1).tolist() == [1] * len(shown)
-    right, wrong = (padding.named(model, hidden, masked=way) for way in (True, False))
+    right, wrong = (padding.accuracy(model, hidden, masked=way) for way in (True, False))
     vocabulary = list(card.source.words)
     hits = []
     for row, place, word in list(zip(shown.tolist(), places.tolist(), words.tolist(), strict=True))[:12]:
         sentence = [vocabulary[number] for number in row if number]
         hits.append(by_hand.logits("toy", sentence, "word_map")[place].argmax() == word)
     few = tuple(part[:12] for part in hidden)
-    assert padding.named(model, (few[0], few[1], few[2]), masked=True) == pytest.approx(np.mean(hits))
+    assert padding.accuracy(model, (few[0], few[1], few[2]), masked=True) == pytest.approx(np.mean(hits))
     assert right > wrong
     told = " ".join(part for part in story.parts if isinstance(part, str))
     assert f"right in {100 * right:.1f} % with the mask, and in {100 * wrong:.1f} % without" in told
