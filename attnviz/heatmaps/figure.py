@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +26,6 @@ from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
 from attnviz.text.phrase import expect_language
-
-if TYPE_CHECKING:
-    pass
 
 LARGEST = 16.0
 """The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
@@ -66,8 +63,8 @@ def draw(
         title = None
     with usual_settings():
         pen = blank_figure([*texts_of(sheet), title or ""])
-        wanted = _Drawing(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
-        (_draw_one if len(sheet.panels) == 1 else _draw_grid)(sheet, wanted, pen)
+        options = _Drawing(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
+        (_draw_one if len(sheet.panels) == 1 else _draw_grid)(sheet, options, pen)
     return Picture(pen, sheet.model, sheet.description, style)
 
 
@@ -122,16 +119,16 @@ class _Caption:
             page.write(self.below, top, self.margin, va="baseline")
 
 
-def _caption(sheet: Sheet, pen: Pen, wanted: _Drawing, width: float, margin: float, *more: str) -> _Caption:
+def _caption(sheet: Sheet, pen: Pen, options: _Drawing, width: float, margin: float, *more: str) -> _Caption:
     """The words of a sheet and `more` on a page of this width, as far as its style has them."""
-    style, room = wanted.style, width - 2 * margin
+    style, room = options.style, width - 2 * margin
     size = TEXT * pen.larger
-    shown = sheet.sentence if wanted.title == "auto" else wanted.title or ""
+    shown = sheet.sentence if options.title == "auto" else options.title or ""
     above = lines(pen, [shown], room, TITLE * pen.larger, most=SENTENCE_LINES + 1)
     if len(above) > SENTENCE_LINES:
         last = above[SENTENCE_LINES - 1]
         above = [*above[: SENTENCE_LINES - 1], replace(last, text=clip(last.text, len(last.text) - 1))]
-    if wanted.title is not None:
+    if options.title is not None:
         model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=GREY)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
     said = {"all": [sheet.proof, sheet.say(*AXES), sheet.legend, *more, *sheet.notes], "receipt": [sheet.proof]}
@@ -169,42 +166,42 @@ class _One:
     caption: _Caption
 
 
-def _draw_one(sheet: Sheet, wanted: _Drawing, pen: Pen) -> None:
+def _draw_one(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
     """Draw one pattern, large: with the largest letters of the style in which every token has room for its name."""
-    sheet, style = pool(sheet, MOST_CELLS, MOST_CELLS), wanted.style
+    sheet, style = pool(sheet, MOST_CELLS, MOST_CELLS), options.style
     for size in style.sizes:
         pen = replace(pen, least=style.least * TEXT / size)
-        it = _place_one(sheet, pen, wanted, size / TEXT)
+        it = _place_one(sheet, pen, options, size / TEXT)
         if it.cell >= NAMED:
             break
     n_rows, n_columns, cell = len(sheet.query_labels), len(sheet.key_labels), it.cell
     pattern = pen.figure.add_axes((0, 0, 1, 1))
     page = page_of(pen, it.width, it.height)
     page.move(pattern, (it.left, it.top, n_columns * cell, n_rows * cell))
-    draw_pattern(pattern, sheet, wanted.palette, pen, cell=cell, upright=it.upright, annot=wanted.annot)
+    draw_pattern(pattern, sheet, options.palette, pen, cell=cell, upright=it.upright, annot=options.annot)
     it.caption.write(page)
-    if wanted.cbar:
+    if options.cbar:
         place = (it.left + n_columns * cell + 0.12, it.top, min(max(0.8, n_rows * cell * 0.6), 2.5))
-        _colour_bar(page, sheet, wanted.palette, place)
+        _colour_bar(page, sheet, options.palette, place)
     enlarge(pen.figure, size / TEXT)
     if style.width and cell < NAMED:
         _tell(style, "not every token can be named", style.width + (NAMED - cell) * n_columns * size / TEXT)
 
 
-def _place_one(sheet: Sheet, pen: Pen, wanted: _Drawing, zoom: float) -> _One:
+def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
     """The largest cells in which one pattern fits its style, whose page is made larger by `zoom` afterwards."""
-    style = wanted.style
+    style = options.style
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     longest, margin = max(len(queries), len(keys)), style.margin / zoom
     before = margin + 0.3 + pen.widest(queries) + 0.08
-    after = (BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))) * wanted.cbar + margin
+    after = (BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))) * options.cbar + margin
     cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
     width = max(before + len(keys) * cell + after, 4.5)
     if style.width is not None:
         width = style.width / zoom
         cell = min((width - before - after) / len(keys), 0.5 if style.height is None else LARGEST)
-    more = [sheet.say(*ROUNDED)] if number_size(cell, wanted.annot, pen.least) else []
-    caption = _caption(sheet, pen, wanted, width, margin, *more)
+    more = [sheet.say(*ROUNDED)] if number_size(cell, options.annot, pen.least) else []
+    caption = _caption(sheet, pen, options, width, margin, *more)
     upright = pen.widest(keys) > cell - 0.06
     top = caption.head + (pen.widest(keys) if upright else PITCH) + (0.36 if style.width is None else 0.26)
     if style.height is not None:
@@ -215,7 +212,7 @@ def _place_one(sheet: Sheet, pen: Pen, wanted: _Drawing, zoom: float) -> _One:
         raise SettingsError(
             f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: it takes {least + 0.05:.1f}in"
         )
-    height = top + max(len(queries) * cell, 0.8 * wanted.cbar) + 0.12 + caption.foot  # the colour bar's at least
+    height = top + max(len(queries) * cell, 0.8 * options.cbar) + 0.12 + caption.foot  # the colour bar's at least
     spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
     return _One(width, height, before + spare / 2, top, cell, upright, caption)
 
@@ -243,50 +240,50 @@ class _Grid:
         return self.left + column * across, self.top + row * down, *self.panel
 
 
-def _draw_grid(sheet: Sheet, wanted: _Drawing, pen: Pen) -> None:
-    style = wanted.style
+def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
+    style = options.style
     zoom, n = style.sizes[-1] / TEXT, len(sheet.panels)
     wrapped, margin = len(sheet.layers) == 1 or len(sheet.heads) == 1, style.margin / zoom
     pen = replace(pen, least=style.least / zoom)
     around = 1.5
     if style.width:
-        words = _caption(sheet, pen, wanted, style.width / zoom, margin)
+        words = _caption(sheet, pen, options, style.width / zoom, margin)
         around = words.head + words.foot + 0.15
     across = len(sheet.heads)
     if wrapped:  # a sheet a little wider than high, with the fewest places left empty
         least = math.ceil(math.sqrt(n))
         across = min(range(least, min(n, math.ceil(1.3 * least)) + 1), key=lambda across: (-n % across, across))
     if wrapped and style.height:  # on a slide as many side by side as make the largest
-        across = max(range(1, n + 1), key=lambda a: _grid(sheet, pen, wanted, (a, math.ceil(n / a)), around).cell)
+        across = max(range(1, n + 1), key=lambda a: _grid(sheet, pen, options, (a, math.ceil(n / a)), around).cell)
     down = math.ceil(n / across)
     most = [int((style.width or SHARP) * 100 * 0.8 / many) for many in (down, across)]
     sheet = pool(sheet, max(most[0], LEAST_CELLS), max(most[1], LEAST_CELLS))
-    grid = _grid(sheet, pen, wanted, (across, down), around)
+    grid = _grid(sheet, pen, options, (across, down), around)
     if style.width is None:
         pen = replace(pen, larger=min(1.6, max(1.0, grid.panel[0] * across / 10)))
-        grid = _grid(sheet, pen, wanted, (across, down), around, size=grid.print)
+        grid = _grid(sheet, pen, options, (across, down), around, size=grid.print)
     x, y, wide, high = grid.place(across * down - 1)
     right = x + wide + (grid.gaps[0] - GAP if style.width is None else 0.0)
-    width = style.width / zoom if style.width else max(right + BAR * wanted.cbar + margin, 4.5)
+    width = style.width / zoom if style.width else max(right + BAR * options.cbar + margin, 4.5)
     step = f"every {ordinal(grid.step)} token is named", f"토큰 이름은 {grid.step}개마다 씀"
-    more = [sheet.say(*texts) for texts, is_said in ((step, grid.step > 1), (ROUNDED, wanted.annot)) if is_said]
-    caption = _caption(sheet, pen, wanted, width, margin, *more)
-    spare = max(0.0, width - margin - 0.6 * wanted.cbar - right) / 2 if style.width else 0.0
+    more = [sheet.say(*texts) for texts, is_said in ((step, grid.step > 1), (ROUNDED, options.annot)) if is_said]
+    caption = _caption(sheet, pen, options, width, margin, *more)
+    spare = max(0.0, width - margin - 0.6 * options.cbar - right) / 2 if style.width else 0.0
     grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
     page = page_of(pen, width, caption.head + y + high + max(0.15, grid.gaps[1] - GAP) + caption.foot)
     caption.write(page)
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
-    table = np.pad(colours(wanted.palette), ((0, 0), (0, 1)), constant_values=255)
+    table = np.pad(colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
     for index, panel in enumerate(sheet.panels):
         place = grid.place(index)
         page.image(pixels(panel.matrix, panel.top, table), place)
-        if wanted.annot:
+        if options.annot:
             corner = (*place[:2], grid.cell)
-            write_numbers(page.ax, panel, wanted.palette, pen, number_size(grid.cell, annot=True), place=corner)
+            write_numbers(page.ax, panel, options.palette, pen, number_size(grid.cell, annot=True), place=corner)
     _label(page, sheet, grid, caption.head, margin)
-    if wanted.cbar:
+    if options.cbar:
         length = min(1.5, max(0.6, grid.panel[1]))
-        _colour_bar(page, sheet, wanted.palette, (spare + right + 0.15, grid.top, length))
+        _colour_bar(page, sheet, options.palette, (spare + right + 0.15, grid.top, length))
     enlarge(pen.figure, zoom)
     if style.width and grid.step != 1:
         needed = style.width + (PITCH - grid.cell) * len(sheet.key_labels) * across * zoom
@@ -294,11 +291,11 @@ def _draw_grid(sheet: Sheet, wanted: _Drawing, pen: Pen) -> None:
 
 
 def _grid(
-    sheet: Sheet, pen: Pen, wanted: _Drawing, shape: tuple[int, int], around: float, *, size: float = TEXT
+    sheet: Sheet, pen: Pen, options: _Drawing, shape: tuple[int, int], around: float, *, size: float = TEXT
 ) -> _Grid:
     """Cells as large as their labels need, smaller where the sheet would grow too large; from below its words on."""
     across, down = shape
-    style, zoom = wanted.style, wanted.style.sizes[-1] / TEXT
+    style, zoom = options.style, options.style.sizes[-1] / TEXT
     margin, room = style.margin / zoom, (style.width / zoom if style.width else LARGEST)
     wrapped, own = len(sheet.layers) == 1 or len(sheet.heads) == 1, sheet.scale == "panel"
     bar = BAR if style.width is None else 0.3 + pen.widest(["0.25"], max(SMALL, pen.least))
@@ -309,7 +306,7 @@ def _grid(
     small, n_rows, n_columns = max(SMALL, pen.least), len(sheet.query_labels), len(sheet.key_labels)
     numbered = bool(style.width) and not wrapped
     named, edge = (PITCH if wrapped or own else 0.0), (0.0 if wrapped else 0.36 if numbered else 0.22 * pen.larger)
-    least = LEAST_TEXT * POINT / 0.35 if wanted.annot else PITCH
+    least = LEAST_TEXT * POINT / 0.35 if options.annot else PITCH
     if style.width:
         least = room
     for labels in ((sheet.query_labels, sheet.key_labels), ((), ())):
@@ -318,7 +315,7 @@ def _grid(
         gap = GAP if labels[0] else CLOSE
         cell = min(
             max(least, (1.5 if wrapped else 0.9) / max(n_rows, n_columns), pen.widest(names, small) / n_columns),
-            (room - left - bar * wanted.cbar - margin - across * gap) / (across * n_columns),
+            (room - left - bar * options.cbar - margin - across * gap) / (across * n_columns),
             ((style.height / zoom if style.height else LARGEST) - top - around - down * (gap + named))
             / (down * n_rows),
         )

@@ -42,10 +42,10 @@ MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)  # what a 
 
 EXACT = 2**21  # bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each
 HELD = Phrase(
-    """This page has no queries, keys and values: it has them for short texts and few heads (--layer, --head), and not
-    where a record was loaded from a file.""",
-    """이 페이지에는 쿼리, 키, 값 벡터가 없습니다. 짧은 글과 적은 헤드(--layer, --head)일 때만 있고, 파일에서 불러온
-    기록에는 없습니다.""",
+    """This page has no queries, keys and values: it has them for short texts and few heads, and not where a record was
+    loaded from a file.""",
+    """이 페이지에는 쿼리, 키, 값 벡터가 없습니다. 짧은 글과 적은 헤드일 때만 있고, 파일에서 불러온 기록에는
+    없습니다.""",
 )
 MORE = Phrase(
     """The scores of this model have more in them than q · k, such as relative positions or a cap: attnviz walkthrough
@@ -114,11 +114,11 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
     return replace(content, labels=known | shown)
 
 
-def _tour(model: str, palette: str, scale: Scale, lang: str, told: StoryText | None = None) -> Content:
+def _tour(model: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None) -> Content:
     from attnviz.heatmaps.tour import labels
 
     expect_language(lang)
-    known, data = labels(model, told)
+    known, data = labels(model, text)
     known |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
     about = [(name, str(known[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]
     head = [("model", f"{model} · {about[0][1]}"), about[1]]
@@ -126,7 +126,7 @@ def _tour(model: str, palette: str, scale: Scale, lang: str, told: StoryText | N
 
 
 def story(
-    told: StoryText, *, palette: str = DEFAULT, lang: str = "en", more: Mapping[str, object], own: Sequence[Path]
+    text: StoryText, *, palette: str = DEFAULT, lang: str = "en", more: Mapping[str, object], own: Sequence[Path]
 ) -> WebPage:
     """A story as a page: sentences that set the views of its records, or of `toy`, which then runs in it.
 
@@ -135,14 +135,14 @@ def story(
     Raises:
         SelectionError: a palette that is not there.
     """
-    title = told.title[lang == "ko"]
-    if not told.records:
-        content = _tour(TOY, palette, "shared", lang, told)
+    title = text.title[lang == "ko"]
+    if not text.records:
+        content = _tour(TOY, palette, "shared", lang, text)
         return _page(replace(content, title=title, labels={**content.labels, **more}), (*own, *MODEL))
-    contents = [_explore(record, palette, "shared", lang) for record in told.records]
+    contents = [_explore(record, palette, "shared", lang) for record in text.records]
     labels = {
-        "lang": lang, "guide": told.guide, "bytes": [len(one.data) for one in contents],
-        "records": [one.labels | {"at": at, "opens": told.opens(at)} for at, one in enumerate(contents)],
+        "lang": lang, "guide": text.guide, "bytes": [len(one.data) for one in contents],
+        "records": [one.labels | {"at": at, "opens": text.opens(at)} for at, one in enumerate(contents)],
     }  # fmt: skip
     data = b"".join(one.data for one in contents)
     return _page(Content(title=title, head=contents[0].head, labels={**labels, **more}, data=data), (*own, *GUIDE))

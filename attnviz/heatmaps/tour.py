@@ -54,7 +54,7 @@ class StoryText:
         return next((state for _, state in self.views if state.get("record", 0) == number), {})
 
 
-def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object], bytes]:
+def labels(name: str, text: StoryText | None = None) -> tuple[dict[str, object], bytes]:
     """What the page of a model must know to run it, and to tell a story or show the model; and its weights."""
     if name not in TOURS:
         known = " or ".join(TOURS)
@@ -66,7 +66,7 @@ def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object],
         parts = {name: file.get_tensor(name) for name in names}
     config = card["config"]
     n_layers, n_heads = config["n_layers"], config["n_heads"]
-    example = str(told.views[0][1]["text"]) if told else EXAMPLES[name].format(_LAST[name][0])
+    example = str(text.views[0][1]["text"]) if text else EXAMPLES[name].format(_LAST[name][0])
     checked = Phrase(
         f"""the model runs in this page; on {SENTENCES} sentences its weights were Python's within {TOLERANCE:g};
         for a receipt: attnviz heatmap -m {name} "..." """,
@@ -84,8 +84,8 @@ def labels(name: str, told: StoryText | None = None) -> tuple[dict[str, object],
         "layers": [*range(n_layers)], "heads": [*range(n_heads)], "tops": [0] * (n_layers * n_heads),
         "queries": {"texts": [], "words": [], "names": {}, "special": [], "segments": [], "glued": []}, "keys": None,
         "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False, "command": "",
-        "absent": ["", ""], "steps": [], "notes": [[], []], "toy": toy, "opens": told.opens() if told else {},
-        "guide": told.guide if told else {"told": [], "steps": _guide(name)},
+        "absent": ["", ""], "steps": [], "notes": [[], []], "toy": toy, "opens": text.opens() if text else {},
+        "guide": text.guide if text else {"told": [], "steps": _guide(name)},
     }  # fmt: skip
     return made, planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), 4)
 

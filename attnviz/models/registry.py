@@ -96,13 +96,6 @@ BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scale
 _TRANSLATES = "English-Korean sentence pairs of the small language: to say each in Korean"
 
 
-def _count(language: Literal["source", "target"]) -> int:
-    """How many words a vocabulary has: of the English that is translated, of the Korean it becomes."""
-    from attnviz.models.language import vocabulary
-
-    return len(getattr(vocabulary, language)())
-
-
 def _language(language: Language = "english") -> LanguageConfig:
     from attnviz.models.language import vocabulary
 
@@ -110,7 +103,12 @@ def _language(language: Language = "english") -> LanguageConfig:
 
 
 def _translator(sizes: Callable[..., Config]) -> Callable[[], Config]:
-    return lambda: sizes(n_source_words=_count("source"), n_target_words=_count("target"))
+    def config() -> Config:
+        from attnviz.models.language import vocabulary
+
+        return sizes(n_source_words=len(vocabulary.source()), n_target_words=len(vocabulary.target()))
+
+    return config
 
 
 def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuiltModel:

@@ -31,22 +31,22 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
     """
     from matplotlib import get_data_path
 
-    wanted = {character for text in texts for character in text if _is_drawn(character)}
+    needed = {character for text in texts for character in text if _is_drawn(character)}
     families = [BASE]
-    wanted -= _drawn_by(str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), frozenset(wanted))
+    needed -= _drawn_by(str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), frozenset(needed))
     extra = find_spec("noto_cjk_sans_jp_regular")  # what the extra ``cjk`` brings
     folders = (extra and extra.submodule_search_locations) or ()
     for file in (str(KOREAN), *(str(Path(folder) / "NotoSansCJKjp-Regular.otf") for folder in folders)):
-        if drawn := _drawn_by(file, frozenset(wanted)):
+        if covered := _drawn_by(file, frozenset(needed)):
             families.append(_family(file))
-            wanted -= drawn
-    while wanted:
-        family, drawn = _best_installed(frozenset(wanted))
-        if not drawn:
+            needed -= covered
+    while needed:
+        family, covered = _best_installed(frozenset(needed))
+        if not covered:
             break
         families.append(family)
-        wanted -= drawn
-    return Typefaces(families=tuple(families), missing="".join(sorted(wanted)))
+        needed -= covered
+    return Typefaces(families=tuple(families), missing="".join(sorted(needed)))
 
 
 PACKAGES = {"East Asian": "fonts-noto-cjk", "emoji": "fonts-symbola", "": "fonts-noto-core"}
@@ -80,14 +80,14 @@ def _is_drawn(character: str) -> bool:
 
 
 @functools.cache
-def _drawn_by(file: str, wanted: frozenset[str]) -> frozenset[str]:
+def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
     """Those of the characters that a font really draws.
 
     A font's own list is not enough: some name thousands of characters and leave them blank. Fonts of coloured bitmaps
     cannot be used in a figure at all.
     """
-    if not wanted:
-        return wanted
+    if not needed:
+        return needed
     from matplotlib.ft2font import FT2Font, LoadFlags
 
     try:
@@ -97,7 +97,7 @@ def _drawn_by(file: str, wanted: frozenset[str]) -> frozenset[str]:
         font.set_size(12, 72)
         return frozenset(
             character
-            for character in wanted
+            for character in needed
             if font.get_char_index(ord(character))
             for left, _, right, _ in [font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox]
             if right > left
@@ -117,14 +117,14 @@ def _family(file: str) -> str:
 
 
 @functools.cache
-def _best_installed(wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
+def _best_installed(needed: frozenset[str]) -> tuple[str, frozenset[str]]:
     """The installed font that has most of these characters, and those it has."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     def best(fonts: Mapping[str, str]) -> tuple[int, bool, str]:
         """How many a font draws, whether it has no serifs, and its file: of the font that is best in this order."""
-        drawn = [(len(_drawn_by(file, wanted)), "Sans" in name, file) for file, name in fonts.items()]
-        return max(drawn, key=lambda one: one[:2], default=(0, False, ""))
+        covered = [(len(_drawn_by(file, needed)), "Sans" in name, file) for file, name in fonts.items()]
+        return max(covered, key=lambda one: one[:2], default=(0, False, ""))
 
     # Upright ones of normal weight, and not the one that draws boxes for what is missing.
     listed = {
@@ -134,11 +134,11 @@ def _best_installed(wanted: frozenset[str]) -> tuple[str, frozenset[str]]:
         if not entry.name.startswith("Last Resort")
     }
     n_drawn, _, file = best(listed)
-    if n_drawn < len(wanted):
+    if n_drawn < len(needed):
         # Matplotlib lists the machine's fonts once and for all: what was installed since is not among them.
         known = {entry.fname for entry in fontManager.ttflist}
         new = {file: Path(file).stem for file in findSystemFonts() if file not in known}
         n_new, _, later = best(new)
         if n_new > n_drawn:
-            return _family(later), _drawn_by(later, wanted)
-    return (listed[file], _drawn_by(file, wanted)) if n_drawn else ("", frozenset())
+            return _family(later), _drawn_by(later, needed)
+    return (listed[file], _drawn_by(file, needed)) if n_drawn else ("", frozenset())

@@ -64,20 +64,20 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
         SelectionError: no palette has this name.
     """
     if isinstance(palette, str):
-        return _named(palette, on_dark=on_dark)
+        return _by_name(palette, on_dark=on_dark)
     from matplotlib.colors import Colormap, LinearSegmentedColormap
 
     try:
-        given = palette if isinstance(palette, Colormap) else LinearSegmentedColormap.from_list("colours", palette)
-        given(0.0)
+        chosen = palette if isinstance(palette, Colormap) else LinearSegmentedColormap.from_list("colours", palette)
+        chosen(0.0)
     except (TypeError, ValueError, IndexError, KeyError):
         raise SelectionError(f"{palette!r} is no colormap: give its name, itself, or a list of colours") from None
-    turned = given.name.endswith("_r")
-    return _oriented(given.reversed() if turned else given, turned=turned, on_dark=on_dark)
+    turned = chosen.name.endswith("_r")
+    return _oriented(chosen.reversed() if turned else chosen, turned=turned, on_dark=on_dark)
 
 
 @functools.cache
-def _named(name: str, *, on_dark: bool) -> Table:
+def _by_name(name: str, *, on_dark: bool) -> Table:
     base = name.removesuffix("_r")
     if PALETTES.get(base) == "attnviz":
         table = _ramp(TEAL, ENDS[on_dark][0], LEVELS, on_dark=on_dark)

@@ -196,11 +196,11 @@ def test_a_story_sets_the_views(
         assert button.inner_text() == view.text
         button.click()
         assert shown.input_value("#typed") == view.sentence
-        if not view.head:
+        if view.head is None:
             assert shown.locator("#page .pattern").is_hidden()
             continue
-        assert shown.inner_text(".pattern h2") == f"head {view.head}"
-        row = attnviz.attend(view.sentence, model="toy")[tuple(map(int, view.head.split(".")))][view.query]  # type: ignore[index]
+        assert shown.inner_text(".pattern h2") == "head {}.{}".format(*view.head)
+        row = attnviz.attend(view.sentence, model="toy")[view.head][view.query]  # type: ignore[index]
         key = int(row.argmax()) if view.key is None else view.key
         words = shown.locator(".word").all_inner_texts()
         assert f"“{words[key].strip()}”" in view.text

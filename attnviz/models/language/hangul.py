@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from random import Random
 
 from attnviz.models.language.english import GoldSentence, Kinds, Reference, marked
-from attnviz.models.language.lexicon import ends_in_consonant, read_groups
+from attnviz.models.language.lexicon import ends_in_consonant, read_words, words_of
 from attnviz.text.corpus import Link
 
 PIECE = "##"
 """What begins a piece that continues a word."""
 OBJECT = "object"  # the relation of a verb to the noun that bears its 을/를
 
-_GROUPS = dict(read_groups("words_ko.txt"))
+_LISTED = read_words("words_ko.txt")
+_of = partial(words_of, _LISTED)
 PARTICLES = {
     "topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를"), "with": ("과", "와"),
     "is": ("이에요", "예요"), "was": ("이었어요", "였어요"), "too": ("도", "도"), "to": ("으로", "로"),
@@ -83,33 +85,27 @@ def _adjective(entry: str) -> KoreanVerb:
     return KoreanVerb(stem, does, before)
 
 
-def _verbs(kind: str) -> tuple[KoreanVerb, ...]:
-    found = ((name.partition(" taking ")[2], words) for name, words in _GROUPS.items() if name.startswith(kind))
-    return tuple(_verb(word, objects) for objects, words in found for word in words)
+def _verbs(group: str) -> tuple[KoreanVerb, ...]:
+    return tuple(_verb(word, objects) for name, objects, word in _LISTED if name == group)
 
 
-ACTIONS, FEELS = _verbs("verbs"), _verbs("feels")
-"""What one does to things and people; what one feels for them, which is not said with 고 있어요."""
+ACTIONS, FEELS, STAYS, GOES, GIVES = map(_verbs, ("verbs", "feels", "stays", "goes", "gives"))
+"""What one does to things and people; what one feels for them, which is not said with 고 있어요; where one stays or
+goes; what one does to somebody with something."""
 VERBS = ACTIONS + FEELS
-STAYS, GOES, GIVES = (tuple(_verb(word, "") for word in _GROUPS[name]) for name in ("stays", "goes", "gives"))
-QUALITIES, FEELINGS, SHAPES = (
-    tuple(map(_adjective, _GROUPS[name])) for name in ("qualities", "feelings", "shapes")
-)  # fmt: skip
-PEOPLE, ANIMALS, CROSSED, PASSED, OUTSIDE, ROOMS, TOWNS, OWNED = (
-    tuple(_GROUPS[name]) for name in ("people", "animals", "crossed", "passed", "outside", "rooms", "towns", "owned")
-)
-FOOD, DRINKS, WRITINGS, SHOWN, TOOLS, CLOTHES, NAMES = (
-    tuple(_GROUPS[name]) for name in ("food", "drinks", "writings", "shown", "tools", "clothes", "names")
-)
+QUALITIES, FEELINGS, SHAPES = (tuple(map(_adjective, _of(group))) for group in ("qualities", "feelings", "shapes"))
+PEOPLE, ANIMALS, CROSSED, PASSED, OUTSIDE = map(_of, ("people", "animals", "crossed", "passed", "outside"))
+ROOMS, TOWNS, OWNED, NAMES, TOOLS, CLOTHES = map(_of, ("rooms", "towns", "owned", "names", "tools", "clothes"))
+FOOD, DRINKS, WRITINGS, SHOWN = map(_of, ("food", "drinks", "writings", "shown"))
 THINGS = FOOD + DRINKS + WRITINGS + TOOLS + CLOTHES
 OBJECTS = {
     "any": PEOPLE + ANIMALS + SHOWN + TOOLS, "people": PEOPLE, "animals": ANIMALS, "food": FOOD, "drinks": DRINKS,
     "writings": WRITINGS, "goods": FOOD + TOOLS + CLOTHES, "tools": TOOLS, "clothes": CLOTHES,
-    "subjects": tuple(_GROUPS["subjects"]), "crossed": CROSSED, "passed": PASSED,
+    "subjects": _of("subjects"), "crossed": CROSSED, "passed": PASSED,
 }  # fmt: skip
 """Which nouns a verb takes."""
-FITTING = {noun: [adjective for adjective in QUALITIES + SHAPES if noun in _GROUPS[f"what is {adjective.stem}"]]
-           for group in _GROUPS.values() for noun in group}  # fmt: skip
+_FITS = {adjective: {*_of(f"what is {adjective.stem}")} for adjective in QUALITIES + SHAPES}
+FITTING = {noun: [adjective for adjective, nouns in _FITS.items() if noun in nouns] for _, _, noun in _LISTED}
 """The adjectives that go with a noun."""
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,30 +118,32 @@ def with_particle(noun: str, role: str) -> str:
     return noun + (after_consonant if ends_in_consonant(noun) else after_vowel)
 
 
-def read_groups(name: str = "words.txt") -> list[tuple[str, list[str]]]:
-    """The words of each group; that of verbs says what they take: "verbs taking food"."""
+Listed: TypeAlias = tuple[tuple[str, str, str], ...]
+"""Words as they are listed, each after its group and, of a verb, what it takes."""
+
+
+def read_words(name: str) -> Listed:
+    """The words of a file, in which a line is a group of them: "people: prince=왕자 ...", "verbs taking food: ..."."""
     lines = Path(__file__).with_name(name).read_text("utf-8").replace("\n  ", " ").splitlines()
-    named = (line.split(": ", 1) for line in lines if not line.startswith("#"))
-    return [(name, words.split()) for name, words in named]
+    groups = (line.split(": ", 1) for line in lines if not line.startswith("#"))
+    return tuple((*group.partition(" taking ")[::2], word) for group, words in groups for word in words.split())
 
 
-_LISTED = read_groups()
-_GROUPS = dict(_LISTED)
+def words_of(listed: Listed, group: str) -> tuple[str, ...]:
+    """Those of a group."""
+    return tuple(word for name, _, word in listed if name == group)
 
 
-def _nouns(name: str) -> tuple[Noun, ...]:
-    return tuple(map(_noun, _GROUPS[name]))
+_LISTED = read_words("words.txt")
+_of = partial(words_of, _LISTED)
 
 
-def _verbs(kind: str) -> tuple[Verb, ...]:
-    """Those of all groups of a kind: "verbs taking food", "verbs taking any"."""
-    groups = (name.partition(" taking ") for name, _ in _LISTED)
-    return tuple(
-        _verb(word, objects)
-        for (name, _, objects), (_, words) in zip(groups, _LISTED, strict=True)
-        if name == kind
-        for word in words
-    )
+def _nouns(group: str) -> tuple[Noun, ...]:
+    return tuple(map(_noun, _of(group)))
+
+
+def _verbs(group: str) -> tuple[Verb, ...]:
+    return tuple(_verb(word, objects) for name, objects, word in _LISTED if name == group)
 
 
 PEOPLE, ANIMALS, PLACES, ROOMS, NATURE = map(_nouns, ("people", "animals", "places", "rooms", "nature"))
@@ -154,7 +157,7 @@ LIVING, COUNTED = PEOPLE + ANIMALS, PEOPLE + ANIMALS + FOOD + THINGS
 NOUNS = tuple(dict.fromkeys(PEOPLE + ANIMALS + PLACES + ROOMS + SPOTS + FOOD + THINGS + NATURE))
 
 QUALITIES, TRAITS, FEELINGS, SHAPES = (
-    tuple(map(_adjective, _GROUPS[name])) for name in ("qualities", "traits", "feelings", "shapes")
+    tuple(map(_adjective, _of(group))) for group in ("qualities", "traits", "feelings", "shapes")
 )
 """Of what `fitting` says; of people; of what lives alone; of a place alone."""
 ADJECTIVES = QUALITIES + TRAITS + FEELINGS + SHAPES
@@ -171,12 +174,8 @@ OBJECTS = {
 }  # fmt: skip
 """Which nouns a verb takes."""
 
-NAMES, TOWNS, SUBJECTS, SUBSTANCES, LIQUIDS = (
-    tuple(_GROUPS[name]) for name in ("names", "towns", "subjects", "substances", "liquids")
-)
-NUMBERS, MODALS, OWNERS, PREPOSITIONS, ADVERBS = (
-    tuple(_GROUPS[name]) for name in ("numbers", "modals", "owners", "prepositions", "adverbs")
-)
+NAMES, TOWNS, SUBJECTS, SUBSTANCES, LIQUIDS = map(_of, ("names", "towns", "subjects", "substances", "liquids"))
+NUMBERS, MODALS, OWNERS, PREPOSITIONS, ADVERBS = map(_of, ("numbers", "modals", "owners", "prepositions", "adverbs"))
 """Words of one form: names, goals without an article, what is not counted, ..."""
 
 
@@ -194,7 +193,7 @@ def _fitting() -> dict[Noun, tuple[Adjective, ...]]:
     groups = {"people": PEOPLE} | {noun.one: (noun,) for noun in NOUNS}
     found: dict[Noun, tuple[Adjective, ...]] = dict.fromkeys(PEOPLE, TRAITS)
     for adjective in QUALITIES:
-        for group in _GROUPS[f"what is {adjective.english}"]:
+        for group in _of(f"what is {adjective.english}"):
             for noun in groups[group]:
                 found[noun] = (*found.get(noun, ()), adjective)
     return found

@@ -130,8 +130,8 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
     try:
         plan = TrainingPlan(
             kind=described["kind"],
-            config=_converted(ARCHITECTURES[described["kind"]][1], described["config"]),
-            recipe=_converted(Recipe, described["recipe"]),
+            config=_convert(ARCHITECTURES[described["kind"]][1], described["config"]),
+            recipe=_convert(Recipe, described["recipe"]),
             learns=msgspec.convert(described["learns"], str),
             clauses=tuple(described["clauses"]),
         )
@@ -152,7 +152,7 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
     return card, weights
 
 
-def _converted(kind: type[_T], held: dict[str, Any]) -> _T:
+def _convert(kind: type[_T], held: dict[str, Any]) -> _T:
     """A dataclass of these fields, each of its type and none of another name."""
     import msgspec
 

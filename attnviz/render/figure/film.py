@@ -45,10 +45,10 @@ def write_film(reels: Sequence[Reel], path: Path, suffix: str) -> None:
 
 def pixels_of(page: Page) -> Pixels:
     """A page as a picture of a film."""
-    made = page.pen.figure
-    made.set_dpi(DPI)
-    made.canvas.draw()
-    return np.asarray(made.canvas.buffer_rgba())[..., :3].copy()  # type: ignore[attr-defined]
+    figure = page.pen.figure
+    figure.set_dpi(DPI)
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())[..., :3].copy()  # type: ignore[attr-defined]
 
 
 def _write_gif(reels: Sequence[Reel], path: Path) -> None:
@@ -78,10 +78,10 @@ def expect_writer(suffix: str) -> str:
 
 def _write_mp4(reels: Sequence[Reel], path: Path) -> None:
     height, width, _ = reels[0].pictures[0].shape
-    given = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(A_SECOND), "-i", "-"]
+    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(A_SECOND), "-i", "-"]
     # Players know no other colours than these, and browsers begin to show what has its index in front.
-    made = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", f"file:{path}"]
-    command = [expect_writer(".mp4"), "-y", "-loglevel", "error", *given, *made]
+    target = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", f"file:{path}"]
+    command = [expect_writer(".mp4"), "-y", "-loglevel", "error", *source, *target]
     with TemporaryFile() as messages:
         try:
             with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=messages) as ffmpeg:  # noqa: S603 - no shell; ours

@@ -117,7 +117,7 @@ def read(name: str, outputs: Sequence[Tensor]) -> Read:
     )
 
 
-def scores_of(model: LanguageDecoder, shown: Tensor, head: Head) -> Tensor:
+def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
     """One head's scores before mask and softmax [query, key]."""
     kept: list[Tensor] = []
 
@@ -125,7 +125,7 @@ def scores_of(model: LanguageDecoder, shown: Tensor, head: Head) -> Tensor:
         kept.append(attention_scores(query, key))
         return scaled_dot_product_attention(query, key, value, mask)
 
-    model(shown, attend=attend)
+    model(ids, attend=attend)
     return kept[head[0]][0, head[1]]
 
 
@@ -137,7 +137,7 @@ def tell() -> Story:
     ways = read("toy", [both(numbers(card.source, [text])).vectors[0] for text in (words, others)])
     card, onward = open_model("toy-decoder", LanguageDecoder)
     one, other = (numbers(card.source, [text]) for text in (words, others))
-    causal = read("toy-decoder", [onward(shown)[0][0] for shown in (one, other)])
+    causal = read("toy-decoder", [onward(ids)[0][0] for ids in (one, other)])
     forward = largest(ways.ahead)
     backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
     pattern = causal.record.pattern(*backward)

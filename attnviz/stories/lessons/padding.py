@@ -93,17 +93,17 @@ def seen_in(model: LanguageEncoder, both: Tensor, **more: Any) -> tuple[Reading,
 def hidden_words(vocabulary: Vocabulary, config: WordsConfig) -> tuple[Tensor, Tensor, Tensor]:
     """Test sentences, each with a word hidden that the grammar decides [sentence, word]; its place; which it is."""
     found = [one for one in islice(splits.sentences("test"), N_SENTENCES) if one.decided]
-    shown, places = numbers(vocabulary, [one.words for one in found]), torch.tensor([min(one.decided) for one in found])
-    hidden = shown[torch.arange(len(found)), places]
-    return shown.scatter(1, places[:, None], config.mask), places, hidden
+    ids, places = numbers(vocabulary, [one.words for one in found]), torch.tensor([min(one.decided) for one in found])
+    hidden = ids[torch.arange(len(found)), places]
+    return ids.scatter(1, places[:, None], config.mask), places, hidden
 
 
 @torch.inference_mode()
 def accuracy(model: LanguageEncoder, hidden: tuple[Tensor, Tensor, Tensor], *, masked: bool) -> float:
     """The share of hidden words that the model names right, all sentences in one batch."""
-    shown, places, words = hidden
-    reading = model(shown) if masked else model(shown, attend=unmasked)
-    return float((reading.logits.argmax(dim=-1)[torch.arange(len(shown)), places] == words).float().mean())
+    ids, places, words = hidden
+    reading = model(ids) if masked else model(ids, attend=unmasked)
+    return float((reading.logits.argmax(dim=-1)[torch.arange(len(ids)), places] == words).float().mean())
 
 
 @torch.inference_mode()

@@ -19,7 +19,7 @@ from attnviz.models.registry import TOY
 from attnviz.models.training.measure import Head
 from attnviz.stories.common import ROWS, Estimate, head_name, percent, receipt_of, square, story, table, words_of
 from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
-from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
+from attnviz.stories.record import Bars, Cell, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 SENTENCE = "She is eating a green apple"
@@ -126,17 +126,17 @@ def looks(looked: Tensor, found: Sequence[GoldSentence]) -> tuple[Tensor, Tensor
     for looker, other in WAYS:
         here, there = n - FROM_END[looker], places + FROM_END[looker] - FROM_END[other]
         hits = looked == there  # (B, L, H, T)
-        beside = (places < n[:, None]) & (there >= 0) & (there < n[:, None]) & (places != here[:, None])  # (B, T)
+        others = (places < n[:, None]) & (there >= 0) & (there < n[:, None]) & (places != here[:, None])  # (B, T)
         rates.append(hits[rows, :, :, here].float().mean(dim=0))
-        elsewhere.append((hits & beside[:, None, None]).sum(dim=(0, 3)) / beside.sum())
+        elsewhere.append((hits & others[:, None, None]).sum(dim=(0, 3)) / others.sum())
     return torch.stack(rates), torch.stack(elsewhere)
 
 
 def choose(look: Look, n: int) -> tuple[list[Head], Rates]:
     """For each way the head that goes it most often beyond the same step elsewhere; and how often in test sentences."""
-    (rate, elsewhere), tried = (looks(look(s), s) for s in (sentences("validation", n), sentences("test", n)))
+    (rate, elsewhere), rates = (looks(look(s), s) for s in (sentences("validation", n), sentences("test", n)))
     heads = [divmod(int(lead.argmax()), lead.shape[1]) for lead in rate - elsewhere]
-    return heads, [(float(r[head]), float(e[head])) for r, e, head in zip(*tried, heads, strict=True)]
+    return heads, [(float(r[head]), float(e[head])) for r, e, head in zip(*rates, heads, strict=True)]
 
 
 @torch.inference_mode()
@@ -145,33 +145,33 @@ def tell(model: Model = None) -> Story:
     source = open_own(model or TOY)
     (record,), name, is_toy = read_words(source, [SENTENCE]), name_of(source), source.name == TOY
     *ways, n = looks_of(source, SENTENCES)
-    (heads, tried), (_, beside) = (choose(look, n) for look in ways)
+    (heads, rates), (_, of_random) = (choose(look, n) for look in ways)
     weights = record.weights
-    shares = (percent(tried[way][0]) for way in better_ways(tried))
+    shares = (percent(rates[way][0]) for way in better_ways(rates))
     say = TEXTS.filled(
         name=name, n=len(WORDS), even=1 / len(WORDS), n_others=n, n_validation=n,
         listed=", ".join(f"{pair} {share}" for pair, share in zip(NAMES, shares, strict=True)),
         trained=TEXTS("trained") if is_toy else Phrase("", ""),
     )  # fmt: skip
-    rows = (
+    rows: Iterator[tuple[Cell, ...]] = (
         (_way(way), "{}.{}".format(*head), *map(percent, (*mine, random)), between(weights[head], way)[0])
-        for way, head, mine, (random, _) in zip(WAYS, heads, tried, beside, strict=True)
+        for way, head, mine, (random, _) in zip(WAYS, heads, rates, of_random, strict=True)
     )
     parts: list[str | Table] = [
-        "introduction", "heads", table(say, "tried", rows), _clear_pairs(tried, beside, n),
-        *(["one_way"] if record.kind == "decoder" else []), *_verdict(tried, [there for there, _ in beside]),
+        "introduction", "heads", table(say, "tried", rows), _clear_pairs(rates, of_random, n),
+        *(["one_way"] if record.kind == "decoder" else []), *_verdict(rates, [there for there, _ in of_random]),
         _pairs(weights), _means(weights.mean(axis=(0, 1))), *notes_of([record]),
     ]  # fmt: skip
-    picture = _picture(say, weights, heads, tried, beside)
+    picture = _picture(say, weights, heads, rates, of_random)
     return story(
         say.filled(shown_who=say("who" if is_toy else "who_else")), parts, picture,
-        receipt=receipt_of(record), views=_views(weights, heads, tried), records=() if is_toy else (record,),
+        receipt=receipt_of(record), views=_views(weights, heads, rates), records=() if is_toy else (record,),
     )  # fmt: skip
 
 
-def _views(weights: np.ndarray, heads: Sequence[Head], tried: Rates) -> Iterator[StoryView]:
+def _views(weights: np.ndarray, heads: Sequence[Head], rates: Rates) -> Iterator[StoryView]:
     """Each pair in the head that links it best; then all heads."""
-    for way in better_ways(tried):
+    for way in better_ways(rates):
         (one, other), head = WAYS[way], heads[way]
         weight = between(weights[head], WAYS[way])[0]
         text = TEXTS("view", head="{}.{}".format(*head), one=one, other=other, weight=weight)
@@ -179,20 +179,20 @@ def _views(weights: np.ndarray, heads: Sequence[Head], tried: Rates) -> Iterator
     yield StoryView(text=TEXTS("view_all"), sentence=SENTENCE)
 
 
-def _clear_pairs(tried: Rates, beside: Rates, n: int) -> Phrase:
+def _clear_pairs(rates: Rates, of_random: Rates, n: int) -> Phrase:
     """Which pairs are linked beyond what both yardsticks explain, with room for chance."""
     clear, rest = list[str](), list[str]()
-    for pair, way in zip(NAMES, better_ways(tried), strict=True):
-        (there, elsewhere), (chance, _) = tried[way], beside[way]
+    for pair, way in zip(NAMES, better_ways(rates), strict=True):
+        (there, elsewhere), (chance, _) = rates[way], of_random[way]
         beyond = Estimate.of_share(there, n).low > max(elsewhere, Estimate.of_share(chance, n).high)
         (clear if beyond else rest).append(pair)
     yes, no = (", ".join(names) or TEXTS("none") for names in (clear, rest))
     return TEXTS("shown", yes=yes, no=no)
 
 
-def better_ways(tried: Rates) -> list[int]:
+def better_ways(rates: Rates) -> list[int]:
     """For each pair the number of the way that leads more over the same step elsewhere."""
-    leads = [there - elsewhere for there, elsewhere in tried]
+    leads = [there - elsewhere for there, elsewhere in rates]
     return [max((2 * pair, 2 * pair + 1), key=leads.__getitem__) for pair in range(len(PAIRS))]
 
 
@@ -239,11 +239,11 @@ def _and(names: Sequence[str]) -> Phrase:
     return Phrase(" and ".join(names), ", ".join(names))
 
 
-def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
+def _verdict(rates: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
     """Which pair leads, by each of two yardsticks: the same step elsewhere, and a model of random weights."""
-    by_chance = [(there, chance) for (there, _), chance in zip(tried, random, strict=True)]
+    by_chance = [(there, chance) for (there, _), chance in zip(rates, random, strict=True)]
     orders, found = [], []
-    for what, ways in zip(TEXTS.names("yardsticks"), (tried, by_chance), strict=True):
+    for what, ways in zip(TEXTS.names("yardsticks"), (rates, by_chance), strict=True):
         better = (
             max(both, key=lambda shares: shares[0] - shares[1]) for both in zip(ways[::2], ways[1::2], strict=True)
         )
@@ -260,15 +260,15 @@ def _verdict(tried: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
     return join_phrases(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=ROWS)
 
 
-def _picture(say: Texts, weights: np.ndarray, heads: Sequence[Head], tried: Rates, beside: Rates) -> Iterator[Panel]:
+def _picture(say: Texts, weights: np.ndarray, heads: Sequence[Head], rates: Rates, of_random: Rates) -> Iterator[Panel]:
     """The heads that link the first two pairs, the mean over all, and how often each way is gone."""
     linked: dict[Head, list[Phrase]] = {}
-    for way in better_ways(tried)[:-1]:
+    for way in better_ways(rates)[:-1]:
         linked.setdefault(heads[way], []).append(_way(WAYS[way]))
     top = float(max(weights[head].max() for head in linked))
     for head, ways in linked.items():
         yield square(join_phrases([head_name(head), join_phrases(ways, ", ")], ": "), weights[head], WORDS, top)
     yield square(say("mean"), weights.mean(axis=(0, 1)), WORDS, top)
-    (there, elsewhere), (random, _) = zip(*tried, strict=True), zip(*beside, strict=True)
+    (there, elsewhere), (random, _) = zip(*rates, strict=True), zip(*of_random, strict=True)
     series = Series.each({say("name"): there, say("elsewhere"): elsewhere, say("random"): random})
     yield Bars(say("bars"), tuple(map(_way, WAYS)), series, say("share"))

@@ -166,11 +166,11 @@ def _fsum(x: Tensor) -> Tensor:
     return torch.tensor([math.fsum(row) for row in rows], dtype=x.dtype).reshape(x.shape[:-1])
 
 
-def compare(model: LanguageEncoder, shown: Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
+def compare(model: LanguageEncoder, ids: Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
     """Read two sentences of the same words [2, tokens], with positions and without, in float64."""
-    without, with_them = model(shown, positions=False).vectors, model(shown).vectors
+    without, with_them = model(ids, positions=False).vectors, model(ids).vectors
     with placeless(model):
-        once = model(shown, positions=False, attend=summed_once).vectors
+        once = model(ids, positions=False, attend=summed_once).vectors
     apart = [x[0] - x[1, list(places)] for x in (without, once, with_them)]
     off, left, on = (float(difference.abs().max()) for difference in apart)
     bare, placed = (
