@@ -19,11 +19,10 @@ from attnviz.capture.sources.home_built import TrainedSource
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.models.language.english import GoldSentence
-from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import TOY
-from attnviz.models.training.measure import untrained
+from attnviz.models.training import measure
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.common import numbers, open_model, words_of
+from attnviz.stories.common import open_model, words_of
 from attnviz.text.display import clip, visible
 from attnviz.text.notes import sentence
 from attnviz.text.phrase import Phrase, join_phrases
@@ -120,14 +119,13 @@ def looks_of(source: Source, n: int) -> tuple[Look, Look, int]:
     """
     if source.name != TOY:
         return partial(_looks_in, source), partial(_looks_in, source.untrained()), SENTENCES
-    card, toy = open_model(TOY, LanguageEncoder)
-    return partial(_looks_at_once, toy, card.source), partial(_looks_at_once, untrained(toy.config), card.source), n
+    _, toy = open_model(TOY, LanguageEncoder)
+    at_once, at_random = (partial(_looks_at_once, one) for one in (toy, measure.untrained(toy.config)))
+    return at_once, at_random, n
 
 
-@torch.inference_mode()
-def _looks_at_once(model: LanguageEncoder, vocabulary: Vocabulary, sentences: Sequence[GoldSentence]) -> Tensor:
-    reading = model(numbers(vocabulary, [one.words for one in sentences]))
-    return torch.stack([w.argmax(dim=-1) for w in reading.weights if w is not None], dim=1)
+def _looks_at_once(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
+    return measure.weights(model, sentences).argmax(dim=-1)
 
 
 def _looks_in(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:

@@ -200,7 +200,7 @@ def test_a_story_sets_the_views(
             assert shown.locator("#page .pattern").is_hidden()
             continue
         assert shown.inner_text(".pattern h2") == "head {}.{}".format(*view.head)
-        row = attnviz.attend(view.sentence, model="toy")[view.head][view.query]  # type: ignore[index]
+        row = attnviz.attend(view.sentence, model="toy")[view.head][view.query]
         key = int(row.argmax()) if view.key is None else view.key
         words = shown.locator(".word").all_inner_texts()
         assert f"“{words[key].strip()}”" in view.text

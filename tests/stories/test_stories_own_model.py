@@ -15,8 +15,8 @@ from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories import WITH_A_MODEL, own_model, tell
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import pairs, reference, word_order
-from attnviz.stories.record import Bars, Matrix, Table
-from tests.stories.parts import told
+from attnviz.stories.record import Bars, Matrix
+from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ def test_reference_shows_the_models_own_rows(zoo: Zoo, name: str) -> None:
     assert found is not None
     head = int(found[1]), int(found[2])
     assert head == reference.best_head(own_model.looks_of(source, 12)[0], 12)
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     for number, text in enumerate((reference.TIRED, reference.WIDE)):
         words = words_of(text)
         row = by_words(zoo, name, text)[(*head, words.index("it"))]
@@ -76,7 +76,7 @@ def test_the_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
         weights = by_words(zoo, "distilbert", own_model.sentence_text(one))
         assert (looks[..., number] == weights[:, :, one.reference.pronoun].argmax(axis=-1)).all()
     story = reference.tell(source)
-    table = [part for part in story.parts if isinstance(part, Table)][1]
+    table = tables(story)[1]
     layer, head = map(int, str(table.rows[0][0]).rpartition(" ")[2].split("."))
     nouns = [one.reference.noun for one in test if one.reference]
     others = measure.turn_all(test)
@@ -92,7 +92,7 @@ def test_the_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
 def test_a_decoder_cannot_know(zoo: Zoo, name: str) -> None:
     """At "it" it has not read the last word: the same row twice, and the story says so."""
     story = reference.tell(name if name.startswith("toy") else zoo.source(name))
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     assert [row[1] for row in table.rows] == pytest.approx([row[2] for row in table.rows], abs=1e-6)
     assert ", and with wide too (" in story.title
     assert "reads from left to right: at “it” it has not read “tired” or “wide”" in told(story)
@@ -115,7 +115,7 @@ def test_word_order_with_positions_and_without(zoo: Zoo, name: str, left: str) -
     assert ("its mask tells the order too" in told(story)) == (left == "mask")
     assert ("another token where it stands first" in told(story)) == (name == "roberta")
     assert (max(bars.series[0].values) < 1e-5) == (left == "rounding")
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     assert table.rows[1][2] == mean
     for panel, weights in zip(panels, (first, second), strict=True):
         assert isinstance(panel, Matrix)
@@ -202,7 +202,7 @@ def test_pairs_are_counted_in_the_models_own_weights(zoo: Zoo, name: str) -> Non
     """Heads chosen on validation sentences and counted on test sentences, as the library's weights say."""
     source = zoo.source(name)
     story = pairs.tell(source)
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     ends = pairs.FROM_END
     for row, (looker, other) in zip(table.rows, pairs.WAYS, strict=True):
         layer, head = map(int, str(row[1]).split("."))

@@ -72,16 +72,21 @@ def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMP
 
 
 @torch.inference_mode()
+def weights(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
+    """Each head's weights [sentence, layer, head, query, key]; those of queries after a sentence's end mean nothing."""
+    reading = model(pad_numbers(_numbers(model, sentences)))
+    return torch.stack([one for one in reading.weights if one is not None], dim=1)
+
+
 def weights_from_it(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
     """Each head's weights from "it" [layer, head, sentence, key]."""
-    reading = model(pad_numbers(_numbers(model, sentences)))
     rows, (pronouns, _) = torch.arange(len(sentences)), places(sentences)
-    return torch.stack([w[rows, :, pronouns].transpose(0, 1) for w in reading.weights if w is not None])
+    return weights(model, sentences)[rows, :, :, pronouns].movedim(0, 2)  # (B, L, H, T) -> (L, H, B, T)
 
 
-def _right(weights: Tensor, sentences: Sequence[GoldSentence]) -> Tensor:
+def _right(from_it: Tensor, sentences: Sequence[GoldSentence]) -> Tensor:
     """Whether the largest weight from "it" is on the noun it stands for, or on its particle [..., sentence]."""
-    looked, nouns = weights.argmax(dim=-1), places(sentences)[1]
+    looked, nouns = from_it.argmax(dim=-1), places(sentences)[1]
     particles = [s.words[noun + 1].startswith(PIECE) for s, noun in zip(sentences, nouns.tolist(), strict=True)]
     return (looked >= nouns) & (looked <= nouns + torch.tensor(particles).long())
 
@@ -97,9 +102,9 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
     Of equals it is the one that is nearest to where the model names the noun, in the last layer, with the most weight.
     """
     found = references("validation", n, kind, model.config.language)
-    weights = weights_from_it(model, found)  # (L, H, B, T)
-    right = _right(weights, found).float().mean(dim=-1)
-    on_noun = weights[:, :, torch.arange(len(found)), places(found)[1]].mean(dim=-1)  # (L, H)
+    from_it = weights_from_it(model, found)  # (L, H, B, T)
+    right = _right(from_it, found).float().mean(dim=-1)
+    on_noun = from_it[:, :, torch.arange(len(found)), places(found)[1]].mean(dim=-1)  # (L, H)
     heads = torch.cartesian_prod(*map(torch.arange, right.shape)).tolist()
     layer, head = max(heads, key=lambda at: (float(right[tuple(at)]), at[0], float(on_noun[tuple(at)])))
     return layer, head
@@ -222,8 +227,8 @@ def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     """Which source word each head looks at most at each right word: positions [layer, head, sentence, step]."""
     source, target = encode_pairs(pairs, model.config.end)
     if isinstance(model, TranslationTransformer):
-        weights = [w for w in model(source, target).weights.cross if w is not None]
-        return torch.stack([w.argmax(dim=-1).transpose(0, 1) for w in weights])  # (L, H, B, T)
+        cross = [one for one in model(source, target).weights.cross if one is not None]
+        return torch.stack([one.argmax(dim=-1).transpose(0, 1) for one in cross])  # (L, H, B, T)
     recurrent = model(source, target).weights
     if recurrent is None:
         raise ValueError("a model without attention aligns nothing")

@@ -14,20 +14,15 @@ import torch
 from attnviz.models.language import splits
 from attnviz.stories.common import Estimate
 from attnviz.stories.lessons import bottleneck
-from attnviz.stories.record import Lines, Story, Table
+from attnviz.stories.record import Lines, Story
 from tests.stories.lessons import by_hand, by_hand_recurrent
-from tests.stories.parts import told
+from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
     from attnviz.models.language.korean import Pair
 
 KINDS = ("with", "without")
 LONGER = len(bottleneck.LENGTHS) // 2
-
-
-def table(story: Story, which: int) -> Table:
-    """The lengths (0) or the example (1)."""
-    return [part for part in story.parts if isinstance(part, Table)][which]
 
 
 @cache
@@ -83,8 +78,8 @@ def test_the_sentences_are_unseen_and_of_every_length() -> None:
 def test_each_share_and_its_interval(story: Story, kind: str) -> None:
     """Every number in the table and the picture, from the six models in numpy."""
     at = KINDS.index(kind)
-    assert f"unseen test sentences by length, {bottleneck.N_SENTENCES} each" in table(story, 0).title
-    for place, (row, lengths) in enumerate(zip(table(story, 0).rows, bottleneck.LENGTHS, strict=True)):
+    assert f"unseen test sentences by length, {bottleneck.N_SENTENCES} each" in tables(story)[0].title
+    for place, (row, lengths) in enumerate(zip(tables(story)[0].rows, bottleneck.LENGTHS, strict=True)):
         assert row[0] == f"{lengths.start} to {lengths.stop - 1}"
         exact = interval(results(kind, range(place, place + 1), 0))
         words = interval(results(kind, range(place, place + 1), 1))
@@ -158,7 +153,7 @@ def test_the_example(story: Story) -> None:
         by_hand_recurrent.say(f"bottleneck-{kind}-0", pair.english, most=len(pair.korean) + 1).words for kind in KINDS
     ]
     expected = [pair.english, pair.korean, *([word for word in words if word != "<end>"] for words in said)]
-    assert [row[1] for row in table(story, 1).rows] == [" ".join(words) for words in expected]
+    assert [row[1] for row in tables(story)[1].rows] == [" ".join(words) for words in expected]
 
 
 def test_an_interval_of_seeds_that_differ() -> None:

@@ -9,7 +9,8 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import open_model
 from attnviz.stories.lessons import gradients
-from attnviz.stories.record import Lines, Story, Table
+from attnviz.stories.record import Lines, Story
+from tests.stories.parts import tables
 
 
 def test_norms_of_a_known_jacobian(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +59,7 @@ def test_what_is_found(story: Story) -> None:
     assert story.title == (
         f"{far} words back: {shares[0]} of the last word's gradient along the chain, {shares[1]} along attention"
     )
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     for row, back in zip(table.rows, gradients.SHOWN, strict=True):
         assert row[0] == back
         assert [str(cell).split()[0] for cell in row[1:]] == [f"{one.values[back]:.3f}" for one in panel.series]

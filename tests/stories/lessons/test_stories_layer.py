@@ -9,8 +9,9 @@ import pytest
 
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import layer
-from attnviz.stories.record import Bars, Matrix, Story, Table
+from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
+from tests.stories.parts import tables
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def alike(x: np.ndarray) -> float:
 
 def test_the_table_is_what_the_formulas_give(story: Story, steps: list[tuple[np.ndarray, ...]]) -> None:
     """Length, cosine with what came in, cosine between words: of every step of every layer."""
-    (table,) = (part for part in story.parts if isinstance(part, Table))
+    (table,) = tables(story)
     expected = [
         (
             number,

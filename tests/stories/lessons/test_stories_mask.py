@@ -7,9 +7,9 @@ import pytest
 
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import mask
-from attnviz.stories.record import Bars, Matrix, Story, Table
+from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import told
+from tests.stories.parts import tables, told
 
 WORDS = words_of(mask.SENTENCE)
 OTHER = words_of(mask.OTHER)
@@ -31,7 +31,7 @@ def test_only_the_last_word_differs() -> None:
 
 def test_the_decoder_puts_exactly_nothing_on_the_future(story: Story) -> None:
     """In no layer, head or row; the encoder does."""
-    table = [part for part in story.parts if isinstance(part, Table)][1]
+    table = tables(story)[1]
     ways, causal = table.rows
     assert causal[1:3] == ("0", "0")
     query, key = np.indices((len(WORDS), len(WORDS)))
@@ -46,7 +46,7 @@ def test_the_decoder_puts_exactly_nothing_on_the_future(story: Story) -> None:
 
 def test_the_last_word_changes_the_encoder_and_not_the_decoder(story: Story) -> None:
     """Largest change of weights and outputs at the words before; the bars give it word by word."""
-    table = [part for part in story.parts if isinstance(part, Table)][1]
+    table = tables(story)[1]
     bars = story.picture[2]
     assert isinstance(bars, Bars)
     assert bars.labels == tuple(WORDS[:-1])
@@ -65,7 +65,7 @@ def test_the_last_word_changes_the_encoder_and_not_the_decoder(story: Story) -> 
 
 def test_the_row_step_by_step(story: Story) -> None:
     """Scores, minus infinity, exponentials, weights: those of the head that looks back most."""
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     layers = by_hand.read("toy-decoder", WORDS)
     layer, head = head_that_looks(np.stack([found.weights for found in layers]), -1)
     assert f"head {layer}.{head}" in table.title

@@ -7,8 +7,9 @@ import pytest
 
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import padding
-from attnviz.stories.record import Bars, Matrix, Story, Table
+from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
+from tests.stories.parts import tables
 
 WORDS = words_of(padding.SHORT)
 N_PADS = len(words_of(padding.LONG)) - len(WORDS)
@@ -36,7 +37,7 @@ def test_the_patterns(story: Story) -> None:
     assert forgotten.values == pytest.approx(wrong[head], abs=1e-5)
     assert masked.columns[len(WORDS) :] == (padding.PAD,) * N_PADS
     assert f"without the mask {100 * on_padding.mean():.1f} % of a row's weight is on padding" in story.title
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     assert table.rows[0][1:3] == ("0.0 %", "0.0 %")
     assert table.rows[1][1:3] == (f"{100 * on_padding.mean():.1f} %", f"{100 * on_padding.max():.1f} %")
 

@@ -11,9 +11,9 @@ import pytest
 from attnviz.models.language import lexicon, splits
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import reference
-from attnviz.stories.record import Bars, Matrix, Story, Table
+from attnviz.stories.record import Bars, Matrix, Story
 from tests.stories.lessons import by_hand
-from tests.stories.parts import told
+from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
     from attnviz.models.language.english import GoldSentence, Reference
@@ -64,7 +64,7 @@ def test_it_is_the_animal_that_was_tired_and_the_street_that_was_wide(story: Sto
 
 def test_the_row_in_both_sentences(story: Story, head: tuple[int, int]) -> None:
     """As table, as bars and as a row of the patterns."""
-    table = next(part for part in story.parts if isinstance(part, Table))
+    table = tables(story)[0]
     *panels, bars = story.picture
     assert isinstance(bars, Bars)
     for number, words in enumerate((TIRED, WIDE)):
@@ -96,7 +96,7 @@ def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_s
         words[-2] = others[number % len(others)]
         both.append(right[-1] and by_hand.patterns("toy", words)[(*head, at.pronoun)].argmax() == at.other)
     shares = [f"{100 * np.mean(found):.1f} %" for found in (right, both, named)]
-    table = [part for part in story.parts if isinstance(part, Table)][1]
+    table = tables(story)[1]
     assert table.rows[0] == (f"toy {head[0]}.{head[1]}", *shares[:2])
     assert f"names the right noun in {shares[2]} of them; this head alone looks at it in {shares[0]}" in told(story)
     assert f"this head is in {shares[1]}" in told(story)
@@ -106,7 +106,7 @@ def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_s
 
 def test_what_stands_beside_it(story: Story, test_sentences: list[GoldSentence]) -> None:
     """A fixed place is right about half the time and never both times; the model before training less often."""
-    table = [part for part in story.parts if isinstance(part, Table)][1]
+    table = tables(story)[1]
     offset, first, coin = table.rows[2:]
     assert coin == ("a coin: either noun", "50.0 %", "25.0 %")
     validation = list(islice(splits.sentences("validation", kind="reference"), reference.SENTENCES))
@@ -125,7 +125,7 @@ def test_the_shares_are_those_of_the_card(story: Story) -> None:
     _, card = by_hand.open_model("toy")
     quality = card["quality"]
     assert isinstance(quality, dict)
-    table = [part for part in story.parts if isinstance(part, Table)][1]
+    table = tables(story)[1]
     assert f"on {reference.SENTENCES} unseen test sentences" in table.title
     for row, name in zip(
         table.rows, ("reference head", "best head of random weights", "best fixed offset"), strict=False

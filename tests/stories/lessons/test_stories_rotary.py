@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from attnviz.stories.lessons import rotary
-from attnviz.stories.record import Matrix, Story, Table
+from attnviz.stories.record import Matrix, Story
+from tests.stories.parts import tables
 
 
 def complex_of(vector: torch.Tensor) -> np.ndarray:
@@ -60,11 +61,10 @@ def test_scores_by_distance_alone(story: Story) -> None:
 
 def test_what_is_shown(story: Story) -> None:
     """The table's rows are entries of the patterns, and the patterns are the scores."""
-    tables = [part for part in story.parts if isinstance(part, Table)]
     angles, *panels = story.picture
     assert isinstance(angles, Matrix)
     assert angles.values == pytest.approx(np.cos(np.arange(len(angles.values))[:, None] * speeds()), abs=1e-12)
-    for panel, row, values in zip(panels, tables[1].rows, rotary.scores().values(), strict=True):
+    for panel, row, values in zip(panels, tables(story)[1].rows, rotary.scores().values(), strict=True):
         assert isinstance(panel, Matrix)
         assert panel.values == pytest.approx(values.numpy(), abs=0)
         assert row[1:-1] == tuple(values[start, start + rotary.DISTANCE] for start in rotary.STARTS)

@@ -11,6 +11,7 @@ import torch
 
 from attnviz.stories.lessons.scaling import experiment, measure
 from attnviz.stories.record import Lines, Story, Table
+from tests.stories.parts import tables
 
 WIDTHS = [2**power for power in range(10)]
 
@@ -18,7 +19,7 @@ WIDTHS = [2**power for power in range(10)]
 @pytest.fixture(scope="module")
 def table(story: Story) -> Table:
     """Its one table."""
-    (found,) = (part for part in story.parts if isinstance(part, Table))
+    (found,) = tables(story)
     return found
 
 

@@ -8,7 +8,7 @@ import torch
 
 from attnviz.stories.lessons import self_attention
 from attnviz.stories.lessons.self_attention import D_K, D_MODEL, N_HEADS, WORDS
-from attnviz.stories.record import Matrix, Story, Table
+from attnviz.stories.record import Matrix, Story
 from tests.stories.parts import tables
 
 ROUNDING = D_MODEL * float(np.finfo(np.float32).eps)
@@ -123,7 +123,7 @@ def test_the_receipt(story: Story) -> None:
 
 def test_one_projection_number_by_number(story: Story) -> None:
     """Cut out of the one product and computed alone: the same numbers, which are those of the weights."""
-    table = [part for part in story.parts if isinstance(part, Table)][-1]
+    table = tables(story)[-1]
     four, x = self_attention.models()[1], self_attention.vectors()[0, self_attention.QUERY].double()
     projections = (four.query_projection, four.key_projection, four.value_projection)
     for number, projection in enumerate(projections):

@@ -8,7 +8,8 @@ import torch
 
 from attnviz.stories.lessons import self_attention, transpose
 from attnviz.stories.lessons.self_attention import WORDS
-from attnviz.stories.record import Matrix, Story, Table
+from attnviz.stories.record import Matrix, Story
+from tests.stories.parts import tables
 
 
 def by_hand(words: tuple[str, ...] = WORDS) -> tuple[np.ndarray, np.ndarray]:
@@ -51,7 +52,7 @@ def test_rows_and_columns_give_the_same_bits() -> None:
 def test_without_the_transpose(story: Story) -> None:
     """Refused where the sizes differ; where they do not, other numbers, which are computed by hand here."""
     assert "mat1 and mat2 shapes cannot be multiplied (4x5 and 4x5)" in " ".join(map(str, story.parts))
-    table = [part for part in story.parts if isinstance(part, Table)][1]
+    table = tables(story)[1]
     query, key = by_hand(transpose.SQUARE)
     right = [sum(query[1, d] * key[word, d] for d in range(5)) for word in range(5)]
     wrong = [sum(query[1, i] * key[i, column] for i in range(5)) for column in range(5)]
