@@ -70,11 +70,7 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
 
 
 def check(name: str, model: object = None) -> None:
-    """Refuse a demo that is not there, or a model for one that takes none.
-
-    Raises:
-        SelectionError: it is so.
-    """
+    """Refuse a demo that is not there, or a model for one that takes none, by a SelectionError."""
     if name not in DEMOS:
         raise SelectionError(f"there is no demo {name!r}{did_you_mean(name, DEMOS)}")
     if model is not None and name not in WITH_A_MODEL:

@@ -130,8 +130,11 @@ def read_words(name: str) -> Listed:
 
 
 def words_of(listed: Listed, group: str) -> tuple[str, ...]:
-    """Those of a group."""
-    return tuple(word for name, _, word in listed if name == group)
+    """Those of a group. Raises LookupError: there is none."""
+    found = tuple(word for name, _, word in listed if name == group)
+    if not found:
+        raise LookupError(f"no group of words is called {group!r}")
+    return found
 
 
 _LISTED = read_words("words.txt")
