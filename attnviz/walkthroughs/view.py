@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypedDict
 
 import numpy as np
+from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs.calculation import spell_out
+from attnviz.walkthroughs.operations import ARROW, OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.wording import explain, formula_of, say, shapes_of
+from attnviz.walkthroughs.wording import between, explain, formula_of, say, shapes_of, short_title
 
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
@@ -84,18 +88,42 @@ def columns_by_key(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object
     return first.rows or range(n_queries), first.columns or range(n_keys), columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownStep:
-    """A step as every view shows it."""
+Cut = tuple[int | None, ...]  # the rows or columns that are shown; None stands for those left out there
 
-    number: int  # its place in the whole calculation, counted from 1
-    step: CalculationStep  # the step itself
-    given: tuple[str, ...]  # the grids made by no step that it is the first to need
-    title: str  # what it is, in a few words
-    sentence: str  # one for somebody who sees it for the first time
-    formula: str  # with the names of its grids
-    shapes: str  # the same with the shapes put in
-    hand: str  # one telling cell of it by hand; empty where it would fill in a blank
+
+def cut(n: int, most: int, first: int, last: int) -> Cut:
+    """Of n rows or columns all; of more than so many the first and the last."""
+    return tuple(range(n)) if n <= most else (*range(first), None, *range(n - last, n))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShownGrid:
+    """One grid as every view shows it."""
+
+    name: str  # its symbol, such as ``K``
+    values: Float64[np.ndarray, "row column"]  # its numbers
+    rows: tuple[str, ...]  # a name for each row; empty where they are only counted
+    columns: tuple[str, ...]  # likewise
+    blanks: frozenset[tuple[int, int]]  # rows and columns of cells that stay empty
+    is_weights: bool  # whether it holds shares of one: a softmax made it, or weights are given; others have signs
+    is_upright: bool = False  # whether rows and columns are exchanged: what one query makes of its keys, a row a key
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What its rows are called: by their names, a single one by the grid's, else by their numbers."""
+        n_rows = len(self.values)
+        return self.rows or ((self.name,) if n_rows == 1 and not self.is_upright else tuple(map(str, range(n_rows))))
+
+    @property
+    def has_vectors(self) -> bool:
+        """Whether its columns are the numbers of vectors, of which the first and the last tell enough."""
+        return not self.is_upright and not self.columns
+
+    @cached_property
+    def top(self) -> float:
+        """What the last colour stands for: a weight of 1, or the largest amount."""
+        finite = self.values[np.isfinite(self.values)]
+        return 1.0 if self.is_weights else float(np.abs(finite).max(initial=0.0)) or 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,41 +150,99 @@ class View:
         """One of the phrases, in the language of the view."""
         return say(phrase, self.lang, **fields)
 
+    def grid(self, name: str, *, upright: bool = False) -> ShownGrid:
+        """A grid as it is shown, its rows and columns exchanged if it is to stand upright."""
+        walk, grid = self.walk, self.walk.grids[name]
+        blanks = frozenset((row, column) for of, row, column in self.blanks if of == name)
+        made = {step.result for step in walk.steps if step.operation == "softmax"}
+        values, rows, columns = grid.values, grid.rows, grid.columns
+        if upright:
+            values, rows, columns = values.T, columns, rows
+            blanks = frozenset((row, column) for column, row in blanks)
+        return ShownGrid(
+            name=name, values=values, rows=rows, columns=() if upright else columns, blanks=blanks, is_upright=upright,
+            is_weights=name in made or name in walk.distributions(),
+        )  # fmt: skip
+
     def shown(self, first: int = 1) -> list[ShownStep]:
         """The steps that are wanted, from a step on."""
-        walk, language = self.walk, self.lang
-        found, given = [], set(walk.given())
-        for number, step in find_steps(walk, self.steps, first):
-            words = explain(step.name, language)
+        found, given, is_one = [], set(self.walk.given()), query_weights(self.walk) is not None
+        for number, step in find_steps(self.walk, self.steps, first):
             needed = tuple(name for name in dict.fromkeys(step.operands) if name in given)
             given -= set(needed)
-            formula = formula_of(step, language=language, walk=walk)
-            shapes, hand = shapes_of(walk, step, language=language), self._by_hand(step)
-            texts = {"title": words.title, "sentence": words.sentence, "formula": formula, "shapes": shapes}
-            found.append(ShownStep(number=number, step=step, given=needed, hand=hand, **texts))
+            by_key = is_one and step.name in BY_KEY
+            found.append(ShownStep(view=self, number=number, step=step, given=needed, is_by_key=by_key))
         return found
 
-    def _by_hand(self, step: CalculationStep) -> str:
-        if {grid for grid, _, _ in self.blanks} & {step.result, *step.operands}:
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShownStep:
+    """A step as every view shows it."""
+
+    view: View  # how
+    number: int  # its place in the whole calculation, counted from 1
+    step: CalculationStep  # the step itself
+    given: tuple[str, ...]  # the grids made by no step that it is the first to need
+    is_by_key: bool  # whether it makes something for each key of one query
+    heads: tuple[ShownStep, ...] = ()  # where it stands for the same step of several heads, these
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        return explain(self.step.name, self.view.lang).title
+
+    @property
+    def sentence(self) -> str:
+        """One for somebody who sees it for the first time."""
+        return explain(self.step.name, self.view.lang).sentence
+
+    @property
+    def column(self) -> str:
+        """What a column of its numbers is called."""
+        return short_title(self.step.name, self.view.lang)
+
+    @property
+    def formula(self) -> str:
+        """With the names of its grids, of several heads without their numbers."""
+        text = formula_of(self.step, language=self.view.lang, walk=self.view.walk)
+        return re.sub(r"_\d+(?!\d)", "", text) if self.heads else text
+
+    @property
+    def shapes(self) -> str:
+        """The formula with the shapes put in."""
+        return shapes_of(self.view.walk, self.step, language=self.view.lang)
+
+    @property
+    def hand(self) -> str:
+        """One telling cell of it by hand; empty where it would fill in a blank."""
+        view, walk, step = self.view, self.view.walk, self.step
+        if {grid for grid, _, _ in view.blanks} & {step.result, *step.operands}:
             return ""
-        row, column = telling_cell(self.walk, step)
-        name = cell_name(step.result, self.walk.grids[step.result], row, column, self.lang)
-        return f"{name}: {spell_out(self.walk, step, row, column, self.digits, language=self.lang)}"
+        row, column = telling_cell(walk, step)
+        name = cell_name(step.result, walk.grids[step.result], row, column, view.lang)
+        return f"{name}: {spell_out(walk, step, row, column, view.digits, language=view.lang)}"
 
-    def blanks_of(self, name: str) -> frozenset[tuple[int, int]]:
-        """The rows and columns of one grid's blank cells."""
-        return frozenset((row, column) for grid, row, column in self.blanks if grid == name)
+    @cached_property
+    def parts(self) -> tuple[tuple[str, ShownGrid], ...]:
+        """What it is made from and what it makes, each with the sign before it; of several heads what they make.
 
-    def labels_of(self, name: str) -> tuple[str, ...]:
-        """What the rows of a grid are called: by their names, a single one by the grid's, else by their numbers."""
-        grid = self.walk.grids[name]
-        n_rows = len(grid.values)
-        return grid.rows or ((name,) if n_rows == 1 else tuple(map(str, range(n_rows))))
+        What has a number for each key in a row stands upright.
+        """
+        if self.heads:
+            return tuple(("", one.result) for one in self.heads)
+        operation, weighs = OPERATIONS[self.step.operation], self.step.operation == "weigh"
+        keys, sides = operation.axes[-2 if weighs else -1], operation.sides(len(self.step.operands))
+        upright = {place for place, side, letter in sides if (side, letter.lower()) == ("columns", keys)}
+        operands = [
+            (between(self.step, place), self.view.grid(name, upright=self.is_by_key and place in upright))
+            for place, name in enumerate(self.step.operands)
+        ]
+        return *operands, (ARROW, self.view.grid(self.step.result, upright=self.is_by_key and not weighs))
 
-    def is_weights(self, name: str) -> bool:
-        """Whether a grid holds shares of one: a softmax made it, or weights are given."""
-        made = {step.result for step in self.walk.steps if step.operation == "softmax"}
-        return name in made or name in self.walk.distributions()
+    @property
+    def result(self) -> ShownGrid:
+        """What it makes."""
+        return self.parts[-1][1]
 
 
 def query_weights(walk: Walkthrough) -> Grid | None:

@@ -17,7 +17,7 @@ from attnviz.errors import SelectionError
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.figure.flow import LIT, MOST_KEYS
-from attnviz.walkthroughs.figure.plan import Card, cards, fresh
+from attnviz.walkthroughs.figure.plan import cards, fresh
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.operations import MATRIX
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
     from attnviz.render.figure.export import Picture
+    from attnviz.walkthroughs.view import ShownStep
 
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 Sheets = Callable[..., tuple["Figure", list[tuple[str, "Bbox"]]]]
@@ -131,7 +132,7 @@ def images(made: Figure) -> list[AxesImage]:
     return [image for axes in made.axes for image in axes.images]
 
 
-def plan(walk: Walkthrough) -> list[Card]:
+def plan(walk: Walkthrough) -> list[ShownStep]:
     """The steps of a walkthrough as they are drawn."""
     return cards(walk, lang="en", steps=None, blanks=frozenset())
 
@@ -407,8 +408,8 @@ def test_several_heads_stand_side_by_side_in_each_step() -> None:
     assert [card.step.name for card in heads] == [
         "query", "keys", "values", "scores", "scaled", "mask", "softmax", "context", "concatenated", "output"
     ]  # fmt: skip
-    assert {len(card.parts) for card in heads if card.is_of_heads} == {12}
-    assert heads[3].formula == "scores = Q Kᵀ"
+    assert {len(card.parts) for card in heads if card.heads} == {12}
+    assert heads[3].formula == "scores = Q K^T"
     made = draw(of_model(3, 24, 8, one=False, n_heads=12)).figure
     assert made.get_figwidth() < 14
     c = Calculation()

@@ -16,6 +16,7 @@ from attnviz.render.figure.film import DPI
 from attnviz.walkthroughs.figure.film import draw_step, film, reel_of
 from attnviz.walkthroughs.figure.flow import PALE
 from attnviz.walkthroughs.record import Grid, Walkthrough
+from attnviz.walkthroughs.wording import shown_formula
 from tests.programs import output, program
 from tests.walkthroughs.by_hand import attention_walk
 
@@ -86,7 +87,7 @@ def test_each_picture_has_one_step_in_letters_that_can_be_read(n: int) -> None:
             texts = page.ax.texts
             written = [text.get_text() for text in texts]
             assert written[0] == f"step {number} of {len(reel.it.cards)}"
-            assert card.formula in written
+            assert shown_formula(card.formula) in written
             assert card.sentence in " ".join(written)
             assert min(float(text.get_fontsize()) for text in texts) / 72 / page.size[0] * 1200 >= 14
             veils = [patch for patch in page.ax.patches if patch.get_alpha() == PALE]

@@ -157,6 +157,10 @@ def test_an_exercise_gives_nothing_away() -> None:
     assert {row: "█" in lines[place] for row, place in zip(range(3), range(8, 11), strict=True)} == {
         0: False, 1: False, 2: True,
     }  # fmt: skip
+    heads = read("sample_inputs/two_heads.yaml", query=0)
+    blanks = frozenset((name, 0, column) for name in heads.distributions() for column in (0, 2))
+    lines = shown(heads, blanks=blanks)
+    assert sum(line.count("____") for line in lines) == len(blanks)
 
 
 def test_of_several_queries_the_weights_and_contexts_are_shown() -> None:

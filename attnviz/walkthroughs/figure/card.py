@@ -13,11 +13,10 @@ from attnviz.render.figure.page import Line, Page, height_of
 from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen, clipped
 from attnviz.render.fonts import BASE, typefaces_for
 from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
-from attnviz.walkthroughs.figure.plan import Card, DrawnGrid
 from attnviz.walkthroughs.hand import shown
-from attnviz.walkthroughs.view import BLANK
+from attnviz.walkthroughs.view import BLANK, Cut, ShownGrid, ShownStep, cut
+from attnviz.walkthroughs.wording import shown_formula
 
-Cut = tuple[int | None, ...]  # the rows or columns that are drawn; None stands for those left out there
 NUMBER, LABEL = 8.0, 8.0  # the size of numbers in cells, and of names at their sides, in points
 ROW, PAD, LEAST, THIN = 0.25, 0.06, 0.28, 0.15  # a row, a cell beside its number, at least, and without one, in inches
 NAMES_GAP = 0.07
@@ -55,7 +54,7 @@ class CardStyle:
 class Box:
     """How large a matrix is drawn; lengths in inches."""
 
-    matrix: DrawnGrid  # what is drawn
+    matrix: ShownGrid  # what is drawn
     rows: Cut  # which of its rows
     columns: Cut  # which of its columns
     texts: tuple[tuple[str, ...], ...]  # the numbers printed; empty where there are too many
@@ -99,20 +98,17 @@ class Box:
         return f"{self.matrix.name} ({n_rows}, {n_columns})" if self.matrix.has_vectors else self.matrix.name
 
 
-def cut(n: int, most: int) -> Cut:
-    """Of n rows or columns the first, and the last one or two, so many with the sign between them at most."""
-    if n <= most:
-        return tuple(range(n))
+def _cut(n: int, most: int) -> Cut:
     last = 2 if most > 6 else 1
-    return (*range(most - 1 - last), None, *range(n - last, n))
+    return cut(n, most, most - 1 - last, last)
 
 
 def box_of(
-    matrix: DrawnGrid, style: CardStyle, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False
+    matrix: ShownGrid, style: CardStyle, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False
 ) -> Box:
     """How large a matrix is drawn: with these rows, or with so many; with bars beside its weights or not."""
-    rows = cut(len(matrix.values), n_rows) if rows is None else rows
-    columns = cut(matrix.values.shape[1], style.most if matrix.has_vectors else max(n_rows, MOST_NUMBERED))
+    rows = _cut(len(matrix.values), n_rows) if rows is None else rows
+    columns = _cut(matrix.values.shape[1], style.most if matrix.has_vectors else max(n_rows, MOST_NUMBERED))
     scale, size = style.scale, NUMBER * style.scale
     is_numbered = matrix.has_vectors or len(columns) <= MOST_NUMBERED
     texts = tuple(tuple(_number(matrix, row, column, style.precision) for column in columns) for row in rows)
@@ -128,7 +124,7 @@ def box_of(
     )  # fmt: skip
 
 
-def _number(matrix: DrawnGrid, row: int | None, column: int | None, precision: int) -> str:
+def _number(matrix: ShownGrid, row: int | None, column: int | None, precision: int) -> str:
     if row is None or column is None:
         return GAP_SIGN[row is None]
     if (row, column) in matrix.blanks:
@@ -210,11 +206,12 @@ def _pixels(box: Box, palette: str) -> tuple[UInt8[np.ndarray, "row column rgba"
     return np.dstack([table[level], np.where(bare, 0, 255).astype(np.uint8)]), ink(table)[level] & ~bare
 
 
-def heading(card: Card, width: float, style: CardStyle, *, shapes: bool = False) -> list[Line]:
+def heading(card: ShownStep, width: float, style: CardStyle, *, shapes: bool = False) -> list[Line]:
     """The words of a step in lines no wider than this."""
     scale, pen = style.scale, style.pen
-    texts = [(card.formula, FORMULA, BLACK), (card.sentence, WORDS, GREY)]
-    texts[1:1] = [(card.shapes, WORDS, GREY)] if shapes else []
+    formula = shown_formula(card.formula)
+    texts = [(formula, FORMULA, BLACK), (card.sentence, WORDS, GREY)]
+    texts[1:1] = [(shown_formula(card.shapes), WORDS, GREY)] if shapes else []
     title = [Line(text, STEP * scale, BLACK, 1.35 * STEP * scale * POINT) for text in _title(card, width, style)]
     return title + [
         Line(line, size * scale, colour, 1.3 * size * scale * POINT)
@@ -223,18 +220,20 @@ def heading(card: Card, width: float, style: CardStyle, *, shapes: bool = False)
     ]
 
 
-def narrowest(card: Card, style: CardStyle) -> float:
+def narrowest(card: ShownStep, style: CardStyle) -> float:
     """What a card takes at least: the longest word of its title."""
     longest = style.pen.widest(card.title.split(), STEP * style.scale)
     return max(NARROWEST * style.scale, 1.14 * longest + DOT * style.scale)
 
 
-def _title(card: Card, width: float, style: CardStyle) -> list[str]:
+def _title(card: ShownStep, width: float, style: CardStyle) -> list[str]:
     """Its lines; the letters are bold, and wider than those that are measured."""
     return style.pen.wrap(card.title, (width - DOT * style.scale) / 1.12, STEP * style.scale)
 
 
-def write_heading(page: Page, card: Card, words: Sequence[Line], corner: tuple[float, float], style: CardStyle) -> None:
+def write_heading(
+    page: Page, card: ShownStep, words: Sequence[Line], corner: tuple[float, float], style: CardStyle
+) -> None:
     """Write the words of a step, with its number before the title."""
     left, top = corner
     titles = len([line for line in words if line.size == STEP * style.scale])
@@ -266,7 +265,7 @@ class Spot:
 class PlacedCard:
     """A card that has been measured; lengths in inches."""
 
-    card: Card  # the step
+    card: ShownStep  # the step
     words: tuple[Line, ...]  # its lines
     spots: tuple[Spot, ...]  # its matrices
     width: float  # of all
@@ -295,7 +294,7 @@ class PlacedCard:
 
 
 def block_of(
-    card: Card, parts: Sequence[tuple[str, DrawnGrid]], style: CardStyle, room: float, *, words: bool = True,
+    card: ShownStep, parts: Sequence[tuple[str, ShownGrid]], style: CardStyle, room: float, *, words: bool = True,
     rows: int = 48,
 ) -> PlacedCard:  # fmt: skip
     """Measure a card that may be so wide, with these of its matrices, cut as far as they need to be."""

@@ -16,10 +16,10 @@ from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
 from attnviz.walkthroughs.figure.card import FEWEST, PlacedCard, block_of, bold, heading, write_heading
 from attnviz.walkthroughs.figure.flow import Flow, draw_flow, flow_of
-from attnviz.walkthroughs.figure.plan import Card, blocks, fresh
+from attnviz.walkthroughs.figure.plan import blocks, fresh
 from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, prepare_sheet
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import ViewOptions, query_weights
+from attnviz.walkthroughs.view import ShownStep, ViewOptions, query_weights
 
 WIDE, HIGH = 12.0, 6.75  # the size of a picture in inches, which gets higher where there are many rows
 LARGER, LARGEST, LEAST = 1.35, 1.7, 10.2  # numbers, and words, beside those on a sheet; the least letters in points
@@ -77,7 +77,7 @@ def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOpt
     return Scenes(it=it, words=words, bodies=bodies, width=max(WIDE, wide + 2 * EDGE), height=max(HIGH, above + high))
 
 
-def _flow(it: SheetText, made: Sequence[Card], weights: np.ndarray) -> Flow:
+def _flow(it: SheetText, made: Sequence[ShownStep], weights: np.ndarray) -> Flow:
     for most in range(it.style.most, FEWEST - 1, -1):
         flow = flow_of(made, replace(it.style, most=most), weights, lit=it.lit, words=False)
         if flow.width <= WIDE - 2 * EDGE:
@@ -85,7 +85,7 @@ def _flow(it: SheetText, made: Sequence[Card], weights: np.ndarray) -> Flow:
     return flow
 
 
-def draw_step(reel: Scenes, card: Card, size: tuple[float, float]) -> Page:
+def draw_step(reel: Scenes, card: ShownStep, size: tuple[float, float]) -> Page:
     """Draw one picture of a film of this size in inches; its figure is drawn on again for the next."""
     style, words = reel.it.style, reel.words[card.number]
     style.pen.figure.clear()
@@ -102,7 +102,7 @@ def draw_step(reel: Scenes, card: Card, size: tuple[float, float]) -> Page:
     return page
 
 
-def _write_crumbs(page: Page, it: SheetText, card: Card) -> None:
+def _write_crumbs(page: Page, it: SheetText, card: ShownStep) -> None:
     """Which step of how many this is, and what the steps around it are, pale."""
     size, place, left = LEAST, it.cards.index(card), EDGE
     count = it.view.say("step", n=place + 1, total=len(it.cards))

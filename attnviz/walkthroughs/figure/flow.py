@@ -20,7 +20,6 @@ from attnviz.walkthroughs.figure.card import (
     TITLED,
     Box,
     CardStyle,
-    Cut,
     box_of,
     draw_box,
     heading,
@@ -30,7 +29,8 @@ from attnviz.walkthroughs.figure.card import (
     title_above,
     write_heading,
 )
-from attnviz.walkthroughs.figure.plan import Card, DrawnGrid, keys_of
+from attnviz.walkthroughs.figure.plan import keys_of
+from attnviz.walkthroughs.view import Cut, ShownGrid, ShownStep
 
 GAP, APART = 0.25, 0.15  # between two columns, and between the words of two steps, in inches
 DOWN = 0.22  # between the query and the keys, and between the alignment vectors and their sum, in inches
@@ -44,7 +44,7 @@ THICKEST = 6.0  # the line of a weight of 1, in points
 class KeyColumn:
     """A matrix with a row for each key, and the step that it is drawn for; its left edge in inches."""
 
-    card: Card
+    card: ShownStep
     box: Box
     left: float
 
@@ -58,7 +58,7 @@ class KeyColumn:
 class Words:
     """The words of a step, and where they begin."""
 
-    card: Card
+    card: ShownStep
     lines: list[Line]
     left: float
 
@@ -74,7 +74,7 @@ class Flow:
     total_words: Words | None  # those of the sum
     lit: int | None  # the row, as it is drawn, that is to be followed
     weights: tuple[float, ...]  # the weight of each row that is drawn; empty where they are not to be told
-    others: tuple[DrawnGrid, ...]  # those of these steps that have no row for each key, such as weights of a score
+    others: tuple[ShownGrid, ...]  # those of these steps that have no row for each key, such as weights of a score
     head: float  # what stands above the columns takes
     foot: float  # what stands below them takes
     width: float  # of all
@@ -91,7 +91,7 @@ class Flow:
 
 
 def flow_of(
-    cards: Sequence[Card], style: CardStyle, weights: np.ndarray, *, lit: int | None, words: bool = True
+    cards: Sequence[ShownStep], style: CardStyle, weights: np.ndarray, *, lit: int | None, words: bool = True
 ) -> Flow:
     """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
     rows, scale = _rows(weights, lit), style.scale
@@ -128,8 +128,8 @@ def flow_of(
 
 
 def _sort_grids(
-    cards: Sequence[Card], n_keys: int
-) -> tuple[DrawnGrid | None, DrawnGrid | None, list[DrawnGrid], list[tuple[Card, list[DrawnGrid]]]]:
+    cards: Sequence[ShownStep], n_keys: int
+) -> tuple[ShownGrid | None, ShownGrid | None, list[ShownGrid], list[tuple[ShownStep, list[ShownGrid]]]]:
     """The query, the sum, what has no row for each key, and for each step what it brings that has one."""
     query = total = None
     others, parts, drawn = [], [], set()
@@ -163,7 +163,7 @@ def _labels(box: Box, style: CardStyle) -> float:
     return max(labels_width(box, style.pen), style.pen.width(box.title, LABEL * style.scale) + 0.07 * style.scale)
 
 
-def _words_of_sum(card: Card, columns: Sequence[KeyColumn], style: CardStyle) -> Words:
+def _words_of_sum(card: ShownStep, columns: Sequence[KeyColumn], style: CardStyle) -> Words:
     """Those at the left of the sum, below the values."""
     end = columns[-1].left - style.pen.width(f"{card.result.name} (1, 999)", LABEL * style.scale) - 0.2
     left = max(0.0, end - ROOMY * style.scale)
@@ -188,7 +188,7 @@ def _rows(weights: np.ndarray, lit: int | None) -> Cut:
 
 
 def draw_flow(
-    page: Page, flow: Flow, corner: tuple[float, float], style: CardStyle, *, active: Card | None = None
+    page: Page, flow: Flow, corner: tuple[float, float], style: CardStyle, *, active: ShownStep | None = None
 ) -> None:
     """Draw the steps of one query from this corner on; in a film as far as one step, which alone is not pale."""
     left, top = corner

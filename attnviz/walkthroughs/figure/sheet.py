@@ -14,10 +14,10 @@ from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
 from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
-from attnviz.walkthroughs.figure.plan import Card, blocks, cards, fresh, keys_of
+from attnviz.walkthroughs.figure.plan import blocks, cards, fresh, keys_of
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import BLANK, View, ViewOptions, query_weights
+from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, query_weights
 
 FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation it is, in points
 WIDE, NARROW = 12.9, 7.0  # what a sheet may take across for cards, and what it has at least, in inches
@@ -31,7 +31,7 @@ class SheetText:
     """What a picture of a walkthrough tells."""
 
     view: View  # the calculation, and how it is shown
-    cards: list[Card]  # its steps
+    cards: list[ShownStep]  # its steps
     style: CardStyle  # how it is drawn
     lit: int | None  # the key with the largest weight; None where no single query is followed, or cells are left blank
     rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
@@ -40,7 +40,13 @@ class SheetText:
 def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> SheetText:
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view, made = View(walk=walk, **options), cards(walk, **options)
-    texts = [text for card in made for text in card.texts()]
+    texts = [
+        text
+        for card in made
+        for text in (card.title, card.sentence, *map(wording.shown_formula, (card.formula, card.shapes)))
+    ]
+    parts = (part for card in made for part in card.parts)
+    texts += [text for sign, one in parts for text in (sign, one.name, *one.rows, *one.columns)]
     texts += [*_heading(view), wording.receipt_line(walk, view.lang), *wording.note_lines(walk, view.lang)]
     texts += [BLANK, "⋮…∞", *map(view.say, ("colours", "lit", "left out", "cells"))]
     style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits, scale=scale)
@@ -48,7 +54,7 @@ def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options
     return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)
 
 
-def _lit(view: View, made: Sequence[Card]) -> tuple[int | None, dict[str, int]]:
+def _lit(view: View, made: Sequence[ShownStep]) -> tuple[int | None, dict[str, int]]:
     """The key of the largest weight of one query; of several the rows of the query and the key whose weight is."""
     walk = view.walk
     if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {step.result for step in walk.steps}:
@@ -143,6 +149,6 @@ def _sections(it: SheetText) -> list[Section]:
     return sections
 
 
-def _rows(card: Card) -> int:
+def _rows(card: ShownStep) -> int:
     """So many rows of a matrix are drawn: all that attention itself makes, the first and last of others."""
-    return MOST_KEYS if card.step.name in BY_KEY or (card.step.name == "context" and not card.is_of_heads) else FEW_ROWS
+    return MOST_KEYS if card.step.name in BY_KEY or (card.step.name == "context" and not card.heads) else FEW_ROWS

@@ -7,14 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-import numpy as np
-
 from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, query_weights
+from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.view import BLANK, ShownGrid, ShownStep, View, ViewOptions, cut
 
 MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
 FIRST, LAST = 9, 3  # how many are then shown at either end
@@ -33,6 +30,9 @@ class PageCell:
     share: float = 0.0  # of its hue in the page: a weight itself, or a number by the largest of its grid; 0 of a text
     hue: tuple[int, int, int] = TEAL  # of weights, of numbers above 0, or of those below
     at: tuple[str, int, int] | None = None  # its grid, row and column, where it is a number
+
+
+CellsOfRow = Callable[[int], tuple[PageCell, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,94 +93,64 @@ def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
 
 def _sections(view: View, steps: Sequence[ShownStep]) -> Iterator[Section]:
     """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
-    by_key = [one.step for one in steps if query_weights(view.walk) is not None and one.step.name in BY_KEY]
+    by_key = [one for one in steps if one.is_by_key]
     for one in steps:
-        yield from (_given_section(view, name) for name in one.given)
+        for name in one.given:
+            text, grid = wording.explain(name, view.lang), view.grid(name)
+            shapes = f"{name}: {grid.values.shape}"
+            yield Section(title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, grid))
         yield Section(
             title=f"{one.number}. {one.title}", formula=one.formula, shapes=one.shapes, sentence=one.sentence,
-            hand=one.hand, table=_table(view, one.step.result),
+            hand=one.hand, table=_table(view, view.grid(one.step.result)),
         )  # fmt: skip
-        if len(by_key) > 1 and one.step is by_key[-1]:
+        if len(by_key) > 1 and one is by_key[-1]:
             yield _section_by_key(view, by_key)
 
 
-def _given_section(view: View, name: str) -> Section:
-    text, (n_rows, n_columns) = wording.explain(name, view.lang), view.walk.grids[name].values.shape
-    shapes = f"{name}: ({n_rows}, {n_columns})"
-    return Section(title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, name))
+def _table(view: View, grid: ShownGrid) -> PageTable:
+    n_rows, n = grid.values.shape
+    names = grid.columns or tuple(map(str, range(n)))
+    columns = tuple(GAP if column is None else names[column] for column in cut(n, MOST, FIRST, LAST))
+    is_named, remark = bool(grid.rows) or n_rows == 1, view.say("more middle", n=n) if n > MOST else ""
+    rows = _rows(view, grid.labels, _write_cells(view, grid), len(columns), named=is_named)
+    return PageTable(corner=grid.name, columns=columns, rows=rows, remark=remark)
 
 
-def _table(view: View, name: str) -> PageTable:
-    grid = view.walk.grids[name]
-    n_rows, n_columns = grid.values.shape
-    columns = grid.columns or tuple(map(str, range(n_columns)))
-    labels = view.labels_of(name)
-    is_long = n_columns > MOST
-    if is_long:
-        columns = (*columns[:FIRST], GAP, *columns[-LAST:])
-    return PageTable(
-        corner=name, columns=columns,
-        rows=_rows(view, labels, _Numbers(view, name).vector, len(columns), named=bool(grid.rows) or n_rows == 1),
-        remark=view.say("more middle", n=n_columns) if is_long else "",
-    )  # fmt: skip
-
-
-def _section_by_key(view: View, steps: Sequence[CalculationStep]) -> Section:
+def _section_by_key(view: View, steps: Sequence[ShownStep]) -> Section:
     """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
-    numbers = [(step, _Numbers(view, step.result)) for step in steps]
-    weights = query_weights(view.walk)
-    n_keys = max(one.grid.values.shape[0 if step.operation == "weigh" else 1] for step, one in numbers)
-    labels = (weights.columns if weights is not None else ()) or tuple(map(str, range(n_keys)))
+    made = [(one.result, _write_cells(view, one.result)) for one in steps]
 
-    def cell(step: CalculationStep, one: _Numbers, key: int) -> PageCell:
-        vector = f"[{', '.join(cell.text for cell in one.vector(key))}]" if step.operation == "weigh" else ""
-        return PageCell(vector) if vector else one.cell(0, key)
+    def cell(grid: ShownGrid, cells: CellsOfRow, key: int) -> PageCell:
+        found = cells(key)
+        return found[0] if grid.is_upright else PageCell(f"[{', '.join(one.text for one in found)}]")
 
-    columns = tuple(wording.short_title(step.name, view.lang) for step in steps)
-    rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in numbers), len(columns), named=True)
-    table = PageTable(corner=view.say("key"), columns=columns, rows=rows)
-    return Section(title=view.say("by key").rstrip(":"), table=table)
+    columns = tuple(one.column for one in steps)
+    labels = max((grid.labels for grid, _ in made), key=len)
+    rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in made), len(columns), named=True)
+    return Section(
+        title=view.say("by key").rstrip(":"), table=PageTable(corner=view.say("key"), columns=columns, rows=rows)
+    )
 
 
 def _rows(
-    view: View, labels: Sequence[str], cells: Callable[[int], tuple[PageCell, ...]], n_columns: int, *, named: bool
+    view: View, labels: Sequence[str], cells: CellsOfRow, n_columns: int, *, named: bool
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
-    n_rows = len(labels)
-    first, last = (n_rows, 0) if n_rows <= MOST_ROWS else (FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)
-    held = [*range(first), *range(n_rows - last, n_rows)]
-    rows = [(labels[row], cells(row)) for row in held]
-    if len(held) < len(labels):
-        more = view.say("more rows", n=len(labels) - len(held))
-        rows.insert(next(row for row, one in enumerate(held) if row != one), (more, (PageCell(""),) * n_columns))
-    return tuple(rows)
+    kept = cut(len(labels), MOST_ROWS, *((FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)))
+    more = view.say("more rows", n=len(labels) - len(kept) + 1), (PageCell(""),) * n_columns
+    return tuple(more if row is None else (labels[row], cells(row)) for row in kept)
 
 
-class _Numbers:
-    """The numbers of one grid as cells, all written alike."""
+def _write_cells(view: View, grid: ShownGrid) -> CellsOfRow:
+    """What writes the numbers of a row, all of one grid alike; of many those at the ends, and a gap between them."""
+    write, top = one_format(grid.values, view.digits), grid.top
 
-    def __init__(self, view: View, name: str) -> None:
-        self.name = name
-        self.grid = view.walk.grids[name]
-        self._blanks = view.blanks_of(name)
-        self._write = one_format(self.grid.values, view.digits)
-        is_softmax = view.is_weights(name)
-        self._hue = TEAL if is_softmax else None
-        finite = self.grid.values[np.isfinite(self.grid.values)]
-        self._top = 1.0 if is_softmax else float(np.abs(finite).max(initial=0.0)) or 1.0
-
-    def cell(self, row: int, column: int) -> PageCell:
-        """One number on its colour, or a blank."""
-        if (row, column) in self._blanks:
+    def cell(row: int, column: int) -> PageCell:
+        if (row, column) in grid.blanks:
             return PageCell(BLANK)
-        value = float(self.grid.values[row, column])
-        share = abs(value) / self._top if math.isfinite(value) else 0.0
-        hue = self._hue or (RED if value > 0 else BLUE)
-        return PageCell(self._write(value), share if share >= UNSEEN else 0.0, hue, (self.name, row, column))
+        value, place = float(grid.values[row, column]), (column, row) if grid.is_upright else (row, column)
+        share = abs(value) / top if math.isfinite(value) else 0.0
+        hue = TEAL if grid.is_weights else RED if value > 0 else BLUE
+        return PageCell(write(value), share if share >= UNSEEN else 0.0, hue, (grid.name, *place))
 
-    def vector(self, row: int) -> tuple[PageCell, ...]:
-        """The numbers of a row; of many those at the ends, and a gap between them."""
-        n = self.grid.values.shape[1]
-        if n <= MOST:
-            return tuple(self.cell(row, column) for column in range(n))
-        ends = [self.cell(row, column) for column in (*range(FIRST), *range(n - LAST, n))]
-        return (*ends[:FIRST], PageCell(GAP), *ends[FIRST:])
+    columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
+    return lambda row: tuple(PageCell(GAP) if column is None else cell(row, column) for column in columns)

@@ -17,7 +17,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
 from attnviz.walkthroughs.hand import one_format, shown
-from attnviz.walkthroughs.view import BLANK, LEAST, View
+from attnviz.walkthroughs.view import BLANK, LEAST, Cut, ShownGrid, View, cut
 
 LABEL = 14  # cells that a row's name may take
 NAME = 10  # cells that a column's name may take, where its numbers take fewer
@@ -59,33 +59,31 @@ class ColumnGroup:
     """Columns of numbers that belong together, all written alike."""
 
     view: ScreenView  # how they are shown
-    values: np.ndarray  # the numbers [row, column]
+    grid: ShownGrid  # the numbers
     title: str = ""  # above them
-    names: tuple[str, ...] = ()  # a name for each column; empty where they are only counted
     rows: Sequence[int]  # the rows that are printed, in their order
-    is_weights: bool = False  # whether they are weights, from 0 to 1; other numbers are signed
     bar: int = 0  # cells of a bar behind each number, as long as it is large; 0 for none
     remarks: Mapping[int, str] = field(default_factory=dict)  # by row what stands in place of the bar
     sums: np.ndarray | None = None  # the numbers of a last line [column]; None for none
-    blanks: frozenset[tuple[int, int]] = frozenset()  # rows and columns of cells that stay empty
     counted: bool = True  # whether the numbers of columns without names stand above them
-    printed: tuple[int | None, ...] = ()  # the columns that are printed; None stands for those that are left out
+    printed: Cut = ()  # the columns that are printed
 
     @cached_property
-    def top(self) -> float:
-        """What the last colour stands for."""
-        return 1.0 if self.is_weights else float(np.abs(self.values[np.isfinite(self.values)]).max(initial=0.0))
+    def n(self) -> int:
+        """How many columns there are."""
+        return int(self.grid.values.shape[1])
 
     @cached_property
     def write(self) -> Callable[[float], str]:
         """Writes a number."""
-        form = one_format(self.values if self.sums is None else np.vstack([self.values, self.sums]), self.view.digits)
+        values = self.grid.values
+        form = one_format(values if self.sums is None else np.vstack([values, self.sums]), self.view.digits)
         return lambda value: self.view.spell(form(value))
 
     @cached_property
     def places(self) -> tuple[int, int]:
         """Cells before the point of each number, and from the point on."""
-        seen = self.values[list(self.rows)]
+        seen = self.grid.values[list(self.rows)]
         seen = seen if self.sums is None else np.append(seen, self.sums)
         finite = seen[np.isfinite(seen)]
         small = finite[finite != 0]
@@ -94,30 +92,29 @@ class ColumnGroup:
         texts = [self.write(float(value)).partition(".") for value in longest]
         after = max(len(point + rest) for _, point, rest in texts)
         before = max(len(whole) for whole, _, _ in texts)
-        return max(before, len(BLANK) - after if self.blanks else 0), after
+        return max(before, len(BLANK) - after if self.grid.blanks else 0), after
 
     @cached_property
     def width(self) -> int:
         """Cells of each column."""
-        names = [min(NAME, cell_len(self.view.spell(name))) for name in self.names]
-        return max(sum(self.places) + self.behind, cell_len(str(self.values.shape[1] - 1)), *names)
+        names = [min(NAME, cell_len(self.view.spell(name))) for name in self.grid.columns]
+        return max(sum(self.places) + self.behind, cell_len(str(self.n - 1)), *names)
 
     @property
     def behind(self) -> int:
         """Cells behind each number: of its bar, or of its shade."""
-        return self.bar + 1 if self.bar else int(self.is_weights and not self.view.screen.colour)
+        return self.bar + 1 if self.bar else int(self.grid.is_weights and not self.view.screen.colour)
 
     def across(self, n: int) -> int:
         """Cells of the group with so many of its columns; dots stand for the others."""
-        is_cut = bool(n < self.values.shape[1])  # dots stand in place of a space, the last ones behind all
+        is_cut = n < self.n  # dots stand in place of a space, the last ones behind all
         numbers = n * (self.width + 1) - 1 + is_cut * (cell_len(self.view.spell("…")) - (n > 1))
         return max(numbers, cell_len(self.view.spell(self.title)))
 
     def heading(self, place: int) -> str:
         """The name of a column, or its number where there are several."""
-        if self.names:
-            return self.view.fit(self.names[place], self.width)
-        return str(place) if self.values.shape[1] > 1 else ""
+        names = self.grid.columns
+        return self.view.fit(names[place], self.width) if names else str(place) if self.n > 1 else ""
 
     def align(self, text: str) -> str:
         """A number, or what stands for it, with its point in its place."""
@@ -126,18 +123,18 @@ class ColumnGroup:
 
     def cell(self, row: int, column: int) -> Text:
         """One number as it is printed."""
-        value, screen = float(self.values[row, column]), self.view.screen
-        remark = self.view.spell(self.remarks.get(row, ""))
-        if (row, column) in self.blanks:
+        grid, screen = self.grid, self.view.screen
+        value, remark = float(grid.values[row, column]), self.view.spell(self.remarks.get(row, ""))
+        if (row, column) in grid.blanks:
             return Text(self.view.spell(BLANK).rjust(sum(self.places)) + " " * self.behind)
         text, style, behind = self.align(self.write(value)), Style(), ""
-        if not self.is_weights and np.isfinite(value):
-            style = screen.paint_signed(value, self.top)
-        elif self.is_weights and screen.colour and value >= UNSEEN and not self.bar:
+        if not grid.is_weights and np.isfinite(value):
+            style = screen.paint_signed(value, grid.top)
+        elif grid.is_weights and screen.colour and value >= UNSEEN and not self.bar:
             style = screen.paint(round(value * (LEVELS - 1)))
         if self.bar:
             behind = " " + (remark or self.bar_of(value)).ljust(self.bar)
-        elif self.is_weights and not screen.colour:
+        elif grid.is_weights and not screen.colour:
             behind = screen.shade(round(value * (LEVELS - 1))) if value >= UNSEEN else " "
         ink = screen.paint(LEVELS * 3 // 4).bgcolor if screen.colour and self.bar and not remark else None
         padded = text.rjust(self.width - self.behind)
@@ -176,7 +173,7 @@ class GridTable:
     """Rows of numbers, before it is known how many of their columns are printed."""
 
     groups: tuple[ColumnGroup, ...]  # the numbers
-    labels: tuple[str, ...]  # a name for each row
+    labels: tuple[str, ...] = ()  # a name for each row, where it is not that of the first numbers
     head: str = ""  # what the names are
     faint: frozenset[int] = frozenset()  # rows that do not count
     last: str = ""  # the name of a last line, where groups have sums
@@ -189,10 +186,16 @@ def _cell(text: Text | str, width: int) -> Text:
     return text
 
 
-def kept_rows(n: int, *, is_named: bool) -> list[int]:
-    """The rows of so many that are printed: of a large matrix that no token names a corner, nobody reads it."""
-    most, first, last = (40, 20, 10) if is_named else (9, 4, 1)
-    return list(range(n)) if n <= most else [*range(first), *range(n - last, n)]
+def group_of(view: ScreenView, grid: ShownGrid, title: str = "") -> ColumnGroup:
+    """All columns of a grid; of a large matrix that no token names a corner of rows, nobody reads it."""
+    n = len(grid.values)
+    rows = cut(n, *((40, 20, 10) if grid.rows or n == 1 else (9, 4, 1)))
+    return ColumnGroup(view=view, grid=grid, title=title, rows=[row for row in rows if row is not None])
+
+
+def draw_grid(view: ScreenView, grid: ShownGrid) -> Iterator[Text]:
+    """One grid as a table, as `draw_numbers` does."""
+    return draw_numbers(view, GridTable(groups=(group_of(view, grid),)))
 
 
 def draw_numbers(view: ScreenView, table: GridTable) -> Iterator[Text]:
@@ -213,7 +216,7 @@ def fits(view: ScreenView, table: GridTable) -> bool:
 
 
 def _names(view: ScreenView, table: GridTable) -> tuple[list[str], int]:
-    names = [view.fit(label, LABEL) for label in table.labels]
+    names = [view.fit(label, LABEL) for label in table.labels or table.groups[0].grid.labels]
     beside = [*(names[row] for row in table.groups[0].rows), view.spell(table.head), view.spell(table.last)]
     return names, min(LABEL, max(map(cell_len, beside)))
 
@@ -222,12 +225,12 @@ def _blocks(groups: Sequence[ColumnGroup], room: int) -> Iterator[list[ColumnGro
     """What stands side by side, each in so many cells, the gaps before its groups among them."""
     counts = _counts(groups, room)
     if counts is not None:
-        yield [replace(group, printed=_ends(group, n)) for group, n in zip(groups, counts, strict=True)]
+        cuts = [(n, n - max(1, n // 3), max(1, n // 3)) if n > 1 else (1, 1, 0) for n in counts]
+        yield [replace(one, printed=cut(one.n, *at)) for one, at in zip(groups, cuts, strict=True)]
     elif len(groups) == 1:
         (group,) = groups
         each = max(1, (room - GAP + 1) // (group.width + 1))
-        n = group.values.shape[1]
-        yield from ([replace(group, printed=tuple(range(at, min(n, at + each))))] for at in range(0, n, each))
+        yield from ([replace(group, printed=tuple(range(group.n))[at : at + each])] for at in range(0, group.n, each))
     else:
         at = len(groups) // 2
         yield from _blocks(groups[:at], room)
@@ -236,22 +239,13 @@ def _blocks(groups: Sequence[ColumnGroup], room: int) -> Iterator[list[ColumnGro
 
 def _counts(groups: Sequence[ColumnGroup], room: int) -> list[int] | None:
     """How many columns of each group are printed so that all fit; None where they cannot."""
-    every = [group.values.shape[1] for group in groups]
-    counts = [n if one.names else min(n, max(1, room // one.width)) for one, n in zip(groups, every, strict=True)]
+    counts = [one.n if one.grid.columns else min(one.n, max(1, room // one.width)) for one in groups]
     while sum(group.across(n) + GAP for group, n in zip(groups, counts, strict=True)) > room:
-        long = [i for i, one in enumerate(groups) if not one.names and one.values.shape[1] > LEAST and counts[i] > 1]
+        long = [i for i, one in enumerate(groups) if not one.grid.columns and one.n > LEAST and counts[i] > 1]
         if not long:
             return None
         counts[max(long, key=lambda i: groups[i].across(counts[i]) - i / len(groups))] -= 1
     return counts
-
-
-def _ends(group: ColumnGroup, n: int) -> tuple[int | None, ...]:
-    every = group.values.shape[1]
-    if n == every:
-        return tuple(range(every))
-    last = max(1, n // 3) if n > 1 else 0
-    return (*range(n - last), None, *range(every - last, every))
 
 
 def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) -> Iterator[Text]:
@@ -266,7 +260,7 @@ def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) 
 
     if table.head or any(group.title for group in groups):
         yield line(view.spell(table.head), [group.padded(Text(view.spell(group.title))) for group in groups], "dim")
-    if any(group.names or (group.counted and group.values.shape[1] > 1) for group in groups):
+    if any(group.grid.columns or (group.counted and group.n > 1) for group in groups):
         yield line("", [group.line(group.heading) for group in groups], "dim")
     shown = list(groups[0].rows)
     for before, row in zip([-1, *shown], [*shown, len(names)], strict=True):

@@ -15,10 +15,18 @@ from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.operations import MATRIX
-from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, ScreenView, draw_numbers, fits, kept_rows
+from attnviz.walkthroughs.record import Grid, Walkthrough
+from attnviz.walkthroughs.terminal.numbers import (
+    ColumnGroup,
+    GridTable,
+    ScreenView,
+    draw_grid,
+    draw_numbers,
+    fits,
+    group_of,
+)
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import LEAST, ShownStep, ViewOptions, query_weights
+from attnviz.walkthroughs.view import LEAST, ShownGrid, ShownStep, ViewOptions, query_weights
 
 INDENT = 3  # cells before what belongs to a step
 MOST_KEYS, SHOWN_KEYS = 32, 24  # keys that all have a row; of more, those of the largest weights
@@ -37,8 +45,8 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
 
 
 def _overview(view: ScreenView) -> Iterator[Text]:
-    walk = view.walk
-    steps = [step for step in walk.steps if step.name in BY_KEY and step.operation != "mask"]
+    walk, every = view.walk, replace(view, steps=None).shown()
+    steps = [one for one in every if one.step.name in BY_KEY and one.step.operation != "mask"]
     heads = len(walk.distributions())
     title = [wording.title_line(walk, view.lang), *([f"“{walk.text}”"] if walk.text else [])]
     yield from view.wrap(" · ".join(title), "bold")
@@ -54,9 +62,9 @@ def _overview(view: ScreenView) -> Iterator[Text]:
             yield from _words(view, is_short=False)
             yield Text()
     elif heads == 1:
-        yield from _several_queries(view, [*steps, *(step for step in walk.steps if step.name == "context")])
+        yield from _several_queries(view, [*steps, *(one for one in every if one.step.name == "context")])
     else:
-        yield from _list_of_steps(view)
+        yield from _list_of_steps(view, every)
     yield from _foot(view, shaded=heads == 1 and query_weights(walk) is None)
     yield from view.wrap(view.say("more", options="--query WORD, --head 2.3, " if walk.model else ""), "dim")
 
@@ -118,13 +126,13 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
     yield from view.wrap(wording.receipt_line(walk, view.lang), "bold" if walk.own is not None else "")
 
 
-def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Iterator[Text]:
+def _query_and_keys(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[Text]:
     """The query, how each number of a key is made, a row for each key, and the context."""
-    walk = view.walk
+    walk, first = view.walk, steps[0].step
     yield Text()
-    if steps[0].name == "scores":
-        yield from _vector(view, "q", steps[0].operands[0])
-    formulas = [wording.formula_for_key(walk, step, view.lang) for step in steps]
+    if first.name == "scores":
+        yield from _vector(view, "q", first.operands[0])
+    formulas = [wording.formula_for_key(walk, one.step, view.lang) for one in steps]
     context = next((step for step in walk.steps if step.name == "context"), None)
     formulas += [view.say("context sum")] if context is not None else []
     yield from _side_by_side(view, [formula for formula in formulas if formula])
@@ -133,8 +141,10 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
     if context is not None:
         yield from _vector(view, "context", context.result)
     yield Text()
-    vectors = [name for name in steps[0].operands if name == "K" and steps[0].name == "scores"]
-    vectors += [name for step in steps if step.operation == "weigh" for name in (step.operands[1], step.result)]
+    vectors = [name for name in first.operands if name == "K" and first.name == "scores"]
+    vectors += [
+        name for one in steps if one.step.operation == "weigh" for name in (one.step.operands[1], one.step.result)
+    ]
     lengths = {n for name in vectors if (n := walk.grids[name].values.shape[1]) > LEAST}
     told = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
     told += [view.say("masked keys")] if _masked(walk) else []
@@ -142,17 +152,14 @@ def _query_and_keys(view: ScreenView, steps: Sequence[CalculationStep]) -> Itera
 
 
 def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
-    grid, blanks = view.walk.grids["probabilities"], view.blanks_of("probabilities")
-    if is_short and not blanks:
-        told = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.columns, grid.values[0], strict=True))
+    grid = view.grid("probabilities", upright=True)
+    if is_short and not grid.blanks:
+        told = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.rows, grid.values[:, 0], strict=True))
         yield Text(view.fit(f"{view.say('and then')}: {told}", view.screen.width), "bold", no_wrap=True)
         return
-    group = ColumnGroup(
-        view=view, values=grid.values.T, title=view.say("probability"), rows=range(grid.values.shape[1]),
-        is_weights=True, bar=WIDE_BAR, blanks=frozenset((column, row) for row, column in blanks),
-    )  # fmt: skip
     yield from view.wrap(view.say("and then"), "bold")
-    yield from draw_numbers(view, GridTable(groups=(group,), labels=grid.columns))
+    group = ColumnGroup(view=view, grid=grid, title=view.say("probability"), rows=range(len(grid.values)), bar=WIDE_BAR)
+    yield from draw_numbers(view, GridTable(groups=(group,)))
     rest = 1 - float(grid.values.sum())
     if not view.blanks and rest > 0:
         yield from view.wrap(view.say("other words", total=view.number(rest)), "dim")
@@ -169,66 +176,63 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
 
 
 def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
-    values, blanks = view.walk.grids[name].values, view.blanks_of(name)
-    group = ColumnGroup(view=view, values=values, rows=(0,), blanks=blanks, counted=False)
-    yield from draw_numbers(view, GridTable(groups=(group,), labels=(label,)))
+    group = ColumnGroup(view=view, grid=replace(view.grid(name), rows=(label,)), rows=(0,), counted=False)
+    yield from draw_numbers(view, GridTable(groups=(group,)))
 
 
-def _several_queries(view: ScreenView, steps: Sequence[CalculationStep]) -> Iterator[Text]:
+def _several_queries(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[Text]:
     """The weights of all queries and their contexts; where there is room, the scores too."""
-    n_rows = len(view.walk.grids[steps[0].result].values)
-    shown = steps if n_rows * len(steps) <= FEW else [step for step in steps if step.name in {"softmax", "context"}]
-    for step in shown:
-        formula = wording.shown_formula(wording.formula_of(step, language=view.lang, walk=view.walk))
-        yield Text()
-        yield from view.wrap(formula, "bold")
-        yield from draw_numbers(view, _table_of(view, step.result))
+    is_short = len(steps[0].result.values) * len(steps) > FEW
+    for one in steps:
+        if not is_short or one.step.name in {"softmax", "context"}:
+            yield Text()
+            yield from view.wrap(wording.shown_formula(one.formula), "bold")
+            yield from draw_grid(view, one.result)
     yield Text()
 
 
-def _list_of_steps(view: ScreenView) -> Iterator[Text]:
+def _list_of_steps(view: ScreenView, every: Sequence[ShownStep]) -> Iterator[Text]:
     """The steps of a whole layer, those of each head once; and what comes out."""
     walk = view.walk
-    once: dict[tuple[str, str], list[int]] = {}
-    for number, step in enumerate(walk.steps):
-        once.setdefault((step.name, step.operation), []).append(number)
+    once: dict[tuple[str, str], list[ShownStep]] = {}
+    for one in every:
+        once.setdefault((one.step.name, one.step.operation), []).append(one)
     titles, shapes, formulas = [], [], []
-    for (name, _), numbers in once.items():
-        step = walk.steps[numbers[0]]
-        shape = "({},{})".format(*walk.grids[step.result].values.shape)
-        titles.append(view.spell(f"{numbers[0] + 1}. {wording.explain(name, view.lang).title}"))
-        shapes.append(view.spell(f"{len(numbers)}{MATRIX}{shape}" if len(numbers) > 1 else shape))
-        formulas.append(view.spell(wording.shown_formula(wording.formula_of(step, language=view.lang, walk=walk))))
+    for one, *others in once.values():
+        shape = "({},{})".format(*one.result.values.shape)
+        titles.append(view.spell(f"{one.number}. {one.title}"))
+        shapes.append(view.spell(f"{1 + len(others)}{MATRIX}{shape}" if others else shape))
+        formulas.append(view.spell(wording.shown_formula(one.formula)))
     yield Text()
     if sum(len(walk.grids[name].values) for name in walk.distributions()) <= FEW // 2:
         yield from view.wrap(wording.explain("softmax", view.lang).title, "bold")
-        yield from _weights_of_heads(view, walk.distributions())
+        yield from _weights_of_heads(view, [view.grid(name) for name in walk.distributions()])
     yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
     yield Text()
-    yield from view.wrap(wording.explain(walk.steps[-1].name, view.lang).title, "bold")
-    yield from draw_numbers(view, _table_of(view, walk.steps[-1].result))
+    yield from view.wrap(every[-1].title, "bold")
+    yield from draw_grid(view, every[-1].result)
     yield Text()
 
 
 def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None) -> Iterator[Text]:
     """Each step, and before it what it needs that was given; or only the one with this number."""
-    walk = view.walk
-    by_key = [one.step for one in steps if query_weights(walk) is not None and one.step.name in BY_KEY]
+    by_key = [one for one in steps if one.is_by_key]
     for one in steps:
-        step, needed = one.step, one.given
         if only not in {None, one.number}:
             continue
-        if step.operation == "concatenate" and len(needed) > 1 and all(len(walk.grids[n].values) == 1 for n in needed):
-            yield from _other_heads(view, needed)
+        needed = [view.grid(name) for name in one.given]
+        if one.step.operation == "concatenate" and len(needed) > 1 and all(len(grid.values) == 1 for grid in needed):
+            shape = f"({len(needed)} x {needed[0].values.shape[1]})"
+            yield from _explain(view, "contexts", shape)
+            yield from draw_grid(view, _stack(needed, one.given))
         else:
-            for name in needed:
-                shape = walk.grids[name].values.shape
-                yield from _explain(view, name, f"({shape[0]}, {shape[1]})")
-                yield from draw_numbers(view, _table_of(view, name))
+            for grid in needed:
+                yield from _explain(view, grid.name, str(grid.values.shape))
+                yield from draw_grid(view, grid)
         yield from _step(view, one)
-        if step not in by_key:
-            yield from draw_numbers(view, _table_of(view, step.result))
-        elif step is by_key[-1]:
+        if not one.is_by_key:
+            yield from draw_grid(view, one.result)
+        elif one is by_key[-1]:
             yield Text()
             yield from view.wrap(view.say("by key"), "bold", INDENT)
             yield from _keys(view, by_key)
@@ -241,12 +245,10 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
     yield from view.wrap(explanation.sentence, indent=INDENT)
 
 
-def _other_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
-    values = np.vstack([view.walk.grids[name].values for name in names])
-    blanks = frozenset((names.index(name), column) for name, _, column in view.blanks if name in names)
-    yield from _explain(view, "contexts", f"({len(names)} x {values.shape[1]})")
-    group = ColumnGroup(view=view, values=values, rows=range(len(names)), blanks=blanks)
-    yield from draw_numbers(view, GridTable(groups=(group,), labels=tuple(names)))
+def _stack(grids: Sequence[ShownGrid], names: tuple[str, ...]) -> ShownGrid:
+    """Grids of one row each as one grid with these names."""
+    blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
+    return replace(grids[0], values=np.vstack([grid.values for grid in grids]), rows=names, blanks=blanks)
 
 
 def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
@@ -262,34 +264,19 @@ def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
     yield from view.wrap(one.hand, indent=INDENT)
 
 
-def _table_of(view: ScreenView, name: str) -> GridTable:
-    grid = view.walk.grids[name]
-    n_rows = len(grid.values)
-    group = ColumnGroup(
-        view=view, values=grid.values, names=grid.columns, is_weights=view.is_weights(name),
-        rows=kept_rows(n_rows, is_named=bool(grid.rows) or n_rows == 1), blanks=view.blanks_of(name),
-    )  # fmt: skip
-    return GridTable(groups=(group,), labels=view.labels_of(name))
-
-
-def _weights_of_heads(view: ScreenView, names: Sequence[str]) -> Iterator[Text]:
+def _weights_of_heads(view: ScreenView, grids: Sequence[ShownGrid]) -> Iterator[Text]:
     """The weights of several heads: of one query a row for each head, of several the heads side by side."""
-    grids = [view.walk.grids[name] for name in names]
     for keys in dict.fromkeys(grid.columns for grid in grids):
-        own = [name for name, grid in zip(names, grids, strict=True) if grid.columns == keys]
-        tables = [_table_of(view, name) for name in own]
-        groups = tuple(replace(table.groups[0], title=name) for name, table in zip(own, tables, strict=True))
-        labels, head = tables[0].labels, ""
-        if len(labels) == 1:
+        own, head = [grid for grid in grids if grid.columns == keys], ""
+        if len(own[0].values) == 1:
             head = view.say("head", n="").strip()
-            values = np.vstack([group.values for group in groups])
-            groups = (replace(groups[0], title="", values=values, rows=range(len(own))),)
-            labels = tuple(name.removeprefix("weights_") for name in own)
-        yield from draw_numbers(view, GridTable(groups=groups, labels=labels, head=head))
+            own = [_stack(own, tuple(grid.name.removeprefix("weights_") for grid in own))]
+        groups = tuple(group_of(view, grid, title="" if head else grid.name) for grid in own)
+        yield from draw_numbers(view, GridTable(groups=groups, head=head))
         yield Text()
 
 
-def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool = False) -> Iterator[Text]:
+def _keys(view: ScreenView, steps: Sequence[ShownStep], *, is_short: bool = False) -> Iterator[Text]:
     """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums.
 
     Where not all fits side by side, values and alignment vectors follow below: if short, those of the largest weights.
@@ -304,7 +291,7 @@ def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool 
         groups=tuple(groups), labels=weights.columns or tuple(map(str, range(n))), head=view.say("key"), faint=masked,
         last=view.say("sum"), is_cut=False,
     )  # fmt: skip
-    behind_weights = next((place for place, one in enumerate(groups[:-1], start=1) if one.is_weights), 0)
+    behind_weights = next((place for place, one in enumerate(groups[:-1], start=1) if one.grid.is_weights), 0)
     if behind_weights and not fits(view, keys):
         yield from draw_numbers(view, replace(keys, groups=keys.groups[:behind_weights]))
         yield from _rest(view, weights, rows)
@@ -315,37 +302,32 @@ def _keys(view: ScreenView, steps: Sequence[CalculationStep], *, is_short: bool 
         keys = replace(keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:]))
     yield from draw_numbers(view, keys)
     yield from _rest(view, weights, rows)
-    if not view.blanks and any(step.operation == "softmax" and len(step.operands) > 1 for step in steps):
+    if not view.blanks and any(one.step.operation == "softmax" and len(one.step.operands) > 1 for one in steps):
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
 
 
-def _columns(view: ScreenView, steps: Sequence[CalculationStep], rows: Sequence[int]) -> list[ColumnGroup]:
+def _columns(view: ScreenView, steps: Sequence[ShownStep], rows: Sequence[int]) -> list[ColumnGroup]:
     """What stands in these keys' rows: the keys, what each step makes of them, and the values."""
-    walk, masked = view.walk, _masked(view.walk)
+    walk, masked, first = view.walk, _masked(view.walk), steps[0].step
 
-    def group(name: str, title: str, *, turned: bool = False, **more: Any) -> ColumnGroup:
-        values, blanks = walk.grids[name].values, view.blanks_of(name)
-        if turned:
-            values, blanks = values.T, frozenset((column, row) for row, column in blanks)
-        sums = values.sum(axis=0) if more.pop("summed", False) and not view.blanks else None
-        return ColumnGroup(view=view, values=values, title=title, rows=rows, blanks=blanks, sums=sums, **more)
+    def group(grid: ShownGrid, title: str, *, summed: bool = False, **more: Any) -> ColumnGroup:
+        sums = grid.values.sum(axis=0) if summed and not view.blanks else None
+        return ColumnGroup(view=view, grid=grid, title=title, rows=rows, sums=sums, **more)
 
-    def shared(name: str) -> ColumnGroup:
+    def shared(grid: ShownGrid) -> ColumnGroup:
         bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
         remarks = dict.fromkeys(masked, view.say("masked"))
-        title = wording.short_title("softmax", view.lang)
-        return group(name, title, turned=True, is_weights=True, bar=bar, remarks=remarks, summed=True)
+        return group(grid, wording.short_title("softmax", view.lang), summed=True, bar=bar, remarks=remarks)
 
-    groups = [group("K", "k")] if steps[0].name == "scores" and "K" in steps[0].operands else []
-    groups += [shared(name) for name in walk.distributions() if name in walk.given()]
-    for step in steps:
-        title = wording.short_title(step.name, view.lang)
-        if step.operation == "softmax":
-            groups.append(shared(step.result))
-        elif step.operation == "weigh":
-            groups += [group(step.operands[1], view.say("value")), group(step.result, title, summed=True)]
+    groups = [group(view.grid("K"), "k")] if first.name == "scores" and "K" in first.operands else []
+    groups += [shared(view.grid(name, upright=True)) for name in walk.distributions() if name in walk.given()]
+    for one in steps:
+        if one.step.operation == "softmax":
+            groups.append(shared(one.result))
+        elif one.step.operation == "weigh":
+            groups += [group(one.parts[1][1], view.say("value")), group(one.result, one.column, summed=True)]
         else:
-            groups.append(group(step.result, title, turned=True))
+            groups.append(group(one.result, one.column))
     return groups
 
 
