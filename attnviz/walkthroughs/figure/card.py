@@ -55,15 +55,20 @@ class Box:
     """How large a matrix is drawn; lengths in inches."""
 
     matrix: ShownGrid  # what is drawn
+    style: CardStyle  # how
     rows: Cut  # which of its rows
     columns: Cut  # which of its columns
     texts: tuple[tuple[str, ...], ...]  # the numbers printed; empty where there are too many
     row: float  # the height of a row
     column: float  # the width of a column
     bar: float  # the length of the longest bar beside the numbers
-    scale: float  # how much larger than on a sheet
     below: float  # what the names of its columns take below it
     upright: bool  # whether these stand upright
+
+    @property
+    def scale(self) -> float:
+        """How much larger than on a sheet."""
+        return self.style.scale
 
     @property
     def width(self) -> float:
@@ -92,10 +97,70 @@ class Box:
         return [GAP_SIGN[True] if row is None else names[row] for row in self.rows] if names else []
 
     @property
+    def names_width(self) -> float:
+        """What these take at its left."""
+        return (
+            1.1 * self.style.pen.widest(self.names, LABEL * self.scale) + NAMES_GAP * self.scale if self.names else 0.0
+        )
+
+    @property
     def title(self) -> str:
         """Its symbol, and its shape where it is drawn as it is used."""
-        n_rows, n_columns = self.matrix.values.shape
-        return f"{self.matrix.name} ({n_rows}, {n_columns})" if self.matrix.has_vectors else self.matrix.name
+        return f"{self.matrix.name} {self.matrix.values.shape}" if self.matrix.has_vectors else self.matrix.name
+
+    def draw(self, page: Page, corner: tuple[float, float], lit: int | None = None) -> None:
+        """Draw it with its cells from this corner on; `lit` is the row, as it is drawn, that is to be followed."""
+        left, top = corner
+        pixels, white = self._pixels()
+        cells = len(self.columns) * self.column
+        if self.bar:
+            self._draw_bars(page, (left + cells, top), lit)
+        else:
+            page.image(pixels, (left, top, cells, self.height))
+        size = NUMBER * self.scale
+        for i, line in enumerate(self.texts):
+            for j, text in enumerate(line):
+                colour = "white" if white[i, j] and not self.bar else "black"
+                x, y = left + (j + 0.5) * self.column, top + (i + 0.5) * self.row
+                page.text(x, y, text, size, ha="center", va="center_baseline", zorder=4, color=colour)
+        if lit is not None:
+            edge = {"fill": False, "edgecolor": BLACK, "linewidth": 1.4 * self.scale, "zorder": 5}
+            page.box((left, top + lit * self.row, self.width if not self.bar else cells, self.row), **edge)
+        names, below = clipped(self.matrix.columns), top + self.height + 0.04 * self.scale
+        look = {"ha": "center", "va": "top", "rotation": 90.0 if self.upright else 0.0}
+        for j, column in enumerate(self.columns if names else ()):
+            name = GAP_SIGN[False] if column is None else names[column]
+            page.text(left + (j + 0.5) * self.column, below, name, LABEL * self.scale, **look)
+
+    def write_title(self, page: Page, corner: tuple[float, float]) -> None:
+        """Write its title above it."""
+        page.text(corner[0], corner[1] - 0.05 * self.scale, self.title, LABEL * self.scale, va="bottom", color=GREY)
+
+    def write_names(self, page: Page, right: float, top: float, lit: int | None = None) -> None:
+        """Write the names of its rows at its left, smaller where they stand too close."""
+        size = min(LABEL * self.scale, self.row / POINT / 1.2)
+        for i, name in enumerate(self.names):
+            look = bold(name) if i == lit else {}
+            page.text(right, top + (i + 0.5) * self.row, name, size, ha="right", va="center_baseline", **look)
+
+    def _draw_bars(self, page: Page, corner: tuple[float, float], lit: int | None) -> None:
+        weights, (left, top) = np.nan_to_num(self.seen[:, 0]), corner
+        for i, share in enumerate(weights / max(weights.max(initial=0.0), np.finfo(float).tiny)):
+            place = (left, top + (i + 0.2) * self.row, float(share) * self.bar, 0.6 * self.row)
+            alpha = 1.0 if lit in {None, i} else 0.6
+            page.box(place, facecolor=self.style.strong, edgecolor="none", alpha=alpha, zorder=3)
+
+    def _pixels(self) -> tuple[UInt8[np.ndarray, "row column rgba"], np.ndarray]:
+        """The colours of the cells that are drawn, and where white letters are read better than black ones."""
+        seen = self.seen
+        bare = ~np.isfinite(seen)
+        values = np.where(bare, 0.0, seen)
+        top = float(np.abs(values).max(initial=0.0))
+        if self.matrix.is_weights:
+            table, level = colours(self.style.palette), levels(values, top)
+        else:
+            table, level = diverging(), signed_levels(values, top)
+        return np.dstack([table[level], np.where(bare, 0, 255).astype(np.uint8)]), ink(table)[level] & ~bare
 
 
 def _cut(n: int, most: int) -> Cut:
@@ -118,7 +183,7 @@ def box_of(
     upright = bool(names) and (not is_numbered or widest + PAD * scale / 2 > column)
     line = 1.25 * LABEL * scale * POINT
     return Box(
-        matrix=matrix, rows=rows, columns=columns, texts=texts if is_numbered else (), scale=scale, upright=upright,
+        matrix=matrix, rows=rows, columns=columns, texts=texts if is_numbered else (), style=style, upright=upright,
         row=scale * (ROW if is_numbered else THIN), column=column if is_numbered else scale * THIN,
         bar=scale * LONGEST if bars else 0.0, below=((widest if upright else line) + 0.06 * scale) if names else 0.0,
     )  # fmt: skip
@@ -136,88 +201,55 @@ def _number(matrix: ShownGrid, row: int | None, column: int | None, precision: i
     return text.removeprefix("-") if float(text) == 0 else text
 
 
-def draw_box(page: Page, box: Box, corner: tuple[float, float], style: CardStyle, *, lit: int | None = None) -> None:
-    """Draw a matrix whose cells begin at (left, top); `lit` is the row, as it is drawn, that is to be followed."""
-    left, top = corner
-    pixels, white = _pixels(box, style.palette)
-    cells = len(box.columns) * box.column
-    if box.bar:
-        _draw_bars(page, box, (left + cells, top), style, lit)
-    else:
-        page.image(pixels, (left, top, cells, box.height))
-    size = NUMBER * box.scale
-    for i, line in enumerate(box.texts):
-        for j, text in enumerate(line):
-            colour = "white" if white[i, j] and not box.bar else "black"
-            x, y = left + (j + 0.5) * box.column, top + (i + 0.5) * box.row
-            page.text(x, y, text, size, ha="center", va="center_baseline", zorder=4, color=colour)
-    if lit is not None:
-        edge = {"fill": False, "edgecolor": BLACK, "linewidth": 1.4 * box.scale, "zorder": 5}
-        page.box((left, top + lit * box.row, box.width if not box.bar else cells, box.row), **edge)
-    names, below = clipped(box.matrix.columns), top + box.height + 0.04 * box.scale
-    look = {"ha": "center", "va": "top", "rotation": 90.0 if box.upright else 0.0}
-    for j, column in enumerate(box.columns if names else ()):
-        name = GAP_SIGN[False] if column is None else names[column]
-        page.text(left + (j + 0.5) * box.column, below, name, LABEL * box.scale, **look)
-
-
-def label_rows(page: Page, box: Box, right: float, top: float, lit: int | None = None) -> None:
-    """Name the rows of a matrix at its left; not each, where they stand too close."""
-    size = min(LABEL * box.scale, box.row / POINT / 1.2)
-    for i, name in enumerate(box.names):
-        look = bold(name) if i == lit else {}
-        page.text(right, top + (i + 0.5) * box.row, name, size, ha="right", va="center_baseline", **look)
-
-
 def bold(text: str) -> dict[str, Any]:
     """How a text is made bold: only Matplotlib's own font has bold letters."""
     own = (BASE,)
     return {"fontweight": "bold", "fontfamily": own} if typefaces_for([text]).families == own else {}
 
 
-def labels_width(box: Box, pen: Pen) -> float:
-    """What the names of its rows take at its left."""
-    return 1.1 * pen.widest(box.names, LABEL * box.scale) + NAMES_GAP * box.scale if box.names else 0.0
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """The words of a step in lines."""
+
+    card: ShownStep  # the step
+    lines: tuple[Line, ...]  # from the first, the lines of its title
+    style: CardStyle  # how they are written
+    left: float = 0.0  # where they begin, in inches from what they belong to
+
+    @property
+    def height(self) -> float:
+        """Of all lines, in inches."""
+        return height_of(self.lines)
+
+    def write(self, page: Page, corner: tuple[float, float]) -> None:
+        """Write them, with the step's number before the title."""
+        left, top, scale = corner[0] + self.left, corner[1], self.style.scale
+        dot = {"boxstyle": "circle,pad=0.25", "facecolor": BLACK, "edgecolor": "none"}
+        page.text(
+            left + DOT * scale / 2 - 0.03, top + 0.6 * self.lines[0].pitch, str(self.card.number), WORDS * scale,
+            ha="center", va="center_baseline", color="white", bbox=dot,
+        )  # fmt: skip
+        for line in self.lines:
+            is_title = line.size == STEP * scale
+            look = bold(line.text) if is_title else {}
+            x = left + (DOT * scale if is_title else 0.0)
+            page.text(x, top + line.pitch, line.text, line.size, va="baseline", color=line.colour, **look)
+            top += line.pitch
 
 
-def title_above(page: Page, box: Box, corner: tuple[float, float]) -> None:
-    """The symbol and the shape of a matrix, above it."""
-    left, top = corner
-    page.text(left, top - 0.05 * box.scale, box.title, LABEL * box.scale, va="bottom", color=GREY)
-
-
-def _draw_bars(page: Page, box: Box, corner: tuple[float, float], style: CardStyle, lit: int | None) -> None:
-    weights, (left, top) = np.nan_to_num(box.seen[:, 0]), corner
-    for i, share in enumerate(weights / max(weights.max(initial=0.0), np.finfo(float).tiny)):
-        place = (left, top + (i + 0.2) * box.row, float(share) * box.bar, 0.6 * box.row)
-        page.box(place, facecolor=style.strong, edgecolor="none", alpha=1.0 if lit in {None, i} else 0.6, zorder=3)
-
-
-def _pixels(box: Box, palette: str) -> tuple[UInt8[np.ndarray, "row column rgba"], np.ndarray]:
-    """The colours of the cells that are drawn, and where white letters are read better than black ones."""
-    seen = box.seen
-    bare = ~np.isfinite(seen)
-    values = np.where(bare, 0.0, seen)
-    top = float(np.abs(values).max(initial=0.0))
-    if box.matrix.is_weights:
-        table, level = colours(palette), levels(values, top)
-    else:
-        table, level = diverging(), signed_levels(values, top)
-    return np.dstack([table[level], np.where(bare, 0, 255).astype(np.uint8)]), ink(table)[level] & ~bare
-
-
-def heading(card: ShownStep, width: float, style: CardStyle, *, shapes: bool = False) -> list[Line]:
-    """The words of a step in lines no wider than this."""
+def words_of(card: ShownStep, width: float, style: CardStyle, *, shapes: bool = False, left: float = 0.0) -> Words:
+    """The words of a step in lines no wider than this; the letters of its title are bold, and wider than measured."""
     scale, pen = style.scale, style.pen
-    formula = shown_formula(card.formula)
-    texts = [(formula, FORMULA, BLACK), (card.sentence, WORDS, GREY)]
+    title = pen.wrap(card.title, (width - DOT * scale) / 1.12, STEP * scale)
+    texts = [(shown_formula(card.formula), FORMULA, BLACK), (card.sentence, WORDS, GREY)]
     texts[1:1] = [(shown_formula(card.shapes), WORDS, GREY)] if shapes else []
-    title = [Line(text, STEP * scale, BLACK, 1.35 * STEP * scale * POINT) for text in _title(card, width, style)]
-    return title + [
+    lines = [Line(text, STEP * scale, BLACK, 1.35 * STEP * scale * POINT) for text in title]
+    lines += [
         Line(line, size * scale, colour, 1.3 * size * scale * POINT)
         for text, size, colour in texts
         for line in pen.wrap(text, width, size * scale)
     ]
+    return Words(card=card, lines=tuple(lines), style=style, left=left)
 
 
 def narrowest(card: ShownStep, style: CardStyle) -> float:
@@ -226,71 +258,47 @@ def narrowest(card: ShownStep, style: CardStyle) -> float:
     return max(NARROWEST * style.scale, 1.14 * longest + DOT * style.scale)
 
 
-def _title(card: ShownStep, width: float, style: CardStyle) -> list[str]:
-    """Its lines; the letters are bold, and wider than those that are measured."""
-    return style.pen.wrap(card.title, (width - DOT * style.scale) / 1.12, STEP * style.scale)
-
-
-def write_heading(
-    page: Page, card: ShownStep, words: Sequence[Line], corner: tuple[float, float], style: CardStyle
-) -> None:
-    """Write the words of a step, with its number before the title."""
-    left, top = corner
-    titles = len([line for line in words if line.size == STEP * style.scale])
-    dot = {"boxstyle": "circle,pad=0.25", "facecolor": BLACK, "edgecolor": "none"}
-    page.text(
-        left + DOT * style.scale / 2 - 0.03, top + 0.6 * words[0].pitch, str(card.number), WORDS * style.scale,
-        ha="center", va="center_baseline", color="white", bbox=dot,
-    )  # fmt: skip
-    for index, line in enumerate(words):
-        is_title = index < titles
-        page.text(
-            left + (DOT * style.scale if is_title else 0.0), top + line.pitch, line.text, line.size, va="baseline",
-            color=line.colour, **(bold(line.text) if is_title else {}),
-        )  # fmt: skip
-        top += line.pitch
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spot:
-    """A matrix on its card: the sign before it, and where its cells begin, from the card's upper left corner."""
+    """A matrix in its place, and where its cells begin, in inches from the corner of what it belongs to."""
 
-    sign: str
     box: Box
     left: float
-    top: float
+    top: float = 0.0
+    sign: str = ""  # the sign before it
+    number: int = 0  # the step that it is drawn for
+
+    @property
+    def right(self) -> float:
+        """Its right edge."""
+        return self.left + self.box.width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedCard:
     """A card that has been measured; lengths in inches."""
 
-    card: ShownStep  # the step
-    words: tuple[Line, ...]  # its lines
+    words: Words | None  # its words
     spots: tuple[Spot, ...]  # its matrices
     width: float  # of all
     head: float  # what the words take
     body: float  # what the matrices take below them
 
-    def draw(
-        self, page: Page, corner: tuple[float, float], head: float, style: CardStyle, lit: Mapping[str, int]
-    ) -> None:
+    def draw(self, page: Page, corner: tuple[float, float], head: float, lit: Mapping[str, int]) -> None:
         """Draw it; its words take as much as `head`, and `lit` has the row to be followed of some matrices."""
         left, top = corner
-        if self.words:
-            write_heading(page, self.card, self.words, corner, style)
-        top += head
+        if self.words is not None:
+            self.words.write(page, corner)
         for spot in self.spots:
-            x, y = left + spot.left, top + spot.top
-            row = lit.get(spot.box.matrix.name)
-            seen = None if row is None or row not in spot.box.rows else spot.box.rows.index(row)
-            title_above(page, spot.box, (x, y))
-            draw_box(page, spot.box, (x, y), style, lit=seen)
-            label_rows(page, spot.box, x - 0.06 * style.scale, y, seen)
+            box, x, y = spot.box, left + spot.left, top + head + spot.top
+            row = lit.get(box.matrix.name)
+            seen = None if row is None or row not in box.rows else box.rows.index(row)
+            box.write_title(page, (x, y))
+            box.draw(page, (x, y), seen)
+            box.write_names(page, x - 0.06 * box.scale, y, seen)
             if spot.sign:
-                middle = x - labels_width(spot.box, style.pen) - SIGN * style.scale / 2
-                high = y + min(spot.box.height / 2, 0.6 * style.scale)
-                page.text(middle, high, spot.sign, 11 * style.scale, ha="center", va="center", color=GREY)
+                middle, high = x - box.names_width - SIGN * box.scale / 2, y + min(box.height / 2, 0.6 * box.scale)
+                page.text(middle, high, spot.sign, 11 * box.scale, ha="center", va="center", color=GREY)
 
 
 def block_of(
@@ -304,9 +312,9 @@ def block_of(
         if len({spot.top for spot in spots}) <= 1 and width <= room:
             break
     least = max(width, min(room, ROOMY * style.scale)) if words else width
-    lines = heading(card, least, style, shapes=True) if words else []
-    head = height_of(lines) + (0.06 * style.scale if lines else 0.0)
-    return PlacedCard(card=card, words=tuple(lines), spots=tuple(spots), width=least, head=head, body=height)
+    told = words_of(card, least, style, shapes=True) if words else None
+    head = 0.0 if told is None else told.height + 0.06 * style.scale
+    return PlacedCard(words=told, spots=tuple(spots), width=least, head=head, body=height)
 
 
 def _spots(
@@ -317,10 +325,10 @@ def _spots(
     spots: list[Spot] = []
     for sign, box in zip(signs, boxes, strict=True):
         own = max(box.width, style.pen.width(box.title, 8 * style.scale))
-        before = labels_width(box, style.pen) + (SIGN * style.scale if sign and spots else 0.0)
+        before = box.names_width + (SIGN * style.scale if sign and spots else 0.0)
         if spots and x + before + own > room:
             x, top, tallest = 0.0, top + tallest + NEXT * style.scale, 0.0
-            before = labels_width(box, style.pen) + SIGN * style.scale
+            before = box.names_width + SIGN * style.scale
         spots.append(Spot(sign=sign if spots else "", box=box, left=x + before, top=top + TITLED * style.scale))
         x += before + own + 0.06 * style.scale
         widest, tallest = max(widest, x), max(tallest, TITLED * style.scale + box.height + box.below)
@@ -348,13 +356,13 @@ class Strip:
         """Of all lines."""
         return sum(map(_high, self.lines)) + BELOW * (len(self.lines) - 1)
 
-    def draw(self, page: Page, corner: tuple[float, float], style: CardStyle, lit: Mapping[str, int]) -> None:
-        """Draw them from this corner on; `lit` is as in `Block.draw`."""
+    def draw(self, page: Page, corner: tuple[float, float], lit: Mapping[str, int]) -> None:
+        """Draw them from this corner on; `lit` is as in `PlacedCard.draw`."""
         top = corner[1]
         for line in self.lines:
             left = corner[0]
             for block in line:
-                block.draw(page, (left, top), max(one.head for one in line), style, lit)
+                block.draw(page, (left, top), max(one.head for one in line), lit)
                 left += block.width + BESIDE
             top += _high(line) + BELOW
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from attnviz.render.figure.export import usual_settings
 from attnviz.render.figure.film import Reel, even, expect_writer, pixels_of, write_film
-from attnviz.render.figure.page import Line, Page, height_of, page_of
+from attnviz.render.figure.page import Page, page_of
 from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.card import FEWEST, PlacedCard, block_of, bold, heading, write_heading
+from attnviz.walkthroughs.figure.card import FEWEST, PlacedCard, Words, block_of, bold, words_of
 from attnviz.walkthroughs.figure.flow import Flow, draw_flow, flow_of
 from attnviz.walkthroughs.figure.plan import blocks, fresh
 from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, prepare_sheet
@@ -35,7 +35,7 @@ class Scenes:
     """The steps of one calculation, measured in inches; those of one query share one picture, which grows."""
 
     it: SheetText  # what is told
-    words: dict[int, list[Line]]  # those of each step, by its number
+    words: dict[int, Words]  # those of each step, by its number
     bodies: dict[int, Flow | PlacedCard]  # what each step shows below them
     width: float
     height: float
@@ -61,7 +61,7 @@ def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOpt
     it = prepare_sheet(walk, cmap, LARGER, **options)
     it = replace(it, style=replace(it.style, most=MOST_COLUMNS))
     large, weights, new = replace(it.style, scale=LARGEST), query_weights(walk), fresh(it.cards)
-    words = {card.number: heading(card, WIDE - 2 * EDGE, large) for card in it.cards}
+    words = {card.number: words_of(card, WIDE - 2 * EDGE, large) for card in it.cards}
     bodies: dict[int, Flow | PlacedCard] = {}
     for kind, made in blocks(it.cards):
         if kind == "rows" and weights is not None:
@@ -71,7 +71,7 @@ def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOpt
             parts = (card.parts if kind == "attention" else new[card.number] or card.parts[-1:])[:MOST_PARTS]
             rows = MOST_ROWS if kind == "attention" else FEW_ROWS
             bodies[card.number] = block_of(card, parts, it.style, WIDE - 2 * EDGE, words=False, rows=rows)
-    above = 2 * EDGE + CRUMB + max(map(height_of, words.values())) + APART
+    above = 2 * EDGE + CRUMB + max(one.height for one in words.values()) + APART
     wide = max(body.width for body in bodies.values())
     high = max(body.height if isinstance(body, Flow) else body.body for body in bodies.values())
     return Scenes(it=it, words=words, bodies=bodies, width=max(WIDE, wide + 2 * EDGE), height=max(HIGH, above + high))
@@ -87,18 +87,18 @@ def _flow(it: SheetText, made: Sequence[ShownStep], weights: np.ndarray) -> Flow
 
 def draw_step(reel: Scenes, card: ShownStep, size: tuple[float, float]) -> Page:
     """Draw one picture of a film of this size in inches; its figure is drawn on again for the next."""
-    style, words = reel.it.style, reel.words[card.number]
-    style.pen.figure.clear()
-    page = page_of(style.pen, *map(even, size))
+    pen = reel.it.style.pen
+    pen.figure.clear()
+    page = page_of(pen, *map(even, size))
     _write_crumbs(page, reel.it, card)
     top = EDGE + CRUMB
-    write_heading(page, card, words, (EDGE, top), replace(style, scale=LARGEST))
-    top += max(map(height_of, reel.words.values())) + APART
+    reel.words[card.number].write(page, (EDGE, top))
+    top += max(one.height for one in reel.words.values()) + APART
     body = reel.bodies[card.number]
     if isinstance(body, Flow):
-        draw_flow(page, body, (EDGE, top), style, active=card)
+        draw_flow(page, body, (EDGE, top), active=card)
     else:
-        body.draw(page, (EDGE, top), 0.0, style, reel.it.rows)
+        body.draw(page, (EDGE, top), 0.0, reel.it.rows)
     return page
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.render.figure.page import Line, Page, height_of
+from attnviz.render.figure.page import Page
 from attnviz.render.figure.pen import BLACK, FRAME, GREY
 from attnviz.walkthroughs.figure.card import (
     LABEL,
@@ -20,14 +20,11 @@ from attnviz.walkthroughs.figure.card import (
     TITLED,
     Box,
     CardStyle,
+    Spot,
+    Words,
     box_of,
-    draw_box,
-    heading,
-    label_rows,
-    labels_width,
     narrowest,
-    title_above,
-    write_heading,
+    words_of,
 )
 from attnviz.walkthroughs.figure.plan import keys_of
 from attnviz.walkthroughs.view import Cut, ShownGrid, ShownStep
@@ -41,33 +38,10 @@ THICKEST = 6.0  # the line of a weight of 1, in points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyColumn:
-    """A matrix with a row for each key, and the step that it is drawn for; its left edge in inches."""
-
-    card: ShownStep
-    box: Box
-    left: float
-
-    @property
-    def right(self) -> float:
-        """Its right edge."""
-        return self.left + self.box.width
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
-    """The words of a step, and where they begin."""
-
-    card: ShownStep
-    lines: list[Line]
-    left: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
     """The steps of one query, measured; lengths in inches."""
 
-    columns: tuple[KeyColumn, ...]  # what has a row for each key, from the left
+    columns: tuple[Spot, ...]  # what has a row for each key, from the left
     query: Box | None  # what is compared with the keys; None where that is not shown
     total: Box | None  # the sum of the alignment vectors, likewise
     words: tuple[Words, ...]  # those of the steps above the columns
@@ -97,7 +71,7 @@ def flow_of(
     rows, scale = _rows(weights, lit), style.scale
     query, total, others, parts = _sort_grids(cards, len(weights))
     above, below = (None if one is None else box_of(one, style) for one in (query, total))
-    columns: list[KeyColumn] = []
+    columns: list[Spot] = []
     headings: list[Words] = []
     for card, matrices in parts:
         begin = columns[-1].right if columns else 0.0
@@ -106,12 +80,12 @@ def flow_of(
             box = _level(box, above if not columns else below if matrix is card.result else None)
             is_headed = words and columns and matrix is card.result
             least = begin + APART * scale + narrowest(card, style) - box.width if is_headed else 0.0
-            gap = GAP * scale if columns else max(_labels(box, style), labels_width(above, style.pen) if above else 0.0)
+            gap = GAP * scale if columns else max(_names_width(box), above.names_width if above else 0.0)
             before = columns[-1].right if columns else 0.0
-            columns.append(KeyColumn(card=card, box=box, left=max(before + gap, least)))
+            columns.append(Spot(box=box, left=max(before + gap, least), number=card.number))
         if words and matrices and card.result in matrices:
             left = begin + (APART * scale if begin else 0.0)
-            headings.append(Words(card=card, lines=heading(card, columns[-1].right - left, style), left=left))
+            headings.append(words_of(card, columns[-1].right - left, style, left=left))
     above = None if above is None else _level(above, columns[0].box)
     below = None if below is None else _level(below, columns[-1].box)
     sum_words = _words_of_sum(cards[-1], columns, style) if words and below is not None else None
@@ -122,7 +96,7 @@ def flow_of(
         others=tuple(others), head=_head(headings, above, scale), width=columns[-1].right,
         foot=max(
             0.0 if below is None else (DOWN + TITLED) * scale + below.height,
-            0.0 if sum_words is None else TITLED * scale + height_of(sum_words.lines),
+            0.0 if sum_words is None else TITLED * scale + sum_words.height,
         ),
     )  # fmt: skip
 
@@ -158,21 +132,21 @@ def _level(box: Box, other: Box | None) -> Box:
     return replace(box, column=max(box.column, other.column))
 
 
-def _labels(box: Box, style: CardStyle) -> float:
+def _names_width(box: Box) -> float:
     """What the names of keys, and the symbol of the first matrix, take at its left."""
-    return max(labels_width(box, style.pen), style.pen.width(box.title, LABEL * style.scale) + 0.07 * style.scale)
+    return max(box.names_width, box.style.pen.width(box.title, LABEL * box.scale) + 0.07 * box.scale)
 
 
-def _words_of_sum(card: ShownStep, columns: Sequence[KeyColumn], style: CardStyle) -> Words:
+def _words_of_sum(card: ShownStep, columns: Sequence[Spot], style: CardStyle) -> Words:
     """Those at the left of the sum, below the values."""
     end = columns[-1].left - style.pen.width(f"{card.result.name} (1, 999)", LABEL * style.scale) - 0.2
     left = max(0.0, end - ROOMY * style.scale)
-    return Words(card=card, lines=heading(card, end - left, style), left=left)
+    return words_of(card, end - left, style, left=left)
 
 
 def _head(headings: Sequence[Words], query: Box | None, scale: float) -> float:
     """What stands above the columns: the words, and the query below those of its own step."""
-    heights = [height_of(one.lines) + TITLED * scale for one in headings] or [TITLED * scale]
+    heights = [one.height + TITLED * scale for one in headings] or [TITLED * scale]
     if query is not None:
         heights[0] += query.row + (DOWN + TITLED if headings else DOWN) * scale
     return max(heights)
@@ -187,52 +161,56 @@ def _rows(weights: np.ndarray, lit: int | None) -> Cut:
     return tuple(one for before, row in pairs for one in ((row,) if row == before + 1 else (None, row)))
 
 
-def draw_flow(
-    page: Page, flow: Flow, corner: tuple[float, float], style: CardStyle, *, active: ShownStep | None = None
-) -> None:
+def draw_flow(page: Page, flow: Flow, corner: tuple[float, float], *, active: ShownStep | None = None) -> None:
     """Draw the steps of one query from this corner on; in a film as far as one step, which alone is not pale."""
     left, top = corner
     for one in flow.words:
-        write_heading(page, one.card, one.lines, (left + one.left, top), style)
+        one.write(page, (left, top))
     first, top = flow.columns[0], top + flow.head
     if flow.query is not None:
-        _draw_query(page, flow, flow.query, (left, top), style)
-    shown = [one for one in flow.columns if active is None or one.card.number <= active.number]
-    _draw_lines(page, flow, shown, (left, top), style)
-    for column in shown:
-        if column is first and flow.query is not None:
-            _symbol_beside(page, column.box, (left + column.left, top - TITLED * style.scale / 2), style)
+        _draw_query(page, flow, flow.query, (left, top))
+    shown = [one for one in flow.columns if active is None or one.number <= active.number]
+    _draw_lines(page, flow, shown, (left, top))
+    for spot in shown:
+        box, x, titled = spot.box, left + spot.left, TITLED * spot.box.scale
+        if spot is first and flow.query is not None:
+            _symbol_beside(page, box, (x, top - titled / 2))
         else:
-            title_above(page, column.box, (left + column.left, top))
-        draw_box(page, column.box, (left + column.left, top), style, lit=flow.lit)
-        if active is not None and column.box.matrix.name not in {one.name for _, one in active.parts}:
-            high = flow.head if column is first else TITLED * style.scale
-            place = (left + column.left, top - high, column.box.width, high + column.box.height)
+            box.write_title(page, (x, top))
+        box.draw(page, (x, top), flow.lit)
+        if active is not None and box.matrix.name not in {one.name for _, one in active.parts}:
+            high = flow.head if spot is first else titled
+            place = (x, top - high, box.width, high + box.height)
             page.box(place, facecolor="white", alpha=PALE, edgecolor="none", zorder=8)
-    label_rows(page, first.box, left + first.left - 0.07 * style.scale, top, flow.lit)
+    first.box.write_names(page, left + first.left - 0.07 * first.box.scale, top, flow.lit)
     if flow.total is not None and (active is None or active.result is flow.total.matrix):
-        _draw_total(page, flow, flow.total, (left, top + first.box.height), style)
+        _draw_total(page, flow, flow.total, (left, top + first.box.height))
 
 
-def _symbol_beside(page: Page, box: Box, corner: tuple[float, float], style: CardStyle) -> None:
+def _symbol_beside(page: Page, box: Box, corner: tuple[float, float]) -> None:
     left, middle = corner
-    size = LABEL * style.scale
-    page.text(left - 0.07 * style.scale, middle, box.title, size, ha="right", va="center_baseline", color=GREY)
+    look = {"ha": "right", "va": "center_baseline", "color": GREY}
+    page.text(left - 0.07 * box.scale, middle, box.title, LABEL * box.scale, **look)
 
 
-def _draw_query(page: Page, flow: Flow, query: Box, corner: tuple[float, float], style: CardStyle) -> None:
+def _draw_query(page: Page, flow: Flow, query: Box, corner: tuple[float, float]) -> None:
     """The query above the keys, and from each of its numbers a line to the keys' column that it is multiplied with."""
     left, below = corner
-    keys, scale = flow.columns[0], style.scale
+    keys, scale = flow.columns[0], query.scale
     x, top = left + keys.left, below - DOWN * scale - query.row
     if flow.lit is not None:
-        names = labels_width(query, style.pen)
-        page.box((x - names - 0.04, top, names + 0.04, query.row), facecolor=LIT, edgecolor="none", zorder=0)
-    title_above(page, query, (x, top))
-    draw_box(page, query, (x, top), style, lit=0)
-    label_rows(page, query, x - 0.07 * scale, top, 0)
+        _light(page, (x, top), query.names_width, 0.0, query.row)
+    query.write_title(page, (x, top))
+    query.draw(page, (x, top), 0)
+    query.write_names(page, x - 0.07 * scale, top, 0)
     if query.columns == keys.box.columns:
         _draw_drops(page, query, (x, top + query.row), DOWN * scale)
+
+
+def _light(page: Page, corner: tuple[float, float], names: float, width: float, height: float) -> None:
+    """Behind a row that is to be followed, whose cells begin at the corner, and the names at its left."""
+    place = (corner[0] - names - 0.04, corner[1], width + names + 0.04, height)
+    page.box(place, facecolor=LIT, edgecolor="none", zorder=0)
 
 
 def _draw_drops(page: Page, box: Box, corner: tuple[float, float], length: float) -> None:
@@ -243,19 +221,13 @@ def _draw_drops(page: Page, box: Box, corner: tuple[float, float], length: float
             page.ax.plot([x, x], [top + 0.02, top + length - 0.02], color=FRAME, linewidth=0.7 * box.scale, zorder=1)
 
 
-def _draw_lines(
-    page: Page, flow: Flow, shown: Sequence[KeyColumn], corner: tuple[float, float], style: CardStyle
-) -> None:
+def _draw_lines(page: Page, flow: Flow, shown: Sequence[Spot], corner: tuple[float, float]) -> None:
     """From each number to what is made of it; the row to be followed stands out."""
     left, top = corner
-    first, last = shown[0], shown[-1]
+    first, last, style = shown[0], shown[-1], shown[0].box.style
     if flow.lit is not None:
-        names = labels_width(first.box, style.pen)
-        place = (
-            left + first.left - names - 0.04, top + flow.lit * first.box.row,
-            last.right - first.left + names + 0.04, first.box.row,
-        )  # fmt: skip
-        page.box(place, facecolor=LIT, edgecolor="none", zorder=0)
+        place = (left + first.left, top + flow.lit * first.box.row)
+        _light(page, place, first.box.names_width, last.right - first.left, first.box.row)
     weighed = False
     for before, after in itertools.pairwise(shown):
         weighed = weighed or before.box.matrix.is_weights
@@ -275,14 +247,13 @@ def _draw_lines(
                 page.ax.plot([ends[1] - 0.02], [y], color=look["color"], **tip)
 
 
-def _draw_total(page: Page, flow: Flow, total: Box, corner: tuple[float, float], style: CardStyle) -> None:
+def _draw_total(page: Page, flow: Flow, total: Box, corner: tuple[float, float]) -> None:
     left, top = corner
-    last, scale = flow.columns[-1], style.scale
+    last, scale = flow.columns[-1], total.scale
     x, y = left + last.left, top + DOWN * scale
     if total.columns == last.box.columns:
         _draw_drops(page, total, (x, top), DOWN * scale)
-    draw_box(page, total, (x, y), style, lit=0)
-    _symbol_beside(page, total, (x, y + total.row / 2), style)
+    total.draw(page, (x, y), 0)
+    _symbol_beside(page, total, (x, y + total.row / 2))
     if flow.total_words is not None:
-        corner = (left + flow.total_words.left, top + 0.16 * scale)
-        write_heading(page, flow.total_words.card, flow.total_words.lines, corner, style)
+        flow.total_words.write(page, (left, top + 0.16 * scale))

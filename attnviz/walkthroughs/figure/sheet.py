@@ -123,9 +123,9 @@ def _draw_page(it: SheetText) -> Page:
     for section in sections:
         page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
         if isinstance(section, Flow):
-            draw_flow(page, section, (MARGIN, top + 0.06), it.style)
+            draw_flow(page, section, (MARGIN, top + 0.06))
         else:
-            section.draw(page, (MARGIN, top + 0.06), it.style, it.rows)
+            section.draw(page, (MARGIN, top + 0.06), it.rows)
         top += section.height + BETWEEN
     page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
     page.write(below, top)
