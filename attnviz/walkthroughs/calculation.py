@@ -13,10 +13,9 @@ from attnviz.errors import RecordError, SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs.hand import Hand
-from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation
+from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation, ResultCell
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
-from attnviz.walkthroughs.spelling import ResultCell
 
 SCORE_WEIGHTS: Mapping[Score, tuple[str, ...]] = {
     "dot": (), "scaled": (), "general": ("W",), "additive": ("W", "U", "v")

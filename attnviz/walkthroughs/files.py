@@ -26,7 +26,7 @@ from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import csv, markdown
-from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import check_blanks
 from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, SavedFile, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
@@ -84,16 +84,12 @@ def _rebuilt(saved: SavedFile) -> Walkthrough:
         )
         for name, grid in saved.grids.items()
     }
-    steps = tuple(
-        CalculationStep(**{name: getattr(step, name) for name in get_type_hints(CalculationStep)})
-        for step in saved.steps
-    )
-    for step in steps:  # whether its numbers are right is for `verify` to say
+    for step in saved.steps:  # whether its numbers are right is for `verify` to say
         made, there = compute(step, grids).shape, grids[step.result].values.shape
         if made != there:
             by = f"{made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
             raise FileFormatError(f"step {step.name} makes {by}")
-    return Walkthrough(grids=grids, steps=steps, **_harmless(labels))
+    return Walkthrough(grids=grids, steps=saved.steps, **_harmless(labels))
 
 
 def _harmless(labels: dict[str, Any]) -> dict[str, Any]:

@@ -12,16 +12,52 @@ from typing import Literal
 
 import numpy as np
 
-from attnviz.walkthroughs import arithmetic, spelling
-from attnviz.walkthroughs.hand import Hand
-from attnviz.walkthroughs.record import Grid
-from attnviz.walkthroughs.spelling import Part, ResultCell, factor
+from attnviz.walkthroughs import arithmetic
+from attnviz.walkthroughs.hand import Hand, shown
+from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
 """Signs on a sheet: of a matrix product, of one cell by cell, and of what is made, as a norm does before its gain."""
 SIDES = ("rows", "columns")
 ANY = 10_000  # more operands than any step has
 SEVERAL = 3  # operands of one shape, from which on they are counted and not listed
+
+
+Part = tuple[Sequence[int], Sequence[int]]  # the rows and the columns of an operand that a cell is made of, if any
+NOTHING: Part = ((), ())
+
+
+@dataclass(frozen=True, slots=True)
+class ResultCell:
+    """One cell of what a step makes, whose arithmetic is to be written out."""
+
+    walk: Walkthrough
+    step: CalculationStep
+    row: int
+    column: int
+
+    @property
+    def grids(self) -> list[np.ndarray]:
+        """The numbers that the step is made from."""
+        return [self.walk.grids[name].values for name in self.step.operands]
+
+    @property
+    def values(self) -> list[float]:
+        """Of each of these, the number in the cell's own place."""
+        return [float(grid[self.row, self.column]) for grid in self.grids]
+
+    def row_of(self, place: int) -> list[float]:
+        """The cell's row of one of these grids."""
+        return [*map(float, self.grids[place][self.row])]
+
+    def column_of(self, place: int) -> list[float]:
+        """The cell's column of one of these grids."""
+        return [*map(float, self.grids[place][:, self.column])]
+
+    @property
+    def number(self) -> float:
+        """What the step needs beside its grids."""
+        return self.step.number or 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +144,173 @@ class Operation:
         return next(filter(None, rows), ()), next(filter(None, columns), ())
 
 
+def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
+    """How to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d), of queries and keys d wide; else as it is.
+
+    An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.
+    """
+    number = 1.0 if step.number is None else step.number
+    made = next((one for one in walk.steps if one.result == step.operands[0] and one.operation == "dot"), None)
+    how, root = scale(number)
+    if made is not None and how != "*" and root == walk.grids[made.operands[0]].values.shape[1]:
+        return how, root
+    return "*", number
+
+
+def scale(number: float) -> tuple[str, float]:
+    """How to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else ("*", the factor)."""
+    if number > 0:
+        width = round(1 / number**2)
+        if width > 1 and math.isclose(number, 1 / math.sqrt(width), rel_tol=1e-7):
+            return "/ sqrt", float(width)
+    return "*", number
+
+
+def _spell_projection(hand: Hand, cell: ResultCell) -> str:
+    bias = cell.grids[2:]
+    text = hand.products(cell.row_of(0), cell.column_of(1))
+    return f"{text} + {hand.factor(bias[0][0, cell.column])}" if bias else text
+
+
+def _spell_additive(hand: Hand, cell: ResultCell) -> str:
+    a, b, c, d, (weights,) = cell.grids
+    inside = a[cell.row] @ c.T + b[cell.column] @ d.T
+    values = (weights * np.tanh(inside)).tolist()
+    return hand.add(values, lambda i: f"{hand.factor(weights[i])}·tanh({hand.write(inside[i])})")
+
+
+def _spell_times(hand: Hand, cell: ResultCell) -> str:
+    how, number = factor(cell.walk, cell.step)
+    value = hand.factor(cell.values[0])
+    return f"{value} / sqrt({hand.write(number)})" if how == "/ sqrt" else f"{value}·{hand.factor(number)}"
+
+
+def _spell_mask(hand: Hand, cell: ResultCell) -> str:
+    value, may_look = cell.values
+    text = hand.write(value)
+    if hand.language == "ko":
+        return f"{'볼 수 있음' if may_look else '가림'}: {text} →"
+    return f"allowed: {text} stays" if may_look else f"masked: {text} becomes"
+
+
+def _all_scores(cell: ResultCell) -> list[float]:
+    return [*cell.row_of(0), *(number for grid in cell.grids[1:] for number in grid.ravel().tolist())]
+
+
+def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
+    scores = _all_scores(cell)
+    top = max(scores)
+
+    def power(i: int) -> str:
+        return "exp(-∞)" if math.isinf(scores[i]) else f"exp({hand.write(scores[i])} - {hand.factor(top)})"
+
+    below = hand.add([math.exp(score - top) for score in scores], power)
+    return f"{power(cell.column)} / ({below})"
+
+
+def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
+    top = shown(max(_all_scores(cell)), hand.digits)
+    if hand.language == "ko":
+        return f"(가장 큰 값({top})을 모든 스코어에서 뺍니다. 가중치는 변하지 않습니다)"
+    return f"({top}, the largest, is taken from each: that changes no weight)"
+
+
+def _spell_copy(hand: Hand, cell: ResultCell) -> str:
+    parts = OPERATIONS[cell.step.operation].parts(cell)
+    place, ((row,), (column,)) = next((place, part) for place, part in enumerate(parts) if part != NOTHING)
+    hand.write(cell.grids[place][row, column])
+    return f"{cell.step.operands[place]}[{row}, {column}]"
+
+
+def _spell_norm(hand: Hand, cell: ResultCell) -> str:
+    a, gain, shift = cell.grids
+    values = a[cell.row]
+    middle = f"({hand.write(values[cell.column])} - {hand.factor(values.mean())})"
+    spread = f"sqrt({hand.write(values.var())} + {hand.write(cell.number)})"
+    return f"{middle} / {spread}·{hand.factor(gain[0, cell.column])} + {hand.factor(shift[0, cell.column])}"
+
+
+def _spell_rms_norm(hand: Hand, cell: ResultCell) -> str:
+    a, gain = cell.grids
+    values = a[cell.row]
+    size = f"sqrt({hand.write((values**2).mean())} + {hand.write(cell.number)})"
+    return f"{hand.factor(values[cell.column])} / {size}·{hand.factor(gain[0, cell.column])}"
+
+
+def _spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
+    (value,) = cell.values
+    cubed = f"{hand.write(value)} + {hand.write(0.044715)}·{hand.factor(value)}^3"
+    return f"{hand.factor(value)} / 2·(1 + tanh(sqrt(2 / pi)·({cubed})))"
+
+
+def _gates(cell: ResultCell) -> tuple[float, float, float]:
+    keep, new = arithmetic.gates(*cell.grids)
+    return float(keep[cell.row, cell.column]), float(new[cell.row, cell.column]), cell.row_of(1)[cell.column]
+
+
+def _spell_gru(hand: Hand, cell: ResultCell) -> str:
+    keep, new, old = _gates(cell)
+    return f"(1 - {hand.write(keep)})·{hand.factor(new)} + {hand.write(keep)}·{hand.factor(old)}"
+
+
+def _gates_of(hand: Hand, cell: ResultCell) -> str:
+    keep, new, old = (shown(value, hand.digits) for value in _gates(cell))
+    if hand.language == "ko":
+        return f"(게이트 {keep}: 새 값 {new}, 이전 상태 {old})"
+    return f"(the gate {keep} says how much of the old state {old} stays, beside the new {new})"
+
+
+def _spell_rotate(hand: Hand, cell: ResultCell) -> str:
+    a, angles = cell.grids
+    turned = _turned_with(cell)
+    if turned is None:
+        return _spell_copy(hand, cell)
+    other, pair = turned
+    own, partner = hand.factor(a[cell.row, cell.column]), hand.factor(a[cell.row, other])
+    angle = hand.write(angles[cell.row, pair])
+    return f"{own}·cos({angle}) {'+' if other < cell.column else '-'} {partner}·sin({angle})"
+
+
+def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
+    """The other column of the pair that a cell of ``rotate`` is in, and the pair's number; None behind all pairs."""
+    column, distance = cell.column, int(cell.number)
+    if column >= 2 * cell.grids[1].shape[1]:
+        return None
+    other = column - distance if column // distance % 2 == 1 else column + distance
+    return other, min(column, other) // (2 * distance) * distance + min(column, other) % distance
+
+
+def _parts_of_concatenate(cell: ResultCell) -> list[Part]:
+    """One cell of one operand."""
+    ends = np.cumsum([grid.shape[1] for grid in cell.grids])
+    at = int(np.searchsorted(ends, cell.column, side="right"))
+    column = cell.column - int(ends[at]) + cell.grids[at].shape[1]
+    return [((cell.row,), (column,)) if place == at else NOTHING for place in range(len(cell.grids))]
+
+
+def _parts_of_split(cell: ResultCell) -> list[Part]:
+    """One cell, and how many parts there are."""
+    before = int(cell.number) * int(cell.grids[0].shape[1] // cell.grids[1].item())
+    return [((cell.row,), (before + cell.column,)), ((0,), (0,))]
+
+
+def _parts_of_rotate(cell: ResultCell) -> list[Part]:
+    """The pair of cells, and its angle; behind all pairs the cell alone."""
+    turned = _turned_with(cell)
+    if turned is None:
+        return [((cell.row,), (cell.column,)), NOTHING]
+    other, pair = turned
+    return [((cell.row,), sorted((cell.column, other))), ((cell.row,), (pair,))]
+
+
+def _parts_of_gru(cell: ResultCell) -> list[Part]:
+    """What it reads, the old state, and of weights and biases a column for each gate and for the new state."""
+    shapes = [grid.shape for grid in cell.grids]
+    columns = [gate * shapes[1][1] + cell.column for gate in range(3)]
+    inputs: list[Part] = [((cell.row,), range(width)) for _, width in shapes[:2]]
+    return [*inputs, *((range(rows), columns) for rows, _ in shapes[2:])]
+
+
 def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | None:
     n = len(shapes)
     if n <= SEVERAL or len(set(shapes)) > 1:
@@ -123,7 +326,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "projection": Operation(
         compute=lambda a, b, *c: sum(c, a @ b),  # (T, n) x (n, m) + (1, m) -> (T, m)
-        axes="tn NM 1m? -> tm", formula=("{a} {b}", " + {c}"), signs=(MATRIX, "+"), spell=spelling.spell_projection,
+        axes="tn NM 1m? -> tm", formula=("{a} {b}", " + {c}"), signs=(MATRIX, "+"), spell=_spell_projection,
     ),
     "dot": Operation(
         compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)
@@ -142,11 +345,11 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "additive": Operation(
         compute=arithmetic.additive, axes="qa kb hA HB 1h -> qk", formula=("tanh({a} {C} + {b} {D}) {E}",),
-        for_key="v · tanh(W q + U k)", spell=spelling.spell_additive, comes_out=lambda _: False,
+        for_key="v · tanh(W q + U k)", spell=_spell_additive, comes_out=lambda _: False,
     ),
     "times": Operation(
         compute=lambda a, number: a * number, numbered=True, formula=("{a} {factor}",), for_key="{a} {factor}",
-        spell=spelling.spell_times,
+        spell=_spell_times,
         comes_out=lambda cell: (
             factor(cell.walk, cell.step)[0] == "*" or math.sqrt(factor(cell.walk, cell.step)[1]).is_integer()
         ),
@@ -159,12 +362,12 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "mask": Operation(
         compute=lambda a, b: np.where(b == 0, -np.inf, a), axes="TN tn -> tn", formula=("mask({a})",),
-        spell=spelling.spell_mask, is_phrase=True,
+        spell=_spell_mask, is_phrase=True,
     ),
     "softmax": Operation(
         compute=arithmetic.softmax, axes="TN- 11? -> tn", formula=("softmax({a}", " and {b}", ")"),
-        for_key="softmax({a})", spell=spelling.spell_softmax, note=spelling.largest_taken_off,
-        comes_out=lambda cell: len({score for score in spelling.all_scores(cell) if math.isfinite(score)}) == 1,
+        for_key="softmax({a})", spell=_spell_softmax, note=_largest_taken_off,
+        comes_out=lambda cell: len({score for score in _all_scores(cell) if math.isfinite(score)}) == 1,
     ),
     "weigh": Operation(
         compute=lambda a, b: a[0][:, None] * b,  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
@@ -183,19 +386,19 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "concatenate": Operation(
         compute=lambda *grids: np.hstack(grids), axes="T. t.* -> t.", joined=("[", "; ", "]"), shapes=_so_many_times,
-        signs=(";",), spell=spelling.spell_concatenate, reads=spelling.parts_of_concatenate,
+        signs=(";",), spell=_spell_copy, reads=_parts_of_concatenate,
     ),
     "norm": Operation(
         compute=arithmetic.norm, axes="TN- 1n 1n -> tn", numbered=True,
         formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
         korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"), signs=(f"{ARROW} {CELLS}", "+"),
-        spell=spelling.spell_norm, comes_out=lambda _: False,
+        spell=_spell_norm, comes_out=lambda _: False,
     ),
     "rms_norm": Operation(
         compute=arithmetic.rms_norm, axes="TN- 1n -> tn", numbered=True,
         formula=("{a} / sqrt(mean square + {number})", " * {b}"),
         korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"), signs=(f"{ARROW} {CELLS}",),
-        spell=spelling.spell_rms_norm, comes_out=lambda _: False,
+        spell=_spell_rms_norm, comes_out=lambda _: False,
     ),
     "relu": Operation(
         compute=lambda a: np.maximum(a, 0.0), formula=("max(0, {a})",),
@@ -208,7 +411,7 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "gelu_tanh": Operation(
         compute=arithmetic.gelu_tanh, formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
-        spell=spelling.spell_gelu_tanh, comes_out=lambda _: False,
+        spell=_spell_gelu_tanh, comes_out=lambda _: False,
     ),
     "silu": Operation(
         compute=arithmetic.silu, formula=("{a} / (1 + exp(-{a}))",),
@@ -222,26 +425,23 @@ OPERATIONS: dict[str, Operation] = {
     ),
     "row": Operation(
         compute=arithmetic.row, axes="tn -> 1n", numbered=True, formula=("row {number} of {a}",),
-        korean=("{a}의 {number}행",),
-        spell=lambda hand, cell: spelling.spell_copy(hand, cell, 0, int(cell.number), cell.column),
-        reads=lambda cell: [((int(cell.number),), (cell.column,))],
+        korean=("{a}의 {number}행",), spell=_spell_copy, reads=lambda cell: [((int(cell.number),), (cell.column,))],
     ),
     "tanh": Operation(
         compute=np.tanh, formula=("tanh({a})",), spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
         comes_out=lambda _: False,
     ),
     "gru": Operation(
-        compute=arithmetic.gru, axes="tx Td Xg 1g DG 1g -> td", formula=("GRU({a}, {b})",), spell=spelling.spell_gru,
-        reads=spelling.parts_of_gru, note=spelling.gates_of, comes_out=lambda _: False,
+        compute=arithmetic.gru, axes="tx Td Xg 1g DG 1g -> td", formula=("GRU({a}, {b})",), spell=_spell_gru,
+        reads=_parts_of_gru, note=_gates_of, comes_out=lambda _: False,
     ),
     "rotate": Operation(
         compute=arithmetic.rotate, axes="Tn tp -> tn", numbered=True, formula=("rotate({a}, {b})",),
-        spell=spelling.spell_rotate, reads=spelling.parts_of_rotate, comes_out=lambda _: False,
+        spell=_spell_rotate, reads=_parts_of_rotate, comes_out=lambda _: False,
     ),
     "split": Operation(
         compute=arithmetic.split, axes="tn 11 -> t.", numbered=True, formula=("split({a}, {b})",),
-        spell=lambda hand, cell: spelling.spell_copy(hand, cell, 0, cell.row, spelling.column_before(cell)),
-        reads=lambda cell: [((cell.row,), (spelling.column_before(cell),)), ((0,), (0,))],
+        spell=_spell_copy, reads=_parts_of_split,
     ),
 }
 """Each operation by its name, which files hold."""

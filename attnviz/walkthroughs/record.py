@@ -14,12 +14,15 @@ from jaxtyping import Float64
 
 from attnviz.attention import Kind, Note, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
+from attnviz.walkthroughs.verify.arithmetic import CalculationStep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
     from attnviz.pages import WebPage
+
+__all__ = ["CalculationStep", "Grid", "Walkthrough"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,17 +43,6 @@ class Grid:
                 raise RecordError(f"a grid needs a name for each {axis}: expected {size}, got {len(labels)}")
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalculationStep:
-    """One line of the calculation."""
-
-    name: str  # which step it is, such as ``scores``; explanations are found by it
-    result: str  # the grid that it makes
-    operation: str  # how: a name in `attnviz.walkthroughs.operations.OPERATIONS`
-    operands: tuple[str, ...]  # the grids that it is made from
-    number: float | None = None  # what some operations need beside them, such as ``times``; None for the others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

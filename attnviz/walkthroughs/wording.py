@@ -15,9 +15,8 @@ import numpy as np
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import expect_language
-from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL
+from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, factor, scale
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.spelling import factor, scale
 from attnviz.walkthroughs.texts import BY_KEY, NOTES, PHRASES, words_of
 
 _COUNTED = ("gain", "shift", "norm", "residual")  # grids whose numbers are no heads

@@ -15,10 +15,9 @@ import attnviz
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.examples import blanks, make
-from attnviz.walkthroughs.operations import OPERATIONS
+from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.spelling import ResultCell
 from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers, state
 from tests.walkthroughs.by_hand import attention_walk, grid, note, walks

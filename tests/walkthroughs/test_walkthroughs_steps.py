@@ -9,9 +9,8 @@ import pytest
 
 from attnviz.errors import SelectionError
 from attnviz.text.phrase import LANGUAGES
-from attnviz.walkthroughs.operations import OPERATIONS
+from attnviz.walkthroughs.operations import OPERATIONS, scale
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.spelling import scale
 from attnviz.walkthroughs.texts import TEXTS
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import note

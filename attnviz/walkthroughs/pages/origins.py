@@ -7,10 +7,9 @@ from typing import Any
 
 from attnviz.text.phrase import LANGUAGES
 from attnviz.walkthroughs.calculation import spell_out
-from attnviz.walkthroughs.operations import OPERATIONS
+from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
 from attnviz.walkthroughs.pages.content import PageTable
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.spelling import Part, ResultCell
 from attnviz.walkthroughs.view import View, cell_name
 from attnviz.walkthroughs.wording import say
 

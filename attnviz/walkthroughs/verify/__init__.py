@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from attnviz.errors import FileFormatError
-from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, Operands, SavedGrid, SavedStep, UnsoundError
+from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, CalculationStep, Operands, SavedGrid, UnsoundError
 from attnviz.walkthroughs.verify.saved import SavedFile, number, read
 
 TOLERANCE = 1e-12  # of a saved cell, relative to the amounts that it sums: an addition loses about 1e-16 of them
@@ -82,7 +82,7 @@ def examine(saved: SavedFile) -> Verdict:
     )  # fmt: skip
 
 
-def _check(position: int, step: SavedStep, grids: Mapping[str, SavedGrid]) -> StepCheck | str:
+def _check(position: int, step: CalculationStep, grids: Mapping[str, SavedGrid]) -> StepCheck | str:
     """The step, if all its cells agree; else the first that does not, in one line."""
     saved = grids[step.result]
     where = f"step {position} ({step.name})"

@@ -27,14 +27,14 @@ class SavedGrid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SavedStep:
-    """How a grid is made from others; as the walkthrough's own step."""
+class CalculationStep:
+    """One line of the calculation."""
 
-    name: str
-    result: str
-    operation: str
-    operands: tuple[str, ...]
-    number: float | None
+    name: str  # which step it is, such as ``scores``; explanations are found by it
+    result: str  # the grid that it makes
+    operation: str  # how: a name in `OPERATIONS`
+    operands: tuple[str, ...]  # the grids that it is made from
+    number: float | None = None  # what some operations need beside them, such as ``times``; None for the others
 
 
 class UnsoundError(Exception):
@@ -44,7 +44,7 @@ class UnsoundError(Exception):
 class Operands:
     """The grids that a step is made from, in order, and its number."""
 
-    def __init__(self, step: SavedStep, grids: Mapping[str, SavedGrid]) -> None:
+    def __init__(self, step: CalculationStep, grids: Mapping[str, SavedGrid]) -> None:
         self.names, self.number = step.operands, step.number or 0.0
         self.all: list[Rows] = [grids[name].values for name in step.operands]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnviz.errors import FileFormatError
-from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, SavedGrid, SavedStep
+from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, CalculationStep, SavedGrid
 
 FORMAT = "attnviz-walkthrough"
 VERSION = 1
@@ -28,7 +28,7 @@ class SavedFile:
     """A whole file."""
 
     grids: Mapping[str, SavedGrid]  # by name
-    steps: tuple[SavedStep, ...]  # in the order of the calculation
+    steps: tuple[CalculationStep, ...]  # in the order of the calculation
     fields: Mapping[str, object]  # everything that the file holds, as JSON gives it
 
     @property
@@ -156,7 +156,7 @@ def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
     return SavedGrid(values=rows, rows=names[0], columns=names[1])
 
 
-def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid]) -> SavedStep:
+def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid]) -> CalculationStep:
     operation = _text(found.get("operation"), f"{where}.operation")
     operation = RENAMED.get(operation, operation)
     if operation not in OPERATIONS:
@@ -169,7 +169,7 @@ def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid
     beside = found.get("number")
     if (beside is None) == numbered:
         raise FileFormatError(f"{where}: {operation} takes {'a' if beside is None else 'no'} number beside its grids")
-    step = SavedStep(
+    step = CalculationStep(
         name=_plain_name(_text(found.get("name"), f"{where}.name"), f"{where}.name"),
         result=_text(found.get("result"), f"{where}.result"), operation=operation, operands=operands,
         number=None if beside is None else number(beside, f"{where}.number"),
@@ -179,7 +179,7 @@ def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid
     return step
 
 
-def _check_order(steps: tuple[SavedStep, ...], grids: Mapping[str, SavedGrid]) -> None:
+def _check_order(steps: tuple[CalculationStep, ...], grids: Mapping[str, SavedGrid]) -> None:
     """Refuse a calculation that uses what it has not come to yet, or makes a grid twice."""
     known = set(grids) - {step.result for step in steps}
     for i, step in enumerate(steps):
