@@ -70,6 +70,70 @@ class Calculation:
             name, result, "projection", x, *(self.give(symbol, grid) for symbol, grid in weights.items()), rows=rows
         )
 
+    # Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv
+    def write_inputs(
+        self, x: Grid, weights: Callable[[str], Mapping[str, Grid]], row: int | None, names: tuple[str, ...]
+    ) -> str:
+        """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
+
+        By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. The row is the query's, None for
+        all.
+        """
+        queries, looking = "Q", self.give("X", x)
+        if row is not None:
+            queries, looking = "q", self.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1])
+        for step, of, made in (("query", looking, queries), ("keys", "X", "K"), ("values", "X", "V")):
+            if found := weights(made.lower()):
+                self.project(step, made, of, found)
+        return queries
+
+    # context = softmax(score(q, K)) V
+    def write_attention(
+        self, terms: Terms | None = None, *, query: str = "q", keys: str = "K", values: str = "V", suffix: str = ""
+    ) -> str:
+        """Write down what attention makes of queries, keys and values already there; the context's name comes back.
+
+        Of queries [query, d], keys [key, d] and values [key, d_v]; one query is followed through an alignment vector
+        for each key, whose sum is the context, several are walked at once. Without terms it is the scaled dot product;
+        a suffix follows every name. Raises RecordError: shapes that do not fit, weights that are missing, or a query
+        whose keys are all masked.
+        """
+        terms = terms or Terms()
+        scores = self._write_scores(terms, query, keys, suffix)
+        if terms.softcap is not None:
+            scores = self.step("softcap", f"capped{suffix}", "softcap", scores, number=terms.softcap)
+        if terms.bias is not None:
+            scores = self.step("bias", f"biased{suffix}", "add", scores, self.give(f"B{suffix}", terms.bias))
+        if terms.mask is not None:
+            scores = self.step("mask", f"masked{suffix}", "mask", scores, self.give(f"mask{suffix}", terms.mask))
+        sink = [] if terms.sink is None else [self.give(f"sink{suffix}", terms.sink)]
+        weights = self.step("softmax", f"weights{suffix}", "softmax", scores, *sink)
+        return self.write_context(weights, values, suffix)
+
+    def write_context(self, weights: str = "weights", values: str = "V", suffix: str = "") -> str:
+        """Write down what weights already there make of the values; the rest is as in `write_attention`."""
+        if len(self.grids[weights].values) > 1:
+            return self.step("context", f"context{suffix}", "projection", weights, values)
+        alignment = self.step("alignment", f"alignment{suffix}", "weigh", weights, values)
+        return self.step("context", f"context{suffix}", "sum", alignment, rows=self.grids[weights].rows)
+
+    def _write_scores(self, terms: Terms, query: str, keys: str, suffix: str) -> str:
+        """Write down how well each query fits each key; the name of the scores comes back."""
+        score, own = terms.score, terms.weights
+        missing = [name for name in SCORE_WEIGHTS[score] if name not in own]
+        if missing:
+            raise RecordError(f"the score {score} needs a grid {missing[0]}")
+        weights = [self.give(name + suffix, own[name]) for name in SCORE_WEIGHTS[score]]
+        if score == "general":
+            return self.step("scores", f"scores{suffix}", "general", query, *weights, keys)
+        if score == "additive":
+            return self.step("scores", f"scores{suffix}", "additive", query, keys, *weights)
+        scores = self.step("scores", f"scores{suffix}", "dot", query, keys)
+        number = self.grids[query].values.shape[1] ** -0.5 if terms.scaling is None else terms.scaling
+        if score == "dot" or number == 1:
+            return scores
+        return self.step("scaled", f"scaled{suffix}", "times", scores, number=number)
+
     def finish(self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = ()) -> Walkthrough:
         """The finished walkthrough of the row `query`, None for all; whose it is, is for the caller to add."""
         return Walkthrough(
@@ -93,75 +157,6 @@ class Terms:
     bias: Grid | None = None  # what is added to the scores [query, key]
     mask: Grid | None = None  # 1 where a query may look, 0 where it may not [query, key]
     sink: Grid | None = None  # one score for looking at nothing [1, 1]
-
-
-# Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv
-def write_inputs(
-    calculation: Calculation, x: Grid, weights: Callable[[str], Mapping[str, Grid]], row: int | None,
-    names: tuple[str, ...],
-) -> str:  # fmt: skip
-    """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
-
-    By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. The row is the query's, None for all.
-    """
-    c, queries, looking = calculation, "Q", calculation.give("X", x)
-    if row is not None:
-        queries, looking = "q", c.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1])
-    for step, of, made in (("query", looking, queries), ("keys", "X", "K"), ("values", "X", "V")):
-        if found := weights(made.lower()):
-            c.project(step, made, of, found)
-    return queries
-
-
-# context = softmax(score(q, K)) V
-def write_attention(
-    calculation: Calculation, terms: Terms | None = None, *, query: str = "q", keys: str = "K", values: str = "V",
-    suffix: str = "",
-) -> str:  # fmt: skip
-    """Write down what attention makes of queries, keys and values already there; the context's name comes back.
-
-    Of queries [query, d], keys [key, d] and values [key, d_v]; one query is followed through an alignment vector for
-    each key, whose sum is the context, several are walked at once. Without terms it is the scaled dot product; a suffix
-    follows every name. Raises RecordError: shapes that do not fit, weights that are missing, or a query whose keys are
-    all masked.
-    """
-    c, terms = calculation, terms or Terms()
-    scores = _write_scores(c, terms, query, keys, suffix)
-    if terms.softcap is not None:
-        scores = c.step("softcap", f"capped{suffix}", "softcap", scores, number=terms.softcap)
-    if terms.bias is not None:
-        scores = c.step("bias", f"biased{suffix}", "add", scores, c.give(f"B{suffix}", terms.bias))
-    if terms.mask is not None:
-        scores = c.step("mask", f"masked{suffix}", "mask", scores, c.give(f"mask{suffix}", terms.mask))
-    sink = [] if terms.sink is None else [c.give(f"sink{suffix}", terms.sink)]
-    return write_context(c, c.step("softmax", f"weights{suffix}", "softmax", scores, *sink), values, suffix)
-
-
-def write_context(calculation: Calculation, weights: str = "weights", values: str = "V", suffix: str = "") -> str:
-    """Write down what weights already there make of the values; the rest is as in `write_attention`."""
-    c, rows = calculation, calculation.grids[weights].rows
-    if len(c.grids[weights].values) > 1:
-        return c.step("context", f"context{suffix}", "projection", weights, values)
-    alignment = c.step("alignment", f"alignment{suffix}", "weigh", weights, values)
-    return c.step("context", f"context{suffix}", "sum", alignment, rows=rows)
-
-
-def _write_scores(calculation: Calculation, terms: Terms, query: str, keys: str, suffix: str) -> str:
-    """Write down how well each query fits each key; the name of the scores comes back."""
-    c, score, own = calculation, terms.score, terms.weights
-    missing = [name for name in SCORE_WEIGHTS[score] if name not in own]
-    if missing:
-        raise RecordError(f"the score {score} needs a grid {missing[0]}")
-    weights = [c.give(name + suffix, own[name]) for name in SCORE_WEIGHTS[score]]
-    if score == "general":
-        return c.step("scores", f"scores{suffix}", "general", query, *weights, keys)
-    if score == "additive":
-        return c.step("scores", f"scores{suffix}", "additive", query, keys, *weights)
-    scores = c.step("scores", f"scores{suffix}", "dot", query, keys)
-    number = c.grids[query].values.shape[1] ** -0.5 if terms.scaling is None else terms.scaling
-    if score == "dot" or number == 1:
-        return scores
-    return c.step("scaled", f"scaled{suffix}", "times", scores, number=number)
 
 
 def largest_difference(one: np.ndarray, other: np.ndarray) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.calculation import Calculation, Terms, find_row, write_attention, write_inputs
+from attnviz.walkthroughs.calculation import Calculation, Terms, find_row
 from attnviz.walkthroughs.record import Grid, Walkthrough
 
 WORDS = ("I", "love", "you", "all")
@@ -46,7 +46,7 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
     calculation.give("q", Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=decoder))
     calculation.give("K", states)
     calculation.give("V", states)
-    context = write_attention(calculation, Terms(score="dot"))
+    context = calculation.write_attention(Terms(score="dot"))
     calculation.step("concatenated", "concatenated", "concatenate", context, "q")
     if not to_word:
         notes = (Note("keys_are_values"), Note("goes_to_decoder"))
@@ -65,10 +65,10 @@ def self_attention(query: str | int | None = None) -> Walkthrough:
     chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
     calculation, row = Calculation(), None if query is None else find_row([(word,) for word in WORDS], query)
     x = Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS)
-    queries = write_inputs(
-        calculation, x, lambda letter: {f"W{letter}": Grid(values=_tenths(chance, D_MODEL, D_K))}, row, WORDS
+    queries = calculation.write_inputs(
+        x, lambda letter: {f"W{letter}": Grid(values=_tenths(chance, D_MODEL, D_K))}, row, WORDS
     )
-    write_attention(calculation, query=queries)
+    calculation.write_attention(query=queries)
     return calculation.finish(
         Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K), query=row,
         notes=(Note.of("one_batch", weights="(1, 4, 4)", output="(1, 4, 5)"),) if row is None else (),
@@ -99,7 +99,7 @@ def make(seed: int) -> Walkthrough:
     names = tuple(f"key {i}" for i in range(N_KEYS))
     calculation.give("K", Grid(values=np.array(keys, dtype=np.float64), rows=names))
     calculation.give("V", Grid(values=np.array(values, dtype=np.float64), rows=names))
-    write_attention(calculation)
+    calculation.write_attention()
     return calculation.finish(
         Note.of("title_exercise", seed=seed, n=N_KEYS), query=0, notes=(Note.of("drawn_from_seed", seed=seed),)
     )

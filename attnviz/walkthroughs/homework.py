@@ -17,15 +17,7 @@ from attnviz.attention import Note
 from attnviz.errors import FileFormatError, RecordError, SelectionError
 from attnviz.text.display import clip, visible
 from attnviz.text.names import did_you_mean
-from attnviz.walkthroughs.calculation import (
-    SCORE_WEIGHTS,
-    Calculation,
-    Terms,
-    find_row,
-    write_attention,
-    write_context,
-    write_inputs,
-)
+from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
@@ -169,7 +161,7 @@ def _mix(typed: Homework, wanted: str | int | None) -> Walkthrough:
     followed = None if wanted is None else find_row([(word,) for word in queries] or [()] * n_queries, wanted)
     calculation.give("weights", _of_row(Grid(values=weights.values, rows=queries, columns=words), followed))
     calculation.give("V", Grid(values=values.values, rows=words))
-    write_context(calculation)
+    calculation.write_context()
     query = 0 if followed is None and n_queries == 1 else followed
     return calculation.finish(_title(typed, Note("title_mixed")), query=query, notes=(Note("weights_given"),))
 
@@ -188,7 +180,7 @@ def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: in
             for step, name in list(operands.items())[: 2 + has_values]:
                 c.step(f"split_{step}", name + suffix, "split", name, "n_heads", number=float(head))
             own = {step: name + suffix for step, name in operands.items()}
-        made.append(write_attention(c, terms, **own, suffix=suffix))
+        made.append(c.write_attention(terms, **own, suffix=suffix))
         while not has_values and c.steps[-1].name != "softmax":  # the keys stood in for the values
             del c.grids[c.steps.pop().result]
     return made[0] if n_heads == 1 or not has_values else c.step("concatenated", "concatenated", "concatenate", *made)
@@ -207,7 +199,7 @@ def _write_operands(
                 calculation.give(letter, Grid(values=tables[name].values, rows=words))
         return made
     x = Grid(values=tables["X"].values, rows=words)
-    return write_inputs(calculation, x, lambda one: typed.grids(f"W{one}", f"b{one}"), row, query_words)
+    return calculation.write_inputs(x, lambda one: typed.grids(f"W{one}", f"b{one}"), row, query_words)
 
 
 def _of_row(grid: Grid, row: int | None) -> Grid:

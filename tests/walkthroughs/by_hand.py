@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.attention import Note, Receipt
-from attnviz.walkthroughs.calculation import Calculation, Terms, compute, largest_difference, write_attention
+from attnviz.walkthroughs.calculation import Calculation, Terms, compute, largest_difference
 from attnviz.walkthroughs.examples import example, make
 from attnviz.walkthroughs.record import Grid, Walkthrough
 
@@ -26,7 +26,7 @@ def attend(
     c: Calculation, *, query: str = "q", keys: str = "K", values: str = "V", suffix: str = "", **terms: Any
 ) -> str:
     """Attention written down, with the fields of `Terms`; the context's name."""
-    return write_attention(c, Terms(**terms), query=query, keys=keys, values=values, suffix=suffix)
+    return c.write_attention(Terms(**terms), query=query, keys=keys, values=values, suffix=suffix)
 
 
 def attention_walk(*, title: str, query: Grid, keys: Grid, values: Grid, notes: Any = (), **terms: Any) -> Walkthrough:

@@ -13,7 +13,7 @@ from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
 from attnviz.capture.source import Source
 from attnviz.capture.stream import Layer, rows_of
-from attnviz.walkthroughs.calculation import Calculation, Terms, write_attention
+from attnviz.walkthroughs.calculation import Calculation, Terms
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.settings import Score
 
@@ -90,7 +90,7 @@ class HeadRun:
         """Write down what the head makes of query, keys and values already there; the context's name comes back."""
         query, keys, values = self.names
         terms = terms_of(self, score, causal=causal)
-        return write_attention(calculation, terms, query=query, keys=keys, values=values, suffix=self.suffix)
+        return calculation.write_attention(terms, query=query, keys=keys, values=values, suffix=self.suffix)
 
 
 def terms_of(run: HeadRun, score: Score = "scaled", *, causal: bool = False) -> Terms:

@@ -53,6 +53,16 @@ class ScreenView(View):
         """The text in lines that can be read."""
         return wrap(self.spell(text), self.screen, style, indent=indent)
 
+    def group(self, grid: ShownGrid, title: str = "") -> ColumnGroup:
+        """All columns of a grid; of a large matrix that no token names a corner of rows, nobody reads it."""
+        n = len(grid.values)
+        rows = cut(n, *((40, 20, 10) if grid.rows or n == 1 else (9, 4, 1)))
+        return ColumnGroup(view=self, grid=grid, title=title, rows=[row for row in rows if row is not None])
+
+    def draw(self, grid: ShownGrid) -> Iterator[Text]:
+        """One grid as a table."""
+        return GridTable(groups=(self.group(grid),)).draw()
+
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnGroup:
@@ -140,16 +150,23 @@ class ColumnGroup:
         padded = text.rjust(self.width - self.behind)
         return Text.assemble((padded, style), (behind, Style(color=ink) if ink else "dim" if remark else ""))
 
-    def line(self, write: Callable[[int], Text | str] | None) -> Text:
-        """What is written for each column printed, side by side, as wide as all; nothing where nothing is written."""
+    @property
+    def last(self) -> Text:
+        """The line of sums, where there are any."""
+        sums = self.sums
+        if sums is None:
+            return self.padded(Text())
+        return self.line(lambda place: self.align(self.write(float(sums[place]))) + " " * self.behind)
+
+    def line(self, write: Callable[[int], Text | str]) -> Text:
+        """What is written for each column printed, side by side, as wide as all."""
         text, before = Text(), ""
         for place in self.printed:
-            if write is None:
-                break
             if place is None:
                 text.append(self.view.spell("…"), "dim")
             else:
-                text.append(before).append_text(_cell(write(place), self.width))
+                written = write(place)
+                text.append(before + " " * max(0, self.width - cell_len(str(written)))).append(written)
             before = "" if place is None else " "
         return self.padded(text)
 
@@ -179,46 +196,53 @@ class GridTable:
     last: str = ""  # the name of a last line, where groups have sums
     is_cut: bool = True  # whether rows that are left out are told of in their place
 
+    @property
+    def fits(self) -> bool:
+        """Whether all groups stand side by side, shortened or not."""
+        return _counts(self.groups, self.groups[0].view.screen.width - self._names()[1]) is not None
 
-def _cell(text: Text | str, width: int) -> Text:
-    text = Text(text) if isinstance(text, str) else text.copy()
-    text.pad_left(max(0, width - text.cell_len))
-    return text
+    def _names(self) -> tuple[list[str], int]:
+        view = self.groups[0].view
+        names = [view.fit(label, LABEL) for label in self.labels or self.groups[0].grid.labels]
+        beside = [*(names[row] for row in self.groups[0].rows), view.spell(self.head), view.spell(self.last)]
+        return names, min(LABEL, max(map(cell_len, beside)))
 
+    def draw(self) -> Iterator[Text]:
+        """The table in lines no wider than the screen; where rows are left out, how many.
 
-def group_of(view: ScreenView, grid: ShownGrid, title: str = "") -> ColumnGroup:
-    """All columns of a grid; of a large matrix that no token names a corner of rows, nobody reads it."""
-    n = len(grid.values)
-    rows = cut(n, *((40, 20, 10) if grid.rows or n == 1 else (9, 4, 1)))
-    return ColumnGroup(view=view, grid=grid, title=title, rows=[row for row in rows if row is not None])
+        Vectors are shortened in the middle where they do not fit; if need be, groups and columns with names go on
+        below.
+        """
+        names, left = self._names()
+        for number, groups in enumerate(_blocks(self.groups, self.groups[0].view.screen.width - left)):
+            if number:
+                yield Text()
+            yield from self._print(groups, names, left)
 
+    def _print(self, groups: Sequence[ColumnGroup], names: Sequence[str], left: int) -> Iterator[Text]:
+        gap, view = " " * GAP, groups[0].view
 
-def draw_grid(view: ScreenView, grid: ShownGrid) -> Iterator[Text]:
-    """One grid as a table, as `draw_numbers` does."""
-    return draw_numbers(view, GridTable(groups=(group_of(view, grid),)))
+        def line(name: str, cells: Sequence[Text], style: str = "") -> Text:
+            joined = Text.assemble(set_cell_size(name, left), no_wrap=True, style=style)
+            for cell in cells:
+                joined.append(gap).append_text(cell)
+            joined.rstrip()
+            return joined
 
-
-def draw_numbers(view: ScreenView, table: GridTable) -> Iterator[Text]:
-    """A table in lines no wider than the screen; where rows are left out, how many.
-
-    Vectors are shortened in the middle where they do not fit; if need be, groups and columns with names go on below.
-    """
-    names, left = _names(view, table)
-    for number, groups in enumerate(_blocks(table.groups, view.screen.width - left)):
-        if number:
-            yield Text()
-        yield from _print(view, replace(table, groups=tuple(groups)), names, left)
-
-
-def fits(view: ScreenView, table: GridTable) -> bool:
-    """Whether all groups of a table stand side by side, shortened or not."""
-    return _counts(table.groups, view.screen.width - _names(view, table)[1]) is not None
-
-
-def _names(view: ScreenView, table: GridTable) -> tuple[list[str], int]:
-    names = [view.fit(label, LABEL) for label in table.labels or table.groups[0].grid.labels]
-    beside = [*(names[row] for row in table.groups[0].rows), view.spell(table.head), view.spell(table.last)]
-    return names, min(LABEL, max(map(cell_len, beside)))
+        if self.head or any(group.title for group in groups):
+            yield line(view.spell(self.head), [group.padded(Text(view.spell(group.title))) for group in groups], "dim")
+        if any(group.grid.columns or (group.counted and group.n > 1) for group in groups):
+            yield line("", [group.line(group.heading) for group in groups], "dim")
+        shown = list(groups[0].rows)
+        for before, row in zip([-1, *shown], [*shown, len(names)], strict=True):
+            if row > before + 1 and self.is_cut:
+                yield Text(view.fit(view.say("more rows", n=row - before - 1), view.screen.width), "dim", no_wrap=True)
+            if row < len(names):
+                drawn = line(names[row], [group.line(partial(group.cell, row)) for group in groups])
+                drawn.stylize("dim" if row in self.faint else "", 0, len(names[row]))
+                yield drawn
+        if any(group.sums is not None for group in groups):
+            yield line(view.spell(self.last), [group.last for group in groups], "bold")
 
 
 def _blocks(groups: Sequence[ColumnGroup], room: int) -> Iterator[list[ColumnGroup]]:
@@ -246,35 +270,3 @@ def _counts(groups: Sequence[ColumnGroup], room: int) -> list[int] | None:
             return None
         counts[max(long, key=lambda i: groups[i].across(counts[i]) - i / len(groups))] -= 1
     return counts
-
-
-def _print(view: ScreenView, table: GridTable, names: Sequence[str], left: int) -> Iterator[Text]:
-    gap, groups = " " * GAP, table.groups
-
-    def line(name: str, cells: Sequence[Text], style: str = "") -> Text:
-        joined = Text.assemble(set_cell_size(name, left), no_wrap=True, style=style)
-        for cell in cells:
-            joined.append(gap).append_text(cell)
-        joined.rstrip()
-        return joined
-
-    if table.head or any(group.title for group in groups):
-        yield line(view.spell(table.head), [group.padded(Text(view.spell(group.title))) for group in groups], "dim")
-    if any(group.grid.columns or (group.counted and group.n > 1) for group in groups):
-        yield line("", [group.line(group.heading) for group in groups], "dim")
-    shown = list(groups[0].rows)
-    for before, row in zip([-1, *shown], [*shown, len(names)], strict=True):
-        if row > before + 1 and table.is_cut:
-            yield Text(view.fit(view.say("more rows", n=row - before - 1), view.screen.width), "dim", no_wrap=True)
-        if row < len(names):
-            cells = [group.line(partial(group.cell, row)) for group in groups]
-            drawn = line(names[row], cells)
-            drawn.stylize("dim" if row in table.faint else "", 0, len(names[row]))
-            yield drawn
-    if any(group.sums is not None for group in groups):
-        yield line(view.spell(table.last), [group.line(_sums(group)) for group in groups], "bold")
-
-
-def _sums(group: ColumnGroup) -> Callable[[int], str] | None:
-    sums = group.sums
-    return None if sums is None else lambda place: group.align(group.write(float(sums[place]))) + " " * group.behind

@@ -16,15 +16,7 @@ from attnviz.render.terminal.text import READABLE, behind
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.terminal.numbers import (
-    ColumnGroup,
-    GridTable,
-    ScreenView,
-    draw_grid,
-    draw_numbers,
-    fits,
-    group_of,
-)
+from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, ScreenView
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import LEAST, ShownGrid, ShownStep, ViewOptions, query_weights
 
@@ -159,7 +151,7 @@ def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
         return
     yield from view.wrap(view.say("and then"), "bold")
     group = ColumnGroup(view=view, grid=grid, title=view.say("probability"), rows=range(len(grid.values)), bar=WIDE_BAR)
-    yield from draw_numbers(view, GridTable(groups=(group,)))
+    yield from GridTable(groups=(group,)).draw()
     rest = 1 - float(grid.values.sum())
     if not view.blanks and rest > 0:
         yield from view.wrap(view.say("other words", total=view.number(rest)), "dim")
@@ -177,7 +169,7 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
 
 def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
     group = ColumnGroup(view=view, grid=replace(view.grid(name), rows=(label,)), rows=(0,), counted=False)
-    yield from draw_numbers(view, GridTable(groups=(group,)))
+    yield from GridTable(groups=(group,)).draw()
 
 
 def _several_queries(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[Text]:
@@ -187,7 +179,7 @@ def _several_queries(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[T
         if not is_short or one.step.name in {"softmax", "context"}:
             yield Text()
             yield from view.wrap(wording.shown_formula(one.formula), "bold")
-            yield from draw_grid(view, one.result)
+            yield from view.draw(one.result)
     yield Text()
 
 
@@ -210,7 +202,7 @@ def _list_of_steps(view: ScreenView, every: Sequence[ShownStep]) -> Iterator[Tex
     yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
     yield Text()
     yield from view.wrap(every[-1].title, "bold")
-    yield from draw_grid(view, every[-1].result)
+    yield from view.draw(every[-1].result)
     yield Text()
 
 
@@ -224,14 +216,14 @@ def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None
         if one.step.operation == "concatenate" and len(needed) > 1 and all(len(grid.values) == 1 for grid in needed):
             shape = f"({len(needed)} x {needed[0].values.shape[1]})"
             yield from _explain(view, "contexts", shape)
-            yield from draw_grid(view, _stack(needed, one.given))
+            yield from view.draw(_stack(needed, one.given))
         else:
             for grid in needed:
                 yield from _explain(view, grid.name, str(grid.values.shape))
-                yield from draw_grid(view, grid)
+                yield from view.draw(grid)
         yield from _step(view, one)
         if not one.is_by_key:
-            yield from draw_grid(view, one.result)
+            yield from view.draw(one.result)
         elif one is by_key[-1]:
             yield Text()
             yield from view.wrap(view.say("by key"), "bold", INDENT)
@@ -271,8 +263,8 @@ def _weights_of_heads(view: ScreenView, grids: Sequence[ShownGrid]) -> Iterator[
         if len(own[0].values) == 1:
             head = view.say("head", n="").strip()
             own = [_stack(own, tuple(grid.name.removeprefix("weights_") for grid in own))]
-        groups = tuple(group_of(view, grid, title="" if head else grid.name) for grid in own)
-        yield from draw_numbers(view, GridTable(groups=groups, head=head))
+        groups = tuple(view.group(grid, title="" if head else grid.name) for grid in own)
+        yield from GridTable(groups=groups, head=head).draw()
         yield Text()
 
 
@@ -292,15 +284,15 @@ def _keys(view: ScreenView, steps: Sequence[ShownStep], *, is_short: bool = Fals
         last=view.say("sum"), is_cut=False,
     )  # fmt: skip
     behind_weights = next((place for place, one in enumerate(groups[:-1], start=1) if one.grid.is_weights), 0)
-    if behind_weights and not fits(view, keys):
-        yield from draw_numbers(view, replace(keys, groups=keys.groups[:behind_weights]))
+    if behind_weights and not keys.fits:
+        yield from replace(keys, groups=keys.groups[:behind_weights]).draw()
         yield from _rest(view, weights, rows)
         yield Text()
         if is_short and len(rows) > FEW_KEYS:
             rows = _largest(shares, FEW_KEYS)
         more: dict[str, Any] = {"sums": None} if is_short else {}  # they are the context, which follows
         keys = replace(keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:]))
-    yield from draw_numbers(view, keys)
+    yield from keys.draw()
     yield from _rest(view, weights, rows)
     if not view.blanks and any(one.step.operation == "softmax" and len(one.step.operands) > 1 for one in steps):
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
