@@ -146,8 +146,7 @@ def _usual_path(
     appearance: WalkthroughAppearance, page: PageSettings,
 ) -> Path:  # fmt: skip
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
-    from attnviz.walkthroughs.view import step_names
-    from attnviz.walkthroughs.wording import title_line
+    from attnviz.walkthroughs.view import View, step_names
 
     numbers = f"example {text.example}" if text.example else text.numbers.stem if text.numbers else None
     parts = []
@@ -162,7 +161,7 @@ def _usual_path(
     parts += name_parts(page)
     parts += ["-".join(step_names(walk, appearance.steps))] if appearance.steps is not None else []
     parts += [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"] if text.exercise else []
-    shown = walk.text or numbers or title_line(walk, "en")
+    shown = walk.text or numbers or View(walk=walk).title
     return picture_path("walkthrough", shown, walk.model, parts, pair=text.pair, target=text.target)
 
 

@@ -90,10 +90,10 @@ class Walkthrough:
         return made or tuple(name for name in self.given() if name == "weights")
 
     def __repr__(self) -> str:
-        from attnviz.walkthroughs.wording import title_line
+        from attnviz.walkthroughs.view import View
 
         if not self.model:
-            return f"<Walkthrough {title_line(self, 'en')!r}: {len(self.steps)} steps>"
+            return f"<Walkthrough {View(walk=self).title!r}: {len(self.steps)} steps>"
         place = f"layer {self.layer}" if self.head is None else f"head {self.layer}.{self.head}"
         return f"<Walkthrough of {self.model!r} ({self.kind}), {place}: {self.text!r}, {len(self.steps)} steps>"
 

@@ -14,17 +14,29 @@ from jaxtyping import Float64
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
+from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import ARROW, OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.wording import between, explain, formula_of, say, shapes_of, short_title
+from attnviz.walkthroughs.texts import BY_KEY, NOTES
+from attnviz.walkthroughs.wording import (
+    between,
+    by_cells,
+    explain,
+    formula_of,
+    query_name,
+    say,
+    shapes_of,
+    short_title,
+    strongest,
+)
 
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
 MOST_DIGITS = 17  # after the point: all that a double holds
 PRECISION, PRECISE = 3, {"title_seq2seq": 8}  # usual digits after the point; by title, where small weights need more
+LEVEL = 0.005  # weights that differ by less are the same in two digits: such a query looks at all keys alike
 LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
 
 
@@ -149,6 +161,61 @@ class View:
     def say(self, phrase: str, /, **fields: object) -> str:
         """One of the phrases, in the language of the view."""
         return say(phrase, self.lang, **fields)
+
+    @property
+    def title(self) -> str:
+        """What is calculated, in one line."""
+        return sentence(self.walk.title, self.lang, NOTES)
+
+    @property
+    def source(self) -> str:
+        """Whose calculation it is: sentence, layer, head, query, and the model if the title does not name it."""
+        walk, say = self.walk, self.say
+        places = [say(what, n=n) for what, n in (("layer", walk.layer), ("head", walk.head)) if n is not None]
+        parts = [walk.model] if walk.model and walk.model not in self.title else []
+        parts += [f"“{visible(walk.text)}”"] if walk.text else []
+        parts += [say("counted", where=", ".join(places))] if places else []
+        name = query_name(walk)
+        parts += [say("query is", name=f"{name} ({say('row', n=walk.query)})")] if name else []
+        return " · ".join(parts)
+
+    @property
+    def finding(self) -> str:
+        """Which query looks most at which key, and how much, in one line; empty where nobody has a name."""
+        walk, found = self.walk, strongest(self.walk)
+        if found is None:
+            return ""
+        row, key, head, weight = found
+        grids = [walk.grids[name] for name in walk.distributions()]
+        weights, query, name = grids[head].values[row], grids[head].rows[row], grids[head].columns[key]
+        itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
+        what = "finds one" if (weights > 0).sum() == 1 else "finds all" if np.ptp(weights) < LEVEL else "finds"
+        number = head if walk.layer is None else f"{walk.layer}.{head}"
+        where = f" ({self.say('head', n=number)})" if len(grids) > 1 else ""
+        seen = self.say("itself") if itself else f"“{name}”"
+        return self.say(what, query=query, key=seen, weight=f"{weight:.2f}") + where
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the input, a sentence each."""
+        return tuple(sentence(note, self.lang, NOTES) for note in self.walk.notes)
+
+    @property
+    def receipt(self) -> str:
+        """How far the numbers are from the model's own, and how these were proved."""
+        walk = self.walk
+        if walk.own is None or walk.difference is None:
+            return self.say("model" if walk.model else "hand")
+        text = self.say("near" if walk.difference else "same", own=walk.own, difference=f"{walk.difference:.1e}")
+        if walk.from_input is not None:
+            text += self.say("from input", difference=f"{walk.from_input:.1e}")
+        return text if walk.receipt is None else f"{text}; {proof(walk.receipt, self.lang)}"
+
+    @property
+    def signs(self) -> str:
+        """What the signs in the formulas of its steps mean."""
+        shown = [step for _, step in find_steps(self.walk, self.steps)]
+        return self.say("products") + (self.say("cells") if by_cells(shown) else "")
 
     def grid(self, name: str, *, upright: bool = False) -> ShownGrid:
         """A grid as it is shown, its rows and columns exchanged if it is to stand upright."""

@@ -10,17 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from string import Formatter
 from typing import NamedTuple
 
-import numpy as np
-
-from attnviz.text.display import visible
-from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, factor, scale
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
-from attnviz.walkthroughs.texts import BY_KEY, NOTES, PHRASES, words_of
+from attnviz.walkthroughs.texts import BY_KEY, PHRASES, words_of
 
 _COUNTED = ("gain", "shift", "norm", "residual")  # grids whose numbers are no heads
-LEVEL = 0.005  # weights that differ by less are the same in two digits: such a query looks at all keys alike
 
 
 def say(what: str, language: str, **fields: object) -> str:
@@ -144,11 +139,6 @@ def by_cells(steps: Iterable[CalculationStep]) -> bool:
     return any(CELLS in write_products(formula_of(step)) for step in steps)
 
 
-def title_line(walk: Walkthrough, language: str) -> str:
-    """What is calculated, in one line."""
-    return sentence(walk.title, language, NOTES)
-
-
 def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
     """Row, column, head and weight of the largest weight; of several queries that on another key than the own.
 
@@ -169,38 +159,6 @@ def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
     return -row, -key, -head, weight
 
 
-def finding(walk: Walkthrough, language: str) -> str:
-    """What was found, in one line: which query looks most at which key, and how much; empty where nobody has a name."""
-    found = strongest(walk)
-    if found is None:
-        return ""
-    row, key, head, weight = found
-    grids = [walk.grids[name] for name in walk.distributions()]
-    weights, query, name = grids[head].values[row], grids[head].rows[row], grids[head].columns[key]
-    itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
-    what = "finds one" if (weights > 0).sum() == 1 else "finds all" if np.ptp(weights) < LEVEL else "finds"
-    number = head if walk.layer is None else f"{walk.layer}.{head}"
-    where = f" ({say('head', language, n=number)})" if len(grids) > 1 else ""
-    seen = say("itself", language) if itself else f"“{name}”"
-    return say(what, language, query=query, key=seen, weight=f"{weight:.2f}") + where
-
-
-def note_lines(walk: Walkthrough, language: str) -> tuple[str, ...]:
-    """What was done to the input, a sentence each."""
-    return tuple(sentence(note, language, NOTES) for note in walk.notes)
-
-
-def source_line(walk: Walkthrough, language: str) -> str:
-    """Whose calculation it is: sentence, layer, head, query, and the model if the title does not name it."""
-    places = [say(what, language, n=n) for what, n in (("layer", walk.layer), ("head", walk.head)) if n is not None]
-    parts = [walk.model] if walk.model and walk.model not in title_line(walk, language) else []
-    parts += [f"“{visible(walk.text)}”"] if walk.text else []
-    parts += [say("counted", language, where=", ".join(places))] if places else []
-    name = query_name(walk)
-    parts += [say("query is", language, name=f"{name} ({say('row', language, n=walk.query)})")] if name else []
-    return " · ".join(parts)
-
-
 def query_name(walk: Walkthrough) -> str:
     """The name of the one query that is walked; empty where there is none."""
     if walk.query is None:
@@ -211,19 +169,6 @@ def query_name(walk: Walkthrough) -> str:
             return grid.rows[0]
     inputs = walk.grids.get("X")
     return inputs.rows[walk.query] if inputs is not None and walk.query < len(inputs.rows) else ""
-
-
-def receipt_line(walk: Walkthrough, language: str) -> str:
-    """How far the numbers are from the model's own, and how these were proved."""
-    if walk.own is None or walk.difference is None:
-        return say("model" if walk.model else "hand", language)
-    if walk.difference:
-        text = say("near", language, own=walk.own, difference=f"{walk.difference:.1e}")
-    else:
-        text = say("same", language, own=walk.own)
-    if walk.from_input is not None:
-        text += say("from input", language, difference=f"{walk.from_input:.1e}")
-    return text if walk.receipt is None else f"{text}; {proof(walk.receipt, language)}"
 
 
 def whole_formula(walk: Walkthrough) -> str:

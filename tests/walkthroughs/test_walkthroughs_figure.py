@@ -22,7 +22,8 @@ from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.hand import shown
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.wording import finding, shown_formula
+from attnviz.walkthroughs.view import View
+from attnviz.walkthroughs.wording import shown_formula
 from tests.walkthroughs.by_hand import attend, attention_walk
 
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ def test_the_finding() -> None:
         rows = names[: len(weights)] if query is None else (names[query],)
         c.give("scores", Grid(values=values, rows=rows, columns=names))
         c.step("softmax", "weights", "softmax", "scores")
-        return finding(replace(c.finish("made", query=query), kind=kind), "en")  # type: ignore[arg-type]
+        return View(walk=replace(c.finish("made", query=query), kind=kind)).finding  # type: ignore[arg-type]
 
     assert of([[0.1, 0.7, 0.2]]) == "“a” looks most at “b”: 0.70"
     assert of([[0.1, 0.7, 0.2]], 1) == "“b” looks most at itself: 0.70"
@@ -291,7 +292,7 @@ def test_the_finding() -> None:
     assert of([[1.0, 0.0, 0.0]]) == "“a” can look at itself only: 1.00"
     assert of([[1 / 3, 1 / 3, 1 / 3]]) == "“a” looks at all keys alike: 0.33 each"
     assert of([[0.9, 0.1, 0.0], [0.4, 0.4, 0.2]], None) == "“b” looks most at “a”: 0.40"
-    assert finding(of_model(5, one=False, n_heads=3), "en").endswith(")")
+    assert View(walk=of_model(5, one=False, n_heads=3)).finding.endswith(")")
 
 
 def test_formulas_are_written_as_on_a_blackboard() -> None:

@@ -19,7 +19,7 @@ from attnviz.errors import FileFormatError, SelectionError
 from attnviz.walkthroughs.homework import KNOWN, read
 from attnviz.walkthroughs.homework_file import LARGEST, Entry, read_entries
 from attnviz.walkthroughs.verify import verify
-from attnviz.walkthroughs.wording import finding
+from attnviz.walkthroughs.view import View
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -197,12 +197,12 @@ def test_weights_that_are_given(tmp_path: Path) -> None:
     assert walk.grids["context"].values.tolist() == [[8, 2]]
     assert (walk.distributions(), walk.query) == (("weights",), 0)
     assert walk.to_frame().weights.tolist() == [0.8, 0.2]
-    assert finding(walk, "en") == ""  # the query has no name
+    assert View(walk=walk).finding == ""  # the query has no name
     several = text.replace("[0.8, 0.2]", "[[0.8, 0.2], [0, 1]]") + "query_words: [x, y]\n"
     assert read_text(tmp_path, several).grids["context"].values.tolist() == [[8, 2], [0, 10]]
     one = read_text(tmp_path, several, query="y")
     assert one.grids["context"].values.tolist() == [[0, 10]]
-    assert finding(one, "en") == "“y” can look at “b” only: 1.00"
+    assert View(walk=one).finding == "“y” can look at “b” only: 1.00"
 
 
 def test_from_the_input_on(tmp_path: Path) -> None:

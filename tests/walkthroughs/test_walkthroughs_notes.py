@@ -17,7 +17,7 @@ from attnviz.walkthroughs.examples import EXAMPLES, example, make
 from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.texts import NOTES
-from attnviz.walkthroughs.wording import note_lines, title_line
+from attnviz.walkthroughs.view import View
 from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
@@ -89,6 +89,6 @@ def test_sentences_of_old_files_stay() -> None:
     """Files written before notes were data hold sentences: they are shown as they are."""
     old = load(TESTS / "storage" / "old_files" / "walkthrough.json")
     assert {note.code for note in (old.title, *old.notes)} == {"text"}
-    assert title_line(old, "ko") == title_line(old, "en")
+    assert View(walk=old, lang="ko").title == View(walk=old).title
     page = html(old, lang="ko")
-    assert all(line in page for line in note_lines(old, "en"))
+    assert all(line in page for line in View(walk=old).notes)

@@ -24,6 +24,7 @@ from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
 from attnviz.walkthroughs.pages.markdown import escaped as markdown_escaped
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
+from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import RECEIPT, grid, layer, note, walks
 
@@ -496,7 +497,7 @@ def test_the_colours_of_the_page() -> None:
     assert {hues[hue] for hue, _ in painted} == {TEAL, RED, BLUE}
     assert max(depths[depth] for _, depth in painted) == DEPTH
     cells = [
-        cell for section in lay_out(WALKS["layer"]).sections for _, row in section.table.rows for cell in row
+        cell for section in lay_out(View(walk=WALKS["layer"])) for _, row in section.table.rows for cell in row
         if cell.share >= 0.5 / LEVELS
     ]  # fmt: skip
     assert len(cells) == len(painted)

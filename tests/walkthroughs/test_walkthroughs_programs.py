@@ -121,7 +121,7 @@ def test_latex_is_read_by_another_document(engine: str, tmp_path: Path) -> None:
 
 def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
     """On one page, with the formula and the sentence between them."""
-    sections = lay_out(WALKS["layer"]).sections
+    sections = [*lay_out(View(walk=WALKS["layer"]))]
     before_a_table = {text for section in sections for text in (section.title, section.sentence)} - {""}
     pages = compile_tex("pdflatex", latex(WALKS["layer"]), tmp_path).split("\f")[:-1]
     assert len(pages) > 2
@@ -174,7 +174,7 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
         [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
         for table in re.findall(r"<table>(.*?)</table>", made, re.DOTALL)
     ]
-    sections = lay_out(walk, lang=language).sections
+    sections = [*lay_out(View(walk=walk, lang=language))]
     assert len(tables) == len(sections)
     for table, section in zip(tables, sections, strict=True):
         there = section.table

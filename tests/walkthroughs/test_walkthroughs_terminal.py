@@ -20,7 +20,7 @@ from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.terminal.steps import draw_keys, draw_overview, draw_walk
-from attnviz.walkthroughs.wording import source_line
+from attnviz.walkthroughs.view import View
 from tests.walkthroughs.by_hand import attend, attention_walk
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
 
 def test_a_sentence_is_shown_and_not_obeyed() -> None:
     """What a terminal or the direction of writing would obey is spelled out, in the sentence as in its tokens."""
-    line = source_line(replace(of_model(), text="I\x1b[2J\n\u202elove"), "en")
+    line = View(walk=replace(of_model(), text="I\x1b[2J\n\u202elove")).source
     assert line.startswith("a model · “I\\x1b[2J\\n\\u202elove” · layer 2")
 
 

@@ -47,7 +47,7 @@ def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options
     ]
     parts = (part for card in made for part in card.parts)
     texts += [text for sign, one in parts for text in (sign, one.name, *one.rows, *one.columns)]
-    texts += [*_heading(view), wording.receipt_line(walk, view.lang), *wording.note_lines(walk, view.lang)]
+    texts += [*_heading(view), view.receipt, *view.notes]
     texts += [BLANK, "⋮…∞", *map(view.say, ("colours", "lit", "left out", "cells"))]
     style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits, scale=scale)
     lit, rows = _lit(view, made)
@@ -77,18 +77,14 @@ def draw(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOption
     with usual_settings():
         it = prepare_sheet(walk, cmap, **options)
         page = _draw_page(it)
-    return Picture(page.pen, _heading(it.view)[0], wording.receipt_line(walk, it.view.lang))
+    return Picture(page.pen, _heading(it.view)[0], it.view.receipt)
 
 
 def _heading(view: View) -> tuple[str, str, str]:
-    walk, language = view.walk, view.lang
-    found = "" if view.blanks else wording.finding(walk, language)
-    title = wording.title_line(walk, language)
-    source = f"{title} · “{visible(walk.text)}”" if walk.text else title
-    return (
-        found or title, source if found else wording.source_line(walk, language),
-        wording.shown_formula(wording.whole_formula(walk)),
-    )  # fmt: skip
+    walk, found = view.walk, "" if view.blanks else view.finding
+    source = f"{view.title} · “{visible(walk.text)}”" if walk.text else view.title
+    formula = wording.shown_formula(wording.whole_formula(walk))
+    return found or view.title, source if found else view.source, formula
 
 
 def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
@@ -99,7 +95,7 @@ def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
         "cells": wording.by_cells(view.walk.steps),
     }
     read = view.say("colours") + "".join(view.say(what) for what, is_there in signs.items() if is_there)
-    return [wording.receipt_line(view.walk, view.lang), read, *wording.note_lines(view.walk, view.lang)]
+    return [view.receipt, read, *view.notes]
 
 
 def _draw_page(it: SheetText) -> Page:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import BLANK, ShownGrid, ShownStep, View, ViewOptions, cut
+from attnviz.walkthroughs.view import BLANK, ShownGrid, ShownStep, View, cut
 
 MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
 FIRST, LAST = 9, 3  # how many are then shown at either end
@@ -67,32 +66,9 @@ class Section:
         return [(kind, block) for kind, block in every.items() if block]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageContent:
-    """The whole page."""
-
-    title: str  # what is calculated
-    source: str  # whose calculation it is; empty where numbers are made by hand
-    sections: tuple[Section, ...]  # in the order of the calculation
-    signs: str  # what the signs of its formulas mean
-    notes: tuple[str, ...]  # what was done to the input
-    receipt: str  # how the numbers were checked
-
-
-def lay_out(walk: Walkthrough, **options: Unpack[ViewOptions]) -> PageContent:
-    """The page of a walkthrough."""
-    view = View(walk=walk, **options)
-    language, steps = view.lang, view.shown()
-    return PageContent(
-        title=wording.title_line(walk, language), source=wording.source_line(walk, language),
-        sections=tuple(_sections(view, steps)), notes=wording.note_lines(walk, language),
-        signs=view.say("products") + (view.say("cells") if wording.by_cells(one.step for one in steps) else ""),
-        receipt=wording.receipt_line(walk, language),
-    )  # fmt: skip
-
-
-def _sections(view: View, steps: Sequence[ShownStep]) -> Iterator[Section]:
+def lay_out(view: View) -> Iterator[Section]:
     """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
+    steps = view.shown()
     by_key = [one for one in steps if one.is_by_key]
     for one in steps:
         for name in one.given:

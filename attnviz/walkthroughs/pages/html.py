@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Unpack
@@ -35,10 +36,8 @@ def page(walk: Walkthrough, **options: Unpack[ViewOptions]) -> WebPage:
 def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The walkthrough as one web page that fetches nothing, in one language at first; English and Korean are in it."""
     view = View(walk=walk, **options)
-    each = [lay_out(walk, **options | {"lang": one}) for one in LANGUAGES]
-    content = each[LANGUAGES.index(view.lang)]
-    sections = list(zip(*(one.sections for one in each), strict=True))
-    tables = [section.table for section in content.sections]
+    each = [replace(view, lang=one) for one in LANGUAGES]
+    sections = list(zip(*map(lay_out, each), strict=True))
     steps = [line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")]
     remarks = zip(*((one.signs, *one.notes) for one in each), strict=True)
     foot = [f'<p class="faint">{_bilingual(texts)}</p>' for texts in remarks]
@@ -47,10 +46,10 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
         "lang": view.lang, "grids": list(walk.grids), "title": [one.title for one in each],
         "source": [one.source for one in each], "proof": [one.receipt for one in each],
     }  # fmt: skip
-    source = [("source", content.source)] if content.source else []
-    found = origins(view, tables)
+    source = [("source", view.source)] if view.source else []
+    found = origins(view, [section[0].table for section in sections])
     return build(
-        content.title, [*source, ("proof proved" if walk.receipt else "proof", content.receipt)], labels=labels,
+        view.title, [*source, ("proof proved" if walk.receipt else "proof", view.receipt)], labels=labels,
         data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=view.lang,
         shared=BASE, body=body, rules="\n".join(_rules(body)),
     )  # fmt: skip

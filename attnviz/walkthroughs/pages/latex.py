@@ -10,7 +10,7 @@ from attnviz.render.latex import character, document, escaped
 from attnviz.walkthroughs.pages.content import DEPTH, PageCell, PageTable, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import ViewOptions
+from attnviz.walkthroughs.view import View, ViewOptions
 
 _PACKAGES = "amsmath, booktabs, colortbl, graphicx"
 
@@ -26,13 +26,13 @@ _MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")  # before a 
 
 def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     r"""The walkthrough as LaTeX, a document by itself, and in another one by ``\input``."""
-    page = lay_out(walk, **options)
-    lines = [rf"\section*{{{escaped(page.title)}}}", *([_paragraph(page.source)] if page.source else [])]
-    for section in page.sections:
+    view = View(walk=walk, **options)
+    lines = [rf"\section*{{{escaped(view.title)}}}", *([_paragraph(view.source)] if view.source else [])]
+    for section in lay_out(view):
         # What belongs together stays on one page: a table never stands on the page after its title.
         blocks = [_BLOCKS[kind](block) for kind, block in section.blocks]
         lines += [rf"\subsection*{{{escaped(section.title)}}}", "\n\\par\\nobreak\n".join(blocks), r"\par"]
-    return document("\n".join([*lines, r"\medskip", *map(_paragraph, (*page.notes, page.receipt))]), _PACKAGES, _SET_UP)
+    return document("\n".join([*lines, r"\medskip", *map(_paragraph, (*view.notes, view.receipt))]), _PACKAGES, _SET_UP)
 
 
 def arithmetic(text: str) -> str:

@@ -20,11 +20,11 @@ _BEGINNING = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")  # what makes a list or a hea
 
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The walkthrough as Markdown, with tables as GitHub draws them."""
-    page = lay_out(walk, **options)
-    blocks = [f"# {escaped(page.title)}", *([_paragraph(page.source)] if page.source else [])]
-    for section in page.sections:
+    view = View(walk=walk, **options)
+    blocks = [f"# {escaped(view.title)}", *([_paragraph(view.source)] if view.source else [])]
+    for section in lay_out(view):
         blocks += [f"## {escaped(section.title)}", *(_BLOCKS[kind](block) for kind, block in section.blocks)]
-    return "\n\n".join([*blocks, *map(_paragraph, (page.signs, *page.notes, page.receipt))]) + "\n"
+    return "\n\n".join([*blocks, *map(_paragraph, (view.signs, *view.notes, view.receipt))]) + "\n"
 
 
 def escaped(text: str) -> str:

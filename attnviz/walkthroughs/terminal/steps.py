@@ -40,7 +40,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
     walk, every = view.walk, replace(view, steps=None).shown()
     steps = [one for one in every if one.step.name in BY_KEY and one.step.operation != "mask"]
     heads = len(walk.distributions())
-    title = [wording.title_line(walk, view.lang), *([f"“{walk.text}”"] if walk.text else [])]
+    title = [view.title, *([f"“{walk.text}”"] if walk.text else [])]
     yield from view.wrap(" · ".join(title), "bold")
     if query_weights(walk) is not None:
         lines = list(_query_and_keys(view, steps))
@@ -68,7 +68,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
     yield from _head(view)
     yield from _steps(view, steps)
     yield Text()
-    yield from view.wrap(view.say("products") + (view.say("cells") if wording.by_cells(walk.steps) else ""), "dim")
+    yield from view.wrap(replace(view, steps=None).signs, "dim")
     yield from _foot(view, shaded=query_weights(walk) is None)
 
 
@@ -101,8 +101,8 @@ def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenVie
 
 
 def _head(view: ScreenView) -> Iterator[Text]:
-    yield from view.wrap(wording.title_line(view.walk, view.lang), "bold")
-    yield from view.wrap(wording.source_line(view.walk, view.lang))
+    yield from view.wrap(view.title, "bold")
+    yield from view.wrap(view.source)
 
 
 def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
@@ -113,9 +113,9 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
         yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(what), "dim"))
     if view.is_english_for_ascii:
         yield from view.wrap(view.say("ascii"), "dim")
-    for note in wording.note_lines(walk, view.lang):
+    for note in view.notes:
         yield from view.wrap(note, "dim")
-    yield from view.wrap(wording.receipt_line(walk, view.lang), "bold" if walk.own is not None else "")
+    yield from view.wrap(view.receipt, "bold" if walk.own is not None else "")
 
 
 def _query_and_keys(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[Text]:
