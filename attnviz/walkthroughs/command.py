@@ -182,8 +182,8 @@ def verify_command(settings: VerifySettings) -> None:
     wide = [max(map(len, texts), default=0) for texts in (names, made)]
     for name, grid, step in zip(names, made, verdict.checked, strict=True):
         typer.echo(f"{name.ljust(wide[0])}  {grid.ljust(wide[1])}  largest difference {_difference(step.largest)}")
-    if verdict.given:
-        typer.echo(f"given, so not computed: {_join_names(verdict.given)}")
+    if verdict.inputs:
+        typer.echo(f"given, so not computed: {_join_names(verdict.inputs)}")
     if verdict.unused:
         typer.echo(f"nothing is made from {_join_names(verdict.unused)}: nothing here tells whether that is right")
     if verdict.own is not None and verdict.difference is not None:

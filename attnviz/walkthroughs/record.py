@@ -79,7 +79,7 @@ class Walkthrough:
                 )
             known.add(step.result)
 
-    def given(self) -> tuple[str, ...]:
+    def inputs(self) -> tuple[str, ...]:
         """The grids that no step makes."""
         made = {step.result for step in self.steps}
         return tuple(name for name in self.grids if name not in made)
@@ -87,7 +87,7 @@ class Walkthrough:
     def distributions(self) -> tuple[str, ...]:
         """The grids of attention weights, one for each head: those that a softmax made, or that were given."""
         made = tuple(step.result for step in self.steps if step.name == "softmax")
-        return made or tuple(name for name in self.given() if name == "weights")
+        return made or tuple(name for name in self.inputs() if name == "weights")
 
     def __repr__(self) -> str:
         from attnviz.walkthroughs.view import View

@@ -38,7 +38,7 @@ class WalkthroughText(settings.TextSettings):
     def __post_init__(self) -> None:
         settings.TextSettings.__post_init__(self)
         if self.example is not None and self.numbers is not None:
-            raise SettingsError("give --example or --input, not both")
+            raise SettingsError("give an example or a file of numbers, not both")
         if self.solution and not self.exercise:
             raise SettingsError("--solution goes with --exercise: it fills in the blank cells")
 
@@ -88,9 +88,9 @@ class WalkthroughSelection:
 
     def __post_init__(self) -> None:
         if self.query is not None and self.all_queries:
-            raise SettingsError("give --query or --all-queries, not both")
+            raise SettingsError("give one query or all, not both")
         if self.head is not None and self.whole_layer:
-            raise SettingsError("give --head or --whole-layer, not both")
+            raise SettingsError("give one head or the whole layer, not both")
         _ = self.place  # refused here, before any work
 
     @property

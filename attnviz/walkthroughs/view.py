@@ -16,21 +16,11 @@ from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import expect_language
+from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import ARROW, OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY, NOTES
-from attnviz.walkthroughs.wording import (
-    between,
-    by_cells,
-    explain,
-    formula_of,
-    query_name,
-    say,
-    shapes_of,
-    short_title,
-    strongest,
-)
 
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
@@ -160,7 +150,7 @@ class View:
 
     def say(self, phrase: str, /, **fields: object) -> str:
         """One of the phrases, in the language of the view."""
-        return say(phrase, self.lang, **fields)
+        return wording.say(phrase, self.lang, **fields)
 
     @property
     def title(self) -> str:
@@ -175,14 +165,14 @@ class View:
         parts = [walk.model] if walk.model and walk.model not in self.title else []
         parts += [f"“{visible(walk.text)}”"] if walk.text else []
         parts += [say("counted", where=", ".join(places))] if places else []
-        name = query_name(walk)
+        name = wording.query_name(walk)
         parts += [say("query is", name=f"{name} ({say('row', n=walk.query)})")] if name else []
         return " · ".join(parts)
 
     @property
     def finding(self) -> str:
         """Which query looks most at which key, and how much, in one line; empty where nobody has a name."""
-        walk, found = self.walk, strongest(self.walk)
+        walk, found = self.walk, wording.strongest(self.walk)
         if found is None:
             return ""
         row, key, head, weight = found
@@ -215,7 +205,7 @@ class View:
     def signs(self) -> str:
         """What the signs in the formulas of its steps mean."""
         shown = [step for _, step in find_steps(self.walk, self.steps)]
-        return self.say("products") + (self.say("cells") if by_cells(shown) else "")
+        return self.say("products") + (self.say("cells") if wording.by_cells(shown) else "")
 
     def grid(self, name: str, *, upright: bool = False) -> ShownGrid:
         """A grid as it is shown, its rows and columns exchanged if it is to stand upright."""
@@ -233,12 +223,12 @@ class View:
 
     def shown(self, first: int = 1) -> list[ShownStep]:
         """The steps that are wanted, from a step on."""
-        found, given, is_one = [], set(self.walk.given()), query_weights(self.walk) is not None
+        found, left, is_one = [], set(self.walk.inputs()), query_weights(self.walk) is not None
         for number, step in find_steps(self.walk, self.steps, first):
-            needed = tuple(name for name in dict.fromkeys(step.operands) if name in given)
-            given -= set(needed)
+            needed = tuple(name for name in dict.fromkeys(step.operands) if name in left)
+            left -= set(needed)
             by_key = is_one and step.name in BY_KEY
-            found.append(ShownStep(view=self, number=number, step=step, given=needed, is_by_key=by_key))
+            found.append(ShownStep(view=self, number=number, step=step, inputs=needed, is_by_key=by_key))
         return found
 
 
@@ -249,35 +239,35 @@ class ShownStep:
     view: View  # how
     number: int  # its place in the whole calculation, counted from 1
     step: CalculationStep  # the step itself
-    given: tuple[str, ...]  # the grids made by no step that it is the first to need
+    inputs: tuple[str, ...]  # the grids made by no step that it is the first to need
     is_by_key: bool  # whether it makes something for each key of one query
     heads: tuple[ShownStep, ...] = ()  # where it stands for the same step of several heads, these
 
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return explain(self.step.name, self.view.lang).title
+        return wording.explain(self.step.name, self.view.lang).title
 
     @property
     def sentence(self) -> str:
         """One for somebody who sees it for the first time."""
-        return explain(self.step.name, self.view.lang).sentence
+        return wording.explain(self.step.name, self.view.lang).sentence
 
     @property
     def column(self) -> str:
         """What a column of its numbers is called."""
-        return short_title(self.step.name, self.view.lang)
+        return wording.short_title(self.step.name, self.view.lang)
 
     @property
     def formula(self) -> str:
         """With the names of its grids, of several heads without their numbers."""
-        text = formula_of(self.step, language=self.view.lang, walk=self.view.walk)
+        text = wording.formula_of(self.step, language=self.view.lang, walk=self.view.walk)
         return re.sub(r"_\d+(?!\d)", "", text) if self.heads else text
 
     @property
     def shapes(self) -> str:
         """The formula with the shapes put in."""
-        return shapes_of(self.view.walk, self.step, language=self.view.lang)
+        return wording.shapes_of(self.view.walk, self.step, language=self.view.lang)
 
     @property
     def hand(self) -> str:
@@ -301,7 +291,7 @@ class ShownStep:
         keys, sides = operation.axes[-2 if weighs else -1], operation.sides(len(self.step.operands))
         upright = {place for place, side, letter in sides if (side, letter.lower()) == ("columns", keys)}
         operands = [
-            (between(self.step, place), self.view.grid(name, upright=self.is_by_key and place in upright))
+            (wording.between(self.step, place), self.view.grid(name, upright=self.is_by_key and place in upright))
             for place, name in enumerate(self.step.operands)
         ]
         return *operands, (ARROW, self.view.grid(self.step.result, upright=self.is_by_key and not weighs))
@@ -341,6 +331,6 @@ def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> st
     """As "scores, love" or "alignment, love, number 3"."""
     parts = [name]
     if len(grid.values) > 1:
-        parts.append(grid.rows[row] if grid.rows else say("row", language, n=row))
-    parts.append(grid.columns[column] if grid.columns else say("number", language, n=column))
+        parts.append(grid.rows[row] if grid.rows else wording.say("row", language, n=row))
+    parts.append(grid.columns[column] if grid.columns else wording.say("number", language, n=column))
     return ", ".join(parts)

@@ -52,9 +52,9 @@ def test_the_same_as_on_the_command_line(
 @pytest.mark.parametrize(
     ("called_so", "line"),
     [
-        ({"query": "I", "all_queries": True}, "give --query or --all-queries, not both"),
-        ({"whole_layer": True, "head": 1}, "give --head or --whole-layer, not both"),
-        ({"example": "seq2seq", "numbers": "x.json"}, "give --example or --input, not both"),
+        ({"query": "I", "all_queries": True}, "give one query or all, not both"),
+        ({"whole_layer": True, "head": 1}, "give one head or the whole layer, not both"),
+        ({"example": "seq2seq", "numbers": "x.json"}, "give an example or a file of numbers, not both"),
         (
             {"example": "seq2seq", "text": "I"},
             "--example needs no model: it takes no sentence, and no option of a model",

@@ -50,7 +50,7 @@ def test_names() -> None:
     walk = by_hand()
     assert [step.name for step in walk.steps] == ["scores", "softmax", "alignment", "context"]
     assert list(walk.grids) == ["q", "K", "V", "scores", "weights", "alignment", "context"]
-    assert walk.given() == ("q", "K", "V")
+    assert walk.inputs() == ("q", "K", "V")
     assert walk.grids["weights"].columns == walk.grids["alignment"].rows == STATES.rows
     assert walk.grids["weights"].rows == walk.grids["context"].rows == ("decoder",)
     assert walk.query == 0
@@ -109,7 +109,7 @@ def test_other_scores(score: Score, sizes: dict[str, int]) -> None:
     weights = {name: Grid(values=np.random.default_rng(4).normal(size=(n, 5))) for name, n in sizes.items()}
     walk = attention_walk(title=score, query=QUERIES, keys=KEYS, values=VALUES, score=score, weights=weights)
     assert [step.name for step in walk.steps] == ["scores", "softmax", "context"]
-    assert set(weights) < set(walk.given())
+    assert set(weights) < set(walk.inputs())
     for name in weights:
         with pytest.raises(RecordError, match=f"the score {score} needs a grid {name}"):
             attention_walk(

@@ -256,7 +256,7 @@ def test_another_score() -> None:
     for score, weights in (("dot", set()), ("general", {"W"}), ("additive", {"W", "U", "v"})):
         walked = walk("I love all you", home("toy"), score=score)
         assert (walked.own, walked.difference, walked.from_input) == (None, None, None)
-        assert weights <= set(walked.given())
+        assert weights <= set(walked.inputs())
         assert "output" not in walked.grids
         assert dict(walked.notes[-1].fields)["score"] == score
         assert np.array_equal(walked.grids["q"].values, own.grids["q"].values)

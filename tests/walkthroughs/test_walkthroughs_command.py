@@ -309,7 +309,7 @@ def test_one_row_of_own_numbers(typed: Typed, refused: Refused, here: Path) -> N
     assert refused("walkthrough", "--input", "mine.json", "--query", "us") == (1, line)
     line = "attnviz: there is no query '1 to': there are 0 decoder"
     assert refused("walkthrough", "--example", "seq2seq", "--query", "1 to") == (1, line)
-    line = "give --query or --all-queries, not both"
+    line = "give one query or all, not both"
     status, said = refused("walkthrough", "--input", "mine.json", "--query", "1", "--all-queries")
     assert (status, said) == (2, f"attnviz walkthrough: {line} {SEE}")
 
@@ -385,9 +385,9 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
     [
         (["--toy", "-m", "toy"], "give --toy or --model, not both"),
         (["--toy", "--revision", "x"], "--toy comes with attnviz: it has no --revision and no code to trust"),
-        (["--query", "I", "--all-queries"], "give --query or --all-queries, not both"),
-        (["--whole-layer", "--head", "1"], "give --head or --whole-layer, not both"),
-        (["--example", "seq2seq", "--input", "x.json"], "give --example or --input, not both"),
+        (["--query", "I", "--all-queries"], "give one query or all, not both"),
+        (["--whole-layer", "--head", "1"], "give one head or the whole layer, not both"),
+        (["--example", "seq2seq", "--input", "x.json"], "give an example or a file of numbers, not both"),
         (["--example", "seq2seq", "I"], f"--example {BY_HAND}"),
         (["--input", "x.json", "--toy"], f"--input {BY_HAND}"),
         (["--input", "x.json", "--layer", "0"], f"--input {BY_HAND}"),

@@ -69,7 +69,7 @@ def test_one_word_of_self_attention(query: str | int, row: int) -> None:
     assert [step.name for step in one.steps][:3] == ["row", "query", "keys"]
     for name in ("weights", "context"):
         assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
-    for name in whole.given():
+    for name in whole.inputs():
         assert (one.grids[name].values == whole.grids[name].values).all()
 
 

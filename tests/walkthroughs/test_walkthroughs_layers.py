@@ -192,7 +192,7 @@ def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
     assert shown in walked.notes
     # Unless it is asked for in full, its millions of weights are left out, and the same number comes out.
     short = walk("I am full", source, whole_layer=True, every=True)
-    assert not [name for name in short.given() if name.startswith("W")]
+    assert not [name for name in short.inputs() if name.startswith("W")]
     assert short.notes == (Note.of("layer_left_out", n="7,077,888"), shown)
     assert sum(grid.values.size for grid in short.grids.values()) < 120_000
     assert largest_error(short) == 0
@@ -207,7 +207,7 @@ def test_every_step_is_explained_and_can_be_checked(zoo: Zoo, name: str, kind: K
 
     walked = whole(zoo, name, kind, query=1)
     for language in LANGUAGES:
-        for what in {*walked.given(), *(step.name for step in walked.steps)}:
+        for what in {*walked.inputs(), *(step.name for step in walked.steps)}:
             assert explain(what, language).sentence, what
     verdict = examine(parse(to_json(walked)))
     assert verdict.fault == ""
@@ -371,7 +371,7 @@ def test_a_factor_is_a_root_only_of_the_width(zoo: Zoo) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("toy-seq2seq", "it is recurrent, one cell that looks once a step; leave out --whole-layer to follow that"),
+        ("toy-seq2seq", "it is recurrent, one cell that looks once a step; follow that from its query"),
         ("gpt_oss", "layer 0 cannot be walked whole: what follows is no feed-forward network of two or"),
         ("phi", "layer 0 cannot be walked whole: nothing reads the plain sum of its attention and its input"),
         ("bloom", "computes its attention by itself: its weights can be shown, its queries and keys cannot"),

@@ -58,7 +58,7 @@ def test_what_is_right_passes(tmp_path: Path, name: str) -> None:
     assert [step.step for step in verdict.checked] == [step.name for step in walk.steps]
     assert verdict.cells == sum(walk.grids[step.result].values.size for step in walk.steps)
     assert verdict.largest < 1e-14
-    assert verdict.given == walk.given()
+    assert verdict.inputs == walk.inputs()
     assert verdict.unused == ()
     assert verdict.own == walk.own
     assert verdict.difference == walk.difference
@@ -131,7 +131,7 @@ def test_a_given_number_that_nothing_is_made_from(tmp_path: Path) -> None:
     c.give("spare", grid(1, 2))
     c.step("relu", "b", "relu", "a")
     verdict = verify(c.finish("t").save(tmp_path / "w.json"))
-    assert (verdict.fault, verdict.given, verdict.unused) == ("", ("a", "spare"), ("spare",))
+    assert (verdict.fault, verdict.inputs, verdict.unused) == ("", ("a", "spare"), ("spare",))
 
 
 def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:

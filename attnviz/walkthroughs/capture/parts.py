@@ -139,11 +139,10 @@ class _Joint:
 
     stream: Vectors
     read: Vectors
-    before: Norm | None
-    after: Norm | None
+    before: Norm | None = None
+    after: Norm | None = None
 
 
-_Parts = tuple[SubLayer, ...]
 _Works = Callable[[Vectors], Iterator[tuple[Projection | FeedForwardCalls, Vectors, Norm | None]]]
 """What may read some vectors, what it makes, and the norm of that where it is what is added."""
 
@@ -152,8 +151,8 @@ def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) ->
     """The parts of a layer, from its attention and the calls around. Raises NoAttentionError: it is built otherwise."""
     if keep.is_recurrent():
         raise NoAttentionError(
-            f"{name} has no layer to walk whole: it is recurrent, one cell that looks once a step; leave out "
-            "--whole-layer to follow that from its query to what the cell reads"
+            f"{name} has no layer to walk whole: it is recurrent, one cell that looks once a step; follow "
+            "that from its query to what the cell reads"
         )
     search = _Search([*keep.before, *keep.after])
     for found in search.layers(keep, cross):
@@ -188,28 +187,27 @@ class _Search:
         if reads is None:
             return
         self._reach(1)
-        works: list[_Works] = [*([] if cross is None else [partial(self._read_cross, cross)]), self._read_network]
+        across = [] if cross is None else [partial(self._read_cross, cross)]
+        works: list[_Works] = [lambda _: self._read_output(keep), *across, self._read_network]
         norms = [norm for call in self.calls if near(in_rows(call.made), reads) and (norm := self.norm(call))]
-        for output, made, inside in self._read_output(keep):
-            self._reach(2)
-            for x, before in ((reads, None), *((norm.given, norm) for norm in norms)):
-                for joint in self._joints(x, made):
-                    if before is not None and joint.after is not None:
-                        continue
-                    first = SubLayer(before=before, read=reads, work=output, inside=inside, after=joint.after)
-                    for rest, last in self._chain(joint, works, is_post=joint.after is not None):
-                        yield LayerParts(x=x, parts=(first, *rest), made=last)
+        before = [(_Joint(stream=norm.given, read=reads, before=norm), False) for norm in norms]
+        for start, is_post in ((_Joint(stream=reads, read=reads), None), *before):
+            for parts, made in self._chain(start, works, is_post=is_post):
+                yield LayerParts(x=start.stream, parts=parts, made=made)
 
-    def _chain(self, joint: _Joint, works: Sequence[_Works], *, is_post: bool) -> Iterator[tuple[_Parts, Vectors]]:
-        """The parts behind a joint, and the layer's output."""
+    def _chain(
+        self, joint: _Joint, works: Sequence[_Works], *, is_post: bool | None
+    ) -> Iterator[tuple[tuple[SubLayer, ...], Vectors]]:
+        """The parts behind a joint, all with norms of their sums or none (None: either), and the layer's output."""
         if not works:
             yield (), joint.stream
             return
         for work, made, inside in works[0](joint.read):
             for then in self._joints(joint.stream, made):
-                if (then.after is not None) == is_post:
+                behind = then.after is not None
+                if is_post in {None, behind}:
                     part = SubLayer(before=joint.before, read=joint.read, work=work, inside=inside, after=then.after)
-                    for rest, last in self._chain(then, works[1:], is_post=is_post):
+                    for rest, last in self._chain(then, works[1:], is_post=behind):
                         yield (part, *rest), last
 
     def _read_cross(self, cross: KeepProjections, read: Vectors) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
@@ -231,6 +229,7 @@ class _Search:
         together = in_rows(keep.layer.output.flatten(2))  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
         for call in self._linear_calls():
             if near(in_rows(call.given), together):
+                self._reach(2)
                 for made, inside in self._forms(in_rows(call.made)):
                     yield _columns(call), made, inside
 
@@ -249,11 +248,11 @@ class _Search:
         for call in self._reading(one + other):
             total = in_rows(call.given)
             if is_linear(call.module):
-                yield _Joint(stream=total, read=total, before=None, after=None)
+                yield _Joint(stream=total, read=total)
             norm = self.norm(call)
             if norm is not None:
-                yield _Joint(stream=norm.made, read=norm.made, before=None, after=norm)
-                yield _Joint(stream=total, read=norm.made, before=norm, after=None)
+                yield _Joint(stream=norm.made, read=norm.made, after=norm)
+                yield _Joint(stream=total, read=norm.made, before=norm)
 
     def _networks(self, read: Vectors) -> Iterator[FeedForwardCalls]:
         firsts: list[tuple[Projection, Tensor]] = []

@@ -49,6 +49,11 @@ class CardStyle:
         table = colours(self.palette)
         return tuple(table[round(STRONG * (len(table) - 1))] / 255)
 
+    def narrowest(self, card: ShownStep) -> float:
+        """What a card takes at least: the longest word of its title."""
+        longest = self.pen.widest(card.title.split(), STEP * self.scale)
+        return max(NARROWEST * self.scale, 1.14 * longest + DOT * self.scale)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box:
@@ -250,12 +255,6 @@ def words_of(card: ShownStep, width: float, style: CardStyle, *, shapes: bool = 
         for line in pen.wrap(text, width, size * scale)
     ]
     return Words(card=card, lines=tuple(lines), style=style, left=left)
-
-
-def narrowest(card: ShownStep, style: CardStyle) -> float:
-    """What a card takes at least: the longest word of its title."""
-    longest = style.pen.widest(card.title.split(), STEP * style.scale)
-    return max(NARROWEST * style.scale, 1.14 * longest + DOT * style.scale)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,18 +14,7 @@ import numpy as np
 
 from attnviz.render.figure.page import Page
 from attnviz.render.figure.pen import BLACK, FRAME, GREY
-from attnviz.walkthroughs.figure.card import (
-    LABEL,
-    ROOMY,
-    TITLED,
-    Box,
-    CardStyle,
-    Spot,
-    Words,
-    box_of,
-    narrowest,
-    words_of,
-)
+from attnviz.walkthroughs.figure.card import LABEL, ROOMY, TITLED, Box, CardStyle, Spot, Words, box_of, words_of
 from attnviz.walkthroughs.figure.plan import keys_of
 from attnviz.walkthroughs.view import Cut, ShownGrid, ShownStep
 
@@ -79,7 +68,7 @@ def flow_of(
             box = box_of(matrix, style, rows=rows, bars=matrix.is_weights and not matrix.blanks)
             box = _level(box, above if not columns else below if matrix is card.result else None)
             is_headed = words and columns and matrix is card.result
-            least = begin + APART * scale + narrowest(card, style) - box.width if is_headed else 0.0
+            least = begin + APART * scale + style.narrowest(card) - box.width if is_headed else 0.0
             gap = GAP * scale if columns else max(_names_width(box), above.names_width if above else 0.0)
             before = columns[-1].right if columns else 0.0
             columns.append(Spot(box=box, left=max(before + gap, least), number=card.number))

@@ -71,7 +71,7 @@ def lay_out(view: View) -> Iterator[Section]:
     steps = view.shown()
     by_key = [one for one in steps if one.is_by_key]
     for one in steps:
-        for name in one.given:
+        for name in one.inputs:
             text, grid = wording.explain(name, view.lang), view.grid(name)
             shapes = f"{name}: {grid.values.shape}"
             yield Section(title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, grid))

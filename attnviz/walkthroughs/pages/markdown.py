@@ -67,11 +67,11 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     writer.writerow(COLUMNS)
     shown = view.shown()
     for one in shown:
-        for name in one.given:
+        for name in one.inputs:
             writer.writerows(_cells(walk, name, "", "", view.blanks))
         writer.writerows(_cells(walk, one.step.result, str(one.number), one.step.name, view.blanks))
-    used = {name for one in shown for name in one.given}
-    for name in walk.given() if view.steps is None else ():
+    used = {name for one in shown for name in one.inputs}
+    for name in walk.inputs() if view.steps is None else ():
         if name not in used:
             writer.writerows(_cells(walk, name, "", "", view.blanks))
     return text.getvalue()

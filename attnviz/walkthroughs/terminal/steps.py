@@ -212,11 +212,11 @@ def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None
     for one in steps:
         if only not in {None, one.number}:
             continue
-        needed = [view.grid(name) for name in one.given]
+        needed = [view.grid(name) for name in one.inputs]
         if one.step.operation == "concatenate" and len(needed) > 1 and all(len(grid.values) == 1 for grid in needed):
             shape = f"({len(needed)} x {needed[0].values.shape[1]})"
             yield from _explain(view, "contexts", shape)
-            yield from view.draw(_stack(needed, one.given))
+            yield from view.draw(_stack(needed, one.inputs))
         else:
             for grid in needed:
                 yield from _explain(view, grid.name, str(grid.values.shape))
@@ -312,7 +312,7 @@ def _columns(view: ScreenView, steps: Sequence[ShownStep], rows: Sequence[int]) 
         return group(grid, wording.short_title("softmax", view.lang), summed=True, bar=bar, remarks=remarks)
 
     groups = [group(view.grid("K"), "k")] if first.name == "scores" and "K" in first.operands else []
-    groups += [shared(view.grid(name, upright=True)) for name in walk.distributions() if name in walk.given()]
+    groups += [shared(view.grid(name, upright=True)) for name in walk.distributions() if name in walk.inputs()]
     for one in steps:
         if one.step.operation == "softmax":
             groups.append(shared(one.result))

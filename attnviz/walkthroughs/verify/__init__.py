@@ -36,7 +36,7 @@ class Verdict:
 
     checked: tuple[StepCheck, ...]  # the steps that agree, in their order, up to the first that does not
     fault: str = ""  # the first thing that is wrong, in one line: a cell, or what the file says of itself; or nothing
-    given: tuple[str, ...] = ()  # the grids that no step makes
+    inputs: tuple[str, ...] = ()  # the grids that no step makes
     unused: tuple[str, ...] = ()  # those of them that no step uses either: nothing tells whether they are right
     own: str | None = None  # the grid that the model computed too; None where there is no model
     difference: float | None = None  # how far the two are apart, as the file says; None likewise
@@ -75,7 +75,7 @@ def examine(saved: SavedFile) -> Verdict:
     own, difference = saved.fields.get("own"), saved.fields.get("difference")
     return Verdict(
         checked=tuple(checked), fault=fault or _statement(saved),
-        given=tuple(name for name in saved.grids if name not in made),
+        inputs=tuple(name for name in saved.grids if name not in made),
         unused=tuple(name for name in saved.grids if name not in made | used),
         own=own if isinstance(own, str) else None,
         difference=float(difference) if isinstance(difference, int | float) else None,
