@@ -86,17 +86,15 @@ def compare_heads(
     """
     from attnviz.heads.compare import compare
 
-    entries = MEASURES if measures is None else tuple(measures)
-    roles = _saved_roles(runs.roles_in(sentences) or roles, sentences, thresholds=thresholds, measures=entries)
-    run = SurveyRun(
-        model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=runs.field_of(sentences)
-    )
-    if (loaded := runs.saved_in(sentences)) is not None:
+    entries, given = MEASURES if measures is None else tuple(measures), runs.input_of(sentences)
+    roles = _saved_roles(given.place.roles or roles, given, thresholds=thresholds, measures=entries)
+    run = SurveyRun(model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=given.place.field)
+    if (loaded := given.place.saved) is not None:
         check_saved(run.model, run.settings, checkpoint)
         stats, source = runs.load_finished(loaded), None
     else:
         stats, _, (source,) = runs.measure(
-            sentences, [_opener(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
+            given, [_opener(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
             progress=progress,
         )  # fmt: skip
     with in_one_line(loaded) if loaded else nullcontext():
@@ -108,11 +106,11 @@ def compare_heads(
 
 def _saved_roles(
     roles: bool | str | os.PathLike[str] | HeadComparison,  # noqa: FBT001
-    sentences: runs.Sentences,
+    given: runs.Input,
     **how: Any,
 ) -> bool | HeadComparison:
     """What was measured on many sentences, read; or whether it is to be measured."""
-    if roles and not runs.is_one(sentences):
+    if roles and (given.lines is None or len(given.lines) != 1):
         raise errors.SettingsError(ONE_MODEL)
     if isinstance(roles, str | os.PathLike):
         return compare_heads(CorpusSettings(load=Path(roles)), **how)
@@ -159,14 +157,15 @@ def compare_models(
     from attnviz.heads.changes.compare import changes
 
     settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
-    if runs.roles_in(sentences) is not None:
+    given = runs.input_of(sentences)
+    if given.place.roles is not None:
         raise errors.SettingsError(ONE_MODEL)
     if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
         other = runs.load_finished(Path(after))
-        if runs.saved_in(sentences) is None:
+        if given.place.saved is None:
             runs.check_same_settings(settings, other, str(after))
         found = compare_heads(
-            sentences, before, tokenizer, settings=settings, thresholds=thresholds, measures=entries,
+            given, before, tokenizer, settings=settings, thresholds=thresholds, measures=entries,
             checkpoint=checkpoint, progress=progress, opening=opening,
         )  # fmt: skip
         stats: Stats = found.origin.stats  # type: ignore[attr-defined]  # it was measured here
@@ -174,14 +173,14 @@ def compare_models(
             stats.survey, other.survey, corpus="; ".join(stats.corpora), corpus_after="; ".join(other.corpora),
             thresholds=thresholds, entries=entries,
         )  # fmt: skip
-    if runs.saved_in(sentences) is not None:
+    if given.place.saved is not None:
         raise errors.SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
     run = SurveyRun(
-        model=_settings_of(before), settings=settings, sentence_field=runs.field_of(sentences),
+        model=_settings_of(before), settings=settings, sentence_field=given.place.field,
         against=_settings_of(after).name,
     )  # fmt: skip
     opened = [_opener(model, tokenizer, opening) for model in (before, after)]
-    stats, pair, _ = runs.measure(sentences, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
+    stats, pair, _ = runs.measure(given, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
     return changes(
         pair.before, pair.after, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds,
         entries=entries,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
 from attnviz.attention import Attention, Kind, Note, positions
@@ -83,6 +84,12 @@ class Role:
         return self.doubt is None
 
     @property
+    def rival(self) -> Control | None:
+        """Of the controls that could rule it out the one whose interval reaches highest; None without any."""
+        held = [one for one in self.controls if one.rules_out and not math.isnan(one.high)]
+        return max(held, key=lambda control: control.high, default=None)
+
+    @property
     def clearness(self) -> tuple[bool, float]:
         """What roles are ordered by: those established first, then by how far each is above its threshold."""
         least = self.rule.threshold
@@ -105,6 +112,16 @@ class HeadProfile:
     def name(self) -> str:
         """``layer.head``."""
         return f"{self.layer}.{self.head}"
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its layer and its number."""
+        return self.layer, self.head
+
+    @property
+    def role(self) -> Role | None:
+        """The clearest; None where there is none."""
+        return self.roles[0] if self.roles else None
 
     @property
     def words(self) -> str:
@@ -260,9 +277,13 @@ class HeadComparison(HeadResult):
         return tuple(one.offset for one in self.measures if one.family == "offset" and one.offset is not None)
 
     @property
-    def clusters(self) -> Int64[np.ndarray, " one"]:
-        """The cluster of each head; -1 where heads were not compared."""
-        return np.array([-1 if head.cluster is None else head.cluster for head in self.heads], dtype=np.int64)
+    def clusters(self) -> dict[int, list[str]]:
+        """The names of the heads in each cluster, by its number; none where heads were not compared."""
+        found: dict[int, list[str]] = {}
+        for head in self.heads:
+            if head.cluster is not None:
+                found.setdefault(head.cluster, []).append(head.name)
+        return found
 
     def head(self, layer: Place | int, head: int | None = None) -> HeadProfile:
         """One head: ``head(1, 2)``, ``head("1.2")``, or ``comparison[1, 2]``.
@@ -273,6 +294,15 @@ class HeadComparison(HeadResult):
         (row,) = positions([layer], range(self.n_layers), "layer")
         (column,) = positions([head], range(self.n_heads), "head")
         return self.heads[row * self.n_heads + column]
+
+    def nearest(self, head: HeadProfile, n: int) -> list[tuple[HeadProfile, float]]:
+        """The heads most like one and the mean divergence from each, in nats; none where heads were not compared."""
+        if self.similarity is None:
+            return []
+        own = head.layer * self.n_heads + head.head
+        row = self.similarity.divergences[own]
+        order = [int(other) for other in np.argsort(row, kind="stable") if other != own and np.isfinite(row[other])]
+        return [(self.heads[other], float(row[other])) for other in order[:n]]
 
     def __getitem__(self, place: Place) -> HeadProfile:
         """Likewise."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -17,7 +17,7 @@ from attnviz.settings import ModelSettings
 from attnviz.storage.corpora.corpus import Corpus, Fingerprint, fingerprint, read_corpus
 from attnviz.storage.files import check_writable
 from attnviz.text.corpus import BadLine, CorpusLine
-from attnviz.text.display import check_sentence, check_text, clip, visible
+from attnviz.text.display import check_text, clip, visible
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Source
@@ -51,57 +51,32 @@ class CorpusProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """Where the sentences are, read as far as can be before a model is loaded for nothing."""
+    """Where the sentences are, in one form."""
 
+    place: CorpusSettings = field(
+        default_factory=CorpusSettings
+    )  # a sentence, a file, or what was measured; empty of the usual sentences
     lines: tuple[str, ...] | None = None  # one sentence, or several; None of a file
-    corpus: Corpus | None = None  # a file of them
-    mark: Fingerprint | None = None  # what that file is
 
 
-def input_of(sentences: Sentences) -> Input:
-    """The sentences that are given, or the file of them. Raises InputError: they cannot be read."""
-    if isinstance(sentences, CorpusSettings):
-        if sentences.text is None:
-            if sentences.path is None:
-                return Input()
-            kind: Literal["conllu"] | None = None if sentences.treebank is None else "conllu"
-            return Input(
-                corpus=read_corpus(sentences.path, field=sentences.field, kind=kind), mark=fingerprint(sentences.path)
-            )
-        sentences = sentences.text
+def input_of(sentences: Sentences | Input) -> Input:
+    """What is given, in one form. Raises SettingsError: a sentence that is the name of a file; InputError: no text."""
+    if isinstance(sentences, Input):
+        return sentences
     if isinstance(sentences, str):
-        check_sentence(sentences)
-        check_text(sentences)
-        return Input(lines=(sentences,))
-    if isinstance(sentences, os.PathLike):
-        return Input(corpus=read_corpus(sentences), mark=fingerprint(sentences))
-    return Input() if sentences is None else Input(lines=tuple(sentences))
-
-
-def saved_in(sentences: Sentences) -> Path | None:
-    """The ``.stats`` file that holds what was measured, if it is one."""
-    if isinstance(sentences, CorpusSettings):
-        return sentences.saved
-    if isinstance(sentences, os.PathLike) and str(sentences).lower().endswith(STATS):
-        return Path(sentences)
-    return None
-
-
-def roles_in(sentences: Sentences) -> Path | None:
-    """The ``.stats`` file that tells the roles of the heads that read a sentence, if one is given beside it."""
-    return sentences.roles if isinstance(sentences, CorpusSettings) else None
-
-
-def is_one(sentences: Sentences) -> bool:
-    """Whether it is one sentence, and no file."""
-    if isinstance(sentences, CorpusSettings):
-        return sentences.text is not None
-    return isinstance(sentences, str) or (isinstance(sentences, Sequence) and len(sentences) == 1)
-
-
-def field_of(sentences: Sentences) -> str | None:
-    """Where the objects of JSON lines hold their sentence; None where it is not set."""
-    return sentences.field if isinstance(sentences, CorpusSettings) else None
+        sentences = CorpusSettings(text=sentences)
+    elif isinstance(sentences, os.PathLike):
+        path = Path(sentences)
+        is_saved = path.name.lower().endswith(STATS)
+        sentences = CorpusSettings(load=path) if is_saved else CorpusSettings(corpus=str(path))
+    elif sentences is None:
+        sentences = CorpusSettings()
+    elif not isinstance(sentences, CorpusSettings):
+        return Input(lines=tuple(sentences))
+    if sentences.text is None:
+        return Input(place=sentences)
+    check_text(sentences.text)
+    return Input(place=sentences, lines=(sentences.text,))
 
 
 def load_finished(path: Path) -> Stats:
@@ -112,10 +87,10 @@ def load_finished(path: Path) -> Stats:
     return stats
 
 
-def check_checkpoint(checkpoint: Path, sentences: Sentences) -> None:
+def check_checkpoint(checkpoint: Path | None, given: str | None) -> None:
     """Refuse a checkpoint that nobody can go on with. Raises SettingsError: no file to read again, or its ending."""
-    path_of = sentences.path if isinstance(sentences, CorpusSettings) else None
-    given = sentences if isinstance(sentences, os.PathLike) else path_of
+    if checkpoint is None:
+        return
     if given is None:
         raise SettingsError("a checkpoint is for a file of sentences (--corpus, --conllu)")
     path = Path(given)
@@ -129,16 +104,18 @@ def check_checkpoint(checkpoint: Path, sentences: Sentences) -> None:
 
 
 def measure(
-    sentences: Sentences, opened: Sequence[Callable[[], Source]], run: SurveyRun, *,
+    given: Input, opened: Sequence[Callable[[], Source]], run: SurveyRun, *,
     checkpoint: str | os.PathLike[str] | None, measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
 ) -> tuple[Stats, Surveys, list[Source]]:  # fmt: skip
     """Run a model, or two, over the sentences, unless a checkpoint holds it all: the stats of the first, and of all."""
-    checkpoint = None if checkpoint is None else Path(checkpoint)
-    if checkpoint is not None:
-        check_checkpoint(checkpoint, sentences)
-    given = input_of(sentences)
-    left = None if checkpoint is None else _left_by(checkpoint, given, run, is_pair=len(opened) > 1)
+    checkpoint, path = None if checkpoint is None else Path(checkpoint), given.place.path
+    check_checkpoint(checkpoint, path)
+    # The sentences are read as far as can be before a model is loaded for nothing.
+    kind: Literal["conllu"] | None = None if given.place.treebank is None else "conllu"
+    corpus = None if path is None else read_corpus(path, field=given.place.field, kind=kind)
+    mark = None if path is None else fingerprint(path)
+    left = None if checkpoint is None else _left_by(checkpoint, mark, run, is_pair=len(opened) > 1)
     from attnviz.heads.capture.survey import Progress, check_readable, survey_models
 
     sources = [open_one() for open_one in opened]
@@ -153,15 +130,13 @@ def measure(
         measures = among(measures, first.survey.measures)
     if given.lines is not None and len(given.lines) == 1:  # why it cannot be read is no fault of a line 1
         check_readable(given.lines[0], sources, run.settings)
-    lines, name = _lines_of(given, sources[0])
-    tell = _teller(given, progress, 0 if so_far is None else so_far.found.before.n_sentences)
+    lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(given.lines, sources[0])
+    tell = _teller(corpus, progress, 0 if so_far is None else so_far.found.before.n_sentences)
 
     def saved(found: Surveys, n_lines: int | None) -> Stats:
-        stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=given.mark, run=run)
-        if checkpoint is not None and found.divergences is None:
-            save_stats(stats, checkpoint)
-        elif checkpoint is not None and found.divergences is not None:
-            save_pair(PairStats(before=stats, after=found.after, divergences=found.divergences), checkpoint)
+        stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run)
+        if checkpoint is not None:
+            _save(stats, found, checkpoint)
         return stats
 
     def keep(so_far: Progress) -> None:
@@ -180,20 +155,25 @@ def _parts_of(left: Stats | PairStats) -> tuple[Stats, Surveys]:
     return left.before, Surveys(each=(left.before.survey, left.after), divergences=left.divergences)
 
 
-def _left_by(checkpoint: Path, given: Input, run: SurveyRun, *, is_pair: bool) -> Stats | PairStats | None:
+def _save(stats: Stats, found: Surveys, checkpoint: Path) -> None:
+    if found.divergences is None:
+        save_stats(stats, checkpoint)
+    else:
+        save_pair(PairStats(before=stats, after=found.after, divergences=found.divergences), checkpoint)
+
+
+def _left_by(checkpoint: Path, mark: Fingerprint | None, run: SurveyRun, *, is_pair: bool) -> Stats | PairStats | None:
     """What an earlier run left, if it is of this run; refused before a model is loaded for nothing."""
     left = (load_pair if is_pair else load_stats)(checkpoint) if checkpoint.exists() else None
     if left is not None:
-        _check_same_run(checkpoint, left if isinstance(left, Stats) else left.before, given.mark, run)
+        _check_same_run(checkpoint, left if isinstance(left, Stats) else left.before, mark, run)
     check_writable(checkpoint)
     return left
 
 
 def _teller(
-    given: Input, progress: Callable[[CorpusProgress], object] | None, n_before: int
+    corpus: Corpus | None, progress: Callable[[CorpusProgress], object] | None, n_before: int
 ) -> Callable[[Survey], None]:
-    corpus = given.corpus
-
     def tell(n_sentences: int, shape: tuple[int, int] | None) -> None:
         if progress is not None:
             progress(
@@ -207,12 +187,10 @@ def _teller(
     return lambda found: tell(found.n_sentences, found.heads.sums.shape[1:3])
 
 
-def _lines_of(given: Input, source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
-    if given.corpus is not None:
-        return given.corpus, given.corpus.name
-    if given.lines is not None:
-        lines = [CorpusLine(number=number, text=text) for number, text in enumerate(given.lines, 1)]
-        return lines, f"“{clip(visible(given.lines[0]), 60)}”" if len(lines) == 1 else f"{len(lines):,} sentences"
+def _lines_of(texts: Sequence[str] | None, source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
+    if texts is not None:
+        lines = [CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1)]
+        return lines, f"“{clip(visible(texts[0]), 60)}”" if len(lines) == 1 else f"{len(lines):,} sentences"
     if hasattr(source, "language"):
         from attnviz.models.language.splits import corpus_lines, source_lines
 

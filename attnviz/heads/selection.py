@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import Attention, Note, positions
+from attnviz.attention import Attention, positions
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import Measure, RoleRule, rules_of
+from attnviz.heads.measures import Measure, rules_of
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
@@ -28,12 +29,11 @@ beside its pattern."""
 MOST = 144  # heads that are all shown where nothing was chosen: those of a base model. Of more, those that have a role.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadRow:
-    """A head with the role that is shown of it."""
+class HeadRole(NamedTuple):
+    """A head with the role that is shown of it; None where it has no clear one."""
 
-    profile: HeadProfile  # the head
-    role: Role | None  # the clearest, or the clearest of those asked for; None where it has none
+    head: HeadProfile
+    role: Role | None
 
 
 def role_names(comparison: HeadComparison) -> list[str]:
@@ -82,7 +82,7 @@ def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
 def chosen(
     comparison: HeadComparison, *, sort: str = "head", role: Sequence[str] = (), layers: Sequence[int] = (),
     heads: Sequence[int] = (),
-) -> list[HeadRow]:  # fmt: skip
+) -> list[HeadRole]:  # fmt: skip
     """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
 
     `sort` is ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest
@@ -93,40 +93,31 @@ def chosen(
     wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
     rows = set(positions(layers or range(comparison.n_layers), range(comparison.n_layers), "layer"))
     columns = set(positions(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
-    found = [_shown(head, wanted) for head in comparison.heads if head.layer in rows and head.head in columns]
-    kept = [one for one in found if one is not None]
-    if not (role or layers or heads) and len(kept) > MOST:
-        kept = [one for one in kept if one.role is not None]
-    return _sorted(kept, comparison, sort)
+    found = []
+    for head in (one for one in comparison.heads if one.layer in rows and one.head in columns):
+        have = [one for one in head.roles if not wanted or one.name in wanted or one.rule.family in wanted]
+        if have or (not head.roles and (not wanted or NONE in wanted)):
+            found.append(HeadRole(head, have[0] if have else None))
+    if not (role or layers or heads) and len(found) > MOST:
+        found = [one for one in found if one.role is not None]
+    return sorted(found, key=_order(comparison, sort))
 
 
-def _shown(head: HeadProfile, wanted: set[str]) -> HeadRow | None:
-    if not wanted:
-        return HeadRow(profile=head, role=head.roles[0] if head.roles else None)
-    for role in head.roles:
-        if role.name in wanted or role.rule.family in wanted:
-            return HeadRow(profile=head, role=role)
-    return HeadRow(profile=head, role=None) if not head.roles and NONE in wanted else None
+def _order(comparison: HeadComparison, sort: str) -> Callable[[HeadRole], tuple[float, float]]:
+    order = {name: place for place, name in enumerate(role_names(comparison))}
+    measure = None if sort in ORDERS else find_measure(sort, comparison.measures)
 
+    def key(one: HeadRole) -> tuple[float, float]:
+        if sort == "head":
+            return 0.0, 0.0
+        if measure is not None:
+            value = comparison.estimate(measure.name, one.head.layer, one.head.head)[0]
+            return (math.inf if math.isnan(value) else -value), 0.0
+        if one.role is None:
+            return math.inf, 0.0
+        return (order.get(one.role.name, len(order)) if sort == "role" else 0.0), -one.role.score
 
-def _sorted(heads: list[HeadRow], comparison: HeadComparison, sort: str) -> list[HeadRow]:
-    if sort == "head":
-        return heads
-    if sort == "score":
-        return sorted(heads, key=lambda one: -one.role.score if one.role else math.inf)
-    if sort == "role":
-        order = {name: place for place, name in enumerate(role_names(comparison))}
-        return sorted(
-            heads,
-            key=lambda one: (order.get(one.role.name, len(order)), -one.role.score) if one.role else (math.inf, 0.0),
-        )
-    measure = find_measure(sort, comparison.measures)
-
-    def value(one: HeadRow) -> float:
-        found = comparison.estimate(measure.name, one.profile.layer, one.profile.head)[0]
-        return math.inf if math.isnan(found) else -found
-
-    return sorted(heads, key=value)
+    return key
 
 
 def estimate_of(comparison: HeadComparison, measure: str | None, profile: HeadProfile) -> tuple[float, float, float]:
@@ -149,51 +140,26 @@ def control_of(comparison: HeadComparison, control: str, name: str, profile: Hea
     return float(comparison.controls[control].value[profile.layer, profile.head, comparison.names.index(name)])
 
 
-def nearest(comparison: HeadComparison, layer: int, head: int, n: int) -> list[tuple[HeadProfile, float]]:
-    """The heads most like one, each with the mean divergence from it, in nats; none where they were not compared."""
-    if comparison.similarity is None:
-        return []
-    own = layer * comparison.n_heads + head
-    row = comparison.similarity.divergences[own]
-    order = [int(other) for other in np.argsort(row, kind="stable") if other != own and np.isfinite(row[other])]
-    return [(comparison.heads[other], float(row[other])) for other in order[:n]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleHeads:
-    """The heads that have a role."""
-
-    rule: RoleRule | None  # the role; None of heads that have no clear one
-    heads: tuple[tuple[HeadProfile, Role | None], ...]  # with their scores, the clearest first
-    doubt: Note | None = None  # why it is not established of them; None where it is
-
-
-def by_role(comparison: HeadComparison) -> list[RoleHeads]:
-    """Each role with the heads of which it is established, be it their clearest or not.
+def by_role(comparison: HeadComparison) -> list[list[HeadRole]]:
+    """For each role the heads of which it is established, be it their clearest or not, that of the best score first.
 
     After these come the roles that are the clearest of a head and not established, then the heads that have none.
     """
-    sure: dict[str, list[tuple[HeadProfile, Role]]] = {}
-    unsure: dict[str, list[tuple[HeadProfile, Role]]] = {}
-    for head, role in _had(comparison):
-        (sure if role.established else unsure).setdefault(role.name, []).append((head, role))
     order = {name: place for place, name in enumerate(role_names(comparison))}
-    rows = []
-    for groups in (sure, unsure):
-        for name in sorted(groups, key=lambda name: order.get(name, len(order))):
-            heads = sorted(groups[name], key=lambda had: -had[1].score)
-            rows.append(RoleHeads(rule=heads[0][1].rule, heads=tuple(heads), doubt=heads[0][1].doubt))
-    without = tuple((head, None) for head in comparison.heads if not head.roles)
-    return [*rows, *([RoleHeads(rule=None, heads=without)] if without else [])]
+    rows: dict[tuple[bool, int, str], list[HeadRole]] = {}
+    for head, role in sorted(_had(comparison), key=lambda had: -had[1].score):
+        place = not role.established, order.get(role.name, len(order)), role.name
+        rows.setdefault(place, []).append(HeadRole(head, role))
+    without = [HeadRole(head, None) for head in comparison.heads if not head.roles]
+    return [*(rows[place] for place in sorted(rows)), *([without] if without else [])]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RoleCard:
-    """The head that has a role most clearly, and the sentence where it is strongest."""
+class RoleCard(NamedTuple):
+    """The head that has a role most clearly, and a sentence where it does; None where none was kept."""
 
-    head: HeadProfile  # the head
-    role: Role  # the role
-    example: Example | None  # the sentence; None where none was kept
+    head: HeadProfile
+    role: Role
+    example: Example | None
 
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
@@ -203,13 +169,13 @@ def strongest(comparison: HeadComparison) -> list[RoleCard]:
     sure = any(role.established for _, role in had)
     for head, role in sorted(had, key=lambda had: had[1].clearness, reverse=True):
         if role.established == sure and role.name not in cards and len(cards) < MOST_CARDS:
-            cards[role.name] = RoleCard(head=head, role=role, example=example_of(comparison, head, role))
+            cards[role.name] = RoleCard(head, role, example_of(comparison, head, role))
     return [cards[name] for name in role_names(comparison) if name in cards]
 
 
 def own_card(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
     """The card of a head's clearest role; none of a head without one."""
-    return [RoleCard(head=head, role=one, example=example_of(comparison, head, one)) for one in head.roles[:1]]
+    return [RoleCard(head, one, example_of(comparison, head, one)) for one in head.roles[:1]]
 
 
 def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Example | None:
@@ -282,8 +248,7 @@ def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[floa
 # and object; meaning, from love to you; pronoun, from you to I; position, from all to the word beside it.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeadSort:
+class HeadSort(NamedTuple):
     """A sort of heads."""
 
     words: tuple[str, str]  # its name, in English and in Korean
@@ -293,15 +258,13 @@ class HeadSort:
 
 SORTS = (
     HeadSort(
-        words=("grammar", "문법"), links=(("love", "I"), ("love", "you")),
-        holds=lambda role: role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name),
+        ("grammar", "문법"), (("love", "I"), ("love", "you")),
+        lambda role: role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name),
     ),
-    HeadSort(words=("meaning", "의미"), links=(("love", "you"),), holds=lambda role: role.name == "meaning"),
-    HeadSort(words=("pronoun", "대명사"), links=(("you", "I"),), holds=lambda role: "coreference" in role.name),
-    HeadSort(
-        words=("position", "위치"), links=(("all", "you"),),
-        holds=lambda role: role.rule.about == "position" and role.name != "self",
-    ),
+    HeadSort(("meaning", "의미"), (("love", "you"),), lambda role: role.name == "meaning"),
+    HeadSort(("pronoun", "대명사"), (("you", "I"),), lambda role: "coreference" in role.name),
+    HeadSort(("position", "위치"), (("all", "you"),),
+             lambda role: role.rule.about == "position" and role.name != "self"),
 )  # fmt: skip
 """The lecture's four."""
 

@@ -19,7 +19,18 @@ from attnviz.heads.measures import Measure
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
-from attnviz.heads.wording import TOO_NARROW, description, ends, narrow, note_words, proof, reason_of, sample, say
+from attnviz.heads.wording import (
+    TOO_NARROW,
+    description,
+    ends,
+    narrow,
+    note_words,
+    proof,
+    reason_of,
+    role_columns,
+    sample,
+    say,
+)
 from attnviz.render.latex import document, escaped
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
@@ -229,19 +240,19 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
     that could rule the role out.
     """
     about = [comparison.model, description(comparison, language), sample(comparison, language)]
-    titles = [escaped(say(name, language)) for name in ("role", "n_heads", "best", "score", "95 %", "control")]
-    rows = [[titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])]]
-    for row in by_role(comparison):
-        head, role = row.heads[0]
-        if role is None:
-            rows.append([escaped(say("no_role", language)), f"{len(row.heads)}", *[""] * 4])
-        else:
-            name = f"{MARKS[row.doubt is None]} {escaped(role.rule.short)}"
-            score = [f"{role.score:.2f}", _tex(ends(role.low, role.high, narrow=role.narrow)), _control(role, language)]
-            rows.append([name, f"{len(row.heads)}", head.name, *score])
-    lines = [f"{{{cells[0]}}} & {' & '.join(cells[1:])} \\\\" for cells in rows]
+    groups = by_role(comparison)
+    roles = [row[0].role for row in groups]
+    names, *numbers, intervals, _ = role_columns(groups, language)
+    marked = [f"{MARKS[role.established]} " if role else "" for role in roles]
+    cells = [
+        [mark + escaped(name) for mark, name in zip(marked, names.cells, strict=True)],
+        *(one.cells for one in numbers), list(map(_tex, intervals.cells)), [_control(role, language) for role in roles],
+    ]  # fmt: skip
+    titles = [escaped(one) for one in (names.title, *(one.title for one in numbers), "95 %", say("control", language))]
+    rows = [[titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])], *zip(*cells, strict=True)]
+    lines = [f"{{{first}}} & {' & '.join(others)} \\\\" for first, *others in rows]
     marks = say("marks", language, yes="YES", no="NO", doubt="")
-    if any(role is not None and role.narrow for row in by_role(comparison) for _, role in row.heads[:1]):
+    if any(role is not None and role.narrow for role in roles):
         marks += f"; {narrow(language)}"
     legend = escaped(marks).replace("YES", MARKS[True]).replace("NO", MARKS[False])
     body = [
@@ -256,12 +267,11 @@ def _tex(interval: str) -> str:
     return interval.replace("–", "--").replace(TOO_NARROW, r"\(\sim\)")  # noqa: RUF001
 
 
-def _control(role: Role, language: str) -> str:
+def _control(role: Role | None, language: str) -> str:
     """Of the controls that could rule a role out the one that reaches highest, with its interval."""
-    held = [one for one in role.controls if one.rules_out and not math.isnan(one.high)]
-    if not held:
+    if role is None or role.rival is None:
         return ""
-    one = max(held, key=lambda control: control.high)
+    one = role.rival
     return f"{_tex(ends(one.low, one.high))} ({escaped(say(f'mark_{one.name}', language))})"
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS, TOO_FEW
+from attnviz.heads.selection import HeadRole
 from attnviz.text.notes import Templates, sentence
 from attnviz.text.phrase import entries
 
@@ -17,6 +19,7 @@ SAMPLES = "sentences shipped with attnviz"  # what the sentences are called wher
 TOO_NARROW = "~"  # before an interval that is not to be trusted
 OWN = "sentences of its own language that it never saw"  # likewise of a trained home-built model
 CLOSEST = 3  # so many roles are named that a head without one comes closest to
+ALIKE = 4  # so many of the heads most like one are named
 MINOR = {"few_carry", "relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}
 """Notes that stand neither on the first screen nor on the page of a comparison."""
 
@@ -364,6 +367,14 @@ short_few_carry_it | few sentences | 문장이 적음
 """The phrases, notes and doubts of heads, in English and in Korean."""
 
 
+class Cells(NamedTuple):
+    """A column of a table, as every medium prints it."""
+
+    title: str
+    cells: Sequence[str]  # from top to bottom
+    right: bool = False  # whether they end at one place, as numbers do
+
+
 def say(phrase: str, /, language: str = "en", **fields: object) -> str:
     """One of `TEXTS` in a language; a phrase that it lacks as it is."""
     if phrase not in TEXTS:
@@ -386,9 +397,32 @@ def plural(n: int, what: str) -> str:
     return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
+def role_columns(rows: Sequence[Sequence[HeadRole]], language: str = "en") -> list[Cells]:
+    """The table of the roles of a model, as `attnviz.heads.selection.by_role` groups its heads."""
+    best = [row[0] for row in rows]
+    roles = [role for _, role in best]
+    return [
+        Cells(say("role", language), [role.rule.short if role else say("no_role", language) for role in roles]),
+        Cells(say("n_heads", language), [f"{len(row):,}" for row in rows], right=True),
+        Cells(say("best", language), [head.name if role else "" for head, role in best]),
+        Cells(say("score", language), [f"{role.score:.2f}" if role else "" for role in roles], right=True),
+        Cells("95 %", [ends(role.low, role.high, narrow=role.narrow) if role else "" for role in roles]),
+        Cells(say("meaning", language), [role.rule.say(language) if role else "" for role in roles]),
+    ]
+
+
 def role_words(role: Role | None, language: str = "en") -> str:
     """What a head does that has a role, or that it has none."""
     return say("no_role", language) if role is None else role.rule.say(language)
+
+
+def list_alike(comparison: HeadComparison, profile: HeadProfile, language: str = "en") -> str:
+    """The heads most like one, with what they do; empty where heads were not compared."""
+    near = [
+        f"{other.name} ({other.role.rule.short if other.role else say('no_role', language)})"
+        for other, _ in comparison.nearest(profile, ALIKE)
+    ]
+    return say("most_alike", language, heads=", ".join(near)) if near else ""
 
 
 def description(comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads") -> str:

@@ -192,15 +192,15 @@ def test_the_table_of_roles_counts(sheet_of: Drawn) -> None:
     _, texts = sheet_of(6, 12, all_roles=True)
     sure = [head for head in comparison.heads if head.roles and head.roles[0].established]
     assert texts[0][0].startswith(f"A role is established for {len(sure)} of 72 heads; most often: ")
-    rows = {row.rule.short if row.rule else "no clear role": row for row in by_role(comparison)}
+    rows = {row[0].role.rule.short if row[0].role else "no clear role": row for row in by_role(comparison)}
     (start,) = (box.x0 for text, box in texts if text == "role")
     names = [(text, box) for text, box in texts if text in rows and abs(box.x0 - start) < 4]
     assert {text for text, _ in names} == set(rows)
     for name, box in names:
         beside = {text for text, other in texts if other.x0 > box.x1 and abs(other.y0 + other.y1 - box.y0 - box.y1) < 6}
-        assert f"{len(rows[name].heads)}" in beside, name
-        if rows[name].rule is not None:
-            assert {rows[name].heads[0][0].name, "0.90"} <= beside, name
+        assert f"{len(rows[name])}" in beside, name
+        if rows[name][0].role is not None:
+            assert {rows[name][0].head.name, "0.90"} <= beside, name
     said = " ".join(text for text, _ in texts)
     assert "hatched and pale: not established, since random weights do as much" in said
 

@@ -70,7 +70,7 @@ def test_latex_is_printed_and_read_by_another_document(
     for said in (alone, within):
         lines = [" ".join(one.split()) for one in said.splitlines()]
         for row in by_role(comparison):
-            head, role = row.heads[0]
+            head, role = row[0]
             if role is not None:
                 (line,) = {one for one in lines if f"{role.rule.short} " in one and f" {head.name} " in one}
                 assert f"{role.score:.2f}" in line

@@ -110,7 +110,7 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
         settings=SurveySettings(controls=0, similarity=False),
         measures=(SECOND, *MEASURES[8:]),
     )
-    assert any(row.rule is not None and row.rule.name == "second" for row in by_role(first))
+    assert any(role is not None and role.name == "second" for (_, role), *_ in by_role(first))
 
 
 def test_its_threshold_can_be_set() -> None:

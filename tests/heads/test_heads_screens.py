@@ -94,9 +94,9 @@ def test_what_each_head_does(
     lines = shown(lambda screen: draw_overview(comparison, screen, language), width, colour=colour, dark=dark)
     assert len(lines) <= (54 if width == 60 else 48)
     assert any(line.startswith("0  ") for line in lines[:10])
-    for row in by_role(comparison):
-        if row.rule is not None:
-            assert any(f"{row.rule.short} " in line and row.heads[0][0].name in line for line in lines)
+    for (head, role), *_ in by_role(comparison):
+        if role is not None:
+            assert any(f"{role.rule.short} " in line and head.name in line for line in lines)
 
 
 @WIDTHS

@@ -23,7 +23,7 @@ from attnviz.heads.measures import offsets_up_to
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import MOST, by_role, chosen, find_measure, find_roles, nearest, role_names
+from attnviz.heads.selection import MOST, by_role, chosen, find_measure, find_roles, role_names
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
@@ -291,20 +291,20 @@ def test_missing_numbers_are_sorted_last() -> None:
     """What was not measured is neither large nor small."""
     comparison = made()
     comparison.estimates.value[0, 1, NAMES.index("sink")] = math.nan
-    assert [one.profile.name for one in chosen(comparison, sort="sink")][-1] == "0.1"
+    assert [one.head.name for one in chosen(comparison, sort="sink")][-1] == "0.1"
 
 
 def test_chosen_by_role_and_layer() -> None:
     """Only what is asked for is shown, and how much is not."""
     comparison = made(3, 7, all_roles=True)
-    assert {one.profile.layer for one in chosen(comparison, layers=[-1, 0])} == {0, 2}
+    assert {one.head.layer for one in chosen(comparison, layers=[-1, 0])} == {0, 2}
     for role in ("previous", "offset", "relation", "relation_nsubj", "offset_-2", "none"):
         found = chosen(comparison, role=[role])
         assert found
         for one in comparison.heads:
             names = [r.name for r in one.roles] or ["none"]
             wanted = role in names or role in {r.rule.family for r in one.roles}
-            assert wanted == (one.name in [shown.profile.name for shown in found])
+            assert wanted == (one.name in [shown.head.name for shown in found])
     lines = [line.plain for line in draw_table(comparison, PLAIN, role=["previous"])]
     assert "19 other heads not shown" in lines
     none = [line.plain for line in draw_table(comparison, PLAIN, role=["offset_+7"])]
@@ -420,10 +420,10 @@ def test_a_heads_page() -> None:
     assert any(line.split()[:2] == ["previous", "0.75"] and KOREAN in line for line in lines)
     start = lines.index(next(line for line in lines if line.startswith("head  "))) + 1
     assert [line.split()[0] for line in lines[start : start + 5]] == [
-        head.name for head, _ in nearest(comparison, 0, 0, 5)
+        head.name for head, _ in comparison.nearest(comparison.head(0, 0), 5)
     ]
     row = comparison.similarity.divergences[0] if comparison.similarity is not None else np.zeros(0)
-    assert [far for _, far in nearest(comparison, 0, 0, 5)] == sorted(row[1:])
+    assert [far for _, far in comparison.nearest(comparison.head(0, 0), 5)] == sorted(row[1:])
 
 
 def test_intervals_that_are_too_narrow_are_marked() -> None:
@@ -507,7 +507,7 @@ class TestOverview:
         assert len(lines) <= most
         assert all(any(line.startswith(f"{layer:<3}") for line in lines) for layer in range(n_layers))
         named = sum(line.startswith(("● ", "○ ")) for line in lines if "established:" not in line)
-        n_roles = len([row for row in by_role(comparison) if row.rule is not None])
+        n_roles = len([row for row in by_role(comparison) if row[0].role is not None])
         more = next((line for line in lines if line.startswith("and ")), "and 0 more")
         assert named >= FEWEST_ROLES
         assert named + int(more.split()[1]) >= n_roles

@@ -11,7 +11,7 @@ from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import largest_changes, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.figure import grid
-from attnviz.heads.wording import MINOR, note_words, say
+from attnviz.heads.wording import MINOR, Cells, note_words, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, Pen
@@ -56,28 +56,23 @@ def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequenc
     top = MARGIN + height_of(written) + 0.16
     across = MARGIN + size[0] + SCALE + GAP
     heads = grid.fitting(pen, _heads(found, language), WIDTH - MARGIN - across)
-    roles, relations = _roles(found, language), _shown(found)
-    second = top + max(size[1], grid.ENTRY * (1 + len(heads[0][1]))) + 0.2
+    relations, moved = _shown(found), wording.moves(found)[:MOST_ROLES]
+    second = top + max(size[1], grid.ENTRY * (1 + len(heads[0].cells))) + 0.2
     named = grid.fitting(pen, _relations(relations, language), room - MARKS - 0.3)
     wide = grid.table_width(pen, named) + 0.3 + MARKS if relations else 0.0
-    moved = wording.moves(found)[:MOST_ROLES]
-    keys = max((grid.key_width(one.rule, pen) for one in moved), default=0.0) + 0.1
-    roles = grid.fitting(pen, roles, room - wide - keys - GAP * bool(relations))
-    rows = max(len(roles[0][1]), len(relations))
+    keys = grid.keys_width(pen, [one.rule for one in moved])
+    roles = grid.fitting(pen, _roles(found, language), room - wide - keys - GAP * bool(relations))
+    rows = max(len(moved), len(relations))
     foot = second + (grid.ENTRY * (rows + 1) + 0.12) * bool(rows)
     page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
     page.write(written, MARGIN)
     _draw_map(page, found, (MARGIN, top), cell, language)
-    grid.draw_table(page, heads, (across, top), right={say("change", language)})
-    if roles[0][1]:
-        for number, one in enumerate(moved, 1):
-            grid.draw_key(page, one.rule, (MARGIN, second + number * grid.ENTRY + (grid.ENTRY - grid.KEY) / 2))
-        grid.draw_table(page, roles, (MARGIN + keys, second), right={say("before", language), say("after", language)})
+    grid.draw_table(page, heads, (across, top))
+    if moved:
+        grid.draw_keys(page, [one.rule for one in moved], (MARGIN, second))
+        grid.draw_table(page, roles, (MARGIN + keys, second))
     if relations:
-        right = {"n", *(say(title, language) for title in ("before", "after", "change")), "95 %"}
-        quiet = [not one.established for one in relations]
-        left = WIDTH - MARGIN - wide
-        grid.draw_table(page, named, (left, second), right=right, quiet=quiet)
+        grid.draw_table(page, named, (WIDTH - MARGIN - wide, second), [not one.established for one in relations])
         _draw_marks(page, relations, (WIDTH - MARGIN - MARKS, second))
     page.write(noted, foot)
 
@@ -95,10 +90,10 @@ def _draw_brief(pen: Pen, found: Changes, *, language: str, style: Style) -> Non
     notes = {"all": _below(found, language), "receipt": wording.proofs(found, language), "": []}[style.caption]
     page, corner, below = grid.brief_page(
         pen, style, title=visible(wording.finding(found, language)), notes=list(map(visible, notes)), width=width,
-        size=size, taken=taken, n_rows=len(heads[0][1]),
+        size=size, taken=taken, n_rows=len(heads[0].cells),
     )  # fmt: skip
     _draw_map(page, found, corner, cell, language)
-    grid.draw_table(page, heads, below, right={say("change", language)})
+    grid.draw_table(page, heads, below)
 
 
 def _draw_map(
@@ -143,18 +138,18 @@ def _value(found: Changes, change: Change) -> float:
     return 0.0 if first is None else float(np.copysign(size(first), first.value))
 
 
-def _heads(found: Changes, language: str) -> grid.Columns:
+def _heads(found: Changes, language: str) -> list[Cells]:
     heads = [change for change in wording.sort_changes(found) if wording.has_changed(found, change)][:MOST_HEADS]
-    pattern = [
-        (say("change", language), [f"{change.pattern:.3f}" for change in heads]),
-        ("95 %", [f"{change.low:.3f}–{change.high:.3f}" if change.low == change.low else "" for change in heads]),  # noqa: RUF001
-    ]
     measured = [next(iter(largest_changes(found, change, 1)), None) for change in heads]
     named = ["" if one is None else f"{one.measure.label} {wording.with_sign(one.value)}" for one in measured]
-    return [
-        (say("head", language), [change.name for change in heads]), *(pattern if found.pattern is not None else []),
-        (say("role", language), [_role(change, language) for change in heads]), (say("changed_most", language), named),
-    ]  # fmt: skip
+    columns = [
+        Cells(say("head", language), [change.name for change in heads]),
+        Cells(say("change", language), [f"{change.pattern:.3f}" for change in heads], right=True),
+        Cells("95 %", [f"{one.low:.3f}–{one.high:.3f}" if one.low == one.low else "" for one in heads]),  # noqa: RUF001
+        Cells(say("role", language), [_role(change, language) for change in heads]),
+        Cells(say("changed_most", language), named),
+    ]
+    return columns if found.pattern is not None else [columns[0], *columns[3:]]
 
 
 def _role(change: Change, language: str) -> str:
@@ -162,35 +157,18 @@ def _role(change: Change, language: str) -> str:
     return " → ".join(dict.fromkeys(names)) + "?" * (change.role_changed and not change.role_established)
 
 
-def _roles(found: Changes, language: str) -> grid.Columns:
-    moved = wording.moves(found)[:MOST_ROLES]
-
-    def named(heads: list[Change]) -> str:
-        return clip(" ".join(wording.names_of(heads)), LONGEST + 16)
-
-    return [
-        (say("role", language), [one.rule.short for one in moved]),
-        (say("before", language), [f"{len(one.before):,}" for one in moved]),
-        (say("after", language), [f"{len(one.after):,}" for one in moved]),
-        (say("lost_by", language), [named(one.lost) for one in moved]),
-        (say("got_by", language), [named(one.got) for one in moved]),
-    ]
+def _roles(found: Changes, language: str) -> list[Cells]:
+    *counts, lost, got = wording.role_columns(wording.moves(found)[:MOST_ROLES], language)
+    return [*counts, *(one._replace(cells=[clip(names, LONGEST + 16) for names in one.cells]) for one in (lost, got))]
 
 
 def _shown(found: Changes) -> list[RelationChange]:
     return wording.relations(found)[:MOST_RELATIONS]
 
 
-def _relations(relations: Sequence[RelationChange], language: str) -> grid.Columns:
-    return [
-        (say("relation", language), [clip(visible(one.name), LONGEST) or "?" for one in relations]),
-        ("n", [wording.links_of(one) for one in relations]),
-        (say("before", language), [f"{one.before.accuracy:.2f}" for one in relations]),
-        (say("after", language), [f"{one.after.accuracy:.2f}" for one in relations]),
-        (say("change", language), [wording.with_sign(one.value) for one in relations]),
-        ("95 %", [f"{wording.with_sign(one.low)} to {wording.with_sign(one.high)}" for one in relations]),
-        (say("best_head_title", language), [wording.heads_of(one) for one in relations]),
-    ]
+def _relations(relations: Sequence[RelationChange], language: str) -> list[Cells]:
+    names, *numbers = wording.relation_columns(relations, language)
+    return [names._replace(cells=[clip(visible(name), LONGEST) or "?" for name in names.cells]), *numbers]
 
 
 def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: tuple[float, float]) -> None:
@@ -228,4 +206,4 @@ def _below(found: Changes, language: str) -> list[str]:
 
 def _words(found: Changes, language: str) -> list[str]:
     tables = (_heads(found, language), _roles(found, language), _relations(_shown(found), language))
-    return ["…→–←", *(visible(text) for one in tables for title, cells in one for text in (title, *cells))]  # noqa: RUF001
+    return ["…→–←", *(visible(text) for columns in tables for one in columns for text in (one.title, *one.cells))]  # noqa: RUF001

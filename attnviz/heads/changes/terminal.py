@@ -17,12 +17,10 @@ from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
     BAD_SHOWN,
     MISSING,
+    View,
     bar,
+    draw_bad_lines,
     draw_grid,
-    interval,
-    mark,
-    number,
-    prose,
     role_style,
     rule_style,
 )
@@ -44,52 +42,48 @@ FEW = 6  # so many heads, roles and relations stand on the first screen
 
 def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool = False) -> list[Text]:
     """What changed between two models: on one screen what changed most, in full all heads and relations in tables."""
-    names = {"before": changes.before.model, "after": changes.after.model}
-    lines = prose(say("changes_title", language, **names), screen, "bold")
-    lines += prose(wording.finding(changes, language), screen, "bold")
-    lines += prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")), screen)
+    view = View(screen, language)
+    lines = view.tell("changes_title", "bold", before=changes.before.model, after=changes.after.model)
+    lines += view.prose(wording.finding(changes, language), "bold")
+    lines += view.prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")))
     heads = [change for change in wording.sort_changes(changes) if wording.has_changed(changes, change)]
     if heads and not full:
         lines += [Text(), *_map(changes, screen)]
     if moved := wording.moves(changes):
-        lines += [Text(), *_roles(moved if full else moved[:FEW], screen, language)]
+        lines += [Text(), *_roles(moved if full else moved[:FEW], view)]
     if heads:
-        lines += [Text(), *_heads(heads[: MOST_HEADS if full else FEW], changes, screen, language)]
+        lines += [Text(), *_heads(heads[: MOST_HEADS if full else FEW], changes, view)]
     if full and len(heads) > MOST_HEADS:
         more = len(heads) - MOST_HEADS
-        lines += prose(say("less_hidden", language, heads=plural(more, "head"), n=more), screen)
-    if relations := list(_relations(changes, screen, language, full=full)):
+        lines += view.tell("less_hidden", heads=plural(more, "head"), n=more)
+    if relations := list(_relations(changes, view, full=full)):
         lines += [Text(), *relations]
-    lines += [Text(), *_notes(changes, screen, language, full=full)]
-    more_words = say("more_changes", language, head=wording.sort_changes(changes)[0].name)
-    return lines if full else [*lines, *prose(more_words, screen, "dim")]
+    lines += [Text(), *_notes(changes, view, full=full)]
+    return lines if full else [*lines, *view.tell("more_changes", "dim", head=wording.sort_changes(changes)[0].name)]
 
 
 def draw_watch(above: Sequence[Change], threshold: float, screen: Screen, language: str = "en") -> list[Text]:
     """What a watch says: which heads changed by more than was allowed, or that none did."""
+    view, n, limit = View(screen, language), len(above), f"{threshold:g}"
     if not above:
-        return prose(say("unchanged_watch", language, limit=f"{threshold:g}"), screen)
-    names = ", ".join(f"{change.name} ({number(change.pattern, screen, 3)})" for change in above[:BAD_SHOWN])
-    more = " " + say("and_more", language, n=len(above) - BAD_SHOWN) if len(above) > BAD_SHOWN else ""
-    n, limit = len(above), f"{threshold:g}"
-    return prose(
-        say("changed_watch", language, heads=plural(n, "head"), n=n, limit=limit, names=names, more=more), screen
-    )
+        return view.tell("unchanged_watch", limit=limit)
+    names = ", ".join(f"{change.name} ({view.number(change.pattern, 3)})" for change in above[:BAD_SHOWN])
+    more = " " + say("and_more", language, n=n - BAD_SHOWN) if n > BAD_SHOWN else ""
+    return view.tell("changed_watch", heads=plural(n, "head"), n=n, limit=limit, names=names, more=more)
 
 
 def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
     """How far each head's pattern changed, as a size; of saved numbers the difference that is largest, as signed."""
-    found = {change.name: change for change in changes.heads}
     largest = max((change.pattern for change in changes.heads if change.pattern > 0), default=MOST)
 
     def cell(head: HeadProfile, room: int) -> Text:
-        change = found[head.name]
+        change = changes.change(*head.place)
         if changes.pattern is not None:
             text, style = _size(change.pattern, largest, room, screen)
         else:
             text, style = _draw_difference(next(iter(largest_changes(changes, change, 1)), None), room, screen)
-        end = mark(screen, established=change.role_established) if change.role_changed and len(text) < room else ""
-        return Text.assemble((text, style), end)
+        is_marked = change.role_changed and len(text) < room
+        return Text.assemble((text, style), View(screen).mark(established=change.role_established) if is_marked else "")
 
     yield from draw_grid(changes.before, screen, cell)
 
@@ -112,141 +106,121 @@ def _draw_difference(one: Difference | None, room: int, screen: Screen) -> tuple
     return text[:room], screen.paint_signed(value, 1.0)
 
 
-def _roles(moved: Sequence[wording.RoleMove], screen: Screen, language: str) -> Iterator[Text]:
-    names = [Text(spell(one.rule.short, screen), rule_style(one.rule, screen)) for one in moved]
-    columns = [
-        Column(say("role", language), names, least=10),
-        Column(say("before", language), [f"{len(one.before):,}" for one in moved], right=True),
-        Column(say("after", language), [f"{len(one.after):,}" for one in moved], right=True),
-        Column(say("lost_by", language), [" ".join(wording.names_of(one.lost)) for one in moved], least=10),
-        Column(say("got_by", language), [" ".join(wording.names_of(one.got)) for one in moved], least=10),
-    ]
-    yield from table(columns, screen)
+def _roles(moved: Sequence[wording.RoleMove], view: View) -> Iterator[Text]:
+    names, *others = wording.role_columns(moved, view.language)
+    rules = [rule_style(one.rule, view.screen) for one in moved]
+    styled = [Text(spell(name, view.screen), style) for name, style in zip(names.cells, rules, strict=True)]
+    columns = [Column(title, cells, right=right, least=0 if right else 10) for title, cells, right in others]
+    yield from table([Column(names.title, styled, least=10), *columns], view.screen)
 
 
-def _heads(heads: Sequence[Change], changes: Changes, screen: Screen, language: str) -> Iterator[Text]:
-    wide = screen.width
-    columns = [Column(say("head", language), [change.name for change in heads])]
+def _heads(heads: Sequence[Change], changes: Changes, view: View) -> Iterator[Text]:
+    wide = view.screen.width
+    columns = [view.column("head", [change.name for change in heads])]
     if changes.pattern is not None:
-        patterns = [
-            Text(number(one.pattern, screen, 3), Style(bold=True) if one.beyond_nearest else Style()) for one in heads
-        ]
-        columns.append(Column(say("change", language), patterns, right=True))
-        columns.append(Column("95 %", [interval(one.low, one.high, screen, 3) for one in heads], right=True))
+        bold = [Style(bold=True) if one.beyond_nearest else Style() for one in heads]
+        patterns = [Text(view.number(one.pattern, 3), style) for one, style in zip(heads, bold, strict=True)]
+        columns.append(view.column("change", patterns, right=True))
+        columns.append(view.column("95 %", [view.interval(one.low, one.high, 3) for one in heads], right=True))
         if wide >= WITH_BARS:
-            columns.append(Column("", [bar(one.pattern / MOST, BAR, screen) for one in heads]))
+            columns.append(view.column("", [bar(one.pattern / MOST, BAR, view.screen) for one in heads]))
         if wide >= WITH_SHARE:
-            shares = [number(one.share, screen) if math.isnan(one.share) else f"{one.share:.0%}" for one in heads]
-            columns.append(Column(say("of_others", language), [Text(share, "dim") for share in shares], right=True))
-    columns.append(Column(f"  {say('role', language)}", [_role(one, screen, language) for one in heads], least=16))
+            shares = [view.number(one.share) if math.isnan(one.share) else f"{one.share:.0%}" for one in heads]
+            columns.append(view.column("of_others", [Text(share, "dim") for share in shares], right=True))
+    columns.append(Column(f"  {view.say('role')}", [_role(one, view) for one in heads], least=16))
     measured = [largest_changes(changes, one, 2) for one in heads]
-    first = [_measure(found[:1], screen, language) for found in measured]
-    columns.append(Column(say("changed_most", language), first, least=10))
+    columns.append(view.column("changed_most", [_measure(found[:1], view) for found in measured], least=10))
     if wide >= WITH_TWO:
-        columns.append(Column("", [_measure(found[1:], screen, language) for found in measured], least=10))
-    yield from table(columns, screen, gap=1 if wide < WITH_SHARE else 2)
+        columns.append(Column("", [_measure(found[1:], view) for found in measured], least=10))
+    yield from table(columns, view.screen, gap=1 if wide < WITH_SHARE else 2)
 
 
-def _role(change: Change, screen: Screen, language: str) -> Text:
-    most = screen.width if screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
-    names = [_name(role, most, screen, language) for role in change.roles]
+def _role(change: Change, view: View) -> Text:
+    most = view.screen.width if view.screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
+    before, after = (_name(role, most, view) for role in change.roles)
     if not change.role_changed:
-        return Text.assemble("  ", names[0])
-    return Text.assemble(
-        f"{mark(screen, established=change.role_established)} ", names[0], spell(" → ", screen), names[1]
-    )
+        return Text.assemble("  ", before)
+    return Text.assemble(f"{view.mark(established=change.role_established)} ", before, spell(" → ", view.screen), after)
 
 
-def _name(role: Role | None, most: int, screen: Screen, language: str) -> Text:
-    short = say("no_role", language) if role is None else role.rule.short
-    return Text(fit(short, most, screen), role_style(role, screen))
+def _name(role: Role | None, most: int, view: View) -> Text:
+    short = view.say("no_role") if role is None else role.rule.short
+    return Text(fit(short, most, view.screen), role_style(role, view.screen))
 
 
-def _measure(differences: Sequence[Difference], screen: Screen, language: str) -> Text:
+def _measure(differences: Sequence[Difference], view: View) -> Text:
     if not differences:
-        return Text(spell(MISSING, screen), "dim")
+        return Text(spell(MISSING, view.screen), "dim")
     one = differences[0]
     digits = 1 if one.measure.unit == "tokens" else 2
     value = f"{one.value:+.{digits}f}"
     if not value.strip("+-0."):
-        return Text(say("below", language), "dim")
-    share = math.copysign(size(one), one.value)
+        return Text(view.say("below"), "dim")
     ends = ""
-    if screen.width >= WITH_INTERVALS and not math.isnan(one.low):
+    if view.screen.width >= WITH_INTERVALS and not math.isnan(one.low):
         mark = TOO_NARROW if one.measure.narrow else ""
         ends = f" ({mark}{one.low:+.{digits}f} to {one.high:+.{digits}f})"
-    style = screen.paint_signed(share, 1.0) if one.established else Style(dim=True)
-    return Text.assemble(
-        (f"{spell(one.measure.label, screen)} ", "" if one.established else "dim"), (value, style), (ends, "dim")
-    )
+    share = math.copysign(size(one), one.value)
+    style = view.screen.paint_signed(share, 1.0) if one.established else Style(dim=True)
+    label = f"{spell(one.measure.label, view.screen)} ", "" if one.established else "dim"
+    return Text.assemble(label, (value, style), (ends, "dim"))
 
 
-def _relations(changes: Changes, screen: Screen, language: str, *, full: bool) -> Iterator[Text]:
+def _relations(changes: Changes, view: View, *, full: bool) -> Iterator[Text]:
     changed = wording.relations(changes)
     shown = changed if full else [one for one in changed if one.established][:FEW]
     if shown:
-        yield from prose(say("relations_changed", language), screen)
-        yield from table(_relation_columns(shown, screen, language), screen, gap=2 if screen.width >= WITH_SHARE else 1)
+        yield from view.tell("relations_changed")
+        gap = 2 if view.screen.width >= WITH_SHARE else 1
+        yield from table(list(_relation_columns(shown, view)), view.screen, gap=gap)
     if full:
-        words = wording.on_relations(changes, language, len(shown))
+        words = wording.on_relations(changes, view.language, len(shown))
     else:
-        words = [wording.sure_relations(changes, language)] if changes.relations else []
+        words = [wording.sure_relations(changes, view.language)] if changes.relations else []
     for text in words:
-        yield from prose(text, screen, "dim")
+        yield from view.prose(text, "dim")
 
 
-def _relation_columns(relations: Sequence[RelationChange], screen: Screen, language: str) -> list[Column]:
-    names = [f"{mark(screen, established=one.established)} {spell(one.name, screen)}" for one in relations]
-    styles = [screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
-    missing = spell(MISSING, screen)
-    values = [
-        Text(missing if math.isnan(one.value) else wording.with_sign(one.value), style)
-        for one, style in zip(relations, styles, strict=True)
-    ]
-    ends = [
-        missing if math.isnan(one.low) else f"{wording.with_sign(one.low)} to {wording.with_sign(one.high)}"
-        for one in relations
-    ]
-    columns = [
-        Column(f"  {say('relation', language)}", names, least=10),
-        Column("n", [wording.links_of(one) for one in relations], right=True),
-        Column(say("before", language), [number(one.before.accuracy, screen) for one in relations], right=True),
-        Column(say("after", language), [number(one.after.accuracy, screen) for one in relations], right=True),
-        Column(say("change", language), values, right=True),
-        Column("95 %", ends, right=True),
-        Column(say("best_head_title", language), [spell(wording.heads_of(one), screen) for one in relations]),
-    ]
-    if screen.width >= WITH_WAYS:
-        ways = [
-            " / ".join(dict.fromkeys("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after)))
+def _relation_columns(relations: Sequence[RelationChange], view: View) -> Iterator[Column]:
+    marked = [f"{view.mark(established=one.established)} {one.name}" for one in relations]
+    signed = [view.screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
+    for at, (title, cells, right) in enumerate(wording.relation_columns(relations, view.language)):
+        if at == 0:
+            yield view.column(f"  {title}", marked, least=10)
+        elif title == view.say("change"):
+            values = [Text(value, style) for value, style in zip(cells, signed, strict=True)]
+            yield Column(title, values, right=True)
+        else:
+            yield view.column(title, cells, right=right)
+    if view.screen.width >= WITH_WAYS:
+        ways = (
+            dict.fromkeys("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after))
             for one in relations
-        ]
-        columns.append(Column(say("looks", language), [spell(way, screen) for way in ways]))
-    return columns
+        )
+        yield view.column("looks", map(" / ".join, ways))
 
 
-def _notes(changes: Changes, screen: Screen, language: str, *, full: bool) -> Iterator[Text]:
-    yes, no = (mark(screen, established=sure) for sure in (True, False))
+def _notes(changes: Changes, view: View, *, full: bool) -> Iterator[Text]:
+    language, wide = view.language, view.screen.width
     if full:
         legend = [*wording.how_to_read(changes, language), say("where_from", language)]
         legend.append(say("how_measure", language, expected=wording.expected(changes, language)))
         legend.append(say("how_bold", language))
-        legend += [say("how_others", language)] if screen.width >= WITH_SHARE else []
+        legend += [say("how_others", language)] if wide >= WITH_SHARE else []
         legend.append(wording.counts(changes, language))
     else:
         phrase = "map_measure" if changes.pattern is None else "map_pattern"
+        yes, no = (view.mark(established=sure) for sure in (True, False))
         legend = wording.how_to_read(changes, language, say(phrase, language, yes=yes, no=no, most=MAX_OFFSET))
-    if screen.width >= WITH_INTERVALS and any(
-        one.measure.narrow for change in changes.heads for one in largest_changes(changes, change, 2)
-    ):
+    shown = (one for change in changes.heads for one in largest_changes(changes, change, 2))
+    if wide >= WITH_INTERVALS and any(one.measure.narrow for one in shown):
         legend.append(narrow(language))
     for text in legend:
-        yield from prose(text, screen, "dim")
+        yield from view.prose(text, "dim")
     for note in changes.notes:
         if full or note.code not in MINOR:
-            yield from prose(say("note", language, text=note_words(note, language)), screen)
+            yield from view.tell("note", text=note_words(note, language))
     for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
-        for line, reason in one.bad[:BAD_SHOWN]:
-            yield from prose(say("bad_line", language, line=line, reason=reason), screen, indent=2)
+        yield from draw_bad_lines(one, view)
     for text in wording.proofs(changes, language):
-        yield from prose(text, screen, "bold")
+        yield from view.prose(text, "bold")

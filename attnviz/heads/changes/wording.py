@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from attnviz.heads.changes.compare import by_measures, by_pattern, is_main, largest_changes
 from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, RelationChange
 from attnviz.heads.measures import RoleRule
-from attnviz.heads.wording import description, plural, proof, sample, say
+from attnviz.heads.wording import Cells, description, plural, proof, sample, say
 
 NAMED = 4  # so many heads, or roles, are named in what was found
 
@@ -147,6 +147,30 @@ def links_of(one: RelationChange) -> str:
     """How many links were scored; where the sentences are others, in both models."""
     before, after = f"{one.before.n:,}", f"{one.after.n:,}"
     return before if before == after else f"{before}/{after}"
+
+
+def role_columns(moved: Sequence[RoleMove], language: str = "en") -> list[Cells]:
+    """The table of the roles that some head lost or got."""
+    return [
+        Cells(say("role", language), [one.rule.short for one in moved]),
+        Cells(say("before", language), [f"{len(one.before):,}" for one in moved], right=True),
+        Cells(say("after", language), [f"{len(one.after):,}" for one in moved], right=True),
+        Cells(say("lost_by", language), [" ".join(names_of(one.lost)) for one in moved]),
+        Cells(say("got_by", language), [" ".join(names_of(one.got)) for one in moved]),
+    ]
+
+
+def relation_columns(changed: Sequence[RelationChange], language: str = "en") -> list[Cells]:
+    """The table of the relations between words that are found more often or less often."""
+    return [
+        Cells(say("relation", language), [one.name for one in changed]),
+        Cells("n", [links_of(one) for one in changed], right=True),
+        Cells(say("before", language), [f"{one.before.accuracy:.2f}" for one in changed], right=True),
+        Cells(say("after", language), [f"{one.after.accuracy:.2f}" for one in changed], right=True),
+        Cells(say("change", language), [with_sign(one.value) for one in changed], right=True),
+        Cells("95 %", [f"{with_sign(one.low)} to {with_sign(one.high)}" for one in changed], right=True),
+        Cells(say("best_head_title", language), [heads_of(one) for one in changed]),
+    ]
 
 
 def on_relations(found: Changes, language: str = "en", shown: int | None = None) -> list[str]:

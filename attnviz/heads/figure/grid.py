@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, Role
-from attnviz.heads.wording import say
+from attnviz.heads.wording import Cells, say
 from attnviz.render.figure.page import Line, Page, Place, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style
@@ -121,6 +120,18 @@ def key_width(role: Role | RoleRule | None, pen: Pen) -> float:
     return max(0.34, 0 if role is None else pen.width(rule_of(role).sign, SMALL + 0.5) + 0.08)
 
 
+def keys_width(pen: Pen, roles: Iterable[Role | RoleRule | None]) -> float:
+    """How wide the keys beside a table are with what keeps them apart from it, in inches."""
+    return max((key_width(role, pen) for role in roles), default=0.0) + 0.1
+
+
+def draw_keys(page: Page, roles: Iterable[Role | RoleRule | None], corner: tuple[float, float]) -> None:
+    """Draw the key of each row of a table at (left, top)."""
+    left, top = corner
+    for number, role in enumerate(roles, 1):
+        draw_key(page, role, (left, top + number * ENTRY + (ENTRY - KEY) / 2))
+
+
 def draw_key(page: Page, role: Role | RoleRule | None, corner: tuple[float, float]) -> None:
     """Draw the colour and the sign of a role, beside which its words stand."""
     swatch(page, role, (*corner, key_width(role, page.pen), KEY))
@@ -128,33 +139,27 @@ def draw_key(page: Page, role: Role | RoleRule | None, corner: tuple[float, floa
         page.box((*corner, key_width(role, page.pen), KEY), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
 
 
-Columns: TypeAlias = Sequence[tuple[str, Sequence[str]]]  # the columns of a table: each a title and its cells
-
-
-def fitting(pen: Pen, columns: Columns, room: float) -> Columns:
+def fitting(pen: Pen, columns: Iterable[Cells], room: float) -> list[Cells]:
     """The first columns, as many as stand in so many inches; one at least, with what a terminal would obey spelled."""
-    shown: list[tuple[str, Sequence[str]]] = []
-    for title, cells in columns:
-        shown.append((title, list(map(visible, cells))))
+    shown: list[Cells] = []
+    for column in columns:
+        shown.append(column._replace(cells=list(map(visible, column.cells))))
         if len(shown) > 1 and table_width(pen, shown) > room:
             return shown[:-1]
     return shown
 
 
-def table_width(pen: Pen, columns: Columns) -> float:
+def table_width(pen: Pen, columns: Sequence[Cells]) -> float:
     """The width of a table, in inches."""
-    return sum(pen.widest([title, *cells]) for title, cells in columns) + BETWEEN * (len(columns) - 1)
+    return sum(pen.widest([one.title, *one.cells]) for one in columns) + BETWEEN * (len(columns) - 1)
 
 
-def draw_table(
-    page: Page, columns: Columns, corner: tuple[float, float], *, right: Collection[str] = (),
-    quiet: Sequence[bool] = (),
-) -> None:  # fmt: skip
+def draw_table(page: Page, columns: Sequence[Cells], corner: tuple[float, float], quiet: Sequence[bool] = ()) -> None:
     """Draw a table at (left, top), a line a row."""
     x, top = corner
-    for title, cells in columns:
+    for title, cells, right in columns:
         wide = page.pen.widest([title, *cells])
-        at, ha = (x + wide, "right") if title in right else (x, "left")
+        at, ha = (x + wide, "right") if right else (x, "left")
         page.text(at, top + 0.5 * ENTRY, title, ha=ha, va="center", color=GREY)
         for row, cell in enumerate(cells):
             colour = GREY if quiet and quiet[row] else BLACK

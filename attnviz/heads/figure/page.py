@@ -13,7 +13,7 @@ from attnviz.heads.figure.card import HeadCard, card_of, draw_weights, labels_of
 from attnviz.heads.figure.grid import colour_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import at_offset, control_of, estimate_of, nearest, own_card, strongest_of
+from attnviz.heads.selection import at_offset, control_of, estimate_of, own_card, strongest_of
 from attnviz.heads.wording import (
     MINOR,
     TOO_NARROW,
@@ -21,6 +21,7 @@ from attnviz.heads.wording import (
     description,
     ends,
     how_sure,
+    list_alike,
     narrow,
     note_words,
     proof,
@@ -147,17 +148,14 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
             if not math.isnan(value):
                 between = ends(low, high, narrow=measure.narrow)
                 others.append(f"{measure.name} {value:.2f} {measure.unit}{between and f' ({between})'}")
-    near = ", ".join(
-        f"{other.name} ({visible(other.roles[0].rule.short) if other.roles else say('no_role', language)})"
-        for other, _ in nearest(comparison, profile.layer, profile.head, 4)
-    )
+    near = visible(list_alike(comparison, profile, language))
     own = [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
     how = [f"{say(f'mark_{kind.name}', language)}: {kind.say(language)}" for kind in kinds]
     return [
         proof(comparison, language),
         *([" · ".join(others)] if others else []),
-        *([say("most_alike", language, heads=near)] if near else []),
+        *([near] if near else []),
         *(note_words(note, language) for note in comparison.notes if note.code not in MINOR),
         "; ".join([*how, *[say("halves", language)] * bool(own), narrow(language), say("not_explanation", language)]),
     ]

@@ -12,16 +12,17 @@ from attnviz.attention import Attention
 from attnviz.heads.figure import grid
 from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, lay_out_cards
 from attnviz.heads.record import HeadComparison
-from attnviz.heads.selection import RoleHeads, by_role, received_by_words, without_card
+from attnviz.heads.selection import HeadRole, by_role, received_by_words, without_card
 from attnviz.heads.wording import (
     MINOR,
+    Cells,
     description,
     doubts,
-    ends,
     narrow,
     note_words,
     plural,
     proof,
+    role_columns,
     role_words,
     sample,
     say,
@@ -64,7 +65,7 @@ def draw(
     over = _heading(comparison, unseen if cards else "", language)
     with usual_settings():
         texts = [title, about, over, *notes, *(text for card in cards for text in card.texts), "√→–·"]  # noqa: RUF001
-        pen = blank_figure([*texts, *(visible(role_words(row.heads[0][1], language)) for row in rows)])
+        pen = blank_figure([*texts, *(visible(role_words(row[0].role, language)) for row in rows)])
         above = grid.heading(pen, title, [about], FULL)
         top = MARGIN + height_of(above) + 0.16
         placed = lay_out_cards(pen, cards, FULL, SIDE if len(cards) > ACROSS else FEW)
@@ -83,7 +84,7 @@ def draw(
         else:
             grid.draw_grid(page, comparison, (MARGIN, top), language)
             columns = _columns(rows, pen, FULL - max(size[0], LEAST) - GAP, language)
-            _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top), language)
+            _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top))
         page.write(what, below)
         if placed.side:
             page.colour_bar(colours(), (WIDTH - MARGIN - BAR - 0.12, below, BAR), {0.0: "0", 1.0: "1"}, along=True)
@@ -101,12 +102,12 @@ def finding(comparison: HeadComparison, language: str = "en") -> str:
     n = sum(any(role.established for role in head.roles) for head in comparison.heads)
     if not n:
         return say("found_none", language, **counts)
-    rows = [row for row in by_role(comparison) if row.rule is not None and row.doubt is None]
-    most = max(rows, key=lambda row: len(row.heads))
-    if len(most.heads) > 1:
-        which = say("found_most", language, role=visible(role_words(most.heads[0][1], language)), n=len(most.heads))
+    sure = {role: len(row) for row in by_role(comparison) if (role := row[0].role) is not None and role.established}
+    most = max(sure, key=lambda role: sure[role])
+    if sure[most] > 1:
+        which = say("found_most", language, role=visible(role_words(most, language)), n=sure[most])
     else:
-        names = [visible(row.rule.short) for row in rows if row.rule is not None]
+        names = [visible(role.rule.short) for role in sure]
         which = ": " + ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
     return say("found", language, n=n, **counts) + which
 
@@ -169,33 +170,17 @@ def _draw_words(page: Page, comparison: HeadComparison, record: Attention, top: 
     page.text(WIDTH - MARGIN, top + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY)
 
 
-def _columns(rows: Sequence[RoleHeads], pen: Pen, room: float, language: str) -> grid.Columns:
-    roles = [row.heads[0][1] for row in rows]
-    intervals = ["" if role is None else ends(role.low, role.high, narrow=role.narrow) for role in roles]
-    every = [
-        (say("role", language), [say("no_role", language) if row.rule is None else row.rule.short for row in rows]),
-        (say("n_heads", language), [f"{len(row.heads):,}" for row in rows]),
-        (say("best", language), ["" if row.rule is None else row.heads[0][0].name for row in rows]),
-        (say("score", language), ["" if role is None else f"{role.score:.2f}" for role in roles]),
-        ("95 %", intervals),
-        (say("meaning", language), ["" if row.rule is None else row.rule.say(language) for row in rows]),
-    ]
-    return grid.fitting(pen, every, room - _keys(rows, pen))
-
-
-def _keys(rows: Sequence[RoleHeads], pen: Pen) -> float:
-    return max(grid.key_width(row.heads[0][1], pen) for row in rows) + 0.1
+def _columns(rows: Sequence[Sequence[HeadRole]], pen: Pen, room: float, language: str) -> list[Cells]:
+    return grid.fitting(pen, role_columns(rows, language), room - grid.keys_width(pen, [row[0].role for row in rows]))
 
 
 def _draw_roles(
-    page: Page, rows: Sequence[RoleHeads], columns: grid.Columns, corner: tuple[float, float], language: str
+    page: Page, rows: Sequence[Sequence[HeadRole]], columns: Sequence[Cells], corner: tuple[float, float]
 ) -> None:
-    left, top = corner
-    for number, row in enumerate(rows, 1):
-        grid.draw_key(page, row.heads[0][1], (left, top + number * grid.ENTRY + (grid.ENTRY - grid.KEY) / 2))
-    quiet = [row.doubt is not None or row.rule is None for row in rows]
-    right = {say("n_heads", language), say("score", language)}
-    grid.draw_table(page, columns, (left + _keys(rows, page.pen), top), right=right, quiet=quiet)
+    roles = [row[0].role for row in rows]
+    grid.draw_keys(page, roles, corner)
+    quiet = [role is None or not role.established for role in roles]
+    grid.draw_table(page, columns, (corner[0] + grid.keys_width(page.pen, roles), corner[1]), quiet)
 
 
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
@@ -203,18 +188,27 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
     notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[style.caption]
     shape, margin = (comparison.n_layers, comparison.n_heads), style.margin
     with usual_settings():
-        rules = [row.rule for row in rows if row.rule is not None]
+        rules = [role.rule for (_, role), *_ in rows if role is not None]
         said = (text for rule in rules for text in (rule.short, rule.sign, rule.say(language)))
         pen = blank_figure([title, *notes, "–·", *said])  # noqa: RUF001
         if style.height:
             cell = grid.map_cell(*shape)
             size = grid.grid_size(*shape, cell)
             columns = _columns(rows, pen, SLIDE - size[0] - GAP, language)
-            width = size[0] + GAP + _keys(rows, pen) + grid.table_width(pen, columns) + 2 * margin
+            width = (
+                size[0]
+                + GAP
+                + grid.keys_width(pen, [row[0].role for row in rows])
+                + grid.table_width(pen, columns)
+                + 2 * margin
+            )
         else:
             pen = replace(pen, least=style.least)
             columns = _columns(rows, pen, (style.width or 0.0) - 2 * margin, language)
-            width = max(style.width or 0.0, _keys(rows, pen) + grid.table_width(pen, columns) + 2 * margin)
+            width = max(
+                style.width or 0.0,
+                grid.keys_width(pen, [row[0].role for row in rows]) + grid.table_width(pen, columns) + 2 * margin,
+            )
             cell = grid.map_cell(*shape, width - 2 * margin - grid.BESIDE)
             size = grid.grid_size(*shape, cell)
             width = max(width, size[0] + 2 * margin)
@@ -222,5 +216,5 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
             pen, style, title=title, notes=notes, width=width, size=size, taken=size[0] + GAP, n_rows=len(rows)
         )
         grid.draw_grid(page, comparison, corner, language, cell)
-        _draw_roles(page, rows, columns, table, language)
+        _draw_roles(page, rows, columns, table)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")

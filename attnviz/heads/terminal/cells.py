@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from rich.style import Style
 from rich.text import Text
@@ -15,6 +16,7 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.wording import TOO_NARROW, note_words, plural, proof, say
 from attnviz.render.palette import readable
 from attnviz.render.terminal.screen import Screen
+from attnviz.render.terminal.table import Column
 from attnviz.render.terminal.text import behind, fit, spell, wrap
 
 READABLE = 110  # cells that a line of prose may have; longer lines are hard to come back from
@@ -32,25 +34,52 @@ LEAST_TOP = 0.2  # the least weight that a small pattern's full height stands fo
 CellOf: TypeAlias = Callable[[HeadProfile, int], Text]  # gives what stands for a head in so many cells
 
 
-def prose(text: str, screen: Screen, style: str | Style = "", indent: int = 0) -> list[Text]:
-    """A text in lines that can be read; those after the first begin so many cells further in."""
-    return wrap(text, screen, style, first=0, indent=indent, most=READABLE)
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is written to: a terminal, in a language."""
 
+    screen: Screen
+    language: str = "en"
 
-def number(value: float, screen: Screen, digits: int = 2) -> str:
-    """A measure with two decimals, or a dash where there is none."""
-    if math.isnan(value):
-        return spell(MISSING, screen)
-    text = f"{value:.{digits}f}"
-    return text.removeprefix("-") if not text.strip("-0.") else text
+    def say(self, phrase: str, /, **fields: object) -> str:
+        """A phrase of `attnviz.heads.wording`, in the characters that the screen has."""
+        return spell(say(phrase, self.language, **fields), self.screen)
 
+    def prose(self, text: str, style: str | Style = "", indent: int = 0) -> list[Text]:
+        """A text in lines that can be read; those after the first begin so many cells further in."""
+        return wrap(text, self.screen, style, first=0, indent=indent, most=READABLE)
 
-def interval(low: float, high: float, screen: Screen, digits: int = 2, *, narrow: bool = False) -> str:
-    """Both ends, marked where they are not to be trusted; a dash where there are none."""
-    if math.isnan(low) or math.isnan(high):
-        return spell(MISSING, screen)
-    start = TOO_NARROW if narrow else ""
-    return spell(f"{start}{number(low, screen, digits)}–{number(high, screen, digits)}", screen)  # noqa: RUF001 - an en dash
+    def tell(self, phrase: str, /, style: str | Style = "", **fields: object) -> list[Text]:
+        """A phrase in such lines."""
+        return self.prose(say(phrase, self.language, **fields), style)
+
+    def number(self, value: float, digits: int = 2) -> str:
+        """A measure with two decimals, or a dash where there is none."""
+        if math.isnan(value):
+            return spell(MISSING, self.screen)
+        text = f"{value:.{digits}f}"
+        return text.removeprefix("-") if not text.strip("-0.") else text
+
+    def interval(self, low: float, high: float, digits: int = 2, *, narrow: bool = False) -> str:
+        """Both ends, marked where they are not to be trusted; a dash where there are none."""
+        if math.isnan(low) or math.isnan(high):
+            return spell(MISSING, self.screen)
+        start = TOO_NARROW if narrow else ""
+        return spell(f"{start}{self.number(low, digits)}–{self.number(high, digits)}", self.screen)  # noqa: RUF001 - an en dash
+
+    def mark(self, *, established: bool) -> str:
+        """What stands before a role, a relation or a change: whether it is established."""
+        return spell(ESTABLISHED if established else DOUBTFUL, self.screen)
+
+    def column(self, phrase: str, cells: Iterable[Text | str], **how: Any) -> Column:
+        """A column of a table under a phrase, or another title; `how` is as of `Column`."""
+        spelled = [spell(cell, self.screen) if isinstance(cell, str) else cell for cell in cells]
+        return Column(self.say(phrase), spelled, **how)
+
+    def numbers(self, phrase: str, values: Iterable[float], style: str = "", **how: Any) -> Column:
+        """A column of measures."""
+        texts = map(self.number, values)
+        return self.column(phrase, [Text(text, style) if style else text for text in texts], right=True, **how)
 
 
 def bar(share: float, width: int, screen: Screen) -> str:
@@ -89,20 +118,15 @@ def role_style(role: Role | None, screen: Screen) -> Style:
     return rule_style(role.rule, screen) + Style(italic=None if role.established else True)
 
 
-def mark(screen: Screen, *, established: bool) -> str:
-    """What stands before a role, a relation or a change: whether it is established."""
-    return spell(ESTABLISHED if established else DOUBTFUL, screen)
-
-
-def name_role(role: Role | None, words: str, screen: Screen) -> Text:
+def name_role(role: Role | None, words: str, view: View) -> Text:
     """A role in words, after its mark and in its colour."""
-    start = mark(screen, established=role.established) if role else " "
-    return Text(f"{start} {spell(words, screen)}", role_style(role, screen))
+    start = view.mark(established=role.established) if role else " "
+    return Text(f"{start} {spell(words, view.screen)}", role_style(role, view.screen))
 
 
-def list_heads(title: Text, names: Sequence[str], screen: Screen, indent: int, language: str = "en") -> Iterator[Text]:
+def list_heads(title: Text, names: Sequence[str], view: View, indent: int) -> Iterator[Text]:
     """A title and behind it names, `MOST_NAMES` at most, as many in a line as fit; further lines begin below."""
-    room = min(READABLE, screen.width)
+    room = min(READABLE, view.screen.width)
     start = Text.assemble(title, " " * max(1, indent - title.cell_len), no_wrap=True)
     if start.cell_len > room // 2:
         start.rstrip()
@@ -110,8 +134,8 @@ def list_heads(title: Text, names: Sequence[str], screen: Screen, indent: int, l
         indent = 6
         start = Text(" " * indent)
     more = len(names) - MOST_NAMES
-    text = " ".join([*names[:MOST_NAMES], *([say("and_more", language, n=more)] if more > 0 else [])])
-    yield from behind(start, wrap(text, screen, first=start.cell_len, indent=indent, most=READABLE))
+    text = " ".join([*names[:MOST_NAMES], *([view.say("and_more", n=more)] if more > 0 else [])])
+    yield from behind(start, wrap(text, view.screen, first=start.cell_len, indent=indent, most=READABLE))
 
 
 def draw_grid(comparison: HeadComparison, screen: Screen, cell_of: CellOf, widest: int = WIDEST_CELL) -> Iterator[Text]:
@@ -141,15 +165,18 @@ def _line(label: str, cells: Iterable[Text], room: int) -> Text:
     return line
 
 
-def draw_notes(
-    comparison: HeadComparison, notes: Sequence[Note], screen: Screen, language: str = "en"
-) -> Iterator[Text]:
+def draw_notes(comparison: HeadComparison, notes: Sequence[Note], view: View) -> Iterator[Text]:
     """What stands below every view: what to know, which lines were bad; the proof last."""
     for note in notes:
-        yield from prose(say("note", language, text=note_words(note, language)), screen)
-    for line, reason in comparison.bad[:BAD_SHOWN]:
-        yield from prose(say("bad_line", language, line=line, reason=reason), screen, indent=2)
+        yield from view.tell("note", text=note_words(note, view.language))
+    yield from draw_bad_lines(comparison, view)
     more = comparison.n_bad - min(len(comparison.bad), BAD_SHOWN)
     if more > 0:
-        yield from prose(say("more_bad", language, lines=plural(more, "more line"), n=more), screen)
-    yield from prose(proof(comparison, language), screen, "bold")
+        yield from view.tell("more_bad", lines=plural(more, "more line"), n=more)
+    yield from view.prose(proof(comparison, view.language), "bold")
+
+
+def draw_bad_lines(comparison: HeadComparison, view: View) -> Iterator[Text]:
+    """The first lines that could not be used."""
+    for line, reason in comparison.bad[:BAD_SHOWN]:
+        yield from view.prose(say("bad_line", view.language, line=line, reason=reason), indent=2)

@@ -16,25 +16,32 @@ from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import (
     DOUBTFUL,
     ESTABLISHED,
+    View,
     bar,
     draw_notes,
-    interval,
-    mark,
     name_role,
-    number,
-    prose,
     role_style,
     rule_style,
     spark,
 )
 from attnviz.heads.terminal.table import by_offset, draw_relations
-from attnviz.heads.wording import closest_roles, description, how_sure, narrow, plural, role_words, sample, say
+from attnviz.heads.wording import (
+    closest_roles,
+    description,
+    how_sure,
+    list_alike,
+    narrow,
+    plural,
+    role_words,
+    sample,
+    say,
+)
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
-from attnviz.render.terminal.text import fit, spell
+from attnviz.render.terminal.text import fit
 
 _BOLD = Style(bold=True)
-ALIKE, ALIKE_BRIEF = 6, 4  # so many of the heads most like this one are named, in full and on the first screen
+ALIKE, BRIEF = 6, 4  # so many of the heads most like this one are named; so many measures on the first screen
 FAR_SHOWN = 6  # offsets shown beyond those that are usual, where more were measured: the strongest
 WIDEST_BAR = 40  # cells of the longest bar of an offset
 NARROW = 72  # the windows, in cells, below which columns stand closer
@@ -45,170 +52,160 @@ def draw_head(
     comparison: HeadComparison, layer: int, head: int, screen: Screen, *, full: bool = False, language: str = "en"
 ) -> list[Text]:
     """One head's page, or in full all that is known of it. Raises SelectionError: there is no such head."""
-    profile = comparison.head(layer, head)
-    lines = prose(say("head_title", language, head=profile.name, model=comparison.model), screen, "bold")
-    what = description(comparison, language)
-    lines += prose(say("place", language, layer=profile.layer, head=profile.head, what=what), screen)
-    lines += [Text(), *_roles(profile, comparison, screen, language)]
+    profile, view = comparison.head(layer, head), View(screen, language)
+    lines = view.tell("head_title", "bold", head=profile.name, model=comparison.model)
+    lines += view.tell("place", layer=profile.layer, head=profile.head, what=description(comparison, language))
+    lines += [Text(), *_roles(profile, comparison, view)]
+    on = [Text(), *view.prose(sample(comparison, language))]
     if not full:
-        lines += [Text(), *_brief(profile, comparison, screen, language)]
-        lines += [Text(), *prose(sample(comparison, language), screen)]
-        lines += draw_notes(comparison, [], screen, language)
-        return [*lines, *prose(say("more_head", language), screen, "dim")]
-    own = [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]
-    parts = [list(part(profile, comparison, screen, language))
-             for part in (_held_against, _offsets, _measures, _sentences, _alike)]  # fmt: skip
-    for part in (*parts, list(draw_relations(own, screen, language)) if own else []):
-        lines += [Text(), *part] if part else []
-    lines += [Text(), *prose(sample(comparison, language), screen)]
+        lines += [Text(), *_brief(profile, comparison, view), *on]
+        return [*lines, *draw_notes(comparison, [], view), *view.tell("more_head", "dim")]
+    for draw in (_held_against, _offsets, _measures, _sentences, _alike, _relations):
+        if part := list(draw(profile, comparison, view)):
+            lines += [Text(), *part]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
     titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
     marks = say("marks", language, yes=ESTABLISHED, no=DOUBTFUL, doubt="")
-    how = "; ".join([marks, *titles, say("count_from_0", language)])
-    for text in (how, narrow(language), say("not_explanation", language)):
-        lines += prose(text, screen, "dim")
-    return [*lines, *draw_notes(comparison, comparison.notes, screen, language)]
+    lines += [*on, *view.prose("; ".join([marks, *titles, say("count_from_0", language)]), "dim")]
+    lines += [*view.prose(narrow(language), "dim"), *view.tell("not_explanation", "dim")]
+    return [*lines, *draw_notes(comparison, comparison.notes, view)]
 
 
-def _roles(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+def _roles(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
+    screen, language = view.screen, view.language
     if not profile.roles:
-        yield from prose(say("no_threshold", language), screen)
-        yield from prose(closest_roles(comparison, profile, language), screen, indent=2)
+        yield from view.tell("no_threshold")
+        yield from view.prose(closest_roles(comparison, profile, language), indent=2)
     for role in profile.roles:
-        ends = "" if math.isnan(role.low) else f" ({interval(role.low, role.high, screen, narrow=role.narrow)})"
-        start = f"{mark(screen, established=role.established)} {role.rule.short} {number(role.score, screen)}{ends}"
-        words = role.rule.say(language)
-        yield from prose(f"{start}: {words}", screen, role_style(role, screen) + _BOLD, indent=2)
-        inner = Screen(width=screen.width - 2, unicode=screen.unicode)
-        yield from (Text("  ") + line for line in prose(spell(how_sure(role, language), screen), inner))
+        ends = "" if math.isnan(role.low) else f" ({view.interval(role.low, role.high, narrow=role.narrow)})"
+        start = f"{view.mark(established=role.established)} {role.rule.short} {view.number(role.score)}{ends}"
+        yield from view.prose(f"{start}: {role.rule.say(language)}", role_style(role, screen) + _BOLD, indent=2)
+        inner = View(Screen(width=screen.width - 2, unicode=screen.unicode), language)
+        yield from (Text("  ") + line for line in inner.prose(how_sure(role, language)))
         examples = selection.example_of(comparison, profile, role), selection.strongest_of(comparison, profile, role)
         for phrase, example in zip(("example", "strongest_one"), examples, strict=True):
             if example is not None:
-                start, end = f"  {spell(say(phrase, language), screen)} ", f"  {number(example.score, screen)}"
+                start, end = f"  {view.say(phrase)} ", f"  {view.number(example.score)}"
                 room = screen.width - cell_len(start) - len(end)
                 yield Text(start + fit(f"“{example.text}”", room, screen) + end, no_wrap=True)
 
 
-def _brief(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+def _brief(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
     values = {one.name: selection.estimate_of(comparison, one.name, profile)[0] for one in comparison.shares}
     names = sorted((name for name, value in values.items() if not math.isnan(value)), key=lambda name: -values[name])
-    weights = ", ".join(f"{name.replace('_', ' ')} {number(values[name], screen)}" for name in names[:ALIKE_BRIEF])
-    yield from prose(say("mean_weights", language, weights=weights), screen)
+    weights = [f"{name.replace('_', ' ')} {view.number(values[name])}" for name in names[:BRIEF]]
+    yield from view.tell("mean_weights", weights=", ".join(weights))
     pattern = by_offset(comparison, profile, MAX_OFFSET)
     if not all(map(math.isnan, pattern)):
-        style = rule_style(profile.roles[0].rule, screen) if profile.roles else Style()
-        start = f"{say('offset', language)} -{MAX_OFFSET} "
-        yield Text.assemble(start, (spark(pattern, screen), style), f" +{MAX_OFFSET}", no_wrap=True)
-    near = selection.nearest(comparison, profile.layer, profile.head, ALIKE_BRIEF)
-    if near:
-        heads = ", ".join(
-            f"{other.name} ({other.roles[0].rule.short if other.roles else say('no_role', language)})"
-            for other, _ in near
-        )
-        yield from prose(say("most_alike", language, heads=heads), screen)
+        start = f"{say('offset', view.language)} -{MAX_OFFSET} "
+        drawn = spark(pattern, view.screen), _style(profile, view)
+        yield Text.assemble(start, drawn, f" +{MAX_OFFSET}", no_wrap=True)
+    yield from view.prose(list_alike(comparison, profile, view.language))
 
 
-def _held_against(profile: HeadProfile, _: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    gap = 1 if screen.width < NARROW else 2
+def _style(profile: HeadProfile, view: View) -> Style:
+    return rule_style(profile.role.rule, view.screen) if profile.role else Style()
+
+
+def _held_against(profile: HeadProfile, _: HeadComparison, view: View) -> Iterator[Text]:
     for role in profile.roles:
         if role.controls:
-            least = say("from_on", language, measure=role.rule.short, threshold=number(role.rule.threshold, screen))
-            words = [f"  {spell(CONTROLS[one.name].say(language, one), screen)}" for one in role.controls]
-            could = spell(say("could", language), screen)
+            least = view.say("from_on", measure=role.rule.short, threshold=view.number(role.rule.threshold))
+            words = [f"  {CONTROLS[one.name].say(view.language, one)}" for one in role.controls]
             columns = [
-                Column(spell(f"{least} · {say('held_against', language)}", screen), words, least=16),
-                Column(say("value", language), [number(one.value, screen) for one in role.controls], right=True),
-                Column("95 %", [interval(one.low, one.high, screen) for one in role.controls], right=True),
-                Column("", [Text(could if one.rules_out else "", "dim") for one in role.controls]),
+                view.column(f"{least} · {view.say('held_against')}", words, least=16),
+                view.numbers("value", [one.value for one in role.controls]),
+                view.column("95 %", [view.interval(one.low, one.high) for one in role.controls], right=True),
+                view.column("", [Text(view.say("could") if one.rules_out else "", "dim") for one in role.controls]),
             ]
-            yield from table(columns, screen, gap=gap)
+            yield from table(columns, view.screen, gap=1 if view.screen.width < NARROW else 2)
 
 
-def _offsets(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+def _offsets(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
     """Its pattern averaged by offset: its numbers with their intervals, how often the largest is there, a bar."""
-    values = {offset: selection.at_offset(comparison, offset, profile)[0] for offset in comparison.offsets}
-    if all(math.isnan(value) for value in values.values()):
-        yield from prose(say("not_measured", language), screen)
+    found = {offset: selection.at_offset(comparison, offset, profile) for offset in comparison.offsets}
+    values = {offset: value for offset, (value, _, _) in found.items() if not math.isnan(value)}
+    if not values:
+        yield from view.tell("not_measured")
         return
-    yield from prose(say("at_offsets", language), screen)
-    largest = max(value for value in values.values() if not math.isnan(value))
-    width = min(WIDEST_BAR, screen.width - 42)
-    style = rule_style(profile.roles[0].rule, screen) if profile.roles else Style()
-    offsets = _worth_a_line(values)
-    ends = [selection.at_offset(comparison, offset, profile)[1:] for offset in offsets]
-    peaks = [selection.at_offset(comparison, offset, profile, "peak")[0] for offset in offsets]
-    bars = [bar(values[offset] / largest if largest > 0 else 0.0, width, screen).rstrip() for offset in offsets]
+    yield from view.tell("at_offsets")
+    largest = max(values.values())
+    width = min(WIDEST_BAR, view.screen.width - 42)
+    shown = _worth_a_line(values, found)
+    parts = [found[offset][0] / largest if largest > 0 else 0.0 for offset in shown]
     columns = [
-        Column(say("offset", language), [f"{offset:+d}" if offset else "0" for offset in offsets], right=True),
-        Column(say("weight", language), [number(values[offset], screen) for offset in offsets], right=True),
-        Column("95 %", [interval(low, high, screen) for low, high in ends], right=True),
-        Column(say("peak", language), [Text(number(peak, screen), "dim") for peak in peaks], right=True),
-        Column("", [Text(text, style) for text in bars]),
+        view.column("offset", [f"{offset:+d}" if offset else "0" for offset in shown], right=True),
+        view.numbers("weight", [found[offset][0] for offset in shown]),
+        view.column("95 %", [view.interval(*found[offset][1:]) for offset in shown], right=True),
+        view.numbers("peak", [selection.at_offset(comparison, one, profile, "peak")[0] for one in shown], "dim"),
+        view.column("", [Text(bar(part, width, view.screen).rstrip(), _style(profile, view)) for part in parts]),
     ]
-    yield from table(columns, screen)
-    hidden = [value for offset, value in values.items() if offset not in offsets and not math.isnan(value)]
+    yield from table(columns, view.screen)
+    hidden = [value for offset, value in values.items() if offset not in shown]
     if hidden:
-        n, most = len(hidden), number(max(hidden), screen)
-        yield from prose(say("offsets_hidden", language, offsets=plural(n, "other offset"), n=n, most=most), screen)
+        n, most = len(hidden), view.number(max(hidden))
+        yield from view.tell("offsets_hidden", offsets=plural(n, "other offset"), n=n, most=most)
 
 
-def _worth_a_line(values: Mapping[int, float]) -> list[int]:
+def _worth_a_line(values: Mapping[int, float], every: Mapping[int, object]) -> list[int]:
     """The offsets to show: the near ones, and of those farther away the strongest."""
-    far = [offset for offset, value in values.items() if abs(offset) > MAX_OFFSET and not math.isnan(value)]
+    far = [offset for offset in values if abs(offset) > MAX_OFFSET]
     strongest = sorted(far, key=lambda offset: (-values[offset], abs(offset)))[:FAR_SHOWN]
-    return [offset for offset in values if abs(offset) <= MAX_OFFSET or offset in strongest]
+    return [offset for offset in every if abs(offset) <= MAX_OFFSET or offset in strongest]
 
 
-def _measures(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
+def _measures(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
     measures = [one for one in comparison.measures if one.offset is None]
-    names = [one.name for one in measures]
-    estimates = [selection.estimate_of(comparison, name, profile) for name in names]
-    ends = [
-        interval(low, high, screen, narrow=one.narrow) for one, (_, low, high) in zip(measures, estimates, strict=True)
-    ]
+    names, is_wide = [one.name for one in measures], view.screen.width >= NARROW
+    found = [selection.estimate_of(comparison, name, profile) for name in names]
+    ends = [view.interval(low, high, narrow=one.narrow) for one, (_, low, high) in zip(measures, found, strict=True)]
     columns = [
-        Column(say("measure", language), names),
-        Column(say("value", language), [number(value, screen) for value, _, _ in estimates], right=True),
-        Column("95 %", ends, right=True),
+        view.column("measure", names),
+        view.numbers("value", [value for value, _, _ in found]),
+        view.column("95 %", ends, right=True),
     ]
-    is_wide = screen.width >= NARROW
     for control, kind in CONTROLS.items():
         if control in comparison.controls:
-            values = [number(selection.control_of(comparison, control, name, profile), screen) for name in names]
-            title = kind.titles[is_wide]
-            columns.append(Column(title, [Text(value, "dim") for value in values], right=True, gap=1 + is_wide))
-    if screen.width >= WITH_MEANINGS:
-        columns.append(Column("", [Text(one.say(language), "dim") for one in measures], least=10))
-    yield from table(columns, screen)
+            values = [view.number(selection.control_of(comparison, control, name, profile)) for name in names]
+            cells = [Text(value, "dim") for value in values]
+            columns.append(Column(kind.titles[is_wide], cells, right=True, gap=1 + is_wide))
+    if view.screen.width >= WITH_MEANINGS:
+        columns.append(view.column("", [Text(one.say(view.language), "dim") for one in measures], least=10))
+    yield from table(columns, view.screen)
 
 
-def _sentences(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    of_roles = [role.measure for role in profile.roles]
+def _sentences(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
+    screen, of_roles = view.screen, [role.measure for role in profile.roles]
     others = [*(one.name for one in comparison.shares), "entropy_share", "distance", "confidence"]
     names = [name for name in dict.fromkeys([*of_roles, *others]) if comparison.examples.get((profile.name, name))]
     if not names:
         return
     wide = min(max(map(len, names)), screen.width // 3)
-    yield from prose(say("strongest", language), screen)
+    yield from view.tell("strongest")
     for name in names:
         examples = comparison.examples[profile.name, name]
         for index, example in enumerate(examples if name in of_roles else examples[:1]):
-            start = f"{fit(name, wide, screen) if index == 0 else '':<{wide}}  {number(example.score, screen):>4}  "
+            start = f"{fit(name, wide, screen) if index == 0 else '':<{wide}}  {view.number(example.score):>4}  "
             yield Text(start + fit(f"“{example.text}”", screen.width - len(start), screen), no_wrap=True)
 
 
-def _alike(profile: HeadProfile, comparison: HeadComparison, screen: Screen, language: str) -> Iterator[Text]:
-    near = selection.nearest(comparison, profile.layer, profile.head, ALIKE)
+def _alike(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
+    near = comparison.nearest(profile, ALIKE)
     if not near:
         return
     others = sum(other.cluster == profile.cluster for other in comparison.heads) - 1
     code = "in_cluster" if others else "alone_in_cluster"
-    cluster = say(code, language, others=plural(others, "other"), n_others=others, n=profile.cluster)
-    yield from prose(say("near", language, cluster="" if profile.cluster is None else cluster), screen)
-    roles = [next(iter(one.roles), None) for one, _ in near]
+    cluster = say(code, view.language, others=plural(others, "other"), n_others=others, n=profile.cluster)
+    yield from view.tell("near", cluster="" if profile.cluster is None else cluster)
+    roles = [name_role(one.role, role_words(one.role, view.language), view) for one, _ in near]
     columns = [
-        Column(say("head", language), [other.name for other, _ in near]),
-        Column("nats", [number(far, screen, 3) for _, far in near], right=True),
-        Column(say("role", language), [name_role(role, role_words(role, language), screen) for role in roles], least=8),
+        view.column("head", [other.name for other, _ in near]),
+        view.column("nats", [view.number(far, 3) for _, far in near], right=True),
+        view.column("role", roles, least=8),
     ]
-    yield from table(columns, screen)
+    yield from table(columns, view.screen)
+
+
+def _relations(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
+    own = [one for one in comparison.relations if (one.layer, one.head) == profile.place]
+    return draw_relations(own, view) if own else iter(())
