@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import Batch, Sentence
 
+_Key = TypeVar("_Key", bound=Hashable)
 READ = ("input_ids", "words", "source")  # inputs with the numbers of tokens that are read, one for each sort of model
 
 
@@ -56,12 +57,13 @@ def pad_rows(
     return padded.to(device), real.to(device)
 
 
-def join(batches: Sequence[Batch]) -> Batch:
+def join(batches: Collection[Batch]) -> Batch:
     """One batch of all sentences, padded on the right: no number of any sentence depends on the others."""
+    first = next(iter(batches))
     keys = [batch.real_keys for batch in batches if batch.real_keys is not None]
     return replace(
-        batches[0], sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
-        inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in batches[0].inputs},
+        first, sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
+        inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in first.inputs},
         real=_stack([batch.real for batch in batches]), real_keys=_stack(keys) if keys else None,
     )  # fmt: skip
 
@@ -74,14 +76,14 @@ def take_first(batch: Batch) -> Batch:
     )  # fmt: skip
 
 
-def in_batches(singles: Sequence[Batch], tokens: int) -> Iterator[list[Batch]]:
-    """Sentences of like length together, padded at most so many tokens; a longer one is a batch of its own."""
-    together: list[Batch] = []
-    for single in sorted(singles, key=size_of):
+def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key, Batch]]:
+    """Sentences, by any keys, of like length together, padded at most so many tokens; a longer one by itself."""
+    together: dict[_Key, Batch] = {}
+    for key, single in sorted(singles.items(), key=lambda one: size_of(one[1])):
         if together and (len(together) + 1) * size_of(single) > tokens:
             yield together
-            together = []
-        together.append(single)
+            together = {}
+        together[key] = single
     if together:
         yield together
 

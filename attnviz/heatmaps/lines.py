@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -130,7 +130,7 @@ def _records(
     from attnviz.capture.attend import attend_batch
     from attnviz.capture.batching import in_batches, join
 
-    def attend(together: Sequence[Batch]) -> list[Attention | AttnvizError]:
+    def attend(together: Collection[Batch]) -> list[Attention | AttnvizError]:
         try:
             return [*attend_batch(join(together), source, layers=choose.get("layers"), heads=choose.get("heads"))]
         except AttnvizError as error:  # each alone: one of them may be at fault
@@ -139,17 +139,13 @@ def _records(
     for first in range(0, len(numbered), TOGETHER):
         some = numbered[first : first + TOGETHER]
         found: dict[int, Attention | AttnvizError] = {}
-        numbers: dict[int, int] = {}  # of the line, by which batch of one sentence it is
-        singles: list[Batch] = []
+        singles: dict[int, Batch] = {}
         for number, text in some:
             try:
                 check_text(text)
-                single = source.encode([text], truncate=bool(choose.get("truncate")), kind=choose.get("kind"))
+                singles[number] = source.encode([text], truncate=bool(choose.get("truncate")), kind=choose.get("kind"))
             except AttnvizError as error:
                 found[number] = error
-            else:
-                singles.append(single)
-                numbers[id(single)] = number
         for together in in_batches(singles, TOKENS):
-            found |= zip([numbers[id(single)] for single in together], attend(together), strict=True)
+            found |= zip(together, attend(together.values()), strict=True)
         yield from ((number, text, found[number]) for number, text in some)

@@ -48,9 +48,8 @@ class Population:
         sums, counts, corners, seen = [], [], [], []
         self.links: list[Any] = []
         lines = [line for path in paths for line in read_corpus(path, kind="conllu") if isinstance(line, CorpusLine)]
-        singles = {id(batch): (batch, line) for line in lines for batch in [runner.encode(line.text)]}
-        for batches in in_batches([batch for batch, _ in singles.values()], TOKENS):
-            ran = runner.run(join(batches), [annotation(singles[id(one)][1]) for one in batches])
+        for together in in_batches({at: runner.encode(line.text) for at, line in enumerate(lines)}, TOKENS):
+            ran = runner.run(join(together.values()), [annotation(lines[at]) for at in together])
             sums.append(ran.measured.sums.float().numpy())
             counts.append(ran.measured.counts.float().numpy())
             corners.append(ran.measured.corner[:, LAYER : LAYER + 1].float().numpy())

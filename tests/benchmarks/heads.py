@@ -144,8 +144,10 @@ def main() -> None:
     assert isinstance(source, PretrainedSource)
     singles: list[Batch] = []
     reading = seconds(lambda: singles.extend(source.encode([line.text]) for line in lines))
-    windows = [singles[first : first + WINDOW] for first in range(0, len(singles), WINDOW)]
-    batches = [join(some) for window in windows for some in in_batches(window, TOKENS)]  # those that are measured
+    windows = [dict(enumerate(singles[first : first + WINDOW])) for first in range(0, len(singles), WINDOW)]
+    batches = [
+        join(some.values()) for window in windows for some in in_batches(window, TOKENS)
+    ]  # those that are measured
     plain(source, batches[:2])
     forward = seconds(lambda: plain(source, batches))
     measured = seconds(lambda: survey_models(lines, [source], SurveySettings(similarity=False, controls=0)))

@@ -63,18 +63,26 @@ class MeasureHeads:
         keep_rows: bool = False, dealt: Sequence[int] | None = None, max_offset: int = MAX_OFFSET,
         measures: Sequence[Measure] | None = None, embeddings: Float[Tensor, "word d"] | None = None,
     ) -> None:  # fmt: skip
-        self._dealt, self._embeddings = dealt, embeddings
-        given = of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
-        self.plan = _Plan(given, offsets_up_to(max_offset))
-        self._specials = specials
-        self.handed = handed or {}
-        self.keep_rows = keep_rows
+        self._specials, self._embeddings, self._dealt = specials, embeddings, dealt
+        self.handed, self.keep_rows, self.offsets = handed or {}, keep_rows, offsets_up_to(max_offset)
+        self.measures = every = of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
+        self.at = {
+            takes: [number for number, one in enumerate(every) if one.takes == takes]
+            for takes in ("keys", "rows", "received", "norms", "peaks")
+        }
+        """The places among all measures of those that are computed of one thing."""
+        keys = [every[number] for number in self.at["keys"]]
+        column = {one.offset: number for number, one in enumerate(keys) if one.family == "offset"}
+        self.peak_columns = [column[every[number].offset] for number in self.at["peaks"]]
+        """Of each measure of largest weights, the share of weight at the same offset: as many rows count."""
+        self.shares = slice(sum(one.offset is None for one in keys))
+        """Shares at no fixed offset, which come first; of each of them there is a norm-based one."""
 
     def begin(self, batch: Batch) -> None:
         """Read the tokens of a new batch, and forget the last one."""
         self.marks = marks_of(batch, self._specials, self._embeddings)
         self.order = None if self._dealt is None else _orders(self.marks.keys, self._dealt)
-        self.targets = _KnownTargets([_computation(one) for one in self.plan.keys])
+        self._known: tuple[Tensor, heads.Targets] | None = None
         self._layers: list[_OneLayer] = []
 
     def observe_layer(self, layer: Layer) -> None:
@@ -82,23 +90,45 @@ class MeasureHeads:
         self._layers.append(_OneLayer(self, layer, is_first=not self._layers))
 
     def observe(self, block: Block) -> None:
-        """Measure these rows."""
-        self._layers[-1].add(block)
+        """Measure these rows, few enough at a time that what is worked out on the way stays small."""
+        n_batch, _, n_rows, n_keys = block.weights.shape
+        step = max(1, MOST_AT_ONCE // (n_batch * n_keys * len(self.at["keys"])))
+        for start in range(0, n_rows, step):
+            weights = block.weights[:, :, start : start + step]
+            self._layers[-1].add(self, weights, block.first_row + start, whole=weights.shape[2] == block.n_rows)
+
+    def targets_of(self, rows: Rows, *, whole: bool) -> heads.Targets:
+        """Where the keys of each share are: worked out once for all layers whose rows see the same in one block."""
+        if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
+            return self._known[1]
+        targets = heads.targets_of(rows, [self.computation(number) for number in self.at["keys"]])
+        if whole:
+            self._known = rows.seen, targets
+        return targets
+
+    def computation(self, number: int) -> Callable[[Any], Any]:
+        """The computation of a measure. Raises RecordError: it has none."""
+        one = self.measures[number]
+        if one.compute is None:
+            raise RecordError(f"the measure {one.name!r} takes {one.takes} and computes nothing")
+        return one.compute
 
     @torch.inference_mode()
     def result(self) -> BatchMeasures:
         """What was measured of the batch. Raises NoAttentionError: the layers have different numbers of heads."""
-        done = [layer.done() for layer in self._layers]
+        done = [layer.done(self) for layer in self._layers]
         if len({one.sums.shape for one in done}) > 1:
-            counts = ", ".join(str(one.sums.shape[2]) for one in done)
-            raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts})")
-        kept = [one.rows for one in done if one.rows is not None]
+            several = ", ".join(str(one.sums.shape[1]) for one in done)
+            raise NoAttentionError(f"the layers of this model have different numbers of heads ({several})")
+        sums, counts, corner, seen = (
+            torch.stack([getattr(one, name) for one in done], dim=1)
+            for name in ("sums", "counts", "corner", "corner_seen")
+        )
+        first, kept = done[0], [torch.cat(one.kept, dim=2) for one in done if one.kept]
         return BatchMeasures(
-            sums=torch.cat([one.sums for one in done], dim=1), counts=torch.cat([one.counts for one in done], dim=1),
-            corner=torch.cat([one.corner for one in done], dim=1),
-            corner_seen=torch.cat([one.corner_seen for one in done], dim=1), fixed=done[0].fixed,
-            fixed_counts=done[0].fixed_counts, rows=torch.cat(kept, dim=1) if kept else None,
-            rows_counted=done[0].rows_counted,
+            sums=sums, counts=counts, corner=corner, corner_seen=seen, fixed=first.fixed,
+            fixed_counts=first.fixed_counts, rows=torch.cat(kept, dim=1) if kept else None,
+            rows_counted=torch.cat(first.kept_counted, dim=1) if kept else None,
         )  # fmt: skip
 
 
@@ -172,131 +202,73 @@ def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor
     )  # fmt: skip
 
 
-class _Plan:
-    """Which measures are taken of what, and where each stands among all of them."""
-
-    def __init__(self, measures: Sequence[Measure], offsets: tuple[int, ...]) -> None:
-        def among(takes: str) -> list[int]:
-            return [at for at, one in enumerate(measures) if one.takes == takes]
-
-        self.n, self.offsets = len(measures), offsets
-        self.at_keys, self.at_norms, self.at_peaks = among("keys"), among("norms"), among("peaks")
-        self.keys = [measures[at] for at in self.at_keys]
-        self.of_rows = [(at, _computation(measures[at])) for at in among("rows")]
-        self.of_received = [(at, _computation(measures[at])) for at in among("received")]
-        at_offset = {one.offset: column for column, one in enumerate(self.keys) if one.family == "offset"}
-        self.peak_columns = [at_offset[measures[at].offset] for at in self.at_peaks]
-        """Of each measure of largest weights, the share of weight at the same offset: as many rows count."""
-        self.n_shares = sum(one.offset is None for one in self.keys)
-        """Shares at no fixed offset, which come first; of each of them there is a norm-based one."""
-
-
-def _computation(measure: Measure) -> Callable[[Any], Any]:
-    if measure.compute is None:
-        raise RecordError(f"the measure {measure.name!r} takes {measure.takes} and computes nothing")
-    return measure.compute
-
-
-class _KnownTargets:
-    """Where the keys of each share are: worked out once for all layers whose rows see the same keys in one block."""
-
-    def __init__(self, computations: Sequence[Callable[[Rows], heads.Target]]) -> None:
-        self._computations = computations
-        self._known: tuple[Tensor, heads.Targets] | None = None
-
-    def of(self, rows: Rows, *, whole: bool) -> heads.Targets:
-        """The targets of these rows."""
-        if self._known is not None and whole and torch.equal(self._known[0], rows.seen):
-            return self._known[1]
-        targets = heads.targets_of(rows, self._computations)
-        if whole:
-            self._known = rows.seen, targets
-        return targets
-
-
 class _OneLayer:
-    def __init__(self, batch: MeasureHeads, layer: Layer, *, is_first: bool) -> None:
+    """Sums over the rows of one layer."""
+
+    def __init__(self, run: MeasureHeads, layer: Layer, *, is_first: bool) -> None:
         n_batch, n_heads = layer.query.shape[:2]
-        marks, plan, handed = batch.marks, batch.plan, batch.handed.get(layer.number)
-        n_keys = marks.keys.shape[1]
-        self._scoring, self._marks, self._plan, self._is_first = layer.scoring, marks, plan, is_first
-        self._order, self._targets = batch.order, batch.targets
+        handed, n_keys, n = run.handed.get(layer.number), run.marks.keys.shape[1], len(run.measures)
+        self._scoring, self._is_first = layer.scoring, is_first
         self._lengths = None if handed is None else _lengths(layer, handed)
-        new = partial(torch.zeros, device=marks.keys.device)
-        self._sums = new(n_batch, n_heads, plan.n, dtype=torch.float64)
-        self._counts = new(n_batch, plan.n, dtype=torch.float64)
-        self._received = new(n_batch, n_heads, n_keys, dtype=torch.float64)
-        self._seen_by = new(n_batch, n_keys, dtype=torch.float64)
-        self._n_rows = new(n_batch, dtype=torch.float64)
-        self._corner = new(n_batch, n_heads, CORNER, CORNER)
-        self._corner_seen = new(n_batch, CORNER, CORNER, dtype=torch.bool)
-        self._fixed = new(n_batch, len(plan.offsets), plan.n_shares, dtype=torch.float64)
-        self._fixed_counts = new(n_batch, plan.n_shares, dtype=torch.float64)
-        self._kept: list[Tensor] = []
-        self._kept_counted: list[Tensor] = []
-        self._step = max(1, -(-marks.queries.shape[1] * n_keys // MOST_PAIRS)) if batch.keep_rows else None
+        new = partial(torch.zeros, device=run.marks.keys.device, dtype=torch.float64)
+        self.sums, self.counts = new(n_batch, n_heads, n), new(n_batch, n)
+        self._received, self._seen_by, self._n_rows = new(n_batch, n_heads, n_keys), new(n_batch, n_keys), new(n_batch)
+        self.corner = new(n_batch, n_heads, CORNER, CORNER, dtype=torch.get_default_dtype())
+        self.corner_seen = new(n_batch, CORNER, CORNER, dtype=torch.bool)
+        self.fixed = new(n_batch, len(run.offsets), run.shares.stop)
+        self.fixed_counts = new(n_batch, run.shares.stop)
+        self.kept: list[Tensor] = []
+        self.kept_counted: list[Tensor] = []
+        self._step = max(1, -(-run.marks.queries.shape[1] * n_keys // MOST_PAIRS)) if run.keep_rows else None
 
-    def add(self, block: Block) -> None:
-        """Measure some of its rows, few enough at a time that what is worked out on the way stays small."""
-        n_batch, _, n_rows, n_keys = block.weights.shape
-        step = max(1, MOST_AT_ONCE // (n_batch * n_keys * len(self._plan.keys)))
-        for start in range(0, n_rows, step):
-            weights = block.weights[:, :, start : start + step]
-            self._add(weights, block.first_row + start, whole=weights.shape[2] == block.n_rows)
-
-    def _add(self, weights: Float[Tensor, "batch head rows key"], first: int, *, whole: bool) -> None:
+    def add(self, run: MeasureHeads, weights: Float[Tensor, "batch head rows key"], first: int, *, whole: bool) -> None:
+        """Measure some of its rows."""
         visible = visible_keys(self._scoring, first, first + weights.shape[2], weights.shape[3], weights.device)
-        rows = heads.rows_of(weights, visible[:, 0], first, self._marks)
-        if self._order is not None:
-            rows = heads.permute_keys(rows, self._order)
-        plan, targets = self._plan, self._targets.of(rows, whole=whole)
-        for at, compute in plan.of_rows:
-            total, n = compute(rows)
-            self._sums[:, :, at] += total
-            self._counts[:, at] += n
-        shared = slice(plan.n_shares)
-        self._add_shares(plan.at_keys, heads.shares(rows, targets), targets.counts)
-        if plan.at_peaks:
-            self._add_shares(plan.at_peaks, heads.peaks(rows, plan.offsets), targets.counts[:, plan.peak_columns])
+        rows = heads.rows_of(weights, visible[:, 0], first, run.marks)
+        if run.order is not None:
+            rows = heads.permute_keys(rows, run.order)
+        targets = run.targets_of(rows, whole=whole)
+        for number in run.at["rows"]:
+            total, n = run.computation(number)(rows)
+            self.sums[:, :, number] += total
+            self.counts[:, number] += n
+        self._add_shares(run.at["keys"], heads.shares(rows, targets), targets.counts)
+        if run.at["peaks"]:
+            self._add_shares(run.at["peaks"], heads.peaks(rows, run.offsets), targets.counts[:, run.peak_columns])
         if self._lengths is not None:
             weighed = heads.shares(heads.norm_weights(rows, self._lengths), targets)
-            self._add_shares(plan.at_norms, weighed[..., shared], targets.counts[:, shared])
+            self._add_shares(run.at["norms"], weighed[..., run.shares], targets.counts[:, run.shares])
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)
         self._add_corner(rows)
-        if self._is_first and self._marks.square:
-            self._fixed += heads.shares(heads.fixed_offsets(rows, plan.offsets), targets)[..., shared]
-            self._fixed_counts += targets.counts[:, shared]
+        if self._is_first and run.marks.square:
+            self.fixed += heads.shares(heads.fixed_offsets(rows, run.offsets), targets)[..., run.shares]
+            self.fixed_counts += targets.counts[:, run.shares]
         if self._step is not None:
             here = slice(-first % self._step, None, self._step)
-            self._kept.append(rows.weights[:, :, here].clone())
-            self._kept_counted.append(rows.counted[:, here])
+            self.kept.append(rows.weights[:, :, here].clone())
+            self.kept_counted.append(rows.counted[:, here])
 
     def _add_shares(
         self, at: list[int], sums: Float[Tensor, "batch head some"], counts: Float[Tensor, "batch some"]
     ) -> None:
-        self._sums[:, :, at] += sums
-        self._counts[:, at] += counts
+        self.sums[:, :, at] += sums
+        self.counts[:, at] += counts
 
     def _add_corner(self, rows: Rows) -> None:
         first, last = rows.first_row, min(CORNER, rows.first_row + rows.weights.shape[2])
         n_keys = min(CORNER, rows.weights.shape[3])
         if first < last:
-            self._corner[:, :, first:last, :n_keys] = rows.weights[:, :, : last - first, :n_keys]
-            self._corner_seen[:, first:last, :n_keys] = rows.seen[:, : last - first, :n_keys]
+            self.corner[:, :, first:last, :n_keys] = rows.weights[:, :, : last - first, :n_keys]
+            self.corner_seen[:, first:last, :n_keys] = rows.seen[:, : last - first, :n_keys]
 
-    def done(self) -> BatchMeasures:
-        """What was measured of the layer: it is the only one of the axis `layer`."""
+    def done(self, run: MeasureHeads) -> _OneLayer:
+        """Measure what its keys got of all rows."""
         received = Received(weights=self._received, seen_by=self._seen_by, n_rows=self._n_rows)
-        for at, compute in self._plan.of_received:
-            self._sums[:, :, at], self._counts[:, at] = compute(received)
-        return BatchMeasures(
-            sums=self._sums[:, None], counts=self._counts[:, None], corner=self._corner[:, None],
-            corner_seen=self._corner_seen[:, None], fixed=self._fixed, fixed_counts=self._fixed_counts,
-            rows=torch.cat(self._kept, dim=2) if self._kept else None,
-            rows_counted=torch.cat(self._kept_counted, dim=1) if self._kept else None,
-        )  # fmt: skip
+        for number in run.at["received"]:
+            self.sums[:, :, number], self.counts[:, number] = run.computation(number)(received)
+        return self
 
 
 def _orders(real: Bool[Tensor, "batch key"], seeds: Sequence[int]) -> Int[Tensor, "batch key"]:

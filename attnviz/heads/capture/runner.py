@@ -10,9 +10,9 @@ from functools import cached_property, reduce
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Receipt
+from attnviz.attention import Receipt
 from attnviz.capture.batching import in_batches, join, shuffle, take_first
-from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.observers import Batch, Observer
 from attnviz.capture.source import Source
 from attnviz.errors import ModelError
 from attnviz.heads import structure, survey, tally
@@ -111,49 +111,47 @@ class Runner:
         return BatchRun(measured=observer.result(), receipt=receipt, annotated=said, found=found)
 
     def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
-        keys = {id(single): key for key, single in singles.items()}
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        for batches in in_batches(list(singles.values()), self.tokens):
-            there = [keys[id(single)] for single in batches]
-            ran = self.run(join(batches), control=True, dealt=there if dealt else None)
+        for together in in_batches(singles, self.tokens):
+            ran = self.run(join(together.values()), control=True, dealt=list(together) if dealt else None)
             measured = ran.measured.sums.cpu().numpy(), ran.measured.counts.cpu().numpy()
-            parts |= dict(zip(there, zip(*measured, strict=True), strict=True))
+            parts |= zip(together, zip(*measured, strict=True), strict=True)
         sums, counts = (np.stack([parts[key][at] for key in singles]).astype(np.float64) for at in (0, 1))
         return sums, counts
 
     def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
-        keys = {id(single): key for key, (single, _) in given.items()}
         hits: dict[int, LinkHits | None] = {}
-        for batches in in_batches([single for single, _ in given.values()], self.tokens):
-            there = [keys[id(single)] for single in batches]
-            find = FindLinks([given[key][1] for key in there], self._settings.specials)
-            self.source.stream(join(batches), [find])
-            hits |= dict(zip(there, find.result(), strict=True))
+        for together in in_batches({key: single for key, (single, _) in given.items()}, self.tokens):
+            find = FindLinks([given[key][1] for key in together], self._settings.specials)
+            self.source.stream(join(together.values()), [find])
+            hits |= zip(together, find.result(), strict=True)
         return {key: one for key in given if (one := hits[key]) is not None}
 
     def part(self, batch: Batch, ran: BatchRun) -> BatchSummary:
         """What is kept of a batch."""
-        measured = ran.measured
+        measured, texts = ran.measured, [sentence.text for sentence in batch.sentences]
         keys = tuple(tally.key_of(sentence.text, sentence.pair) for sentence in batch.sentences)
-        sums, counts = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
+        sums, counts, fixed, fixed_counts, corner, seen = (
+            getattr(measured, name).cpu().numpy()
+            for name in ("sums", "counts", "fixed", "fixed_counts", "corner", "corner_seen")
+        )
         similarity = None
         if self._settings.similarity and measured.rows is not None and measured.rows_counted is not None:
             similarity = divergences(measured.rows, measured.rows_counted)
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
         return BatchSummary(
-            sentences=batch.sentences, keys=keys, kind=batch.kind or self.source.kinds[0],
-            n_tokens=int(batch.real.sum()), sums=sums, counts=counts, fixed=measured.fixed.cpu().numpy(),
-            fixed_counts=measured.fixed_counts.cpu().numpy(),
-            places=survey.places_of(measured.corner.cpu().numpy(), measured.corner_seen.cpu().numpy(), keys),
-            examples=survey.examples_of(sums, counts, keys, [sentence.text for sentence in batch.sentences], enough),
-            similarity=similarity, receipt=ran.receipt, annotated=ran.annotated, found=ran.found,
+            batch=batch, keys=keys, sums=sums, counts=counts, fixed=fixed, fixed_counts=fixed_counts,
+            places=survey.places_of(corner, seen, keys), similarity=similarity,
+            examples=survey.examples_of(sums, counts, keys, texts, enough),
+            receipt=ran.receipt, annotated=ran.annotated, found=ran.found,
         )  # fmt: skip
 
     def survey(self, parts: Sequence[BatchSummary]) -> Survey:
         """What some batches say together."""
+        settings, batches = self._settings, [part.batch for part in parts]
         about = About(
-            model=self.source.name, weights=self._digest, kind=parts[0].kind, specials=self._settings.specials,
-            sample=self._settings.controls, max_offset=self._settings.max_offset,
+            model=self.source.name, weights=self._digest, kind=batches[0].kind or self.source.kinds[0],
+            specials=settings.specials, sample=settings.controls, max_offset=settings.max_offset,
         )  # fmt: skip
         keys = [key for part in parts for key in part.keys]
         sums, counts, fixed, fixed_counts = (
@@ -169,8 +167,8 @@ class Runner:
             examples=reduce(survey.merge_examples, (part.examples for part in parts)),
             sample=_sample(parts, about.sample, (sums, counts), self._measures),
             similarity=reduce(operator.add, alike) if alike else None, relations=_relations(parts),
-            n_tokens=sum(part.n_tokens for part in parts),
-            n_cut=sum(sentence.is_cut for part in parts for sentence in part.sentences),
+            n_tokens=sum(int(batch.real.sum()) for batch in batches),
+            n_cut=sum(sentence.is_cut for batch in batches for sentence in batch.sentences),
             worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
             tolerance=max(part.receipt.tolerance for part in parts), dtype=parts[0].receipt.dtype,
         )  # fmt: skip
@@ -190,10 +188,8 @@ class BatchRun:
 class BatchSummary:
     """What is kept of one batch until it is added up with others: numbers of each sentence, sums of what is large."""
 
-    sentences: tuple[Sentence, ...]  # of the batch
+    batch: Batch  # its sentences
     keys: tuple[int, ...]  # of these, as `tally.key_of` makes them
-    kind: Kind  # of attention
-    n_tokens: int  # tokens read, special ones too
     sums: Float64[np.ndarray, "sentence layer head measure"]  # of each measure
     counts: Float64[np.ndarray, "sentence layer measure"]  # how many rows were counted
     fixed: Float64[np.ndarray, "sentence offset share"]  # likewise of heads made up, each looking at one fixed offset
@@ -210,7 +206,7 @@ def _sample(
     parts: Sequence[BatchSummary], size: int, measured: survey.PerSentence, measures: Sequence[Measure]
 ) -> Sample:
     """The sentences of the smallest keys, with what the heads do there that may be a role."""
-    given = ((sentence.text, sentence.pair) for part in parts for sentence in part.sentences)
+    given = ((sentence.text, sentence.pair) for part in parts for sentence in part.batch.sentences)
     keys = [key for part in parts for key in part.keys]
     at = {key: row for row, key in enumerate(keys)}
     every = dict(zip(keys, given, strict=True))

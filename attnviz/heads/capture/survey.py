@@ -113,20 +113,16 @@ def survey_models(
 
 def _measure(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Surveys]:
     """What lines say, as much at a time as is added up at once; those that no model can read are added to the bad."""
-    singles: list[Batch] = []
-    given: dict[int, tuple[tuple[Batch, ...], Annotation | None]] = {}
+    given: list[tuple[tuple[Batch, ...], Annotation | None]] = []
     for line in lines:
         try:
-            several = _read_by(sides, line.text, f"line {line.number}, ")
+            given.append((_read_by(sides, line.text, f"line {line.number}, "), annotation(line)))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
-        else:
-            singles.append(several[0])
-            given[id(several[0])] = several, annotation(line)
     heap: list[_Batches] = []
-    for batches in in_batches(singles, sides[0].tokens):
-        read_by = zip(*(given[id(single)][0] for single in batches), strict=True)
-        heap.append(_batches(sides, list(map(join, read_by)), [given[id(single)][1] for single in batches]))
+    for together in in_batches({at: several[0] for at, (several, _) in enumerate(given)}, sides[0].tokens):
+        read_by = zip(*(given[at][0] for at in together), strict=True)
+        heap.append(_batches(sides, list(map(join, read_by)), [given[at][1] for at in together]))
         if sum(some.each[0].sums.nbytes for some in heap) > KEPT_BYTES:
             yield _together(sides, heap)
             heap = []
