@@ -77,7 +77,7 @@ class TestRefusal:
             from transformers import AttentionInterface
 
             monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
-            registered = AttentionInterface._global_mapping
+            registered: Any = AttentionInterface._global_mapping
             monkeypatch.setitem(registered, "sdpa", counted(registered["sdpa"], 3, lambda output: output + 0.01))
         else:
             plant(monkeypatch, "distilbert", 3, lambda output: output + 0.01)

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.render.fonts import Typefaces
 from attnviz.text.display import clip
@@ -87,8 +87,8 @@ def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> flo
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
 
-    font = FontProperties(family=list(families), size=size)
-    pixels, *_ = RendererAgg(1, 1, dpi).get_text_width_height_descent(text, font, ismath=False)
+    font, renderer = FontProperties(family=list(families), size=size), cast("Any", RendererAgg)(1, 1, dpi)
+    pixels: float = renderer.get_text_width_height_descent(text, font, ismath=False)[0]
     return pixels / dpi
 
 
