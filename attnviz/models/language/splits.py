@@ -56,22 +56,13 @@ def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[P
             yield pair
 
 
-def corpus_lines(
-    n: int, split: Split = "test", *, seed: int = 0, kind: str | None = None, language: Language = "english"
-) -> tuple[CorpusLine, ...]:
-    """Sentences of a split of which words are known to belong together, each once.
-
-    Args:
-        n: how many.
-        split: of the language; no sentence is in two.
-        seed: another seed, other sentences.
-        kind: of a construction; None is any.
-        language: of the sentences.
+def corpus_lines(n: int, *, kind: str | None = None, language: Language = "english") -> tuple[CorpusLine, ...]:
+    """Test sentences of which words are known to belong together, each once; of a construction or of any.
 
     Raises:
         ValueError: there are not so many.
     """
-    drawn = (line_of(sentence) for sentence in islice(sentences(split, seed, kind, language), MOST_DRAWN * n))
+    drawn = map(line_of, islice(sentences("test", kind=kind, language=language), MOST_DRAWN * n))
     known = (line for line in drawn if line.annotated is not None and line.annotated.links)
     found: dict[str, CorpusLine] = {}
     while len(found) < n and (line := next(known, None)) is not None:
@@ -81,14 +72,14 @@ def corpus_lines(
     return tuple(found.values())
 
 
-def source_lines(n: int, split: Split = "test", *, seed: int = 0) -> tuple[CorpusLine, ...]:
-    """English sentences to be translated; nothing is known of what belongs together in them."""
-    found = islice(pairs(split, seed), n)
-    return tuple(CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in enumerate(found, 1))
+def source_lines(n: int) -> tuple[CorpusLine, ...]:
+    """English test sentences to be translated; nothing is known of what belongs together in them."""
+    found = enumerate(islice(pairs("test"), n), 1)
+    return tuple(CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in found)
 
 
-def line_of(sentence: GoldSentence, number: int = 1) -> CorpusLine:
-    """A sentence as a line of a corpus; a particle belongs to its noun, and one word is linked to another."""
+def line_of(sentence: GoldSentence) -> CorpusLine:
+    """A sentence as the first line of a corpus; a particle belongs to its noun, and one word is linked to another."""
     text, words, word_of = "", list[tuple[int, int]](), list[int]()
     for piece in sentence.words:
         if piece.startswith(hangul.PIECE):
@@ -102,4 +93,4 @@ def line_of(sentence: GoldSentence, number: int = 1) -> CorpusLine:
     refers = () if found is None else (Link(query=found.pronoun, key=found.noun, relation=COREFERENCE),)
     links = (*refers, *sentence.links)
     links = tuple(replace(link, query=word_of[link.query], key=word_of[link.key]) for link in links)
-    return CorpusLine(number=number, text=text, annotated=Annotation(words=tuple(words), links=links))
+    return CorpusLine(number=1, text=text, annotated=Annotation(words=tuple(words), links=links))

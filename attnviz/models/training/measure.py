@@ -28,10 +28,10 @@ SAMPLES = 500  # sentences that a measure is taken on
 
 
 @torch.inference_mode()
-def decided_words(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES) -> float:
+def decided_words(model: LanguageEncoder, n: int = SAMPLES) -> float:
     """The share of words that the grammar decides, hidden one at a time, that the model names right."""
     words, places = [], []
-    for sentence in islice(splits.sentences(split, language=model.config.language), n):
+    for sentence in islice(splits.sentences("test", language=model.config.language), n):
         for place in sorted(sentence.decided):
             words.append(_numbers(model, [sentence])[0])
             places.append(place)
@@ -62,9 +62,9 @@ def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
 
 
 @torch.inference_mode()
-def named_referents(model: LanguageEncoder, split: Split = "test", n: int = SAMPLES, kind: str = "reference") -> float:
+def named_referents(model: LanguageEncoder, n: int = SAMPLES, kind: str = "reference") -> float:
     """The share of sentences in which the model names the noun that "it" stands for."""
-    found = references(split, n, kind, model.config.language)
+    found = references("test", n, kind, model.config.language)
     words = pad_numbers(_numbers(model, found))
     rows, (pronouns, nouns) = torch.arange(len(found)), places(found)
     named = model(words).referents.argmax(dim=-1)  # (B, T)
@@ -176,11 +176,11 @@ def offset_looks(offset: int, sentences: Sequence[GoldSentence]) -> float:
 
 
 @torch.inference_mode()
-def next_words(model: LanguageDecoder, split: Split = "test", n: int = SAMPLES) -> float:
+def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
     """How surprised the model is by each next word, in nats; the end of the sentence counts as a word."""
     config = model.config
     english = vocabulary.english()
-    words = pad_numbers([[*english.encode(s.words), config.end] for s in islice(splits.sentences(split), n)])
+    words = pad_numbers([[*english.encode(s.words), config.end] for s in islice(splits.sentences("test"), n)])
     logits, _ = model(words[:, :-1])
     target = words[:, 1:].flatten()
     return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), target, ignore_index=config.pad))
@@ -272,12 +272,12 @@ def alignment_head(model: Translator, n: int = SAMPLES, clauses: Sequence[int | 
 def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> dict[str, float]:
     """What is measured of a model on so many test sentences, by name; heads are chosen on validation sentences."""
     if isinstance(model, LanguageEncoder):
-        found = {"decided words right": decided_words(model, n=n)} | _reference_quality(model, n, "reference")
+        found = {"decided words right": decided_words(model, n)} | _reference_quality(model, n, "reference")
         if model.config.language == "korean":
             found |= {f"자기: {what}": value for what, value in _reference_quality(model, n, "own").items()}
         return found
     if isinstance(model, LanguageDecoder):
-        return {"nats a word": next_words(model, n=n)}
+        return {"nats a word": next_words(model, n)}
     pairs = some_pairs("test", n, clauses)
     found = {"translated without a fault": exact_match(model, pairs), "words right": word_accuracy(model, pairs)}
     if isinstance(model, TranslationTransformer) or model.attention is not None:
@@ -295,7 +295,7 @@ def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, f
     validation, test = (references(split, n, kind, model.config.language) for split in ("validation", "test"))
     head, new = reference_head(model, n, kind), untrained(model.config)
     return {
-        "referents named right": named_referents(model, n=n, kind=kind),
+        "referents named right": named_referents(model, n, kind),
         "reference layer": head[0],
         "reference head": head[1],
         "reference head looks right": float(right_looks(model, test)[head]),
@@ -306,10 +306,10 @@ def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, f
     }  # fmt: skip
 
 
-def untrained(config: LanguageConfig, seed: int = 0) -> LanguageEncoder:
+def untrained(config: LanguageConfig) -> LanguageEncoder:
     """An encoder of these sizes with random weights: what a trained one is held against."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(seed)
+        torch.default_generator.manual_seed(0)
         return LanguageEncoder(config).eval()
 
 

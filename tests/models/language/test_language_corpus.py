@@ -81,16 +81,14 @@ class TestCorpus:
 
     def test_they_are_of_their_split(self) -> None:
         assert all(splits.split_of(line.text.split()) == "test" for line in corpus_lines(20))
-        assert all(splits.split_of(line.text.split()) == "validation" for line in corpus_lines(20, "validation"))
 
-    def test_a_seed_makes_other_sentences(self) -> None:
+    def test_they_are_the_same_each_time(self) -> None:
         assert corpus_lines(5) == corpus_lines(5)
-        assert corpus_lines(5) != corpus_lines(5, seed=1)
 
     def test_a_sentence_of_which_nothing_is_known(self) -> None:
-        line = line_of(english.generate(seeded(1), "all"), 3)
+        line = line_of(english.generate(seeded(1), "all"))
         assert line.annotated is not None
-        assert (line.number, line.annotated.links) == (3, ())
+        assert (line.number, line.annotated.links) == (1, ())
 
     def test_too_few(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(splits, "MOST_DRAWN", 2)
