@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from attnviz.attention import Attention, Note
 from attnviz.heatmaps.figure import draw
 from attnviz.render.sheet import Scale, Sheet, resolve
+from tests.fixtures.pictures import expect_apart
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,17 +25,8 @@ LONG = "Rechtsschutzversicherungsgesellschaften"
 
 def assert_clear(sheet: Sheet, texts_of: Texts) -> None:
     """No two texts of a figure share more than a pixel, and none is outside."""
-    made = draw(sheet).figure
-    shown = texts_of(made)
-    boxes = np.array([box.extents for _, box in shown])
-    left, low, right, high = boxes.T
-    width, height = made.bbox.width, made.bbox.height
-    outside = (left < -0.5) | (low < -0.5) | (right > width + 0.5) | (high > height + 0.5)
-    assert not outside.any(), [shown[index][0] for index in np.flatnonzero(outside)]
-    across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
-    down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
-    pairs = np.argwhere(np.triu(np.minimum(across, down) > 1, k=1))
-    assert not len(pairs), [(shown[a][0], shown[b][0]) for a, b in pairs[:5]]
+    figure = draw(sheet).figure
+    expect_apart(texts_of(figure), figure)
 
 
 @pytest.mark.parametrize("tokens", [1, 3, 7, 23, 60])

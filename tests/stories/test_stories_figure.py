@@ -13,6 +13,7 @@ import pytest
 from attnviz.render.palette import colours, diverging, levels
 from attnviz.stories.figure.sheet import draw
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story
+from tests.fixtures.pictures import expect_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -117,16 +118,7 @@ def seen(made: Figure, texts_of: Texts) -> list[tuple[str, Bbox]]:
 
 def assert_clear(made: Figure, texts_of: Texts) -> None:
     """No two texts share more than a pixel, none leaves the picture, and none but a panel's own lies on it."""
-    shown = seen(made, texts_of)
-    boxes = np.array([box.extents for _, box in shown])
-    left, low, right, high = boxes.T
-    width, height = made.bbox.width, made.bbox.height
-    outside = (left < -0.5) | (low < -0.5) | (right > width + 0.5) | (high > height + 0.5)
-    assert not outside.any(), [shown[index][0] for index in np.flatnonzero(outside)]
-    across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
-    down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
-    pairs = np.argwhere(np.triu(np.minimum(across, down) > 1, k=1))
-    assert not len(pairs), [(shown[a][0], shown[b][0]) for a, b in pairs[:5]]
+    expect_apart(seen(made, texts_of), made)
     panels = [axes.get_window_extent().extents for axes in drawn(made)]
     for one, first in enumerate(panels):
         for second in panels[one + 1 :]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import replace
-from io import StringIO
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,16 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.color import Color
-from rich.console import Console
 
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.render.terminal.screen import Screen
 from attnviz.stories.record import Story, Table
 from attnviz.stories.terminal import draw, draw_list
 from attnviz.text.phrase import Phrase
-
-if TYPE_CHECKING:
-    from rich.text import Text
+from tests.fixtures.pictures import print_lines
 
 WORDS = ("나는", "너희", "모두를", "I", "internationalization", "사랑해")
 PLAIN = Screen(colour=False)
@@ -60,23 +55,6 @@ def lines_of(screen: Screen, *parts: str | Table) -> list[str]:
     return lines[2:-2]
 
 
-def printed(lines: list[Text], screen: Screen) -> str:
-    """What a console writes of them."""
-    console = Console(
-        width=screen.width,
-        file=StringIO(),
-        color_system="truecolor" if screen.colour else None,
-        force_terminal=screen.colour,
-        legacy_windows=False,
-        no_color=False,
-    )
-    for line in lines:
-        console.print(line, soft_wrap=True)
-    written = console.file
-    assert isinstance(written, StringIO)
-    return written.getvalue()
-
-
 def edge(line: str, text: str) -> int:
     """How many cells a line takes to the end of this text."""
     return cell_len(line[: line.index(text) + len(text)])
@@ -93,7 +71,7 @@ def test_every_line_fits(width: int, screen: Screen) -> None:
     assert not any(line.plain.endswith(" ") for line in lines)
     before = next(index for index, line in enumerate(lines) if line.plain.startswith(WIDE.title))
     assert max(line.cell_len for line in lines[:before]) <= 100
-    written = printed(lines, screen)
+    written = print_lines(lines, screen)
     assert ("\x1b" in written) == screen.colour
     assert re.sub(r"\x1b\[[\d;]*m", "", written) == "".join(f"{line.plain}\n" for line in lines)
     assert written.isascii() == (not screen.unicode)
