@@ -142,8 +142,8 @@ class Calculation:
         )  # fmt: skip
 
 
-def _as_note(told: Note | str) -> Note:
-    return Note.of("text", text=told) if isinstance(told, str) else told
+def _as_note(note: Note | str) -> Note:
+    return Note.of("text", text=note) if isinstance(note, str) else note
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

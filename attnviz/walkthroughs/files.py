@@ -136,9 +136,9 @@ def draw_picture(walk: Walkthrough, **view: Any) -> Picture:
 
 
 def _picture(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Content:
-    drawn = BytesIO()
-    typefaces = draw_picture(walks[0], **view).write(drawn, suffix)
-    return drawn.getvalue(), typefaces.missing
+    file = BytesIO()
+    typefaces = draw_picture(walks[0], **view).write(file, suffix)
+    return file.getvalue(), typefaces.missing
 
 
 def _film(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Content:

@@ -17,7 +17,7 @@ NEAR = 1e-13  # relative difference that double precision makes by itself: numbe
 _MORE = {"en": "[{n} more terms: {total}]", "ko": "[나머지 {n}개 항의 합: {total}]"}
 
 
-def shown(value: float, digits: int) -> str:
+def format_number(value: float, digits: int) -> str:
     """A number with so many digits after its point; what is whole has none, what only rounds to it three zeros at most.
 
     A number too small for that has two digits more, one that is too small or too large even then a power of ten, so
@@ -50,7 +50,7 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
         form = f".{digits}e"
     else:
         form = f".{digits}f"
-    return lambda value: shown(value, digits) if value == 0 or math.isinf(value) else f"{value:{form}}"
+    return lambda value: format_number(value, digits) if value == 0 or math.isinf(value) else f"{value:{form}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Hand:
     def write(self, value: float) -> str:
         """A number; it is remembered, to know in the end whether anything was rounded."""
         self.numbers.append(float(value))
-        return shown(float(value), self.digits)
+        return format_number(float(value), self.digits)
 
     def factor(self, value: float) -> str:
         """A number that stands behind an operator: in brackets where it is negative."""
@@ -88,4 +88,4 @@ class Hand:
     def is_exact(self) -> bool:
         """Whether no number written was rounded."""
         finite = [value for value in self.numbers if not math.isinf(value)]
-        return all(math.isclose(value, float(shown(value, self.digits)), rel_tol=NEAR) for value in finite)
+        return all(math.isclose(value, float(format_number(value, self.digits)), rel_tol=NEAR) for value in finite)

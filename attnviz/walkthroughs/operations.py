@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from attnviz.walkthroughs import arithmetic
-from attnviz.walkthroughs.hand import Hand, shown
+from attnviz.walkthroughs.hand import Hand, format_number
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 
 MATRIX, CELLS, ARROW = "\N{MULTIPLICATION SIGN}", "⊙", "→"
@@ -209,7 +209,7 @@ def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
 
 
 def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
-    top = shown(max(_all_scores(cell)), hand.digits)
+    top = format_number(max(_all_scores(cell)), hand.digits)
     if hand.language == "ko":
         return f"(가장 큰 값({top})을 모든 스코어에서 뺍니다. 가중치는 변하지 않습니다)"
     return f"({top}, the largest, is taken from each: that changes no weight)"
@@ -254,7 +254,7 @@ def _spell_gru(hand: Hand, cell: ResultCell) -> str:
 
 
 def _gates_of(hand: Hand, cell: ResultCell) -> str:
-    keep, new, old = (shown(value, hand.digits) for value in _gates(cell))
+    keep, new, old = (format_number(value, hand.digits) for value in _gates(cell))
     if hand.language == "ko":
         return f"(게이트 {keep}: 새 값 {new}, 이전 상태 {old})"
     return f"(the gate {keep} says how much of the old state {old} stays, beside the new {new})"

@@ -119,9 +119,9 @@ class Walkthrough:
         """How it shows it where nothing can be explored."""
         from attnviz.walkthroughs.figure.sheet import draw
 
-        drawn = BytesIO()
-        draw(self).write(drawn, ".png")
-        return drawn.getvalue()
+        file = BytesIO()
+        draw(self).write(file, ".png")
+        return file.getvalue()
 
     def figure(self, **view: Any) -> Figure:
         """The whole calculation as a Matplotlib figure.

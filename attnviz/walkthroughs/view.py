@@ -99,7 +99,7 @@ def cut(n: int, most: int, first: int, last: int) -> Cut:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShownGrid:
+class GridView:
     """One grid as every view shows it."""
 
     name: str  # its symbol, such as ``K``
@@ -207,7 +207,7 @@ class View:
         shown = [step for _, step in find_steps(self.walk, self.steps)]
         return self.say("products") + (self.say("cells") if wording.by_cells(shown) else "")
 
-    def grid(self, name: str, *, upright: bool = False) -> ShownGrid:
+    def grid(self, name: str, *, upright: bool = False) -> GridView:
         """A grid as it is shown, its rows and columns exchanged if it is to stand upright."""
         walk, grid = self.walk, self.walk.grids[name]
         blanks = frozenset((row, column) for of, row, column in self.blanks if of == name)
@@ -216,24 +216,24 @@ class View:
         if upright:
             values, rows, columns = values.T, columns, rows
             blanks = frozenset((row, column) for column, row in blanks)
-        return ShownGrid(
+        return GridView(
             name=name, values=values, rows=rows, columns=() if upright else columns, blanks=blanks, is_upright=upright,
             is_weights=name in made or name in walk.distributions(),
         )  # fmt: skip
 
-    def shown(self, first: int = 1) -> list[ShownStep]:
+    def step_views(self, first: int = 1) -> list[StepView]:
         """The steps that are wanted, from a step on."""
         found, left, is_one = [], set(self.walk.inputs()), query_weights(self.walk) is not None
         for number, step in find_steps(self.walk, self.steps, first):
             needed = tuple(name for name in dict.fromkeys(step.operands) if name in left)
             left -= set(needed)
             by_key = is_one and step.name in BY_KEY
-            found.append(ShownStep(view=self, number=number, step=step, inputs=needed, is_by_key=by_key))
+            found.append(StepView(view=self, number=number, step=step, inputs=needed, is_by_key=by_key))
         return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ShownStep:
+class StepView:
     """A step as every view shows it."""
 
     view: View  # how
@@ -241,7 +241,7 @@ class ShownStep:
     step: CalculationStep  # the step itself
     inputs: tuple[str, ...]  # the grids made by no step that it is the first to need
     is_by_key: bool  # whether it makes something for each key of one query
-    heads: tuple[ShownStep, ...] = ()  # where it stands for the same step of several heads, these
+    heads: tuple[StepView, ...] = ()  # where it stands for the same step of several heads, these
 
     @property
     def title(self) -> str:
@@ -280,7 +280,7 @@ class ShownStep:
         return f"{name}: {spell_out(walk, step, row, column, view.digits, language=view.lang)}"
 
     @cached_property
-    def parts(self) -> tuple[tuple[str, ShownGrid], ...]:
+    def parts(self) -> tuple[tuple[str, GridView], ...]:
         """What it is made from and what it makes, each with the sign before it; of several heads what they make.
 
         What has a number for each key in a row stands upright.
@@ -297,7 +297,7 @@ class ShownStep:
         return *operands, (ARROW, self.view.grid(self.step.result, upright=self.is_by_key and not weighs))
 
     @property
-    def result(self) -> ShownGrid:
+    def result(self) -> GridView:
         """What it makes."""
         return self.parts[-1][1]
 

@@ -167,7 +167,7 @@ def test_film_has_the_steps(
     monkeypatch.setitem(FORMATS, ".gif", keep)
     assert typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif").status == 0
     ((walks, view),) = given
-    assert sum(len(View(walk=one, steps=view["steps"]).shown()) for one in walks) == n_pictures
+    assert sum(len(View(walk=one, steps=view["steps"]).step_views()) for one in walks) == n_pictures
     assert walks[0].query == ("--query" in more)
 
 

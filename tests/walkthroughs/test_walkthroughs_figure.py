@@ -19,7 +19,7 @@ from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.figure.flow import LIT, MOST_KEYS
 from attnviz.walkthroughs.figure.plan import cards, fresh
 from attnviz.walkthroughs.figure.sheet import draw
-from attnviz.walkthroughs.hand import shown
+from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.view import View
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
     from attnviz.render.figure.export import Picture
-    from attnviz.walkthroughs.view import ShownStep
+    from attnviz.walkthroughs.view import StepView
 
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 Sheets = Callable[..., tuple["Figure", list[tuple[str, "Bbox"]]]]
@@ -133,7 +133,7 @@ def images(made: Figure) -> list[AxesImage]:
     return [image for axes in made.axes for image in axes.images]
 
 
-def plan(walk: Walkthrough) -> list[ShownStep]:
+def plan(walk: Walkthrough) -> list[StepView]:
     """The steps of a walkthrough as they are drawn."""
     return cards(walk, lang="en", steps=None, blanks=frozenset())
 
@@ -170,7 +170,7 @@ def test_every_number_of_a_small_calculation_is_printed(texts_of: Texts) -> None
     """Each cell of each matrix of the book's example, in the digits asked for."""
     walk = by_hand()
     printed = [text for text, _ in texts_of(draw(walk, precision=8).figure)]
-    expected = [shown(float(value), 8) for grid in walk.grids.values() for value in grid.values.ravel()]
+    expected = [format_number(float(value), 8) for grid in walk.grids.values() for value in grid.values.ravel()]
     assert {"60", "2.86251858e-20", "6.94397194e-11"} <= set(expected)
     for number in set(expected) - {"1", "4"}:  # which number steps, too
         assert printed.count(number) == expected.count(number)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.walkthroughs.hand import one_format, shown
+from attnviz.walkthroughs.hand import format_number, one_format
 
 
 @pytest.mark.parametrize(
@@ -36,13 +36,13 @@ from attnviz.walkthroughs.hand import one_format, shown
 )
 def test_a_number_is_written_as_a_person_would(value: float, digits: int, expected: str) -> None:
     """Whole numbers have no point, small ones keep their digits, tiny ones have a power of ten."""
-    assert shown(value, digits) == expected
+    assert format_number(value, digits) == expected
 
 
 @given(st.floats(-1e300, 1e300), st.integers(0, 17))
 def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: int) -> None:
     """No number but 0 is shown as 0, and what is shown differs by no more than its last digit."""
-    read = float(shown(value, digits))
+    read = float(format_number(value, digits))
     assert (read == 0) == (value == 0)
     assert math.isclose(read, value, rel_tol=0.5 * 10.0**-digits + 1e-15, abs_tol=0.5 * 10.0**-digits * (1 + 1e-9))
 

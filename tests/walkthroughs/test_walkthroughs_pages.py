@@ -21,7 +21,7 @@ from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, R
 from attnviz.walkthroughs.pages.html import LEVELS, html
 from attnviz.walkthroughs.pages.latex import arithmetic, latex
 from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
-from attnviz.walkthroughs.pages.markdown import escaped as markdown_escaped
+from attnviz.walkthroughs.pages.markdown import escape as markdown_escape
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.view import View
@@ -396,7 +396,7 @@ def test_markdown_paragraphs() -> None:
     assert "\n1\\. a\n" in text
     assert "\n\\- b\n" in text
     assert "<b>" not in text.replace("\\<b\\>", "")
-    assert markdown_escaped("a_b*c|d") == r"a\_b\*c\|d"
+    assert markdown_escape("a_b*c|d") == r"a\_b\*c\|d"
     step = CalculationStep(name="relu", result="a`b", operation="relu", operands=("``",))
     ones = Grid(values=np.ones((1, 1)))
     walk = Walkthrough(title=note("t"), grids={"``": ones, "a`b": ones}, steps=(step,))

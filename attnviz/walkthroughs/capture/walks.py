@@ -149,9 +149,9 @@ def _write_layer(run: HeadRun, other: HeadRun | None, row: int | None, receipt: 
         own = writer.write(parts)
         differences.append(largest_difference(calculation.grids[own].values, theirs))
     sentence = run.batch.sentences[0]
-    told = (*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, Note("looks_twice"))))
+    of_text = (*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, Note("looks_twice"))))
     left_out = () if is_whole else (Note.of("layer_left_out", n=f"{n_numbers:,}"),)
-    notes = [*dict.fromkeys([*told, *writer.notes, *left_out])]
+    notes = [*dict.fromkeys([*of_text, *writer.notes, *left_out])]
     difference, from_input = (*differences, None)[:2]
     return _finish(calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt)
 

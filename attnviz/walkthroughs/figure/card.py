@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.render.figure.page import Line, Page, height_of
+from attnviz.render.figure.page import Line, Page, height_of, lines
 from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen, clipped
 from attnviz.render.fonts import BASE, typefaces_for
 from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
-from attnviz.walkthroughs.hand import shown
-from attnviz.walkthroughs.view import BLANK, Cut, ShownGrid, ShownStep, cut
+from attnviz.walkthroughs.hand import format_number
+from attnviz.walkthroughs.view import BLANK, Cut, GridView, StepView, cut
 from attnviz.walkthroughs.wording import shown_formula
 
 NUMBER, LABEL = 8.0, 8.0  # the size of numbers in cells, and of names at their sides, in points
@@ -49,7 +49,7 @@ class CardStyle:
         table = colours(self.palette)
         return tuple(table[round(STRONG * (len(table) - 1))] / 255)
 
-    def narrowest(self, card: ShownStep) -> float:
+    def narrowest(self, card: StepView) -> float:
         """What a card takes at least: the longest word of its title."""
         longest = self.pen.widest(card.title.split(), STEP * self.scale)
         return max(NARROWEST * self.scale, 1.14 * longest + DOT * self.scale)
@@ -59,7 +59,7 @@ class CardStyle:
 class Box:
     """How large a matrix is drawn; lengths in inches."""
 
-    matrix: ShownGrid  # what is drawn
+    matrix: GridView  # what is drawn
     style: CardStyle  # how
     rows: Cut  # which of its rows
     columns: Cut  # which of its columns
@@ -173,9 +173,7 @@ def _cut(n: int, most: int) -> Cut:
     return cut(n, most, most - 1 - last, last)
 
 
-def box_of(
-    matrix: ShownGrid, style: CardStyle, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False
-) -> Box:
+def box_of(matrix: GridView, style: CardStyle, *, rows: Cut | None = None, n_rows: int = 48, bars: bool = False) -> Box:
     """How large a matrix is drawn: with these rows, or with so many; with bars beside its weights or not."""
     rows = _cut(len(matrix.values), n_rows) if rows is None else rows
     columns = _cut(matrix.values.shape[1], style.most if matrix.has_vectors else max(n_rows, MOST_NUMBERED))
@@ -194,14 +192,14 @@ def box_of(
     )  # fmt: skip
 
 
-def _number(matrix: ShownGrid, row: int | None, column: int | None, precision: int) -> str:
+def _number(matrix: GridView, row: int | None, column: int | None, precision: int) -> str:
     if row is None or column is None:
         return GAP_SIGN[row is None]
     if (row, column) in matrix.blanks:
         return BLANK
     value = float(matrix.values[row, column])
     if precision > USUAL_DIGITS or not np.isfinite(value) or value == round(value):
-        return shown(value, precision)
+        return format_number(value, precision)
     text = f"{value:.{precision - (matrix.has_vectors and precision == USUAL_DIGITS)}f}"
     return text.removeprefix("-") if float(text) == 0 else text
 
@@ -216,7 +214,7 @@ def bold(text: str) -> dict[str, Any]:
 class Words:
     """The words of a step in lines."""
 
-    card: ShownStep  # the step
+    card: StepView  # the step
     lines: tuple[Line, ...]  # from the first, the lines of its title
     style: CardStyle  # how they are written
     left: float = 0.0  # where they begin, in inches from what they belong to
@@ -242,19 +240,15 @@ class Words:
             top += line.pitch
 
 
-def words_of(card: ShownStep, width: float, style: CardStyle, *, shapes: bool = False, left: float = 0.0) -> Words:
+def words_of(card: StepView, width: float, style: CardStyle, *, shapes: bool = False, left: float = 0.0) -> Words:
     """The words of a step in lines no wider than this; the letters of its title are bold, and wider than measured."""
     scale, pen = style.scale, style.pen
-    title = pen.wrap(card.title, (width - DOT * scale) / 1.12, STEP * scale)
+    written = lines(pen, [card.title], (width - DOT * scale) / 1.12, STEP * scale, colour=BLACK)
     texts = [(shown_formula(card.formula), FORMULA, BLACK), (card.sentence, WORDS, GREY)]
     texts[1:1] = [(shown_formula(card.shapes), WORDS, GREY)] if shapes else []
-    lines = [Line(text, STEP * scale, BLACK, 1.35 * STEP * scale * POINT) for text in title]
-    lines += [
-        Line(line, size * scale, colour, 1.3 * size * scale * POINT)
-        for text, size, colour in texts
-        for line in pen.wrap(text, width, size * scale)
-    ]
-    return Words(card=card, lines=tuple(lines), style=style, left=left)
+    for text, size, colour in texts:
+        written += lines(pen, [text], width, size * scale, colour=colour, leading=1.3)
+    return Words(card=card, lines=tuple(written), style=style, left=left)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -301,7 +295,7 @@ class PlacedCard:
 
 
 def block_of(
-    card: ShownStep, parts: Sequence[tuple[str, ShownGrid]], style: CardStyle, room: float, *, words: bool = True,
+    card: StepView, parts: Sequence[tuple[str, GridView]], style: CardStyle, room: float, *, words: bool = True,
     rows: int = 48,
 ) -> PlacedCard:  # fmt: skip
     """Measure a card that may be so wide, with these of its matrices, cut as far as they need to be."""
@@ -311,9 +305,9 @@ def block_of(
         if len({spot.top for spot in spots}) <= 1 and width <= room:
             break
     least = max(width, min(room, ROOMY * style.scale)) if words else width
-    told = words_of(card, least, style, shapes=True) if words else None
-    head = 0.0 if told is None else told.height + 0.06 * style.scale
-    return PlacedCard(words=told, spots=tuple(spots), width=least, head=head, body=height)
+    heading = words_of(card, least, style, shapes=True) if words else None
+    head = 0.0 if heading is None else heading.height + 0.06 * style.scale
+    return PlacedCard(words=heading, spots=tuple(spots), width=least, head=head, body=height)
 
 
 def _spots(
@@ -339,6 +333,7 @@ class Strip:
     """Cards side by side, in as many lines as they need; lengths in inches."""
 
     lines: list[list[PlacedCard]]
+    lit: Mapping[str, int]  # the row to be followed of some matrices
 
     @property
     def boxes(self) -> list[Box]:
@@ -355,25 +350,25 @@ class Strip:
         """Of all lines."""
         return sum(map(_high, self.lines)) + BELOW * (len(self.lines) - 1)
 
-    def draw(self, page: Page, corner: tuple[float, float], lit: Mapping[str, int]) -> None:
-        """Draw them from this corner on; `lit` is as in `PlacedCard.draw`."""
+    def draw(self, page: Page, corner: tuple[float, float]) -> None:
+        """Draw them from this corner on."""
         top = corner[1]
         for line in self.lines:
             left = corner[0]
             for block in line:
-                block.draw(page, (left, top), max(one.head for one in line), lit)
+                block.draw(page, (left, top), max(one.head for one in line), self.lit)
                 left += block.width + BESIDE
             top += _high(line) + BELOW
 
 
-def strip_of(made: Sequence[PlacedCard], room: float) -> Strip:
+def strip_of(made: Sequence[PlacedCard], room: float, lit: Mapping[str, int]) -> Strip:
     """Cards side by side, in lines no wider than this."""
     found: list[list[PlacedCard]] = []
     for block in made:
         if not found or sum(one.width + BESIDE for one in found[-1]) + block.width > room:
             found.append([])
         found[-1].append(block)
-    return Strip(found)
+    return Strip(found, lit)
 
 
 def _high(line: Sequence[PlacedCard]) -> float:

@@ -14,12 +14,12 @@ from attnviz.render.figure.film import Reel, even, expect_writer, pixels_of, wri
 from attnviz.render.figure.page import Page, page_of
 from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
-from attnviz.walkthroughs.figure.card import FEWEST, PlacedCard, Words, block_of, bold, words_of
-from attnviz.walkthroughs.figure.flow import Flow, draw_flow, flow_of
+from attnviz.walkthroughs.figure.card import FEWEST, Strip, Words, block_of, bold, words_of
+from attnviz.walkthroughs.figure.flow import Flow, flow_of
 from attnviz.walkthroughs.figure.plan import blocks, fresh
 from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, prepare_sheet
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import ShownStep, ViewOptions, query_weights
+from attnviz.walkthroughs.view import StepView, ViewOptions, query_weights
 
 WIDE, HIGH = 12.0, 6.75  # the size of a picture in inches, which gets higher where there are many rows
 LARGER, LARGEST, LEAST = 1.35, 1.7, 10.2  # numbers, and words, beside those on a sheet; the least letters in points
@@ -36,7 +36,7 @@ class Scenes:
 
     it: SheetText  # what is told
     words: dict[int, Words]  # those of each step, by its number
-    bodies: dict[int, Flow | PlacedCard]  # what each step shows below them
+    bodies: dict[int, Flow | Strip]  # what each step shows below them
     width: float
     height: float
 
@@ -62,7 +62,7 @@ def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOpt
     it = replace(it, style=replace(it.style, most=MOST_COLUMNS))
     large, weights, new = replace(it.style, scale=LARGEST), query_weights(walk), fresh(it.cards)
     words = {card.number: words_of(card, WIDE - 2 * EDGE, large) for card in it.cards}
-    bodies: dict[int, Flow | PlacedCard] = {}
+    bodies: dict[int, Flow | Strip] = {}
     for kind, made in blocks(it.cards):
         if kind == "rows" and weights is not None:
             bodies |= dict.fromkeys((card.number for card in made), _flow(it, made, weights.values[0]))
@@ -70,14 +70,15 @@ def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOpt
         for card in made:
             parts = (card.parts if kind == "attention" else new[card.number] or card.parts[-1:])[:MOST_PARTS]
             rows = MOST_ROWS if kind == "attention" else FEW_ROWS
-            bodies[card.number] = block_of(card, parts, it.style, WIDE - 2 * EDGE, words=False, rows=rows)
+            block = block_of(card, parts, it.style, WIDE - 2 * EDGE, words=False, rows=rows)
+            bodies[card.number] = Strip([[block]], it.rows)
     above = 2 * EDGE + CRUMB + max(one.height for one in words.values()) + APART
     wide = max(body.width for body in bodies.values())
-    high = max(body.height if isinstance(body, Flow) else body.body for body in bodies.values())
+    high = max(body.height for body in bodies.values())
     return Scenes(it=it, words=words, bodies=bodies, width=max(WIDE, wide + 2 * EDGE), height=max(HIGH, above + high))
 
 
-def _flow(it: SheetText, made: Sequence[ShownStep], weights: np.ndarray) -> Flow:
+def _flow(it: SheetText, made: Sequence[StepView], weights: np.ndarray) -> Flow:
     for most in range(it.style.most, FEWEST - 1, -1):
         flow = flow_of(made, replace(it.style, most=most), weights, lit=it.lit, words=False)
         if flow.width <= WIDE - 2 * EDGE:
@@ -85,7 +86,7 @@ def _flow(it: SheetText, made: Sequence[ShownStep], weights: np.ndarray) -> Flow
     return flow
 
 
-def draw_step(reel: Scenes, card: ShownStep, size: tuple[float, float]) -> Page:
+def draw_step(reel: Scenes, card: StepView, size: tuple[float, float]) -> Page:
     """Draw one picture of a film of this size in inches; its figure is drawn on again for the next."""
     pen = reel.it.style.pen
     pen.figure.clear()
@@ -96,13 +97,13 @@ def draw_step(reel: Scenes, card: ShownStep, size: tuple[float, float]) -> Page:
     top += max(one.height for one in reel.words.values()) + APART
     body = reel.bodies[card.number]
     if isinstance(body, Flow):
-        draw_flow(page, body, (EDGE, top), active=card)
+        body.draw(page, (EDGE, top), card)
     else:
-        body.draw(page, (EDGE, top), 0.0, reel.it.rows)
+        body.draw(page, (EDGE, top))
     return page
 
 
-def _write_crumbs(page: Page, it: SheetText, card: ShownStep) -> None:
+def _write_crumbs(page: Page, it: SheetText, card: StepView) -> None:
     """Which step of how many this is, and what the steps around it are, pale."""
     size, place, left = LEAST, it.cards.index(card), EDGE
     count = it.view.say("step", n=place + 1, total=len(it.cards))

@@ -16,7 +16,7 @@ from attnviz.render.figure.page import Page
 from attnviz.render.figure.pen import BLACK, FRAME, GREY
 from attnviz.walkthroughs.figure.card import LABEL, ROOMY, TITLED, Box, CardStyle, Spot, Words, box_of, words_of
 from attnviz.walkthroughs.figure.plan import keys_of
-from attnviz.walkthroughs.view import Cut, ShownGrid, ShownStep
+from attnviz.walkthroughs.view import Cut, GridView, StepView
 
 GAP, APART = 0.25, 0.15  # between two columns, and between the words of two steps, in inches
 DOWN = 0.22  # between the query and the keys, and between the alignment vectors and their sum, in inches
@@ -37,7 +37,7 @@ class Flow:
     total_words: Words | None  # those of the sum
     lit: int | None  # the row, as it is drawn, that is to be followed
     weights: tuple[float, ...]  # the weight of each row that is drawn; empty where they are not to be told
-    others: tuple[ShownGrid, ...]  # those of these steps that have no row for each key, such as weights of a score
+    others: tuple[GridView, ...]  # those of these steps that have no row for each key, such as weights of a score
     head: float  # what stands above the columns takes
     foot: float  # what stands below them takes
     width: float  # of all
@@ -52,9 +52,34 @@ class Flow:
         """Of all."""
         return self.head + self.columns[0].box.height + self.foot
 
+    def draw(self, page: Page, corner: tuple[float, float], active: StepView | None = None) -> None:
+        """Draw the steps of one query from this corner on; in a film as far as one step, which alone is not pale."""
+        left, top = corner
+        for one in self.words:
+            one.write(page, (left, top))
+        first, top = self.columns[0], top + self.head
+        if self.query is not None:
+            _draw_query(page, self, self.query, (left, top))
+        shown = [one for one in self.columns if active is None or one.number <= active.number]
+        _draw_lines(page, self, shown, (left, top))
+        for spot in shown:
+            box, x, titled = spot.box, left + spot.left, TITLED * spot.box.scale
+            if spot is first and self.query is not None:
+                _symbol_beside(page, box, (x, top - titled / 2))
+            else:
+                box.write_title(page, (x, top))
+            box.draw(page, (x, top), self.lit)
+            if active is not None and box.matrix.name not in {one.name for _, one in active.parts}:
+                high = self.head if spot is first else titled
+                place = (x, top - high, box.width, high + box.height)
+                page.box(place, facecolor="white", alpha=PALE, edgecolor="none", zorder=8)
+        first.box.write_names(page, left + first.left - 0.07 * first.box.scale, top, self.lit)
+        if self.total is not None and (active is None or active.result is self.total.matrix):
+            _draw_total(page, self, self.total, (left, top + first.box.height))
+
 
 def flow_of(
-    cards: Sequence[ShownStep], style: CardStyle, weights: np.ndarray, *, lit: int | None, words: bool = True
+    cards: Sequence[StepView], style: CardStyle, weights: np.ndarray, *, lit: int | None, words: bool = True
 ) -> Flow:
     """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
     rows, scale = _rows(weights, lit), style.scale
@@ -91,8 +116,8 @@ def flow_of(
 
 
 def _sort_grids(
-    cards: Sequence[ShownStep], n_keys: int
-) -> tuple[ShownGrid | None, ShownGrid | None, list[ShownGrid], list[tuple[ShownStep, list[ShownGrid]]]]:
+    cards: Sequence[StepView], n_keys: int
+) -> tuple[GridView | None, GridView | None, list[GridView], list[tuple[StepView, list[GridView]]]]:
     """The query, the sum, what has no row for each key, and for each step what it brings that has one."""
     query = total = None
     others, parts, drawn = [], [], set()
@@ -126,7 +151,7 @@ def _names_width(box: Box) -> float:
     return max(box.names_width, box.style.pen.width(box.title, LABEL * box.scale) + 0.07 * box.scale)
 
 
-def _words_of_sum(card: ShownStep, columns: Sequence[Spot], style: CardStyle) -> Words:
+def _words_of_sum(card: StepView, columns: Sequence[Spot], style: CardStyle) -> Words:
     """Those at the left of the sum, below the values."""
     end = columns[-1].left - style.pen.width(f"{card.result.name} (1, 999)", LABEL * style.scale) - 0.2
     left = max(0.0, end - ROOMY * style.scale)
@@ -148,32 +173,6 @@ def _rows(weights: np.ndarray, lit: int | None) -> Cut:
     order = np.argsort(-weights, kind="stable") if lit is not None else np.arange(n)
     pairs = itertools.pairwise([-1, *sorted({0, n - 1, *order[: MOST_KEYS // 2].tolist()})])
     return tuple(one for before, row in pairs for one in ((row,) if row == before + 1 else (None, row)))
-
-
-def draw_flow(page: Page, flow: Flow, corner: tuple[float, float], *, active: ShownStep | None = None) -> None:
-    """Draw the steps of one query from this corner on; in a film as far as one step, which alone is not pale."""
-    left, top = corner
-    for one in flow.words:
-        one.write(page, (left, top))
-    first, top = flow.columns[0], top + flow.head
-    if flow.query is not None:
-        _draw_query(page, flow, flow.query, (left, top))
-    shown = [one for one in flow.columns if active is None or one.number <= active.number]
-    _draw_lines(page, flow, shown, (left, top))
-    for spot in shown:
-        box, x, titled = spot.box, left + spot.left, TITLED * spot.box.scale
-        if spot is first and flow.query is not None:
-            _symbol_beside(page, box, (x, top - titled / 2))
-        else:
-            box.write_title(page, (x, top))
-        box.draw(page, (x, top), flow.lit)
-        if active is not None and box.matrix.name not in {one.name for _, one in active.parts}:
-            high = flow.head if spot is first else titled
-            place = (x, top - high, box.width, high + box.height)
-            page.box(place, facecolor="white", alpha=PALE, edgecolor="none", zorder=8)
-    first.box.write_names(page, left + first.left - 0.07 * first.box.scale, top, flow.lit)
-    if flow.total is not None and (active is None or active.result is flow.total.matrix):
-        _draw_total(page, flow, flow.total, (left, top + first.box.height))
 
 
 def _symbol_beside(page: Page, box: Box, corner: tuple[float, float]) -> None:

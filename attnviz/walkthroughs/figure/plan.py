@@ -13,7 +13,7 @@ from typing import Literal, Unpack
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import ShownGrid, ShownStep, View, ViewOptions
+from attnviz.walkthroughs.view import GridView, StepView, View, ViewOptions
 
 HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}  # of each head
 MOST_JOINED = 3  # vectors put side by side that are drawn; of more, as the contexts of a dozen heads, the result is
@@ -24,12 +24,12 @@ PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive
 Kind = Literal["before", "attention", "rows", "after"]
 
 
-def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[ShownStep]:
+def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[StepView]:
     """The steps that are wanted, in the order of the calculation; of several heads the same step once."""
-    made = View(walk=walk, **options).shown()
+    made = View(walk=walk, **options).step_views()
     if len(walk.distributions()) <= 1:
         return made
-    found: dict[tuple[str | bool, ...], list[ShownStep]] = {}
+    found: dict[tuple[str | bool, ...], list[StepView]] = {}
     for one in made:
         is_headed = one.step.name in HEADED
         of = (one.step.name, "_cross_" in one.step.result) if is_headed else (one.step.result,)
@@ -37,10 +37,10 @@ def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[ShownStep]:
     return [replace(each[0], heads=tuple(each)) if each[0].step.name in HEADED else each[0] for each in found.values()]
 
 
-def blocks(made: Sequence[ShownStep]) -> list[tuple[Kind, list[ShownStep]]]:
+def blocks(made: Sequence[StepView]) -> list[tuple[Kind, list[StepView]]]:
     """The cards of a sheet in blocks: what comes before attention, its steps, and what follows it."""
 
-    def kind(card: ShownStep) -> Kind:
+    def kind(card: StepView) -> Kind:
         if card.heads or card.step.name not in HEADED:
             return "before" if card.step.name in BEFORE else "after"
         if card.step.name in BEFORE:
@@ -50,7 +50,7 @@ def blocks(made: Sequence[ShownStep]) -> list[tuple[Kind, list[ShownStep]]]:
     return [(kind, list(group)) for kind, group in groupby(made, key=kind)]
 
 
-def fresh(made: Sequence[ShownStep]) -> dict[int, list[tuple[str, ShownGrid]]]:
+def fresh(made: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
     """The matrices drawn on each card, by its number: those that no card before it has.
 
     What a later step of attention is made from is drawn there; of a model's weights the shapes say enough, and of heads
@@ -59,7 +59,7 @@ def fresh(made: Sequence[ShownStep]) -> dict[int, list[tuple[str, ShownGrid]]]:
     later = {name for card in made if card.step.name not in BEFORE for name in card.step.operands}
     results = {matrix.name for card in made for _, matrix in card.parts[0 if card.heads else -1 :]}
     drawn: set[str] = set()
-    found: dict[int, list[tuple[str, ShownGrid]]] = {}
+    found: dict[int, list[tuple[str, GridView]]] = {}
     for card in made:
         step, new = card.step, found.setdefault(card.number, [])
         given = [matrix for _, matrix in card.parts if matrix.name not in results]
@@ -86,5 +86,5 @@ def keys_of(step: CalculationStep) -> int | None:
     return next((i for i, side, letter in sides if (side, letter.lower()) == ("rows", operation.axes[-1])), None)
 
 
-def _is_small(matrix: ShownGrid) -> bool:
+def _is_small(matrix: GridView) -> bool:
     return all(n <= most for n, most in zip(matrix.values.shape, SMALL, strict=True))

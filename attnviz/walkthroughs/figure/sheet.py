@@ -13,11 +13,11 @@ from attnviz.render.palette import DEFAULT
 from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
-from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, draw_flow, flow_of
+from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, flow_of
 from attnviz.walkthroughs.figure.plan import blocks, cards, fresh, keys_of
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import BLANK, ShownStep, View, ViewOptions, query_weights
+from attnviz.walkthroughs.view import BLANK, StepView, View, ViewOptions, query_weights
 
 FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation it is, in points
 WIDE, NARROW = 12.9, 7.0  # what a sheet may take across for cards, and what it has at least, in inches
@@ -31,7 +31,7 @@ class SheetText:
     """What a picture of a walkthrough tells."""
 
     view: View  # the calculation, and how it is shown
-    cards: list[ShownStep]  # its steps
+    cards: list[StepView]  # its steps
     style: CardStyle  # how it is drawn
     lit: int | None  # the key with the largest weight; None where no single query is followed, or cells are left blank
     rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
@@ -54,7 +54,7 @@ def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options
     return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)
 
 
-def _lit(view: View, made: Sequence[ShownStep]) -> tuple[int | None, dict[str, int]]:
+def _lit(view: View, made: Sequence[StepView]) -> tuple[int | None, dict[str, int]]:
     """The key of the largest weight of one query; of several the rows of the query and the key whose weight is."""
     walk = view.walk
     if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {step.result for step in walk.steps}:
@@ -118,10 +118,7 @@ def _draw_page(it: SheetText) -> Page:
     top = MARGIN + height_of(above) + BETWEEN / 2
     for section in sections:
         page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
-        if isinstance(section, Flow):
-            draw_flow(page, section, (MARGIN, top + 0.06))
-        else:
-            section.draw(page, (MARGIN, top + 0.06), it.rows)
+        section.draw(page, (MARGIN, top + 0.06))
         top += section.height + BETWEEN
     page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
     page.write(below, top)
@@ -138,13 +135,14 @@ def _sections(it: SheetText) -> list[Section]:
             sections.append(flow)
             others = [("", matrix) for matrix in flow.others]
             if others:
-                sections.append(Strip([[block_of(made[0], others, it.style, WIDE, words=False, rows=FEW_ROWS)]]))
+                block = block_of(made[0], others, it.style, WIDE, words=False, rows=FEW_ROWS)
+                sections.append(Strip([[block]], it.rows))
         else:
             drawn = [block_of(card, new[card.number], it.style, WIDE, rows=_rows(card)) for card in made]
-            sections.append(strip_of(drawn, WIDE))
+            sections.append(strip_of(drawn, WIDE, it.rows))
     return sections
 
 
-def _rows(card: ShownStep) -> int:
+def _rows(card: StepView) -> int:
     """So many rows of a matrix are drawn: all that attention itself makes, the first and last of others."""
     return MOST_KEYS if card.step.name in BY_KEY or (card.step.name == "context" and not card.heads) else FEW_ROWS

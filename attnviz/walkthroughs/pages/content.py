@@ -10,7 +10,7 @@ from typing import Any
 from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.view import BLANK, ShownGrid, ShownStep, View, cut
+from attnviz.walkthroughs.view import BLANK, GridView, StepView, View, cut
 
 MOST = 24  # columns that a page holds side by side; of more, those at the ends are shown
 FIRST, LAST = 9, 3  # how many are then shown at either end
@@ -68,7 +68,7 @@ class Section:
 
 def lay_out(view: View) -> Iterator[Section]:
     """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
-    steps = view.shown()
+    steps = view.step_views()
     by_key = [one for one in steps if one.is_by_key]
     for one in steps:
         for name in one.inputs:
@@ -83,7 +83,7 @@ def lay_out(view: View) -> Iterator[Section]:
             yield _section_by_key(view, by_key)
 
 
-def _table(view: View, grid: ShownGrid) -> PageTable:
+def _table(view: View, grid: GridView) -> PageTable:
     n_rows, n = grid.values.shape
     names = grid.columns or tuple(map(str, range(n)))
     columns = tuple(GAP if column is None else names[column] for column in cut(n, MOST, FIRST, LAST))
@@ -92,11 +92,11 @@ def _table(view: View, grid: ShownGrid) -> PageTable:
     return PageTable(corner=grid.name, columns=columns, rows=rows, remark=remark)
 
 
-def _section_by_key(view: View, steps: Sequence[ShownStep]) -> Section:
+def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
     """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
     made = [(one.result, _write_cells(view, one.result)) for one in steps]
 
-    def cell(grid: ShownGrid, cells: CellsOfRow, key: int) -> PageCell:
+    def cell(grid: GridView, cells: CellsOfRow, key: int) -> PageCell:
         found = cells(key)
         return found[0] if grid.is_upright else PageCell(f"[{', '.join(one.text for one in found)}]")
 
@@ -116,7 +116,7 @@ def _rows(
     return tuple(more if row is None else (labels[row], cells(row)) for row in kept)
 
 
-def _write_cells(view: View, grid: ShownGrid) -> CellsOfRow:
+def _write_cells(view: View, grid: GridView) -> CellsOfRow:
     """What writes the numbers of a row, all of one grid alike; of many those at the ends, and a gap between them."""
     write, top = one_format(grid.values, view.digits), grid.top
 

@@ -21,13 +21,13 @@ _BEGINNING = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")  # what makes a list or a hea
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The walkthrough as Markdown, with tables as GitHub draws them."""
     view = View(walk=walk, **options)
-    blocks = [f"# {escaped(view.title)}", *([_paragraph(view.source)] if view.source else [])]
+    blocks = [f"# {escape(view.title)}", *([_paragraph(view.source)] if view.source else [])]
     for section in lay_out(view):
-        blocks += [f"## {escaped(section.title)}", *(_BLOCKS[kind](block) for kind, block in section.blocks)]
+        blocks += [f"## {escape(section.title)}", *(_BLOCKS[kind](block) for kind, block in section.blocks)]
     return "\n\n".join([*blocks, *map(_paragraph, (view.signs, *view.notes, view.receipt))]) + "\n"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """The text as Markdown shows it, letter for letter."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
@@ -37,13 +37,13 @@ def _symbols(formulas: Mapping[str, str]) -> str:
 
 
 def _table(table: PageTable) -> str:
-    rows = [(escaped(label), *(escaped(cell.text) for cell in cells)) for label, cells in table.rows]
-    head = [[escaped(table.corner), *map(escaped, table.columns)], ["---", *["---:" for _ in table.columns]]]
+    rows = [(escape(label), *(escape(cell.text) for cell in cells)) for label, cells in table.rows]
+    head = [[escape(table.corner), *map(escape, table.columns)], ["---", *["---:" for _ in table.columns]]]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (*head, *rows))
 
 
 def _paragraph(text: str) -> str:
-    plain = escaped(text)
+    plain = escape(text)
     beginning = _BEGINNING.match(plain)
     if beginning is None:
         return plain
@@ -65,7 +65,7 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     text = StringIO()
     writer = tables.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    shown = view.shown()
+    shown = view.step_views()
     for one in shown:
         for name in one.inputs:
             writer.writerows(_cells(walk, name, "", "", view.blanks))

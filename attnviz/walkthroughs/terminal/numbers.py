@@ -16,8 +16,8 @@ from attnviz.render.sheet import BLANK as UNSEEN
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import GAP
 from attnviz.render.terminal.text import MARKS, fit, spell, wrap
-from attnviz.walkthroughs.hand import one_format, shown
-from attnviz.walkthroughs.view import BLANK, LEAST, Cut, ShownGrid, View, cut
+from attnviz.walkthroughs.hand import format_number, one_format
+from attnviz.walkthroughs.view import BLANK, LEAST, Cut, GridView, View, cut
 
 LABEL = 14  # cells that a row's name may take
 NAME = 10  # cells that a column's name may take, where its numbers take fewer
@@ -43,7 +43,7 @@ class ScreenView(View):
 
     def number(self, value: float) -> str:
         """A number that stands alone, with the digits of the view."""
-        return self.spell(shown(value, self.digits))
+        return self.spell(format_number(value, self.digits))
 
     def fit(self, text: str, width: int) -> str:
         """The text in so many cells, with an ellipsis where it was cut."""
@@ -53,13 +53,13 @@ class ScreenView(View):
         """The text in lines that can be read."""
         return wrap(self.spell(text), self.screen, style, indent=indent)
 
-    def group(self, grid: ShownGrid, title: str = "") -> ColumnGroup:
+    def group(self, grid: GridView, title: str = "") -> ColumnGroup:
         """All columns of a grid; of a large matrix that no token names a corner of rows, nobody reads it."""
         n = len(grid.values)
         rows = cut(n, *((40, 20, 10) if grid.rows or n == 1 else (9, 4, 1)))
         return ColumnGroup(view=self, grid=grid, title=title, rows=[row for row in rows if row is not None])
 
-    def draw(self, grid: ShownGrid) -> Iterator[Text]:
+    def draw(self, grid: GridView) -> Iterator[Text]:
         """One grid as a table."""
         return GridTable(groups=(self.group(grid),)).draw()
 
@@ -69,7 +69,7 @@ class ColumnGroup:
     """Columns of numbers that belong together, all written alike."""
 
     view: ScreenView  # how they are shown
-    grid: ShownGrid  # the numbers
+    grid: GridView  # the numbers
     title: str = ""  # above them
     rows: Sequence[int]  # the rows that are printed, in their order
     bar: int = 0  # cells of a bar behind each number, as long as it is large; 0 for none
@@ -238,9 +238,9 @@ class GridTable:
             if row > before + 1 and self.is_cut:
                 yield Text(view.fit(view.say("more rows", n=row - before - 1), view.screen.width), "dim", no_wrap=True)
             if row < len(names):
-                drawn = line(names[row], [group.line(partial(group.cell, row)) for group in groups])
-                drawn.stylize("dim" if row in self.faint else "", 0, len(names[row]))
-                yield drawn
+                printed = line(names[row], [group.line(partial(group.cell, row)) for group in groups])
+                printed.stylize("dim" if row in self.faint else "", 0, len(names[row]))
+                yield printed
         if any(group.sums is not None for group in groups):
             yield line(view.spell(self.last), [group.last for group in groups], "bold")
 

@@ -18,7 +18,7 @@ from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, ScreenView
 from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import LEAST, ShownGrid, ShownStep, ViewOptions, query_weights
+from attnviz.walkthroughs.view import LEAST, GridView, StepView, ViewOptions, query_weights
 
 INDENT = 3  # cells before what belongs to a step
 MOST_KEYS, SHOWN_KEYS = 32, 24  # keys that all have a row; of more, those of the largest weights
@@ -37,7 +37,7 @@ def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOpti
 
 
 def _overview(view: ScreenView) -> Iterator[Text]:
-    walk, every = view.walk, replace(view, steps=None).shown()
+    walk, every = view.walk, replace(view, steps=None).step_views()
     steps = [one for one in every if one.step.name in BY_KEY and one.step.operation != "mask"]
     heads = len(walk.distributions())
     title = [view.title, *([f"“{walk.text}”"] if walk.text else [])]
@@ -64,7 +64,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
 def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
     """Every step of the calculation from one on, in lines no wider than the screen."""
     view = _view(walk, screen, settings)
-    steps = view.shown(first)
+    steps = view.step_views(first)
     yield from _head(view)
     yield from _steps(view, steps)
     yield Text()
@@ -75,7 +75,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
 def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]) -> list[Text]:
     """The step of this number by itself, what the query makes of the keys so far, and at the last step how all ends."""
     view = _view(walk, screen, settings)
-    every = view.shown()
+    every = view.step_views()
     so_far = [one for one in every if one.number <= number]
     lines = [*_head(view), *_steps(view, so_far, only=number)]
     return [*lines, *((Text(), *_foot(view, shaded=query_weights(walk) is None)) if len(so_far) == len(every) else ())]
@@ -118,7 +118,7 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
     yield from view.wrap(view.receipt, "bold" if walk.own is not None else "")
 
 
-def _query_and_keys(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[Text]:
+def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
     """The query, how each number of a key is made, a row for each key, and the context."""
     walk, first = view.walk, steps[0].step
     yield Text()
@@ -138,16 +138,16 @@ def _query_and_keys(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[Te
         name for one in steps if one.step.operation == "weigh" for name in (one.step.operands[1], one.step.result)
     ]
     lengths = {n for name in vectors if (n := walk.grids[name].values.shape[1]) > LEAST}
-    told = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
-    told += [view.say("masked keys")] if _masked(walk) else []
-    yield from view.wrap("; ".join(told), "dim")
+    remarks = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
+    remarks += [view.say("masked keys")] if _masked(walk) else []
+    yield from view.wrap("; ".join(remarks), "dim")
 
 
 def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
     grid = view.grid("probabilities", upright=True)
     if is_short and not grid.blanks:
-        told = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.rows, grid.values[:, 0], strict=True))
-        yield Text(view.fit(f"{view.say('and then')}: {told}", view.screen.width), "bold", no_wrap=True)
+        words = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.rows, grid.values[:, 0], strict=True))
+        yield Text(view.fit(f"{view.say('and then')}: {words}", view.screen.width), "bold", no_wrap=True)
         return
     yield from view.wrap(view.say("and then"), "bold")
     group = ColumnGroup(view=view, grid=grid, title=view.say("probability"), rows=range(len(grid.values)), bar=WIDE_BAR)
@@ -172,7 +172,7 @@ def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
     yield from GridTable(groups=(group,)).draw()
 
 
-def _several_queries(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[Text]:
+def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
     """The weights of all queries and their contexts; where there is room, the scores too."""
     is_short = len(steps[0].result.values) * len(steps) > FEW
     for one in steps:
@@ -183,10 +183,10 @@ def _several_queries(view: ScreenView, steps: Sequence[ShownStep]) -> Iterator[T
     yield Text()
 
 
-def _list_of_steps(view: ScreenView, every: Sequence[ShownStep]) -> Iterator[Text]:
+def _list_of_steps(view: ScreenView, every: Sequence[StepView]) -> Iterator[Text]:
     """The steps of a whole layer, those of each head once; and what comes out."""
     walk = view.walk
-    once: dict[tuple[str, str], list[ShownStep]] = {}
+    once: dict[tuple[str, str], list[StepView]] = {}
     for one in every:
         once.setdefault((one.step.name, one.step.operation), []).append(one)
     titles, shapes, formulas = [], [], []
@@ -206,7 +206,7 @@ def _list_of_steps(view: ScreenView, every: Sequence[ShownStep]) -> Iterator[Tex
     yield Text()
 
 
-def _steps(view: ScreenView, steps: Sequence[ShownStep], only: int | None = None) -> Iterator[Text]:
+def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None) -> Iterator[Text]:
     """Each step, and before it what it needs that was given; or only the one with this number."""
     by_key = [one for one in steps if one.is_by_key]
     for one in steps:
@@ -237,13 +237,13 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
     yield from view.wrap(explanation.sentence, indent=INDENT)
 
 
-def _stack(grids: Sequence[ShownGrid], names: tuple[str, ...]) -> ShownGrid:
+def _stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
     """Grids of one row each as one grid with these names."""
     blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
     return replace(grids[0], values=np.vstack([grid.values for grid in grids]), rows=names, blanks=blanks)
 
 
-def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
+def _step(view: ScreenView, one: StepView) -> Iterator[Text]:
     yield Text()
     yield from view.wrap(f"{one.number}. {one.title}", "bold")
     formula, shapes = (view.spell(wording.write_products(text)) for text in (one.formula, one.shapes))
@@ -256,7 +256,7 @@ def _step(view: ScreenView, one: ShownStep) -> Iterator[Text]:
     yield from view.wrap(one.hand, indent=INDENT)
 
 
-def _weights_of_heads(view: ScreenView, grids: Sequence[ShownGrid]) -> Iterator[Text]:
+def _weights_of_heads(view: ScreenView, grids: Sequence[GridView]) -> Iterator[Text]:
     """The weights of several heads: of one query a row for each head, of several the heads side by side."""
     for keys in dict.fromkeys(grid.columns for grid in grids):
         own, head = [grid for grid in grids if grid.columns == keys], ""
@@ -268,7 +268,7 @@ def _weights_of_heads(view: ScreenView, grids: Sequence[ShownGrid]) -> Iterator[
         yield Text()
 
 
-def _keys(view: ScreenView, steps: Sequence[ShownStep], *, is_short: bool = False) -> Iterator[Text]:
+def _keys(view: ScreenView, steps: Sequence[StepView], *, is_short: bool = False) -> Iterator[Text]:
     """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums.
 
     Where not all fits side by side, values and alignment vectors follow below: if short, those of the largest weights.
@@ -298,15 +298,15 @@ def _keys(view: ScreenView, steps: Sequence[ShownStep], *, is_short: bool = Fals
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
 
 
-def _columns(view: ScreenView, steps: Sequence[ShownStep], rows: Sequence[int]) -> list[ColumnGroup]:
+def _columns(view: ScreenView, steps: Sequence[StepView], rows: Sequence[int]) -> list[ColumnGroup]:
     """What stands in these keys' rows: the keys, what each step makes of them, and the values."""
     walk, masked, first = view.walk, _masked(view.walk), steps[0].step
 
-    def group(grid: ShownGrid, title: str, *, summed: bool = False, **more: Any) -> ColumnGroup:
+    def group(grid: GridView, title: str, *, summed: bool = False, **more: Any) -> ColumnGroup:
         sums = grid.values.sum(axis=0) if summed and not view.blanks else None
         return ColumnGroup(view=view, grid=grid, title=title, rows=rows, sums=sums, **more)
 
-    def shared(grid: ShownGrid) -> ColumnGroup:
+    def shared(grid: GridView) -> ColumnGroup:
         bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
         remarks = dict.fromkeys(masked, view.say("masked"))
         return group(grid, wording.short_title("softmax", view.lang), summed=True, bar=bar, remarks=remarks)
