@@ -135,7 +135,7 @@ def images(made: Figure) -> list[AxesImage]:
 
 def plan(walk: Walkthrough) -> list[StepView]:
     """The steps of a walkthrough as they are drawn."""
-    return cards(walk, lang="en", steps=None, blanks=frozenset())
+    return cards(View(walk=walk))
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])

@@ -22,6 +22,7 @@ from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.verify import arithmetic, verify
+from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import formula_of, shapes_of
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def test_it_is_drawn_in_the_terminal(walk: Walkthrough) -> None:
 
 def test_it_is_drawn_as_a_figure(walk: Walkthrough) -> None:
     """The sheet has its matrices, its sign between them, and its title in Korean."""
-    (card,) = cards(walk, lang="ko", steps=None, blanks=frozenset())
+    (card,) = cards(View(walk=walk, lang="ko"))
     assert [sign for sign, _ in card.parts] == ["", CELLS, "→"]
     shown = draw(walk, lang="ko").figure.axes[0].texts
     assert "굳히기" in [text.get_text() for text in shown]

@@ -212,12 +212,11 @@ def _find_embedding(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Em
 def makers(keep: KeepProjections) -> tuple[Maker | None, Maker | None, Maker | None]:
     """How a layer's queries, keys and values are made; None where it is not found."""
     layer = keep.layer
-    query, key, value, _ = keep.projections()
-    ways = ((query, layer.query), (key, layer.key), (value, layer.value))
-    made = [
-        next(_find_makers(keep, own), None) if one is None else Maker(projection=one, before=own) for one, own in ways
-    ]
-    return made[0], made[1], made[2]
+    query, key, value = (
+        next(_find_makers(keep, own), None) if found is None else Maker(projection=found, before=own)
+        for found, own in zip(keep.projections(), (layer.query, layer.key, layer.value), strict=False)
+    )
+    return query, key, value
 
 
 def _find_makers(keep: KeepProjections, own: Tensor) -> Iterator[Maker]:

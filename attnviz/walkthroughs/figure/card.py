@@ -104,9 +104,8 @@ class Box:
     @property
     def names_width(self) -> float:
         """What these take at its left."""
-        return (
-            1.1 * self.style.pen.widest(self.names, LABEL * self.scale) + NAMES_GAP * self.scale if self.names else 0.0
-        )
+        names, scale = self.names, self.scale
+        return 1.1 * self.style.pen.widest(names, LABEL * scale) + NAMES_GAP * scale if names else 0.0
 
     @property
     def title(self) -> str:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
-from typing import Literal, Unpack
+from typing import Literal
 
 from attnviz.walkthroughs.operations import OPERATIONS
-from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+from attnviz.walkthroughs.record import CalculationStep
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import GridView, StepView, View, ViewOptions
+from attnviz.walkthroughs.view import GridView, StepView, View
 
 HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}  # of each head
 MOST_JOINED = 3  # vectors put side by side that are drawn; of more, as the contexts of a dozen heads, the result is
@@ -24,10 +24,10 @@ PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive
 Kind = Literal["before", "attention", "rows", "after"]
 
 
-def cards(walk: Walkthrough, **options: Unpack[ViewOptions]) -> list[StepView]:
+def cards(view: View) -> list[StepView]:
     """The steps that are wanted, in the order of the calculation; of several heads the same step once."""
-    made = View(walk=walk, **options).step_views()
-    if len(walk.distributions()) <= 1:
+    made = view.step_views()
+    if len(view.walk.distributions()) <= 1:
         return made
     found: dict[tuple[str | bool, ...], list[StepView]] = {}
     for one in made:

@@ -39,7 +39,8 @@ class SheetText:
 
 def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> SheetText:
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
-    view, made = View(walk=walk, **options), cards(walk, **options)
+    view = View(walk=walk, **options)
+    made = cards(view)
     texts = [
         text
         for card in made
