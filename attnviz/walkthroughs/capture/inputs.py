@@ -70,14 +70,14 @@ class Inputs:
     """What projections were given, written down once each: ``X`` of all words, ``x`` its row, ``M`` of other words."""
 
     def __init__(self, calculation: Calculation, run: HeadRun) -> None:
-        self._calculation, self._walked = calculation, run
+        self._calculation, self._run = calculation, run
         self._there: dict[str, Float64[np.ndarray, "token d_model"]] = {}
         self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
 
     @cached_property
     def makers(self) -> tuple[Maker | None, Maker | None, Maker | None]:
         """How query, keys and values of all heads are made: found once for all."""
-        return makers(self._walked.keep)
+        return makers(self._run.keep)
 
     def know(self, whole: Float64[np.ndarray, "token d_model"], name: str, row_name: str) -> None:
         """Name what a projection may be given, and its row of the query that is followed, made already or not."""
@@ -85,7 +85,7 @@ class Inputs:
 
     def write(self, whole: Float64[np.ndarray, "token d_model"], *, of_query: bool) -> str | None:
         """Write down the vectors that a projection was given; their name comes back, None where it is taken."""
-        run = self._walked
+        run = self._run
         across, one = run.kind == "cross", of_query and run.row is not None
         for made, every, row_name in self._made:
             if np.array_equal(made, whole):
@@ -97,7 +97,7 @@ class Inputs:
         if name in self._there:
             return name if np.array_equal(self._there[name], whole) else None
         self._there[name] = whole
-        rows = run.looking if of_query and across else run.keys
+        rows = run.query_names if of_query and across else run.keys
         embedded = None if across else _find_embedding(run, whole)
         if embedded is not None:
             return self._write_embedded(name, embedded, rows)
@@ -105,11 +105,11 @@ class Inputs:
         return self._calculation.give(name, Grid(values=whole[row], rows=rows))
 
     def _row_of(self, every: str, name: str) -> str:
-        run, c = self._walked, self._calculation
+        run, c = self._run, self._calculation
         if name in c.grids:
             return name
         assert run.row is not None  # noqa: S101 - one word is followed
-        return c.step("row", name, "row", every, number=float(run.row), rows=run.looking)
+        return c.step("row", name, "row", every, number=float(run.row), rows=run.query_names)
 
     def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...]) -> str:
         c, sum_of = self._calculation, ""
@@ -129,7 +129,7 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     """Write down query, keys and values, made by the head's projections where these are found; notes come back."""
     missing = []
     heads = (run.head, run.group, run.group)
-    row_names = (run.looking, run.keys, run.keys)
+    row_names = (run.query_names, run.keys, run.keys)
     for name, own, rows, made, head, step, letter in zip(
         run.names, run.own(), row_names, inputs.makers, heads, ("query", "keys", "values"), "qkv", strict=True
     ):
@@ -178,7 +178,7 @@ def _after_projection(
             kind = "_larger"
         angles = given("angles", rotation.angles, run.keys)
         if row is not None and "angle" not in calculation.grids:
-            calculation.step("angle", "angle", "row", angles, number=float(row), rows=run.looking)
+            calculation.step("angle", "angle", "row", angles, number=float(row), rows=run.query_names)
         after.append((kind, "rotation", "rotate", [angles if row is None else "angle"], float(rotation.distance)))
     return after
 

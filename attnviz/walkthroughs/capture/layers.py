@@ -36,7 +36,7 @@ def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
         return [Note.of("output_left_out", shape=" x ".join(map(str, output.weight.shape)))]
     contexts = []
     for head in range(layer.output.shape[2]):
-        theirs = Grid(values=numbers(run.rows_of(layer.output[0, :, head])), rows=run.looking)
+        theirs = Grid(values=numbers(run.rows_of(layer.output[0, :, head])), rows=run.query_names)
         contexts.append("context" if head == run.head else calculation.give(f"context_{head}", theirs))
     _write_output_projection(calculation, contexts, output)
     return []
@@ -193,7 +193,7 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
     bias = np.zeros(len(weight)) if head.bias is None else numbers(head.bias)
     ranked = [number for number in np.argsort(-(own @ weight.T + bias)[0]).tolist() if number not in head.never]
     best = ranked[:MOST]
-    state = _write_cell(c, run) or c.give("state", Grid(values=own, rows=run.looking))
+    state = _write_cell(c, run) or c.give("state", Grid(values=own, rows=run.query_names))
     logits = (c.grids[state].values @ weight.T + bias)[0]
     names = tuple(head.names(best))
     weights = {"Ww": Grid(values=weight[best].T, columns=names)}
@@ -228,4 +228,4 @@ def _write_cell(calculation: Calculation, run: HeadRun) -> str | None:
         bias = cell.get_parameter(f"bias_{read}") if cell.bias else torch.zeros(len(weight))
         given.append(c.give(f"W{symbol}", Grid(values=numbers(weight.T))))
         given.append(c.give(f"b{symbol}", Grid(values=numbers(bias)[None])))
-    return c.step("cell", "state", "gru", "concatenated", "x", *given, rows=run.looking)
+    return c.step("cell", "state", "gru", "concatenated", "x", *given, rows=run.query_names)

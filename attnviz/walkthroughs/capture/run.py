@@ -59,7 +59,7 @@ class HeadRun:
         return self.batch.sentences[0].keys is not None
 
     @property
-    def looking(self) -> tuple[str, ...]:
+    def query_names(self) -> tuple[str, ...]:
         """The names of the queries walked."""
         return self.queries if self.row is None else (self.queries[self.row],)
 
@@ -83,7 +83,7 @@ class HeadRun:
 
     def give_own(self, calculation: Calculation) -> None:
         """Write down query, keys and values as given."""
-        for name, own, rows in zip(self.names, self.own(), (self.looking, self.keys, self.keys), strict=True):
+        for name, own, rows in zip(self.names, self.own(), (self.query_names, self.keys, self.keys), strict=True):
             calculation.give(name, Grid(values=numbers(own), rows=rows))
 
     def write_attention(self, calculation: Calculation, score: Score = "scaled", *, causal: bool = False) -> str:
@@ -129,7 +129,7 @@ def _of_head(whole: Tensor, run: HeadRun) -> Tensor:
 
 
 def _label(run: HeadRun, rows: Tensor | None) -> Grid | None:
-    return None if rows is None else Grid(values=numbers(rows), rows=run.looking, columns=run.keys)
+    return None if rows is None else Grid(values=numbers(rows), rows=run.query_names, columns=run.keys)
 
 
 def _draw_weights(score: Score, d: int) -> dict[str, Grid]:
