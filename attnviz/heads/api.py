@@ -50,18 +50,12 @@ class Origin:
 
 
 def compare_heads(
-    sentences: runs.Sentences = None,
-    model: Model = None,
-    tokenizer: object = None,
-    *,
-    settings: SurveySettings | None = None,
-    thresholds: Mapping[str, float] | None = None,
-    measures: Sequence[Entry] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
+    sentences: runs.Sentences = None, model: Model = None, tokenizer: object = None, *,
+    settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
+    measures: Sequence[Entry] | None = None, checkpoint: str | os.PathLike[str] | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
-    progress: Callable[[runs.CorpusProgress], object] | None = None,
-    opening: runs.Opening = runs.open_model,
-) -> HeadComparison:
+    progress: Callable[[runs.CorpusProgress], object] | None = None, opening: runs.Opening = runs.open_model,
+) -> HeadComparison:  # fmt: skip
     """What each head of a model does, how sure that is, and which heads are alike.
 
     Args:
@@ -133,18 +127,11 @@ def _roles_on(
 
 
 def compare_models(
-    before: Model,
-    after: Model | os.PathLike[str],
-    sentences: runs.Sentences = None,
-    *,
-    tokenizer: object = None,
-    settings: SurveySettings | None = None,
-    thresholds: Mapping[str, float] | None = None,
-    measures: Sequence[Entry] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[runs.CorpusProgress], object] | None = None,
-    opening: runs.Opening = runs.open_model,
-) -> Changes:
+    before: Model, after: Model | os.PathLike[str], sentences: runs.Sentences = None, *, tokenizer: object = None,
+    settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
+    measures: Sequence[Entry] | None = None, checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[runs.CorpusProgress], object] | None = None, opening: runs.Opening = runs.open_model,
+) -> Changes:  # fmt: skip
     """What the heads of two models of one architecture and one tokenizer do otherwise.
 
     Of a ``.stats`` file as the second model roles and measures are compared, and no patterns. Whatever else is given is
@@ -165,8 +152,8 @@ def compare_models(
         if given.place.saved is None:
             runs.check_same_settings(settings, other, str(after))
         found = compare_heads(
-            given, before, tokenizer, settings=settings, thresholds=thresholds, measures=entries,
-            checkpoint=checkpoint, progress=progress, opening=opening,
+            given.place if given.lines is None else given.lines, before, tokenizer, settings=settings,
+            thresholds=thresholds, measures=entries, checkpoint=checkpoint, progress=progress, opening=opening,
         )  # fmt: skip
         stats: Stats = found.origin.stats  # type: ignore[attr-defined]  # it was measured here
         return changes(
@@ -174,7 +161,7 @@ def compare_models(
             thresholds=thresholds, entries=entries,
         )  # fmt: skip
     if given.place.saved is not None:
-        raise errors.SettingsError("--load draws what was measured: it is compared --against another .stats file alone")
+        raise errors.SettingsError("what was measured before is compared with another .stats file alone")
     run = SurveyRun(
         model=_settings_of(before), settings=settings, sentence_field=given.place.field,
         against=_settings_of(after).name,
@@ -296,10 +283,9 @@ def draw(
     if view not in VIEWS:
         raise errors.SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
     if head is None and view != "sheet":
-        from attnviz.heads.figure import scatter, similarity
+        from attnviz.heads.figure.similarity import draw_clusters, draw_points
 
-        made = scatter.draw(shown, lang) if view == "scatter" else similarity.draw(shown, lang)
-        return made.fitted(style)
+        return (draw_points if view == "scatter" else draw_clusters)(shown, lang).fitted(style)
     from attnviz.heads.figure import page as pages
     from attnviz.heads.figure import sheet
 
@@ -319,13 +305,6 @@ def page_of(shown: HeadComparison | Changes, lang: str) -> WebPage:
     return WebPage(WRITERS[".html"](shown, lang))
 
 
-def png_of(shown: HeadComparison | Changes) -> bytes:
-    """Its picture as a notebook shows it, without the patterns of examples."""
-    drawn = BytesIO()
-    draw(shown, examples=None).write(drawn, ".png")
-    return drawn.getvalue()
-
-
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
     texts = list(origin.stats.survey.sample.texts.values())
     if origin.source is None or comparison.n_sentences != 1 or len(texts) != 1 or texts[0][1] is not None:
@@ -343,7 +322,7 @@ def _again(origin: Origin) -> Source:
     if not _is_here(name, then.revision):
         raise errors.UnreachableModelError(f"{called} is not here, and no model is downloaded for a picture")
     if then.trust_remote_code and not now.trust_remote_code:
-        raise errors.ModelError(f"{called} comes with code of its own, which runs only with --trust-remote-code")
+        raise errors.ModelError(f"{called} comes with code of its own, which runs only with trust_remote_code")
     source = runs.open_model(
         replace(then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code)
     )

@@ -81,7 +81,7 @@ def command(
         return
     from attnviz.heads.api import compare_heads, draw, example_patterns
 
-    with _progress_bar(text, expect=partial(_chosen_places, table)) as progress:
+    with _progress_bar(text, partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=table.thresholds, checkpoint=output.checkpoint,
             roles=table.roles, progress=progress, opening=commands.open_model,
@@ -108,7 +108,7 @@ def command(
 
 
 def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
-    from attnviz.heads.terminal import overview, sentence
+    from attnviz.heads.terminal import overview
     from attnviz.heads.terminal import table as tables
 
     layers, heads = _chosen_places(table, comparison.n_layers, comparison.n_heads)
@@ -116,7 +116,7 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
 
     def view(screen: Screen, lang: str) -> list[Text]:
         if table.table and not is_chosen and comparison.attention is not None:
-            return sentence.draw_sentence(comparison, comparison.attention, screen, lang, full=True)
+            return overview.draw_sentence(comparison, comparison.attention, screen, lang, full=True)
         if not (table.table or is_chosen):
             return overview.draw_overview(comparison, screen, lang)
         return tables.draw_table(
@@ -142,9 +142,14 @@ def head_command(
         raise SettingsError("give one of a sentence and --load: they say where the sentences are")
     commands.check_writable(output.planned())
     layer, number = head.numbers
+    from attnviz.attention import positions
     from attnviz.heads.api import compare_heads, draw
 
-    with _progress_bar(text, expect=partial(_expect_head, layer, number)) as progress:
+    def expect(n_layers: int, n_heads: int) -> None:
+        positions([layer], range(n_layers), "layer")
+        positions([number], range(n_heads), "head")
+
+    with _progress_bar(text, expect) as progress:
         comparison = compare_heads(
             _sentences(text), model=model, settings=survey, thresholds=head.thresholds, checkpoint=output.checkpoint,
             progress=progress, opening=commands.open_model,
@@ -258,13 +263,6 @@ def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[l
         positions(layers.among(there[0]), there[0], "layer") if layers else [],
         positions(heads.among(there[1]), there[1], "head") if heads else [],
     )
-
-
-def _expect_head(layer: int, number: int, n_layers: int, n_heads: int) -> None:
-    from attnviz.attention import positions
-
-    positions([layer], range(n_layers), "layer")
-    positions([number], range(n_heads), "head")
 
 
 @contextmanager

@@ -163,7 +163,7 @@ def _examples(
     linked = {key: text for key, (text, _) in found.sample.linked.items()}
     ranked = relations.examples_of(found.sample.own, linked)
     examples |= {place: tuple(several[: survey.EXAMPLES]) for place, several in ranked.items()}
-    wanted = {(head.name, role.measure): (head.layer, head.head) for head in heads for role in head.roles}
+    wanted = {(head.name, role.measure): head.place for head in heads for role in head.roles}
     enough = {one.name: one.enough_rows for one in taken}
     typical = {}
     for (name, measure), (layer, head) in wanted.items():
@@ -198,23 +198,21 @@ def _few_carry(found: Survey, taken: Sequence[Measure], even: Float64[np.ndarray
     )  # fmt: skip
 
 
-def _notes(found: Survey) -> tuple[Note, ...]:
-    notes = []
+def _notes(found: Survey) -> Iterator[Note]:
     if not found.heads.counts[0].any():
-        notes.append(Note("nothing_measured"))
+        yield Note("nothing_measured")
     n = _different(found)
     if n < roles.FEWEST_DIFFERENT:
-        notes.append(Note.of("few_sentences", different=n, lines=found.n_sentences, fewest=roles.FEWEST_DIFFERENT))
+        yield Note.of("few_sentences", different=n, lines=found.n_sentences, fewest=roles.FEWEST_DIFFERENT)
     if found.sample.no_random:
-        notes.append(Note.of("no_random_weights", why=found.sample.no_random))
+        yield Note.of("no_random_weights", why=found.sample.no_random)
     if found.about.specials == "exclude":
-        notes.append(Note("specials_excluded"))
+        yield Note("specials_excluded")
     if found.n_cut:
-        notes.append(Note.of("sentences_cut", n=found.n_cut))
+        yield Note.of("sentences_cut", n=found.n_cut)
     if found.n_bad:
-        notes.append(Note.of("bad_lines", n=found.n_bad))
+        yield Note.of("bad_lines", n=found.n_bad)
     if found.relations is not None:
         if not found.sample.found and not found.sample.no_random:
-            notes.append(Note("relations_uncontrolled"))
-        notes += structure.notes(found.relations)
-    return tuple(notes)
+            yield Note("relations_uncontrolled")
+        yield from structure.notes(found.relations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +36,16 @@ class SurveyRun:
 
     def words(self) -> dict[str, str]:
         """All of it as messages tell it, by the option that sets it; without what is not given."""
-        model, settings = self.model, self.settings
-        sizes = {f"--{name.replace('_', '-')}": str(size) for name, size in model.sizes.items()}
-        return {
-            "--model": model.name or DEFAULT, "--device": model.device, "--dtype": model.dtype,
-            **({} if model.revision is None else {"--revision": model.revision}),
-            **({"--trust-remote-code": str(True)} if model.trust_remote_code else {}), **sizes,
-            "--kind": settings.kind or "the usual", "--specials": settings.specials,
-            "--truncate": str(settings.truncate), "--similarity": str(settings.similarity),
-            "--controls": str(settings.controls), "--max-offset": str(settings.max_offset),
-            "--field": self.sentence_field or "text", **({} if self.against is None else {"--against": self.against}),
+        given = {
+            **asdict(self.model), **asdict(self.settings), "model": self.model.name, "field": self.sentence_field,
+            "against": self.against,
         }  # fmt: skip
+        usual = {"model": DEFAULT, "kind": "the usual", "field": "text"}
+        return {
+            f"--{name.replace('_', '-')}": str(usual[name] if value is None else value)
+            for name, value in given.items()
+            if name != "toy" and (value is not None or name in usual)
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

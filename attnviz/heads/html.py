@@ -11,7 +11,7 @@ from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import largest_changes, size
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.measures import Measure
-from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
+from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, strongest_of
 from attnviz.heads.wording import description, how_sure, narrow, note_words, proof, sample, say
@@ -34,8 +34,11 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
         "notes": [[visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES],
         "measures": _measures(measures),
         "rules": _rules([role for head in comparison.heads for role in head.roles]),
-        "profiles": [_profile(comparison, head, [comparison.names.index(one.name) for one in measures])
-                     for head in comparison.heads],
+        "profiles": [
+            {"name": head.name, "roles": [_role(comparison, head, role) for role in head.roles],
+             "values": [list(map(_number, comparison.estimate(one.name, *head.place))) for one in measures]}
+            for head in comparison.heads
+        ],
         "not": [[narrow(one), say("not_explanation", one)] for one in LANGUAGES],
         "palette": palettes(),
     }  # fmt: skip
@@ -64,16 +67,6 @@ def _rules(roles: Sequence[Role]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def _profile(comparison: HeadComparison, head: HeadProfile, chosen: list[int]) -> dict[str, Any]:
-    estimates = comparison.estimates
-    values = (estimates.value, estimates.low, estimates.high)
-    return {
-        "name": head.name,
-        "roles": [_role(comparison, head, role) for role in head.roles],
-        "values": [[_number(part[head.layer, head.head, at]) for part in values] for at in chosen],
-    }
-
-
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
     return {
         "rule": role.name, "score": _number(role.score), "low": _number(role.low), "high": _number(role.high),
@@ -85,13 +78,10 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
             for one in role.controls
         ],
         "examples": [
-            _example(one) for one in (example_of(comparison, head, role), strongest_of(comparison, head, role)) if one
+            {"text": visible(one.text), "score": _number(one.score)}
+            for one in (example_of(comparison, head, role), strongest_of(comparison, head, role)) if one
         ],
     }  # fmt: skip
-
-
-def _example(example: Example) -> dict[str, object]:
-    return {"text": visible(example.text), "score": _number(example.score)}
 
 
 def _number(value: float) -> float | None:
@@ -113,7 +103,10 @@ def page_of_changes(found: Changes, language: str = "en") -> str:
         "rules": _rules([role for change in found.heads for role in change.roles if role is not None]),
         "profiles": [_change(found, change, [one.name for one in measures]) for change in found.heads],
         "relations": [_relation(one) for one in wording.relations(found)],
-        "titles": [_titles(one) for one in LANGUAGES],
+        "titles": [
+            [say("relations_changed", one), *(column.title for column in wording.relation_columns((), one))]
+            for one in LANGUAGES
+        ],
         "palette": palettes(),
     }  # fmt: skip
     ko = language == "ko"
@@ -141,9 +134,8 @@ def _notes_on(found: Changes, language: str) -> list[str]:
 
 
 def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, Any]:
-    at = change.before.layer, change.before.head
     largest = max((one.pattern for one in found.heads if one.pattern > 0), default=MOST)
-    values = [found.difference(name, *at) for name in measures]
+    values = [found.difference(name, *change.before.place) for name in measures]
     if found.pattern is not None:
         shown = change.pattern / largest if change.pattern > 0 else 0.0
         text = "" if math.isnan(change.pattern) else f"{change.pattern:.2f}"[1:]
@@ -161,11 +153,6 @@ def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, An
         ],
         "values": [[_number(part) for part in (one.value, one.low, one.high, one.before, one.after)] for one in values],
     }  # fmt: skip
-
-
-def _titles(language: str) -> list[str]:
-    phrases = "relations_changed", "relation", "n", "before", "after", "change", "95 %", "best_head_title"
-    return [phrase if phrase in {"n", "95 %"} else say(phrase, language) for phrase in phrases]
 
 
 def _relation(one: RelationChange) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -126,7 +127,7 @@ class HeadProfile:
     @property
     def words(self) -> str:
         """What it does, in plain words."""
-        return self.roles[0].rule.words if self.roles else NO_ROLE
+        return self.role.rule.words if self.role else NO_ROLE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,14 +150,14 @@ class Relation:
     accuracy: float  # in how many of them that is the right word
     low: float  # the lower end of its interval
     high: float  # the upper end
-    offset: int  # the best fixed offset, in words after the one that depends; negative before it
-    offset_accuracy: float  # how often the right word is there
-    offset_low: float  # the lower end of its interval
-    offset_high: float  # the upper end
-    untrained: float = float("nan")  # of the best heads of random weights, chosen likewise, in the mean; or NaN
-    untrained_low: float = float("nan")  # how low that of another seed may be
-    untrained_high: float = float("nan")  # how high
+    fixed: Control  # how often the right word is at the best fixed offset, in words after the one that depends
+    random: Control | None = None  # what the best heads of random weights come to, chosen likewise, in the mean
     doubt: Note | None = None  # why it is not established that the head finds it; None where it is
+
+    @property
+    def controls(self) -> tuple[Control, ...]:
+        """What it is held against."""
+        return (self.fixed,) if self.random is None else (self.fixed, self.random)
 
     @property
     def established(self) -> bool:
@@ -199,9 +200,11 @@ class HeadResult:
         return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
-        from attnviz.heads.api import png_of
+        from attnviz.heads.api import draw
 
-        return png_of(self)  # type: ignore[arg-type]
+        drawn = BytesIO()
+        draw(self, examples=None).write(drawn, ".png")  # type: ignore[arg-type]
+        return drawn.getvalue()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -239,7 +242,7 @@ class HeadComparison(HeadResult):
         object.__setattr__(self, "names", tuple(one.name for one in self.measures))
 
     def __repr__(self) -> str:
-        n_sure = sum(any(role.established for role in head.roles) for head in self.heads)
+        n_sure = self.n_established
         return (
             f"<HeadComparison of {self.model!r} ({self.kind}): {self.n_layers} x {self.n_heads} heads, "
             f"{self.n_sentences:,} sentence{'s' * (self.n_sentences != 1)}; "
@@ -252,13 +255,20 @@ class HeadComparison(HeadResult):
         return int(self.estimates.value.shape[0])
 
     @property
+    def n_established(self) -> int:
+        """How many heads have an established role."""
+        return sum(any(role.established for role in head.roles) for head in self.heads)
+
+    @property
     def signs(self) -> HeadSigns:
         """The clearest established role of each head that has one, to be shown on other pictures of the model."""
         found = {
-            (head.layer, head.head): HeadSign(rule.sign, rule.colour, (rule.say(), rule.say("ko")))
-            for head in self.heads if head.roles and head.roles[0].established
-            for rule in [head.roles[0].rule]
-        }  # fmt: skip
+            head.place: HeadSign(
+                head.role.rule.sign, head.role.rule.colour, (head.role.rule.words, head.role.rule.korean)
+            )
+            for head in self.heads
+            if head.role and head.role.established
+        }
         return HeadSigns(model=self.model, kind=self.kind, n_layers=self.n_layers, n_heads=self.n_heads, of=found)
 
     @property

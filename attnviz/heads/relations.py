@@ -6,7 +6,6 @@ offset and the best head of random weights that they are held against: nothing i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -190,22 +189,20 @@ def candidates(
         if not found.counts[:, 0, at].all():
             continue
         offset = int(found.offsets[CHOOSE, 0, at].argmax())
-        there = tally.share(found.offsets[SCORE, :, at, offset], counts).at()
+        fixed = _control(OFFSET, *tally.share(found.offsets[SCORE, :, at, offset], counts).at(), DISTANCES[offset])
         random = _best_untrained(untrained, name, found.hits.shape[4], looked_at)
         heads = []
         for way, layer, head in _chosen(found, at, threshold):
-            right = tally.share(found.hits[SCORE, :, at, way, layer, head], counts).at()
+            accuracy, low, high = tally.share(found.hits[SCORE, :, at, way, layer, head], counts).at()
             one = Relation(
-                name=name, n=int(counts[0]), layer=layer, head=head, reverse=way == REVERSE,
-                accuracy=right[0], low=right[1], high=right[2], offset=DISTANCES[offset], offset_accuracy=there[0],
-                offset_low=there[1], offset_high=there[2], untrained=random[0], untrained_low=random[1],
-                untrained_high=random[2],
+                name=name, n=int(counts[0]), layer=layer, head=head, reverse=way == REVERSE, accuracy=accuracy,
+                low=low, high=high, fixed=fixed, random=random,
             )  # fmt: skip
             evidence = Evidence(
-                score=one.accuracy, low=one.low, cases=float(one.n), sentences=float(tally.effective(counts)),
+                score=accuracy, low=low, cases=float(one.n), sentences=float(tally.effective(counts)),
                 different=different,
             )  # fmt: skip
-            why = doubt(evidence, _controls(one), threshold=threshold, needs=(OFFSET, UNTRAINED))
+            why = doubt(evidence, one.controls, threshold=threshold, needs=(OFFSET, UNTRAINED))
             heads.append(replace(one, doubt=why))
         made[name] = tuple(heads)
     return made
@@ -233,36 +230,23 @@ def roles_of(
     roles: dict[tuple[int, int], list[Role]] = {}
     for one in (one for several in found.values() for one in several if one.established):
         rule = rule_of(one.name, reverse=one.reverse, threshold=threshold)
-        role = Role(
-            rule=rule, measure=rule.name, score=one.accuracy, low=one.low, high=one.high, controls=_controls(one)
-        )
+        role = Role(rule=rule, measure=rule.name, score=one.accuracy, low=one.low, high=one.high, controls=one.controls)
         roles.setdefault((one.layer, one.head), []).append(role)
     return {head: tuple(several) for head, several in roles.items()}
 
 
-def _controls(one: Relation) -> tuple[Control, ...]:
-    fixed = Control(
-        name=OFFSET, value=one.offset_accuracy, low=one.offset_low, high=one.offset_high, rules_out=True,
-        offset=one.offset,
-    )  # fmt: skip
-    if math.isnan(one.untrained):
-        return (fixed,)
-    random = Control(
-        name=UNTRAINED, value=one.untrained, low=one.untrained_low, high=one.untrained_high, rules_out=True,
-    )  # fmt: skip
-    return fixed, random
+def _control(name: str, value: float, low: float, high: float, offset: int | None = None) -> Control:
+    return Control(name=name, value=value, low=low, high=high, rules_out=True, offset=offset)
 
 
-def _best_untrained(
-    untrained: Relations | None, name: str, n_layers: int, looked_at: int
-) -> tuple[float, float, float]:
-    """How often the best head of random weights is right, of each seed chosen and scored likewise; its interval."""
+def _best_untrained(untrained: Relations | None, name: str, n_layers: int, looked_at: int) -> Control | None:
+    """How often the best head of random weights is right, of each seed chosen and scored likewise."""
     if untrained is None or name not in untrained.names:
-        return (math.nan,) * 3
+        return None
     at = untrained.names.index(name)
     n = untrained.counts[:, 0, at]
     if not n.all():
-        return (math.nan,) * 3
+        return None
     chosen, scored = untrained.hits[:, 0, at]  # (way, seeds' layers, head)
     shares = []
     for first in range(0, chosen.shape[1], n_layers):
@@ -273,7 +257,7 @@ def _best_untrained(
     found = best_of_seeds(np.array(shares), looked_at, noise=mean * (1 - mean) / n[SCORE])
     # Where no seed differs from another, so few links may still hide that they do.
     least, most = tally.wilson(mean, float(n[SCORE]) * len(shares))
-    return mean, float(np.fmin(found.low, least)), float(np.maximum(found.high, most))
+    return _control(UNTRAINED, mean, float(np.fmin(found.low, least)), float(np.maximum(found.high, most)))
 
 
 def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[tuple[str, str], list[Example]]:

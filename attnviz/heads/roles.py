@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import CHANCE, OFFSET, SHUFFLED, UNTRAINED, Measure, RoleRule
+from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED, Measure, RoleRule
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.display import clip
 from attnviz.text.names import did_you_mean
+from attnviz.text.phrase import entries
 
 RELATION = "relation"  # what the threshold of all roles is called that relations between words speak for
 SEEN = 0.25
@@ -35,47 +36,39 @@ FAMILY_ERROR = 0.05
 Judged: TypeAlias = tuple[Measure, RoleRule]  # a role, and the measure that it is judged by
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlKind:
+class ControlKind(NamedTuple):
     """What a score is held against."""
 
     name: str  # in files
     titles: tuple[str, str]  # above its column, in a narrow window and in a wide one
+    korean: str  # that, in Korean
     words: tuple[str, str]  # what it is, in English and in Korean
     too: tuple[str, str]  # that it comes to as much, likewise
-    table: bool = True  # whether the table of all heads has a column of it; a head's page has room for all
+    table: bool  # whether the table of all heads has a column of it; a head's page has room for all
 
     def say(self, language: str = "en", control: Control | None = None) -> str:
         """What it is; of one control with the offset that it is of."""
         which = "" if control is None or control.offset is None else f" ({control.offset:+d})"
         return self.words[language == "ko"] + which
 
+    def short(self, language: str = "en") -> str:
+        """The same in a word."""
+        return self.korean if language == "ko" else self.titles[1]
+
 
 CONTROLS = {
-    one.name: one
-    for one in (
-        ControlKind(
-            name=SHUFFLED, titles=("shuf", "shuffled"),
-            words=("this head on shuffled tokens", "토큰 순서를 섞은 문장에서 이 헤드"),
-            too=("shuffled tokens do as much", "토큰 순서를 섞어도 그만큼 나옴"),
-        ),
-        ControlKind(
-            name=UNTRAINED, titles=("rand", "random"),
-            words=("the best head of random weights", "무작위 가중치 모델의 가장 좋은 헤드"),
-            too=("random weights do as much", "무작위 가중치로도 그만큼 나옴"),
-        ),
-        ControlKind(
-            name=OFFSET, titles=("offs", "offset"),
-            words=("the best fixed offset", "가장 잘 맞는 고정 거리"),
-            too=("a fixed offset does as much", "고정된 거리만 보아도 그만큼 나옴"),
-        ),
-        ControlKind(
-            name=CHANCE, titles=("chance", "chance"),
-            words=("this head's weights dealt out at random", "이 헤드의 가중치를 키에 무작위로 다시 나눈 것"),
-            too=("chance does as much", "우연으로도 그만큼 나옴"), table=False,
-        ),
-    )
-}  # fmt: skip
+    name: ControlKind(name, (narrow, wide), korean, (en, ko), (too, too_ko), table=name != CHANCE)
+    for name, narrow, wide, korean, en, ko, too, too_ko in entries("""
+shuffled | shuf | shuffled | 섞은 토큰 | this head on shuffled tokens | 토큰 순서를 섞은 문장에서 이 헤드
+    | shuffled tokens do as much | 토큰 순서를 섞어도 그만큼 나옴
+untrained | rand | random | 무작위 | the best head of random weights | 무작위 가중치 모델의 가장 좋은 헤드
+    | random weights do as much | 무작위 가중치로도 그만큼 나옴
+offset | offs | offset | 고정 거리 | the best fixed offset | 가장 잘 맞는 고정 거리
+    | a fixed offset does as much | 고정된 거리만 보아도 그만큼 나옴
+chance | chance | chance | 우연 | this head's weights dealt out at random
+    | 이 헤드의 가중치를 키에 무작위로 다시 나눈 것 | chance does as much | 우연으로도 그만큼 나옴
+""")
+}
 """The controls, in the order in which they are shown."""
 
 

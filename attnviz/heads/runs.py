@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from attnviz.errors import RecordError, SettingsError
 from attnviz.heads import wording
@@ -49,20 +49,15 @@ class CorpusProgress:
     shape: tuple[int, int] | None = None  # layers of the model, and heads of each; None before the first sentences
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Input:
+class Input(NamedTuple):
     """Where the sentences are, in one form."""
 
-    place: CorpusSettings = field(
-        default_factory=CorpusSettings
-    )  # a sentence, a file, or what was measured; empty of the usual sentences
-    lines: tuple[str, ...] | None = None  # one sentence, or several; None of a file
+    place: CorpusSettings  # a sentence, a file, or what was measured; empty of the usual sentences
+    lines: tuple[str, ...] | None  # one sentence, or several; None of a file
 
 
-def input_of(sentences: Sentences | Input) -> Input:
+def input_of(sentences: Sentences) -> Input:
     """What is given, in one form. Raises SettingsError: a sentence that is the name of a file; InputError: no text."""
-    if isinstance(sentences, Input):
-        return sentences
     if isinstance(sentences, str):
         sentences = CorpusSettings(text=sentences)
     elif isinstance(sentences, os.PathLike):
@@ -72,11 +67,11 @@ def input_of(sentences: Sentences | Input) -> Input:
     elif sentences is None:
         sentences = CorpusSettings()
     elif not isinstance(sentences, CorpusSettings):
-        return Input(lines=tuple(sentences))
+        return Input(CorpusSettings(), tuple(sentences))
     if sentences.text is None:
-        return Input(place=sentences)
+        return Input(sentences, None)
     check_text(sentences.text)
-    return Input(place=sentences, lines=(sentences.text,))
+    return Input(sentences, (sentences.text,))
 
 
 def load_finished(path: Path) -> Stats:
@@ -92,12 +87,12 @@ def check_checkpoint(checkpoint: Path | None, given: str | None) -> None:
     if checkpoint is None:
         return
     if given is None:
-        raise SettingsError("a checkpoint is for a file of sentences (--corpus, --conllu)")
+        raise SettingsError("a checkpoint is for a file of sentences")
     path = Path(given)
     if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
         name = "standard input" if str(path) == "-" else f"{visible(str(path))}, a pipe,"
         raise SettingsError(
-            f"--checkpoint is for a file: of {name} nobody can tell whether it is the same when a run goes on"
+            f"a checkpoint is for a file: of {name} nobody can tell whether it is the same when a run goes on"
         )
     if checkpoint.suffix.lower() != STATS:
         raise SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -79,7 +78,7 @@ def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
     raise SelectionError(f"there is no measure {clip(wanted, 40)!r}{hint}")
 
 
-def chosen(
+def choose_heads(
     comparison: HeadComparison, *, sort: str = "head", role: Sequence[str] = (), layers: Sequence[int] = (),
     heads: Sequence[int] = (),
 ) -> list[HeadRole]:  # fmt: skip
@@ -111,7 +110,7 @@ def _order(comparison: HeadComparison, sort: str) -> Callable[[HeadRole], tuple[
         if sort == "head":
             return 0.0, 0.0
         if measure is not None:
-            value = comparison.estimate(measure.name, one.head.layer, one.head.head)[0]
+            value = comparison.estimate(measure.name, *one.head.place)[0]
             return (math.inf if math.isnan(value) else -value), 0.0
         if one.role is None:
             return math.inf, 0.0
@@ -124,7 +123,7 @@ def estimate_of(comparison: HeadComparison, measure: str | None, profile: HeadPr
     """A measure of a head and both ends of its interval; NaN where it was not measured."""
     if measure is None or measure not in comparison.names:
         return math.nan, math.nan, math.nan
-    return comparison.estimate(measure, profile.layer, profile.head)
+    return comparison.estimate(measure, *profile.place)
 
 
 def at_offset(
@@ -137,7 +136,7 @@ def at_offset(
 
 def control_of(comparison: HeadComparison, control: str, name: str, profile: HeadProfile) -> float:
     """A control of one measure of a head."""
-    return float(comparison.controls[control].value[profile.layer, profile.head, comparison.names.index(name)])
+    return float(comparison.controls[control].value[(*profile.place, comparison.names.index(name))])
 
 
 def by_role(comparison: HeadComparison) -> list[list[HeadRole]]:
@@ -147,7 +146,7 @@ def by_role(comparison: HeadComparison) -> list[list[HeadRole]]:
     """
     order = {name: place for place, name in enumerate(role_names(comparison))}
     rows: dict[tuple[bool, int, str], list[HeadRole]] = {}
-    for head, role in sorted(_had(comparison), key=lambda had: -had[1].score):
+    for head, role in sorted(_held_roles(comparison), key=lambda had: -had[1].score):
         place = not role.established, order.get(role.name, len(order)), role.name
         rows.setdefault(place, []).append(HeadRole(head, role))
     without = [HeadRole(head, None) for head in comparison.heads if not head.roles]
@@ -164,13 +163,22 @@ class RoleCard(NamedTuple):
 
 def strongest(comparison: HeadComparison) -> list[RoleCard]:
     """For each established role, or for each where none is, the head that has it most clearly; `MOST_CARDS` at most."""
-    cards: dict[str, RoleCard] = {}
-    had = _had(comparison)
-    sure = any(role.established for _, role in had)
-    for head, role in sorted(had, key=lambda had: had[1].clearness, reverse=True):
-        if role.established == sure and role.name not in cards and len(cards) < MOST_CARDS:
-            cards[role.name] = RoleCard(head, role, example_of(comparison, head, role))
+    cards = dict([*_clearest(comparison).items()][:MOST_CARDS])
     return [cards[name] for name in role_names(comparison) if name in cards]
+
+
+def without_card(comparison: HeadComparison) -> int:
+    """How many roles of which there are cards have none."""
+    return max(0, len(_clearest(comparison)) - MOST_CARDS)
+
+
+def _clearest(comparison: HeadComparison) -> dict[str, RoleCard]:
+    cards: dict[str, RoleCard] = {}
+    sure = comparison.n_established > 0
+    for head, role in sorted(_held_roles(comparison), key=lambda held: held[1].clearness, reverse=True):
+        if role.established == sure and role.name not in cards:
+            cards[role.name] = RoleCard(head, role, example_of(comparison, head, role))
+    return cards
 
 
 def own_card(head: HeadProfile, comparison: HeadComparison) -> list[RoleCard]:
@@ -209,18 +217,11 @@ def typical(ranked: Sequence[Example]) -> Example | None:
     return ranked[min(fit, key=far)] if fit else None
 
 
-def _had(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
+def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
     """The heads with their roles: the clearest of each head, and what it is established to do beside that."""
     return [
         (head, role) for head in comparison.heads for role in head.roles if role.established or role is head.roles[0]
     ]
-
-
-def without_card(comparison: HeadComparison) -> int:
-    """How many roles of which there are cards have none."""
-    had = _had(comparison)
-    sure = any(role.established for _, role in had)
-    return len({role.name for _, role in had if role.established == sure}) - len(strongest(comparison))
 
 
 def received_by_words(record: Attention) -> Float32[np.ndarray, "layer head key"]:
@@ -269,12 +270,11 @@ SORTS = (
 """The lecture's four."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SortedHead:
+class SortedHead(NamedTuple):
     """The head of a model that is most clearly of a sort, on one sentence."""
 
     sort: HeadSort  # which
-    had: tuple[HeadProfile, Role] | None  # the head and its established role; None where no head has one
+    best: HeadRole | None  # the head and its established role; None where no head has one
     # of the lecture's links that the sentence has, both words, the weight of this head, or where there is none the
     # largest of any head, and the head that it is of
     cells: tuple[tuple[str, str, float, str], ...]
@@ -287,23 +287,19 @@ def sorted_heads(comparison: HeadComparison, record: Attention) -> list[SortedHe
     queries, keys = ([token.text for token in tokens] for tokens in (record.query_tokens, record.key_tokens))
     found = []
     for sort in SORTS:
-        had = [(one, role) for one in comparison.heads for role in one.roles if role.established and sort.holds(role)]
-        best = max(had, key=lambda one: one[1].clearness, default=None)
+        every = [(one, role) for one in comparison.heads for role in one.roles if role.established and sort.holds(role)]
+        best = HeadRole(*max(every, key=lambda one: one[1].clearness)) if every else None
         cells, link = [], None
         for start, end in sort.links:
             at = _place(queries, start), _place(keys, end)
             if at[0] is not None and at[1] is not None:
                 weights = np.asarray(record.weights[:, :, at[0], at[1]])
-                head = np.unravel_index(int(weights.argmax()), weights.shape) if best is None else _at(best[0])
+                head = np.unravel_index(int(weights.argmax()), weights.shape) if best is None else best.head.place
                 cells.append((queries[at[0]], keys[at[1]], float(weights[head]), f"{head[0]}.{head[1]}"))
-        if best is not None and (strong := strongest_link(record, *_at(best[0]))) is not None:
+        if best is not None and (strong := strongest_link(record, *best.head.place)) is not None:
             link = queries[strong[0]], keys[strong[1]], strong[2]
-        found.append(SortedHead(sort=sort, had=best, cells=tuple(cells), strongest=link))
+        found.append(SortedHead(sort, best, tuple(cells), link))
     return found
-
-
-def _at(head: HeadProfile) -> tuple[int, int]:
-    return head.layer, head.head
 
 
 def _place(texts: list[str], word: str) -> int | None:

@@ -310,14 +310,8 @@ class MergeSettings:
 
 def check_saved(model: settings.ModelSettings, survey: SurveySettings, checkpoint: object) -> None:
     """Refuse to measure otherwise what was measured before. Raises SettingsError: it is to be."""
+    start = "what was measured before is drawn as it was"
     if model.toy or model.model is not None or checkpoint is not None:
-        raise SettingsError("--load draws what was measured before: it takes no model and no --checkpoint")
-    late = [
-        *changed(survey, "kind", "specials", "truncate"), *(["--no-similarity"] if not survey.similarity else []),
-        *changed(survey, "controls", "max_offset"), *changed(model, "dtype", "revision"),
-    ]  # fmt: skip
-    if late:
-        raise SettingsError(
-            f"--load draws what was measured before, as it was: {' and '.join(late)} "
-            f"{'comes' if len(late) == 1 else 'come'} too late"
-        )
+        raise SettingsError(f"{start}: it takes no model and no checkpoint")
+    if late := [name.removeprefix("--") for name in (*changed(survey), *changed(model, "dtype", "revision"))]:
+        raise SettingsError(f"{start}: {' and '.join(late)} {'comes' if len(late) == 1 else 'come'} too late")

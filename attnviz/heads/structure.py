@@ -12,7 +12,7 @@ exactly.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,19 +129,17 @@ def merge(one: Relations, other: Relations) -> Relations:
     )  # fmt: skip
 
 
-def notes(found: Relations) -> tuple[Note, ...]:
+def notes(found: Relations) -> Iterator[Note]:
     """What a reader of these numbers should know."""
-    notes = []
     if n_lost := int(found.lost.sum()):
-        notes.append(Note.of("relations_lost", n=n_lost, total=found.n_links))
+        yield Note.of("relations_lost", n=n_lost, total=found.n_links)
     there = found.counts[:, 0] > 0
     if n_halved := int((there.any(axis=0) & ~there.all(axis=0)).sum()):
-        notes.append(Note.of("relations_in_one_half", n=n_halved))
+        yield Note.of("relations_in_one_half", n=n_halved)
     if found.n_uncounted:
-        notes.append(Note.of("relations_uncounted", most=MOST_RELATIONS, n=found.n_uncounted))
+        yield Note.of("relations_uncounted", most=MOST_RELATIONS, n=found.n_uncounted)
     if found.n_other:
-        notes.append(Note.of("relations_of_other_words", n=found.n_other))
-    return tuple(notes)
+        yield Note.of("relations_of_other_words", n=found.n_other)
 
 
 def _under_names(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

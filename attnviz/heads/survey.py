@@ -177,9 +177,11 @@ def _examples(
 def merge_samples(one: Sample, other: Sample) -> Sample:
     """The sentences of the smallest keys of both, with the controls that both have taken."""
     texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
+    at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
     controls = {}
-    for name in one.controls.keys() & other.controls.keys() if texts else ():  # of no sentence there are none
-        at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
+    for name in one.controls if texts else ():  # of no sentence there are none
+        if name not in other.controls:
+            continue
         parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
         sums, counts = (np.stack([part[side][row] for part, row in parts]) for side in (0, 1))
         controls[name] = sums, counts

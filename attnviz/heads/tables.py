@@ -13,24 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.errors import RecordError
+from attnviz.heads import wording
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.html import page, page_of_changes
-from attnviz.heads.measures import Measure
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
-from attnviz.heads.wording import (
-    TOO_NARROW,
-    description,
-    ends,
-    narrow,
-    note_words,
-    proof,
-    reason_of,
-    role_columns,
-    sample,
-    say,
-)
+from attnviz.heads.wording import proof, reason_of, say
 from attnviz.render.latex import document, escaped
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.storage.files import check_ending, write_whole
@@ -90,7 +79,7 @@ def _rows(found: HeadComparison | Changes) -> Iterator[Row]:
 
 
 def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
-    role = head.roles[0] if head.roles else None
+    role = head.role
     row: Row = {
         "layer": head.layer, "head": head.head, "role": role.name if role else "",
         "words": role.rule.words if role else NO_ROLE, "established": role.established if role else "",
@@ -106,7 +95,7 @@ def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
 
 
 def _row_of_change(found: Changes, change: Change) -> Row:
-    at = change.before.layer, change.before.head
+    at = change.before.place
     row: Row = {
         "layer": at[0], "head": at[1], "change": change.pattern, "change_low": change.low,
         "change_high": change.high, "nearest": change.nearest, "others": change.others, **_roles(change, ""),
@@ -145,22 +134,23 @@ def _comparison(comparison: HeadComparison) -> dict[str, Any]:
         "corpus": comparison.corpus, "specials": comparison.specials, "n_sentences": comparison.n_sentences,
         "n_tokens": comparison.n_tokens, "n_bad": comparison.n_bad,
         "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad], "proof": proof(comparison),
-        "notes": [note_words(note) for note in comparison.notes], "axes": ["layer", "head", "measure"],
-        "measures": [{"name": one.name, **_meant(one)} for one in comparison.measures],
+        "notes": [wording.note_words(note) for note in comparison.notes], "axes": ["layer", "head", "measure"],
+        "measures": [
+            {"name": one.name, **({"unit": one.unit, "meaning": one.meaning} if one.unit else {}),
+             **({"narrow": True} if one.narrow and one.unit else {})}
+            for one in comparison.measures
+        ],
         "estimates": asdict(comparison.estimates),
         "controls": {name: asdict(control) for name, control in comparison.controls.items()},
-        "heads": [_head(head) for head in comparison.heads],
+        "heads": [
+            {"name": head.name, "words": head.words, "layer": head.layer, "head": head.head,
+             "roles": [_role(role) for role in head.roles], "cluster": head.cluster}
+            for head in comparison.heads
+        ],
         "similarity": None if comparison.similarity is None else asdict(comparison.similarity),
         "examples": _examples(comparison.examples),
         "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
         "relations": [_relation(one) for one in comparison.relations],
-    }  # fmt: skip
-
-
-def _head(head: HeadProfile) -> dict[str, Any]:
-    return {
-        "name": head.name, "words": head.words, "layer": head.layer, "head": head.head,
-        "roles": [_role(role) for role in head.roles], "cluster": head.cluster,
     }  # fmt: skip
 
 
@@ -182,13 +172,14 @@ def _role(role: Role) -> dict[str, Any]:
 
 
 def _relation(one: Relation) -> dict[str, Any]:
-    fields = {name: value for name, value in asdict(one).items() if name != "doubt"}
-    return {**fields, "established": one.established, "reason": reason_of(one.doubt)}
-
-
-def _meant(one: Measure) -> dict[str, object]:
-    narrow = {"narrow": True} if one.narrow else {}
-    return {"unit": one.unit, "meaning": one.meaning, **narrow} if one.unit else {}
+    fixed, random = one.fixed, one.random
+    value, low, high = (math.nan,) * 3 if random is None else (random.value, random.low, random.high)
+    return {
+        **_fields(one, "name", "n", "layer", "head", "reverse", "accuracy", "low", "high"),
+        "offset": fixed.offset, "offset_accuracy": fixed.value, "offset_low": fixed.low, "offset_high": fixed.high,
+        "untrained": value, "untrained_low": low, "untrained_high": high, "established": one.established,
+        "reason": reason_of(one.doubt),
+    }  # fmt: skip
 
 
 def _examples(
@@ -205,13 +196,13 @@ def _changes(found: Changes) -> dict[str, Any]:
         "format": "attnviz-changes", "version": 1, "paired": found.paired, "most": MOST,
         "measures": found.before.names, "heads": [_change(found, change) for change in found.heads],
         "relations": [_relation_change(one) for one in found.relations],
-        "notes": [note_words(note) for note in found.notes], "before": json.loads(to_json(found.before)),
+        "notes": [wording.note_words(note) for note in found.notes], "before": json.loads(to_json(found.before)),
         "after": json.loads(to_json(found.after)),
     }  # fmt: skip
 
 
 def _change(found: Changes, change: Change) -> dict[str, object]:
-    at = change.before.layer, change.before.head
+    at = change.before.place
     ends = ("before", "after", "value", "low", "high", "established")
     return {
         "layer": at[0], "head": at[1], "name": change.name,
@@ -239,10 +230,10 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
     Scores are shares of 1, as the terminal has them, with their 95 % intervals. The control is the highest of those
     that could rule the role out.
     """
-    about = [comparison.model, description(comparison, language), sample(comparison, language)]
+    about = [comparison.model, wording.description(comparison, language), wording.sample(comparison, language)]
     groups = by_role(comparison)
     roles = [row[0].role for row in groups]
-    names, *numbers, intervals, _ = role_columns(groups, language)
+    names, *numbers, intervals, _ = wording.role_columns(groups, language)
     marked = [f"{MARKS[role.established]} " if role else "" for role in roles]
     cells = [
         [mark + escaped(name) for mark, name in zip(marked, names.cells, strict=True)],
@@ -253,7 +244,7 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
     lines = [f"{{{first}}} & {' & '.join(others)} \\\\" for first, *others in rows]
     marks = say("marks", language, yes="YES", no="NO", doubt="")
     if any(role is not None and role.narrow for role in roles):
-        marks += f"; {narrow(language)}"
+        marks += f"; {wording.narrow(language)}"
     legend = escaped(marks).replace("YES", MARKS[True]).replace("NO", MARKS[False])
     body = [
         *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, language)]),
@@ -264,7 +255,7 @@ def to_latex(comparison: HeadComparison, language: str = "en") -> str:
 
 
 def _tex(interval: str) -> str:
-    return interval.replace("–", "--").replace(TOO_NARROW, r"\(\sim\)")  # noqa: RUF001
+    return interval.replace("–", "--").replace(wording.TOO_NARROW, r"\(\sim\)")  # noqa: RUF001
 
 
 def _control(role: Role | None, language: str) -> str:
@@ -272,7 +263,7 @@ def _control(role: Role | None, language: str) -> str:
     if role is None or role.rival is None:
         return ""
     one = role.rival
-    return f"{_tex(ends(one.low, one.high))} ({escaped(say(f'mark_{one.name}', language))})"
+    return f"{_tex(wording.ends(one.low, one.high))} ({escaped(CONTROLS[one.name].short(language))})"
 
 
 WRITERS: Mapping[str, Callable[[Any, str], str]] = {
@@ -287,10 +278,9 @@ def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language
 
     Raises OutputError: another ending, or the file cannot be written; RecordError: a text holds half a character.
     """
-    if isinstance(found, Changes):
-        make = WRITERS[check_ending(path, [ending for ending in WRITERS if ending != ".tex"], "changes are")]
-    else:
-        make = WRITERS[check_ending(path, WRITERS, "a comparison is")]
+    of_two = isinstance(found, Changes)
+    endings = [ending for ending in WRITERS if not (of_two and ending == ".tex")]
+    make = WRITERS[check_ending(path, endings, "changes are" if of_two else "a comparison is")]
     try:
         data = make(found, language).encode()
     except UnicodeEncodeError as error:

@@ -46,8 +46,9 @@ class Tally:
         return Tally(sums=self.sums + other.sums, counts=self.counts + other.counts, n_sentences=n)
 
     def estimate(self) -> Estimates:
-        """What the sums say."""
-        return estimate(self.sums, self.counts)
+        """Means and their intervals, none of which goes below 0, as nothing that is measured does."""
+        found = interval(left_out(self.sums, self.counts), effective(self.counts))
+        return Estimates.of(found.value, np.maximum(found.low, 0.0), found.high)
 
     def regroup(self) -> Tally:
         """The same in `GROUPS` groups, where it was kept as 400 bootstrap replicates, as earlier versions did."""
@@ -76,12 +77,6 @@ def regroup(replicates: Real[np.ndarray, "replicate ..."], n: int = GROUPS) -> F
         return np.asarray(replicates)
     apart = replicates[1 : n + 1] - replicates[1 : n + 1].mean(axis=0)
     return np.concatenate([replicates[:1], replicates[:1] / n + apart / math.sqrt(n)])
-
-
-def estimate(sums: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group ..."]) -> Estimates:
-    """Means and their intervals, none of which goes below 0, as nothing that is measured does."""
-    found = interval(left_out(sums, counts), effective(counts))
-    return Estimates.of(found.value, np.maximum(found.low, 0.0), found.high)
 
 
 def left_out(

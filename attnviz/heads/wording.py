@@ -95,10 +95,6 @@ count_from_0 | layers and heads count from 0 | 층과 헤드의 번호는 0부�
 title | What each head does · {model} | 각 헤드가 하는 일 · {model}
 role | role | 역할
 best | best | 최고
-mark_shuffled | shuffled | 섞은 토큰
-mark_untrained | random | 무작위
-mark_offset | offset | 고정 거리
-mark_chance | chance | 우연
 control | control | 대조값
 score | score | 점수
 head | head | 헤드
@@ -311,37 +307,26 @@ specials_excluded | special tokens left out: what remains of each row sums to 1 
 few_carry | few sentences carry {measures}: half of what is counted is in {n} of {groups} groups of sentences, and these
     intervals are too narrow
     | {measures}은(는) 몇 문장이 좌우함: 센 것의 절반이 문장 {groups}묶음 가운데 {n}묶음에 있어, 신뢰구간이 너무 좁음
-sentences_cut | {n:,} sentences are longer than the model takes: cut, and measured as far as they go
+sentences_cut | {n:,} sentence{s} {are} longer than the model takes: cut, and measured as far as {they} {go}
     | 문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음
-bad_lines | {n:,} lines could not be used | {n:,}줄을 쓸 수 없었음
+bad_lines | {n:,} line{s} could not be used | {n:,}줄을 쓸 수 없었음
 relations_uncontrolled | no control of random weights was taken of relations between words: they make no role
     | 단어 사이의 관계에 대해 무작위 가중치의 대조값을 재지 않았음: 관계는 역할이 되지 않음
-relations_lost | {n:,} of {total:,} relations between words were left out: a word has no token of its own
+relations_lost | {n:,} of {total:,} relations between words {were} left out: a word has no token of its own
     | 단어 사이의 관계 {total:,}개 가운데 {n:,}개를 제외함: 자기 토큰이 없는 단어가 있음
-relations_in_one_half | {n:,} relations come up in one half of the sentences only: no head can be chosen on one half and
-    scored on the other
+relations_in_one_half | {n:,} relation{s} {come} up in one half of the sentences only: no head can be chosen on one half
+    and scored on the other
     | 관계 {n:,}개는 문장의 한쪽 절반에만 나와, 한쪽에서 헤드를 고르고 다른 쪽에서 점수를 매길 수 없음
 relations_uncounted | the corpus has more than {most} relations: only the first of them by name were looked for, {n:,}
     links were not | 관계의 종류가 {most}개보다 많아, 이름순으로 앞의 것만 찾고 연결 {n:,}개는 찾지 않았음
-relations_of_other_words | {n:,} sentences have relations, but between other words than this attention: they were not
-    looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
+relations_of_other_words | {n:,} sentence{s} {have} relations, but between other words than this attention: they were
+    not looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
 saved_numbers | saved numbers were compared: roles and measures, no patterns, for which both models are run
     | 저장된 수를 비교함: 역할과 지표만 비교하고, 두 모델을 실행해야 하는 패턴은 비교하지 않음
 other_sentences | not the same sentences: a difference is that of the models and of the sentences, and the intervals are
     not paired | 같은 문장이 아님: 차이에는 모델의 차이와 문장의 차이가 섞여 있고, 신뢰구간은 짝지어지지 않음
 paired | both were measured on the same sentences: the intervals of differences are paired
     | 두 모델을 같은 문장에서 쟀음: 차이의 신뢰구간은 짝지은 것임
-# notes that are otherwise of one thing
-relations_lost_of_one | 1 of {total:,} relations between words was left out: a word has no token of its own
-    | 단어 사이의 관계 {total:,}개 가운데 {n:,}개를 제외함: 자기 토큰이 없는 단어가 있음
-sentences_cut_of_one | 1 sentence is longer than the model takes: cut, and measured as far as it goes
-    | 문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음
-bad_lines_of_one | 1 line could not be used | {n:,}줄을 쓸 수 없었음
-relations_in_one_half_of_one | 1 relation comes up in one half of the sentences only: no head can be chosen on one half
-    and scored on the other
-    | 관계 {n:,}개는 문장의 한쪽 절반에만 나와, 한쪽에서 헤드를 고르고 다른 쪽에서 점수를 매길 수 없음
-relations_of_other_words_of_one | 1 sentence has relations, but between other words than this attention: they were not
-    looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
 # why a role is not established, by the codes of `attnviz.heads.roles.doubt`
 too_few_different | too few to say: {n:,} of the {fewest} different sentences needed
     | 너무 적어 판단할 수 없음: 서로 다른 문장 {n:,}개, {fewest}개는 필요함
@@ -373,6 +358,13 @@ class Cells(NamedTuple):
     title: str
     cells: Sequence[str]  # from top to bottom
     right: bool = False  # whether they end at one place, as numbers do
+
+
+OF_MANY = {
+    "s": ("s", ""), "are": ("are", "is"), "were": ("were", "was"), "have": ("have", "has"), "they": ("they", "it"),
+    "go": ("go", "goes"), "come": ("come", "comes"),
+}  # fmt: skip
+"""What stands in English notes of many things, and what does in those of one."""
 
 
 def say(phrase: str, /, language: str = "en", **fields: object) -> str:
@@ -454,7 +446,7 @@ def why_not(doubt: Note | None, language: str = "en") -> str:
     fields = dict(doubt.fields)
     if code == "control_does_as_much":
         kind = CONTROLS[str(fields["control"])]
-        fields |= {"title": kind.titles[1], "too": kind.too[1]}
+        fields |= {"title": kind.short(), "too": kind.too[1]}
     return say(f"short_{code}", language, **fields)
 
 
@@ -485,7 +477,7 @@ def how_sure(role: Role, language: str = "en") -> str:
 
 def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
     """Why the clearest roles of some heads are not established, and of how many; empty where all are."""
-    unsure = [head.roles[0].doubt for head in heads if head.roles and not head.roles[0].established]
+    unsure = [head.role.doubt for head in heads if head.role and not head.role.established]
     if len(set(unsure)) == 1:
         return reason_of(unsure[0], language)
     found = Counter(reason_of(doubt, language, brief=True) for doubt in unsure)
@@ -509,18 +501,17 @@ def note_words(note: Note, language: str = "en") -> str:
         copies = (", in {lines:,} lines", " ({lines:,}줄에 되풀이됨)")[language == "ko"].format(**fields)
         code = "one_sentence" if fields["different"] == 1 else "few_sentences"
         note = Note.of(code, **fields, copies="" if fields["different"] == fields["lines"] else copies)
-    elif fields.get("n") == 1 and f"{note.code}_of_one" in TEXTS:
-        note = Note.of(f"{note.code}_of_one", **fields)
+    elif "n" in fields and note.code in TEXTS:
+        note = Note.of(note.code, **fields, **{word: forms[fields["n"] == 1] for word, forms in OF_MANY.items()})
     return sentence(note, language, TEXTS)
 
 
 def closest_roles(comparison: HeadComparison, profile: HeadProfile, language: str = "en") -> str:
     """The roles that a head without one comes closest to, with how much they ask for; empty where none was measured."""
-    at = profile.layer, profile.head
     found = [
         (value / rule.threshold, rule, value)
         for measure, rule in rules_of(comparison.measures)
-        if (value := comparison.estimate(measure.name, *at)[0]) == value
+        if (value := comparison.estimate(measure.name, *profile.place)[0]) == value
     ]
     best = [
         say("closest_one", language, role=rule.short, score=f"{value:.2f}", threshold=f"{rule.threshold:.2f}")

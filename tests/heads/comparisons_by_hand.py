@@ -64,11 +64,12 @@ OTHERS = (
 RELATIONS = (
     Relation(
         name="nsubj", n=1234, layer=0, head=1, reverse=False, accuracy=0.81, low=0.76, high=0.86,
-        offset=1, offset_accuracy=0.55, offset_low=0.5, offset_high=0.6, untrained=0.2, untrained_high=0.25,
+        fixed=Control(name="offset", value=0.55, low=0.5, high=0.6, rules_out=True, offset=1),
+        random=Control(name="untrained", value=0.2, low=math.nan, high=0.25, rules_out=True),
     ),
     Relation(
         name="coreference", n=45, layer=1, head=2, reverse=True, accuracy=0.6, low=0.55, high=0.65,
-        offset=-6, offset_accuracy=0.58, offset_low=0.5, offset_high=0.66,
+        fixed=Control(name="offset", value=0.58, low=0.5, high=0.66, rules_out=True, offset=-6),
         doubt=Note.of("no_control", controls="untrained"),
     ),
 )  # fmt: skip

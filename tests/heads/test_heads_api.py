@@ -193,14 +193,14 @@ def test_parts_put_together(tmp_path: Path) -> None:
     [
         ({"sentences": ["I love", "you"], "roles": True}, "on one sentence: give a sentence"),
         ({"sentences": Path("a.stats"), "roles": True}, "on one sentence: give a sentence"),
-        ({"sentences": Path("a.stats"), "model": "toy"}, "it takes no model and no --checkpoint"),
-        ({"sentences": Path("a.stats"), "checkpoint": "b.stats"}, "it takes no model and no --checkpoint"),
-        ({"sentences": Path("a.stats"), "settings": FEW}, "as it was: --controls comes too late"),
+        ({"sentences": Path("a.stats"), "model": "toy"}, "it takes no model and no checkpoint"),
+        ({"sentences": Path("a.stats"), "checkpoint": "b.stats"}, "it takes no model and no checkpoint"),
+        ({"sentences": Path("a.stats"), "settings": FEW}, "as it was: controls comes too late"),
         ({"sentences": "a.txt"}, "'a.txt' is a file, not a sentence"),
         ({"sentences": ["I love you"], "checkpoint": "b.stats"}, "a checkpoint is for a file of sentences"),
         ({"sentences": None, "checkpoint": "b.stats"}, "a checkpoint is for a file of sentences"),
         ({"sentences": Path("a.txt"), "checkpoint": "b.txt"}, "b.txt: a checkpoint ends in .stats"),
-        ({"after": "toy", "sentences": Path("a.stats")}, "compared --against another .stats file alone"),
+        ({"after": "toy", "sentences": Path("a.stats")}, "compared with another .stats file alone"),
         ({"after": "toy", "sentences": CorpusSettings(text="I", load=Path("a.stats"))}, "give a sentence"),
     ],
 )

@@ -103,11 +103,11 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
         (["--conllu", "b", "--corpus", "a"], "give one of --corpus and --conllu: they say where the sentences are"),
         (["--corpus", ""], "the name of the file of sentences is empty"),
         (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
-        (["I", "--checkpoint", "a.stats"], "a checkpoint is for a file of sentences (--corpus, --conllu)"),
+        (["I", "--checkpoint", "a.stats"], "a checkpoint is for a file of sentences"),
         (["--corpus", "a", "--checkpoint", "a.txt"], "a.txt: a checkpoint ends in .stats"),
         (
             ["--corpus", "-", "--checkpoint", "a.stats"],
-            "--checkpoint is for a file: of standard input nobody can tell whether it is the same when a run goes on",
+            "a checkpoint is for a file: of standard input nobody can tell whether it is the same when a run goes on",
         ),
         (
             ["-o", "a.npz"],
@@ -127,17 +127,20 @@ def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], lin
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--toy"], "--load draws what was measured before: it takes no model and no --checkpoint"),
-        (["--checkpoint", "a.stats"], "--load draws what was measured before: it takes no model and no --checkpoint"),
+        (["--toy"], "what was measured before is drawn as it was: it takes no model and no checkpoint"),
+        (
+            ["--checkpoint", "a.stats"],
+            "what was measured before is drawn as it was: it takes no model and no checkpoint",
+        ),
         (
             ["--specials", "exclude"],
-            "--load draws what was measured before, as it was: --specials comes too late",
+            "what was measured before is drawn as it was: specials comes too late",
         ),
         (
             ["--no-similarity", "--controls", "3", "--max-offset", "9", "--dtype", "float64", "--revision", "x"],
             (
-                "--load draws what was measured before, as it was: --no-similarity and --controls and --max-offset and "
-                "--dtype and --revision come too late"
+                "what was measured before is drawn as it was: similarity and controls and max-offset and dtype and "
+                "revision come too late"
             ),
         ),
         (["--corpus", "a.txt"], "give one of --corpus and --load: they say where the sentences are"),

@@ -237,7 +237,7 @@ def test_code_runs_for_who_lets_it(typed: Callable[..., Result], here: Path, mea
     """A file that says that code may run lets none run: who types it does."""
     assert measured.is_dir()
     with_model(here / "a.stats", ModelSettings(model="bert", trust_remote_code=True))
-    assert refused(typed, here) == "bert comes with code of its own, which runs only with --trust-remote-code"
+    assert refused(typed, here) == "bert comes with code of its own, which runs only with trust_remote_code"
     shown = typed("compare-heads", "--load", "a.stats", "--trust-remote-code", "-o", "c.png")
     assert shown.errors == "wrote c.png\n"
 

@@ -54,7 +54,7 @@ def test_the_best_established_head_of_each_sort(one: HeadComparison) -> None:
     roles = with_role(roles, 9, rule_of("coreference", reverse=False))
     roles = with_role(with_role(roles, 11, rule("next")), 13, rule("meaning"))
     found = {each.sort.words[0]: each for each in sorted_heads(roles, one.attention)}
-    places = {name: each.had and each.had[0].name for name, each in found.items()}
+    places = {name: each.best and each.best[0].name for name, each in found.items()}
     assert places == {"grammar": "0.5", "meaning": "2.1", "pronoun": "1.3", "position": "1.5"}
     weights = one.attention.weights
     tokens = [token.text for token in one.attention.key_tokens]
@@ -71,7 +71,7 @@ def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> N
     assert one.attention is not None
     bare = replace(one, heads=tuple(replace(head, roles=()) for head in one.heads))
     for each in sorted_heads(bare, one.attention):
-        assert each.had is None
+        assert each.best is None
         assert each.strongest is None
         for start, end, weight, head in each.cells:
             tokens = [token.text for token in one.attention.key_tokens]

@@ -15,11 +15,11 @@ import pytest
 from attnviz.attention import Attention, Note
 from attnviz.errors import SelectionError
 from attnviz.heads.figure import page as heads_page_figure
-from attnviz.heads.figure import scatter, sheet
+from attnviz.heads.figure import sheet
 from attnviz.heads.figure.card import ACROSS
 from attnviz.heads.figure.grid import colour_of, paler
 from attnviz.heads.figure.page import MARKS, shares
-from attnviz.heads.figure.similarity import branches
+from attnviz.heads.figure.similarity import branches, draw_points
 from attnviz.heads.measures import offsets_up_to
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
@@ -337,7 +337,7 @@ def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts, 
 def test_the_scatter_has_the_colours_of_the_grid(texts_of: Texts) -> None:
     """A group of points for each role, at the places of its heads; hollow where it is not established."""
     comparison = made(3, 6)
-    figure = scatter.draw(comparison).figure
+    figure = draw_points(comparison).figure
     ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("first axis"))
     assert comparison.similarity is not None
     found = {str(points.get_label()): points for points in ax.collections}
@@ -351,7 +351,7 @@ def test_the_scatter_has_the_colours_of_the_grid(texts_of: Texts) -> None:
 def test_names_without_room_are_left_out_and_counted(texts_of: Texts) -> None:
     """Of hundreds of heads not all are named; those that are cover nothing; how many are not is said."""
     comparison = made(24, 16, all_roles=True)
-    figure = scatter.draw(comparison).figure
+    figure = draw_points(comparison).figure
     ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("first axis"))
     assert_clear(texts_of(figure), figure)
     unnamed = 24 * 16 - len(ax.texts)

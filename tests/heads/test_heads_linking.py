@@ -295,7 +295,7 @@ class TestRealModel:
         assert {one.name for one in made.relations} > {"nsubj", "obj", "det", "coreference"}
         (nsubj,) = [one for one in made.relations if one.name == "nsubj"]
         assert nsubj.established
-        assert nsubj.low > nsubj.offset_high
+        assert nsubj.low > nsubj.fixed.high
         words = [role.rule.words for head in made.heads for role in head.roles if role.name.startswith("relation_")]
         assert "looks from a subject to its verb" in words
         assert any("a word has no token of its own" in note for note in map(note_words, made.notes))
@@ -334,7 +334,12 @@ class TestHomeBuilt:
         assert reference.score > 0.85
         (coreference,) = [one for one in made.relations if one.name == "coreference"]
         assert coreference.established
-        assert (coreference.offset, coreference.accuracy > 0.85, coreference.untrained < 0.5) == (-2, True, True)
+        assert coreference.random is not None
+        assert (coreference.fixed.offset, coreference.accuracy > 0.85, coreference.random.value < 0.5) == (
+            -2,
+            True,
+            True,
+        )
         assert made.notes == ()  # all words have tokens of their own
 
     def test_a_threshold_rules_roles_out(self, found: Survey) -> None:
@@ -345,7 +350,7 @@ class TestHomeBuilt:
         made = compare(survey_corpus(corpus_lines(40), open_source("toy"), replace(QUICK, controls=0)), corpus="own")
         assert made.controls.keys() <= {"offset"}
         assert not any(role.established for head in made.heads for role in head.roles)
-        assert all(np.isnan(one.untrained) for one in made.relations)
+        assert all(one.random is None for one in made.relations)
 
     def test_a_causal_model_finds_nothing_ahead(self) -> None:
         """Links to a later word cannot be found by looking, and count all the same."""

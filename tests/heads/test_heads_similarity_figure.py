@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.errors import RecordError, SelectionError
-from attnviz.heads.figure.scatter import DOT, draw_scatter, places
-from attnviz.heads.figure.similarity import FARTHEST, STRIP, draw
+from attnviz.errors import SelectionError
+from attnviz.heads.figure.similarity import DOT, FARTHEST, STRIP, draw_clusters, draw_scatter, places
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import cluster, leaves, scaled_to_two
 from attnviz.heads.wording import proof
@@ -75,7 +74,7 @@ def images_of(made: Figure) -> tuple[AxesImage, AxesImage]:
 @pytest.mark.parametrize("n", [2, 3, 12, 72, 144, 200])
 def test_texts_of_clusters_keep_clear(texts_of: Texts, n: int) -> None:
     """Few heads and many: no label is cut, touches another or gets too small; that some are left out is said."""
-    made = draw(comparison(n)).figure
+    made = draw_clusters(comparison(n)).figure
     shown = texts_of(made)
     assert_clear(shown, made)
     matrix = images_of(made)[0].get_window_extent()
@@ -93,7 +92,7 @@ def test_cells_are_the_distances_in_the_order_of_the_tree() -> None:
     """Every cell, every label and the ends of the colours: dark 0, pale the largest distance."""
     alike = comparison(12)
     far = distances(12)
-    made = draw(alike).figure
+    made = draw_clusters(alike).figure
     cells, scale = images_of(made)
     order = leaves(cluster(far))
     sorted_far = far[np.ix_(order, order)]
@@ -111,7 +110,7 @@ def test_cells_are_the_distances_in_the_order_of_the_tree() -> None:
 def test_trees_stand_beside_their_heads() -> None:
     """Both trees have a fork for each merge, as high as its distance, and end at the middles of their cells."""
     tree = cluster(distances(12))
-    made = draw(comparison(12)).figure
+    made = draw_clusters(comparison(12)).figure
     matrix = images_of(made)[0].get_extent()
     beside, above = (np.array([path.vertices for path in lines.get_paths()]) for lines in made.axes[0].collections)
     for forks, along, away, start in ((beside, 1, 0, matrix[0] - STRIP - 0.04), (above, 0, 1, matrix[3])):
@@ -127,7 +126,7 @@ def test_trees_stand_beside_their_heads() -> None:
 def test_a_page_of_clusters_says_what_it_is(texts_of: Texts) -> None:
     """Title, receipt, order, unit, and what the least and the most stand for."""
     alike = comparison(12)
-    said = " ".join(text for text, _ in texts_of(draw(alike).figure))
+    said = " ".join(text for text, _ in texts_of(draw_clusters(alike).figure))
     for part in (alike.model, proof(alike), "layer.head, counted from 0", "average linkage", "√nats", "dark: alike",
                  "largest distance here is 0.75", f"{FARTHEST:.2f}"):  # fmt: skip
         assert part in said
@@ -135,7 +134,7 @@ def test_a_page_of_clusters_says_what_it_is(texts_of: Texts) -> None:
 
 def test_heads_that_are_all_equal(texts_of: Texts) -> None:
     """No distance at all: the picture is made, dark, its scale goes as far as heads can be apart, 0.83."""
-    made = draw(comparison(4, np.zeros((4, 4)))).figure
+    made = draw_clusters(comparison(4, np.zeros((4, 4)))).figure
     assert (np.asarray(images_of(made)[0].get_array()) == colours()[-1]).all()
     shown = texts_of(made)
     assert "0.8" in [text for text, _ in shown]
@@ -144,16 +143,16 @@ def test_heads_that_are_all_equal(texts_of: Texts) -> None:
 
 def test_a_long_title_is_wrapped(texts_of: Texts) -> None:
     """It takes more lines, and nothing is cut."""
-    made = draw(replace(comparison(3), model="heads of a model with a long name " * 8)).figure
+    made = draw_clusters(replace(comparison(3), model="heads of a model with a long name " * 8)).figure
     assert_clear(texts_of(made), made)
 
 
 def test_what_cannot_be_drawn() -> None:
     """One head, and heads that were not compared."""
     with pytest.raises(SelectionError, match="two heads"):
-        draw(comparison(1))
+        draw_clusters(comparison(1))
     with pytest.raises(SelectionError, match="not compared"):
-        draw(replace(comparison(3), similarity=None))
+        draw_clusters(replace(comparison(3), similarity=None))
 
 
 def test_no_window_and_no_setting_is_touched() -> None:
@@ -163,14 +162,14 @@ def test_no_window_and_no_setting_is_touched() -> None:
 
     assert rcParams["backend"], "is chosen when first asked for"
     before, numbers = rcParams.copy(), plt.get_fignums()
-    draw(comparison(5))
+    draw_clusters(comparison(5))
     assert plt.get_fignums() == numbers
     assert rcParams == before
 
 
 def test_files_are_the_same_each_time() -> None:
     """Two pictures write the same bytes, in every format."""
-    pictures = [draw(comparison(12)) for _ in range(2)]
+    pictures = [draw_clusters(comparison(12)) for _ in range(2)]
     for suffix in (".png", ".svg", ".pdf"):
         files = [BytesIO(), BytesIO()]
         for picture, into in zip(pictures, files, strict=True):
@@ -277,10 +276,3 @@ def test_places_cover_no_dot() -> None:
         assert (apart.max(1) >= 0).all()
         assert (middle - size / 2 > 0).all()
         assert (middle + size / 2 < 200).all()
-
-
-def test_a_map_that_does_not_fit() -> None:
-    """Labels that lack a point are refused."""
-    pen = blank_figure(["a"])
-    with pytest.raises(RecordError, match="3 points, 2 labels and 3 groups"):
-        draw_scatter(pen.figure.add_axes((0, 0, 1, 1)), np.zeros((3, 2)), ["a", "b"], ["g"] * 3, pen, looks={})

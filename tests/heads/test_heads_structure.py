@@ -120,7 +120,7 @@ class TestCounts:
 
     def test_no_sentence(self) -> None:
         assert relations_of(small([])) == ()
-        assert structure.notes(small([])) == ()
+        assert not [*structure.notes(small([]))]
 
 
 class TestMerging:
@@ -200,14 +200,13 @@ class TestBestHeads:
         (relation,) = relations_of(small(chooses + scores))
         assert (relation.layer, relation.head, relation.reverse) == (0, 1, False)
         assert (relation.n, relation.accuracy) == (20, 0.25)
-        assert (relation.offset, relation.offset_accuracy) == (1, 0.25)
-        assert math.isnan(relation.untrained)
+        assert (relation.fixed.offset, relation.fixed.value, relation.random) == (1, 0.25, None)
         assert not relation.established
 
     def test_a_head_that_is_looked_at(self) -> None:
         (relation,) = relations_of(small([(key, found(("obj", -2, (1, 1, 0)))) for key in range(8)]))
         assert (relation.layer, relation.head, relation.reverse, relation.n) == (1, 0, True, 4)
-        assert (relation.accuracy, relation.offset, relation.offset_accuracy) == (1.0, -2, 1.0)
+        assert (relation.accuracy, relation.fixed.offset, relation.fixed.value) == (1.0, -2, 1.0)
 
     def test_random_weights_are_chosen_and_scored_likewise(self) -> None:
         trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
@@ -216,8 +215,9 @@ class TestBestHeads:
             + [(2 * key + 1, found(("det", 9, (0, 1, 1) if key < 5 else (0, 0, 2)))) for key in range(20)]
         )
         (relation,) = relations_of(trained, random)
-        assert (relation.accuracy, relation.offset_accuracy, relation.untrained) == (1.0, 0.0, 0.25)
-        assert 0.25 < relation.untrained_high < 0.4  # eight times twenty links
+        assert relation.random is not None
+        assert (relation.accuracy, relation.fixed.value, relation.random.value) == (1.0, 0.0, 0.25)
+        assert 0.25 < relation.random.high < 0.4  # eight times twenty links
         assert relation.established
 
     def test_a_head_like_those_of_random_weights_is_not_established(self) -> None:

@@ -23,7 +23,7 @@ from attnviz.heads.measures import offsets_up_to
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import MOST, by_role, chosen, find_measure, find_roles, role_names
+from attnviz.heads.selection import MOST, by_role, choose_heads, find_measure, find_roles, role_names
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
@@ -269,9 +269,9 @@ def test_sorted_by_role_and_by_score() -> None:
     """Roles stand together, in their order; heads without one come last."""
     comparison = made(3, 7, all_roles=True)
     order = role_names(comparison)
-    roles = [one.role.name if one.role else "none" for one in chosen(comparison, sort="role")]
+    roles = [one.role.name if one.role else "none" for one in choose_heads(comparison, sort="role")]
     assert [order.index(role) for role in roles] == sorted(order.index(role) for role in roles)
-    assert chosen(comparison, sort="score")[-1].role is None
+    assert choose_heads(comparison, sort="score")[-1].role is None
 
 
 def test_a_measure_has_one_name() -> None:
@@ -291,15 +291,15 @@ def test_missing_numbers_are_sorted_last() -> None:
     """What was not measured is neither large nor small."""
     comparison = made()
     comparison.estimates.value[0, 1, NAMES.index("sink")] = math.nan
-    assert [one.head.name for one in chosen(comparison, sort="sink")][-1] == "0.1"
+    assert [one.head.name for one in choose_heads(comparison, sort="sink")][-1] == "0.1"
 
 
 def test_chosen_by_role_and_layer() -> None:
     """Only what is asked for is shown, and how much is not."""
     comparison = made(3, 7, all_roles=True)
-    assert {one.head.layer for one in chosen(comparison, layers=[-1, 0])} == {0, 2}
+    assert {one.head.layer for one in choose_heads(comparison, layers=[-1, 0])} == {0, 2}
     for role in ("previous", "offset", "relation", "relation_nsubj", "offset_-2", "none"):
-        found = chosen(comparison, role=[role])
+        found = choose_heads(comparison, role=[role])
         assert found
         for one in comparison.heads:
             names = [r.name for r in one.roles] or ["none"]

@@ -57,17 +57,18 @@ def changes(
     differences = _differences(before, after)
     pattern = None if divergences is None else divergences.estimate()
     yardsticks = _yardsticks(one)
-    heads = tuple(
-        _change(
-            first, second, pattern=pattern, differs=_differs(first, second, differences, before, after),
-            yardstick=yardsticks[:, number],
-        )
-        for number, (first, second) in enumerate(zip(one.heads, other.heads, strict=True))
-    )  # fmt: skip
+    heads = []
+    for first, second, (nearest, others) in zip(one.heads, other.heads, yardsticks.T.tolist(), strict=True):
+        value, low, high = (math.nan,) * 3 if pattern is None else pattern.at(*first.place)
+        differs = _differs(first, second, differences, before, after)
+        heads.append(Change(
+            before=first, after=second, pattern=value, low=low, high=high, nearest=nearest, others=others,
+            role_differs=differs,
+        ))  # fmt: skip
     return Changes(
         before=one, after=other, pattern=pattern, measures=one.measures, differences=differences, paired=paired,
-        heads=heads, relations=relation_changes(before.relations, after.relations, one.relations, other.relations),
-        notes=tuple(_notes(one, other, pattern, paired=paired)),
+        heads=tuple(heads), notes=tuple(_notes(one, other, pattern, paired=paired)),
+        relations=relation_changes(before.relations, after.relations, one.relations, other.relations),
     )  # fmt: skip
 
 
@@ -117,8 +118,7 @@ def by_measures(found: Changes) -> list[Change]:
 def largest_changes(found: Changes, change: Change, n: int | None = None) -> list[Difference]:
     """The measures of one head that changed most: those that are established first, then by their size."""
     every = [
-        found.difference(name, change.before.layer, change.before.head)
-        for name in (one.name for one in found.measures if is_main(one))
+        found.difference(name, *change.before.place) for name in (one.name for one in found.measures if is_main(one))
     ]
     there = [one for one in every if abs(one.value) > ROUNDING]
     return sorted(there, key=lambda one: (not one.established, -size(one)))[:n]
@@ -161,8 +161,8 @@ def _yardsticks(before: HeadComparison) -> Float64[np.ndarray, "yardstick one"]:
 
 def _differs(before: HeadProfile, after: HeadProfile, differences: Estimates, one: Survey, other: Survey) -> bool:
     """Whether what the clearest role before or after is judged by, a measure or a relation, has changed for sure."""
-    at, measures = (before.layer, before.head), (*one.measures, "variability")
-    for name in {profile.roles[0].measure for profile in (before, after) if profile.roles}:
+    at, measures = before.place, (*one.measures, "variability")
+    for name in {profile.role.measure for profile in (before, after) if profile.role}:
         if name in measures:
             ends: tuple[float, ...] | None = differences.at(*at, measures.index(name))
         else:
@@ -170,17 +170,6 @@ def _differs(before: HeadProfile, after: HeadProfile, differences: Estimates, on
         if ends is not None and (ends[1] > ROUNDING or ends[2] < -ROUNDING):
             return True
     return False
-
-
-def _change(
-    before: HeadProfile, after: HeadProfile, *, pattern: Estimates | None, differs: bool,
-    yardstick: Float64[np.ndarray, " yardstick"],
-) -> Change:  # fmt: skip
-    found = (math.nan,) * 3 if pattern is None else pattern.at(before.layer, before.head)
-    return Change(
-        before=before, after=after, pattern=found[0], low=found[1], high=found[2],
-        nearest=float(yardstick[0]), others=float(yardstick[1]), role_differs=differs,
-    )  # fmt: skip
 
 
 def _notes(before: HeadComparison, after: HeadComparison, pattern: Estimates | None, *, paired: bool) -> Iterable[Note]:

@@ -20,10 +20,8 @@ from attnviz.render.palette import colours, diverging, hexed, ink, levels, signe
 from attnviz.render.sheet import BLANK
 from attnviz.text.display import clip, visible
 
-WIDTH, COLUMN, SLIDE = 12.0, 7.0, 8.2
-"""Inches of the page; of the widest that has the map and the heads alone; of one of these on a slide, before it
-grows."""
-GAP, SCALE = 0.45, 0.6  # inches between the map and a table, and of the colour scale beside the map
+WIDTH = 12.0  # inches of the page
+SCALE = 0.6  # inches of the colour scale beside the map
 NOTHING = "#f1f1f1"  # of a head that was not measured
 MOST_HEADS, MOST_ROLES, MOST_RELATIONS = 10, 12, 12
 """So many heads, roles and relations stand in their tables, those that changed most."""
@@ -34,13 +32,12 @@ LONGEST = 24  # characters of the name of a relation
 
 def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]) -> Picture:
     """A picture of two models; on a slide and in a column the map and the heads that changed most alone."""
-    brief = style.width is not None and (bool(style.height) or style.width < COLUMN)
     title, below = visible(wording.finding(found, language)), list(map(visible, _below(found, language)))
     about = [visible(say("changes_title", language, before=found.before.model, after=found.after.model))]
     about.append(visible("; ".join(wording.corpora_of(found, language))))
     with usual_settings():
         pen = blank_figure([title, *about, *below, *_words(found, language)])
-        if brief:
+        if grid.is_brief(style):
             _draw_brief(pen, found, language=language, style=style)
         else:
             _draw_page(pen, found, above=[title, *about], below=below, language=language)
@@ -54,14 +51,14 @@ def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequenc
     cell = grid.map_cell(found.before.n_layers, found.before.n_heads)
     size = grid.grid_size(found.before.n_layers, found.before.n_heads, cell)
     top = MARGIN + height_of(written) + 0.16
-    across = MARGIN + size[0] + SCALE + GAP
+    across = MARGIN + size[0] + SCALE + grid.GAP
     heads = grid.fitting(pen, _heads(found, language), WIDTH - MARGIN - across)
     relations, moved = _shown(found), wording.moves(found)[:MOST_ROLES]
     second = top + max(size[1], grid.ENTRY * (1 + len(heads[0].cells))) + 0.2
     named = grid.fitting(pen, _relations(relations, language), room - MARKS - 0.3)
     wide = grid.table_width(pen, named) + 0.3 + MARKS if relations else 0.0
     keys = grid.keys_width(pen, [one.rule for one in moved])
-    roles = grid.fitting(pen, _roles(found, language), room - wide - keys - GAP * bool(relations))
+    roles = grid.fitting(pen, _roles(found, language), room - wide - keys - grid.GAP * bool(relations))
     rows = max(len(moved), len(relations))
     foot = second + (grid.ENTRY * (rows + 1) + 0.12) * bool(rows)
     page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
@@ -69,31 +66,23 @@ def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequenc
     _draw_map(page, found, (MARGIN, top), cell, language)
     grid.draw_table(page, heads, (across, top))
     if moved:
-        grid.draw_keys(page, [one.rule for one in moved], (MARGIN, second))
-        grid.draw_table(page, roles, (MARGIN + keys, second))
+        grid.draw_table(page, roles, (MARGIN, second), roles=[one.rule for one in moved])
     if relations:
-        grid.draw_table(page, named, (WIDTH - MARGIN - wide, second), [not one.established for one in relations])
+        grid.draw_table(page, named, (WIDTH - MARGIN - wide, second), quiet=[not one.established for one in relations])
         _draw_marks(page, relations, (WIDTH - MARGIN - MARKS, second))
     page.write(noted, foot)
 
 
 def _draw_brief(pen: Pen, found: Changes, *, language: str, style: Style) -> None:
-    shape, margin = (found.before.n_layers, found.before.n_heads), style.margin
-    beside = bool(style.height)
-    width = SLIDE if beside else style.width or 0.0
-    pen = replace(pen, least=style.least * ((SLIDE + 2 * margin) / (style.width or 1.0) if beside else 1.0))
-    cell = grid.map_cell(*shape) if beside else grid.map_cell(*shape, width - 2 * margin - grid.BESIDE - SCALE)
-    size = grid.grid_size(*shape, cell)
-    taken = size[0] + SCALE + (GAP if beside else 0.0)
-    heads = grid.fitting(pen, _heads(found, language), width - taken if beside else width - 2 * margin)
-    width = max(width, taken + grid.table_width(pen, heads) * beside + 2 * margin)
+    least, grown = (grid.SLIDE, style.width or 1.0) if style.height else (style.width or 0.0, 0.0)
+    larger = (least + 2 * style.margin) / grown if grown else 1.0
     notes = {"all": _below(found, language), "receipt": wording.proofs(found, language), "": []}[style.caption]
-    page, corner, below = grid.brief_page(
-        pen, style, title=visible(wording.finding(found, language)), notes=list(map(visible, notes)), width=width,
-        size=size, taken=taken, n_rows=len(heads[0].cells),
+    grid.draw_brief(
+        replace(pen, least=style.least * larger), style,
+        lambda page, corner, cell: _draw_map(page, found, corner, cell, language),
+        shape=(found.before.n_layers, found.before.n_heads), columns=_heads(found, language), least=least, scale=SCALE,
+        words=(visible(wording.finding(found, language)), list(map(visible, notes))),
     )  # fmt: skip
-    _draw_map(page, found, corner, cell, language)
-    grid.draw_table(page, heads, below)
 
 
 def _draw_map(

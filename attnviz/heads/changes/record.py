@@ -91,8 +91,7 @@ class Change:
     @property
     def roles(self) -> tuple[Role | None, Role | None]:
         """The clearest role before and after; None where there is none."""
-        first, second = (profile.roles[0] if profile.roles else None for profile in (self.before, self.after))
-        return first, second
+        return self.before.role, self.after.role
 
     @property
     def role_changed(self) -> bool:
@@ -177,7 +176,8 @@ class Changes(HeadResult):
 
     def change(self, layer: Place | int, head: int | None = None) -> Change:
         """One head: ``change(1, 2)``, ``change("1.2")``, or ``changes[1, 2]``. Raises as `HeadComparison.head`."""
-        return self.heads[self.before.heads.index(self.before.head(layer, head))]
+        profile = self.before.head(layer, head)
+        return self.heads[profile.layer * self.before.n_heads + profile.head]
 
     def __getitem__(self, place: Place) -> Change:
         """Likewise."""

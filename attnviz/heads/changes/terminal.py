@@ -14,16 +14,8 @@ from attnviz.heads.changes.record import MOST, Change, Changes, Difference, Rela
 from attnviz.heads.record import HeadProfile, Role
 from attnviz.heads.selection import MOST as MOST_HEADS
 from attnviz.heads.settings import MAX_OFFSET
-from attnviz.heads.terminal.cells import (
-    BAD_SHOWN,
-    MISSING,
-    View,
-    bar,
-    draw_bad_lines,
-    draw_grid,
-    role_style,
-    rule_style,
-)
+from attnviz.heads.terminal import cells
+from attnviz.heads.terminal.cells import View, bar, draw_grid, role_style, rule_style
 from attnviz.heads.wording import MINOR, TOO_NARROW, narrow, note_words, plural, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.sheet import BLANK
@@ -67,8 +59,8 @@ def draw_watch(above: Sequence[Change], threshold: float, screen: Screen, langua
     view, n, limit = View(screen, language), len(above), f"{threshold:g}"
     if not above:
         return view.tell("unchanged_watch", limit=limit)
-    names = ", ".join(f"{change.name} ({view.number(change.pattern, 3)})" for change in above[:BAD_SHOWN])
-    more = " " + say("and_more", language, n=n - BAD_SHOWN) if n > BAD_SHOWN else ""
+    names = ", ".join(f"{change.name} ({view.number(change.pattern, 3)})" for change in above[: cells.BAD_SHOWN])
+    more = " " + say("and_more", language, n=n - cells.BAD_SHOWN) if n > cells.BAD_SHOWN else ""
     return view.tell("changed_watch", heads=plural(n, "head"), n=n, limit=limit, names=names, more=more)
 
 
@@ -90,7 +82,7 @@ def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
 
 def _size(value: float, largest: float, room: int, screen: Screen) -> tuple[str, Style]:
     if math.isnan(value):
-        return spell(MISSING, screen), Style(dim=True)
+        return spell(cells.MISSING, screen), Style(dim=True)
     if value < BLANK:
         return screen.dot, Style(dim=True)
     level = round(min(value / largest, 1.0) * (LEVELS - 1))
@@ -110,7 +102,7 @@ def _roles(moved: Sequence[wording.RoleMove], view: View) -> Iterator[Text]:
     names, *others = wording.role_columns(moved, view.language)
     rules = [rule_style(one.rule, view.screen) for one in moved]
     styled = [Text(spell(name, view.screen), style) for name, style in zip(names.cells, rules, strict=True)]
-    columns = [Column(title, cells, right=right, least=0 if right else 10) for title, cells, right in others]
+    columns = [Column(title, texts, right=right, least=0 if right else 10) for title, texts, right in others]
     yield from table([Column(names.title, styled, least=10), *columns], view.screen)
 
 
@@ -150,7 +142,7 @@ def _name(role: Role | None, most: int, view: View) -> Text:
 
 def _measure(differences: Sequence[Difference], view: View) -> Text:
     if not differences:
-        return Text(spell(MISSING, view.screen), "dim")
+        return Text(spell(cells.MISSING, view.screen), "dim")
     one = differences[0]
     digits = 1 if one.measure.unit == "tokens" else 2
     value = f"{one.value:+.{digits}f}"
@@ -184,14 +176,14 @@ def _relations(changes: Changes, view: View, *, full: bool) -> Iterator[Text]:
 def _relation_columns(relations: Sequence[RelationChange], view: View) -> Iterator[Column]:
     marked = [f"{view.mark(established=one.established)} {one.name}" for one in relations]
     signed = [view.screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
-    for at, (title, cells, right) in enumerate(wording.relation_columns(relations, view.language)):
-        if at == 0:
-            yield view.column(f"  {title}", marked, least=10)
-        elif title == view.say("change"):
-            values = [Text(value, style) for value, style in zip(cells, signed, strict=True)]
+    names, *others = wording.relation_columns(relations, view.language)
+    yield view.column(f"  {names.title}", marked, least=10)
+    for title, texts, right in others:
+        if title == view.say("change"):
+            values = [Text(value, style) for value, style in zip(texts, signed, strict=True)]
             yield Column(title, values, right=True)
         else:
-            yield view.column(title, cells, right=right)
+            yield view.column(title, texts, right=right)
     if view.screen.width >= WITH_WAYS:
         ways = (
             dict.fromkeys("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after))
@@ -221,6 +213,6 @@ def _notes(changes: Changes, view: View, *, full: bool) -> Iterator[Text]:
         if full or note.code not in MINOR:
             yield from view.tell("note", text=note_words(note, language))
     for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
-        yield from draw_bad_lines(one, view)
+        yield from cells.draw_bad_lines(one, view)
     for text in wording.proofs(changes, language):
         yield from view.prose(text, "bold")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, Role
-from attnviz.heads.wording import Cells, say
+from attnviz.heads.wording import Cells, description, sample, say
 from attnviz.render.figure.page import Line, Page, Place, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style
@@ -21,6 +21,9 @@ HIGH = 0.75  # how high a cell of the map is, in widths
 WIDEST, HIGHEST = 5.1, 7.0  # inches for which cells are made smaller
 ENTRY, BETWEEN = 0.205, 0.16  # inches of a line of a table, and between its columns
 BESIDE, ABOVE = 0.45, 0.4  # inches that the numbers of layers and heads take, and what they are
+GAP = 0.45  # inches between the map and a table
+COLUMN, SLIDE = 7.0, 8.2
+"""Inches of the widest picture that has the map and a table alone; and of one of them on a slide, before it grows."""
 EMPTY = "#f4f4f4"  # of a head with no clear role
 KEY = 0.17  # inches that a colour with its sign is high
 
@@ -76,7 +79,7 @@ def draw_grid(
     across, down = cell or map_cell(*shape)
     for head in comparison.heads:
         place = (left + BESIDE + head.head * across, top + ABOVE + head.layer * down, across, down)
-        swatch(page, head.roles[0] if head.roles else None, place)
+        swatch(page, head.role, place)
     number_grid(page, shape, (across, down), (left, top), language)
 
 
@@ -121,15 +124,8 @@ def key_width(role: Role | RoleRule | None, pen: Pen) -> float:
 
 
 def keys_width(pen: Pen, roles: Iterable[Role | RoleRule | None]) -> float:
-    """How wide the keys beside a table are with what keeps them apart from it, in inches."""
-    return max((key_width(role, pen) for role in roles), default=0.0) + 0.1
-
-
-def draw_keys(page: Page, roles: Iterable[Role | RoleRule | None], corner: tuple[float, float]) -> None:
-    """Draw the key of each row of a table at (left, top)."""
-    left, top = corner
-    for number, role in enumerate(roles, 1):
-        draw_key(page, role, (left, top + number * ENTRY + (ENTRY - KEY) / 2))
+    """How wide the keys beside a table are with what keeps them apart from it, in inches; 0 without any."""
+    return max((key_width(role, pen) + 0.1 for role in roles), default=0.0)
 
 
 def draw_key(page: Page, role: Role | RoleRule | None, corner: tuple[float, float]) -> None:
@@ -154,9 +150,15 @@ def table_width(pen: Pen, columns: Sequence[Cells]) -> float:
     return sum(pen.widest([one.title, *one.cells]) for one in columns) + BETWEEN * (len(columns) - 1)
 
 
-def draw_table(page: Page, columns: Sequence[Cells], corner: tuple[float, float], quiet: Sequence[bool] = ()) -> None:
-    """Draw a table at (left, top), a line a row."""
+def draw_table(
+    page: Page, columns: Sequence[Cells], corner: tuple[float, float], *,
+    roles: Sequence[Role | RoleRule | None] = (), quiet: Sequence[bool] = (),
+) -> None:  # fmt: skip
+    """Draw a table at (left, top), a line a row: behind the keys of roles, if it is of these; some rows in grey."""
     x, top = corner
+    for number, role in enumerate(roles, 1):
+        draw_key(page, role, (x, top + number * ENTRY + (ENTRY - KEY) / 2))
+    x += keys_width(page.pen, roles)
     for title, cells, right in columns:
         wide = page.pen.widest([title, *cells])
         at, ha = (x + wide, "right") if right else (x, "left")
@@ -167,27 +169,53 @@ def draw_table(page: Page, columns: Sequence[Cells], corner: tuple[float, float]
         x += wide + BETWEEN
 
 
+def about(comparison: HeadComparison, language: str) -> str:
+    """What was measured, of which model, and on what."""
+    words = comparison.model, description(comparison, language), sample(comparison, language)
+    return " · ".join(map(visible, words))
+
+
 def heading(pen: Pen, title: str, about: Sequence[str], room: float) -> list[Line]:
     """The title, as large as fits on a line up to a limit, and what it is about."""
     size = TITLE * min(1.35, max(1.0, 1.35 * room / pen.width(title, 1.35 * TITLE)))
     return [*lines(pen, [title], room, size, leading=1.5), *lines(pen, about, room, colour=GREY)]
 
 
-def brief_page(
-    pen: Pen, style: Style, *, title: str, notes: Sequence[str], width: float, size: tuple[float, float], taken: float,
-    n_rows: int,
-) -> tuple[Page, tuple[float, float], tuple[float, float]]:  # fmt: skip
-    """A page of a map with a table below it, or on a slide beside it, and the corners of both.
+def is_brief(style: Style) -> bool:
+    """Whether a picture has room for the map and a table alone."""
+    return style.width is not None and (bool(style.height) or style.width < COLUMN)
 
-    In inches: the `width` of the page, the `size` of the map, and the width `taken` with what stands beside it.
+
+def draw_brief(
+    pen: Pen, style: Style, draw_map: Callable[[Page, tuple[float, float], tuple[float, float]], None], *,
+    shape: tuple[int, int], words: tuple[str, Sequence[str]], columns: Sequence[Cells], least: float,
+    scale: float = 0.0, roles: Sequence[Role | None] = (), quiet: Sequence[bool] = (),
+) -> None:  # fmt: skip
+    """Draw a map with a table below it, or on a slide beside it; the title and the notes are `words`.
+
+    `draw_map` is given the corner and the size of a cell of so many layers and heads. In inches: the page is `least`
+    wide or more, and `scale` is free beside the map.
     """
-    margin, room = style.margin, width - 2 * style.margin
-    above = lines(pen, [title] * style.has_title, room, TITLE, leading=1.5)
-    noted = lines(pen, notes, room)
+    keys, margin = keys_width(pen, roles), style.margin
+    if style.height:
+        cell = map_cell(*shape)
+        across = grid_size(*shape, cell)[0] + scale + GAP
+        shown = fitting(pen, columns, SLIDE - across - keys)
+        width = max(least, across + keys + table_width(pen, shown) + 2 * margin)
+    else:
+        across = 0.0
+        shown = fitting(pen, columns, least - 2 * margin - keys)
+        width = max(least, keys + table_width(pen, shown) + 2 * margin)
+        cell = map_cell(*shape, width - 2 * margin - BESIDE - scale)
+        width = max(width, grid_size(*shape, cell)[0] + scale + 2 * margin)
+    high, (title, notes) = grid_size(*shape, cell)[1], words
+    above = lines(pen, [title] * style.has_title, width - 2 * margin, TITLE, leading=1.5)
+    noted = lines(pen, notes, width - 2 * margin)
     top = margin + height_of(above) + 0.1 * bool(above)
-    corner = (margin + taken, top) if style.height else (margin, top + size[1] + 0.12)
-    foot = max(top + size[1], corner[1] + ENTRY * (1 + n_rows)) + 0.1 * bool(noted)
+    below = top if style.height else top + high + 0.12
+    foot = max(top + high, below + ENTRY * (1 + len(shown[0].cells))) + 0.1 * bool(noted)
     page = page_of(pen, width, foot + height_of(noted) + margin)
     page.write(above, margin, margin)
     page.write(noted, foot, margin)
-    return page, (margin, top), corner
+    draw_map(page, (margin, top), cell)
+    draw_table(page, shown, (margin + across, below), roles=roles, quiet=quiet)

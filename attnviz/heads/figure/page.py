@@ -9,26 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.attention import Attention
+from attnviz.heads import wording
 from attnviz.heads.figure.card import HeadCard, card_of, draw_weights, labels_of
-from attnviz.heads.figure.grid import colour_of
+from attnviz.heads.figure.grid import about, colour_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, own_card, strongest_of
-from attnviz.heads.wording import (
-    MINOR,
-    TOO_NARROW,
-    closest_roles,
-    description,
-    ends,
-    how_sure,
-    list_alike,
-    narrow,
-    note_words,
-    proof,
-    role_words,
-    sample,
-    say,
-)
+from attnviz.heads.wording import proof, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, TITLE, Pen
@@ -60,31 +47,25 @@ def draw(
     cards = [card_of(card, (patterns or {}).get(card.role.name), language) for card in own_card(profile, comparison)]
     title = finding(profile, language)
     with usual_settings():
-        words = [_about(comparison, language), *_notes(comparison, profile, language), "√→–·—“”…"]  # noqa: RUF001
+        words = [about(comparison, language), *_notes(comparison, profile, language), "√→–·—“”…"]  # noqa: RUF001
         words += [title, *(text for text, _ in _roles(profile, comparison, language))]
         pen = blank_figure([*words, *(text for card in cards for text in card.texts)])
         _draw(pen, comparison, profile, cards, language)
-    return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
+    return Picture(pen, f"{title}: {visible(comparison.model)}", f"{wording.sample(comparison)}; {proof(comparison)}")
 
 
 def finding(profile: HeadProfile, language: str = "en") -> str:
     """What the head does, in a line."""
-    role = profile.roles[0] if profile.roles else None
+    role = profile.role
     phrase = "head_none" if role is None else "head_does" if role.established else "head_may"
-    return say(phrase, language, head=profile.name, role=visible(role_words(role, language)))
-
-
-def _about(comparison: HeadComparison, language: str) -> str:
-    return " · ".join(
-        visible(text) for text in (comparison.model, description(comparison, language), sample(comparison, language))
-    )
+    return say(phrase, language, head=profile.name, role=visible(wording.role_words(role, language)))
 
 
 def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[HeadCard], language: str) -> None:
     full = WIDTH - 2 * MARGIN
     above = [
         *lines(pen, [finding(profile, language)], full, TITLE * 1.35, leading=1.5),
-        *lines(pen, [_about(comparison, language)], full, colour=GREY),
+        *lines(pen, [about(comparison, language)], full, colour=GREY),
     ]
     top = MARGIN + height_of(above) + 0.25
     roles = _roles(profile, comparison, language)
@@ -128,15 +109,15 @@ def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: lis
 
 def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> list[tuple[str, str]]:
     if not profile.roles:
-        close = closest_roles(comparison, profile, language)
+        close = wording.closest_roles(comparison, profile, language)
         return [(say("no_threshold", language), BLACK), *([(visible(close), GREY)] if close else [])]
     written = []
     for role in profile.roles:
         score = f"{role.score:.2f}"
-        if role_ends := ends(role.low, role.high, narrow=role.narrow):
+        if role_ends := wording.ends(role.low, role.high, narrow=role.narrow):
             score += f" ({role_ends})"
         written.append((f"{visible(role.rule.short)} {score}: {visible(role.rule.say(language))}", BLACK))
-        written.append((visible(how_sure(role, language)), GREY))
+        written.append((visible(wording.how_sure(role, language)), GREY))
     return written
 
 
@@ -146,18 +127,19 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
         if measure.unit in {"nats", "tokens"}:
             value, low, high = estimate_of(comparison, measure.name, profile)
             if not math.isnan(value):
-                between = ends(low, high, narrow=measure.narrow)
+                between = wording.ends(low, high, narrow=measure.narrow)
                 others.append(f"{measure.name} {value:.2f} {measure.unit}{between and f' ({between})'}")
-    near = visible(list_alike(comparison, profile, language))
-    own = [one for one in comparison.relations if (one.layer, one.head) == (profile.layer, profile.head)]
+    near = visible(wording.list_alike(comparison, profile, language))
+    own = [one for one in comparison.relations if (one.layer, one.head) == profile.place]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
-    how = [f"{say(f'mark_{kind.name}', language)}: {kind.say(language)}" for kind in kinds]
+    how = [f"{kind.short(language)}: {kind.say(language)}" for kind in kinds]
+    how += [say("halves", language)] * bool(own)
     return [
         proof(comparison, language),
         *([" · ".join(others)] if others else []),
         *([near] if near else []),
-        *(note_words(note, language) for note in comparison.notes if note.code not in MINOR),
-        "; ".join([*how, *[say("halves", language)] * bool(own), narrow(language), say("not_explanation", language)]),
+        *(wording.note_words(note, language) for note in comparison.notes if note.code not in wording.MINOR),
+        "; ".join([*how, wording.narrow(language), say("not_explanation", language)]),
     ]
 
 
@@ -184,7 +166,7 @@ def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadPr
     """Draw the mean weight at each offset as bars with their intervals."""
     offsets = shown_offsets(comparison, profile)
     found = np.array([at_offset(comparison, offset, profile) for offset in offsets])
-    colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
+    colour = colour_of(profile.role) if profile.role else PLAIN
     values = np.nan_to_num(found[:, 0])
     ax.bar(offsets, values, width=0.75, color=colour, zorder=2)
     for offset, (value, low, high) in zip(offsets, found, strict=True):
@@ -204,7 +186,7 @@ def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadPr
 def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str) -> None:
     """Draw each share as a dot with its interval, and its controls beside it."""
     names = shares(comparison)
-    colour = colour_of(profile.roles[0]) if profile.roles else PLAIN
+    colour = colour_of(profile.role) if profile.role else PLAIN
     rows = np.arange(len(names))
     found = np.array([estimate_of(comparison, name, profile) for name in names]).reshape(-1, 3)
     for control, (marker, shade) in MARKS.items():
@@ -212,7 +194,7 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
             continue
         values = np.array([control_of(comparison, control, name, profile) for name in names])
         drawn = ax.scatter(
-            values, rows, marker=marker, s=16, linewidth=1.1, label=say(f"mark_{control}", language), color=shade,
+            values, rows, marker=marker, s=16, linewidth=1.1, label=CONTROLS[control].short(language), color=shade,
             zorder=6,
         )  # fmt: skip
         if marker != "x":
@@ -229,7 +211,7 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
     )  # fmt: skip
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     doubted = {one.name for one in comparison.measures if one.narrow}
-    marked = [f"{TOO_NARROW}{name}" if name in doubted else name for name in names]
+    marked = [f"{wording.TOO_NARROW}{name}" if name in doubted else name for name in names]
     ax.set_yticks(rows, marked, **pen.style(SMALL + 0.5))
     ax.set_xticks(np.linspace(0, 1, 6), [f"{x:.1f}" for x in np.linspace(0, 1, 6)], **pen.style(SMALL))
     ax.set_title(say("measures_title", language), loc="left", pad=6, **pen.style(TEXT + 0.5))

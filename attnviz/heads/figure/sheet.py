@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from attnviz.attention import Attention
+from attnviz.heads import wording
 from attnviz.heads.figure import grid
 from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, lay_out_cards
-from attnviz.heads.record import HeadComparison
-from attnviz.heads.selection import HeadRole, by_role, received_by_words, without_card
-from attnviz.heads.wording import (
-    MINOR,
-    Cells,
-    description,
-    doubts,
-    narrow,
-    note_words,
-    plural,
-    proof,
-    role_columns,
-    role_words,
-    sample,
-    say,
-)
+from attnviz.heads.record import HeadComparison, Role
+from attnviz.heads.selection import by_role, received_by_words, without_card
+from attnviz.heads.wording import proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT
 from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import colours, hexed, ink, levels
 from attnviz.text.display import clip, visible
 
 WIDTH = 12.0  # inches of the page
 FULL = WIDTH - 2 * MARGIN
-GAP = 0.45  # inches between the map and the table of roles
 LEAST = 1.7  # inches of the map at least: the words above it
 FEW = 2.1  # inches of a pattern where all cards stand in one row
 WORD = (0.84, 0.26)  # inches of a cell that has a word in it, the most
 NAMED = 4  # so many roles are named in the title where each is that of one head
 BAR = 0.9  # inches of the scale of colours
-COLUMN, SLIDE = 7.0, 8.2
-"""Inches of the widest picture that has the map and the roles alone; and of one of them on a slide, before it grows."""
 
 
 def draw(
@@ -55,17 +40,16 @@ def draw(
     On a slide and in a column stand the map and the roles alone, in letters that can be read there. Raises
     SelectionError: a pattern without the head that it is given for.
     """
-    if style.width is not None and (style.height or style.width < COLUMN) and comparison.attention is None:
+    if grid.is_brief(style) and comparison.attention is None:
         return _draw_brief(comparison, style, language)
     cards, rows = cards_of(comparison, patterns or {}, language), by_role(comparison)
+    roles = [row[0].role for row in rows]
     title, notes = finding(comparison, language), _notes(comparison, language)
-    about = (
-        f"{visible(comparison.model)} · {description(comparison, language)} · {visible(sample(comparison, language))}"
-    )
+    about = grid.about(comparison, language)
     over = _heading(comparison, unseen if cards else "", language)
     with usual_settings():
         texts = [title, about, over, *notes, *(text for card in cards for text in card.texts), "√→–·"]  # noqa: RUF001
-        pen = blank_figure([*texts, *(visible(role_words(row[0].role, language)) for row in rows)])
+        pen = blank_figure([*texts, *(visible(wording.role_words(role, language)) for role in roles)])
         above = grid.heading(pen, title, [about], FULL)
         top = MARGIN + height_of(above) + 0.16
         placed = lay_out_cards(pen, cards, FULL, SIDE if len(cards) > ACROSS else FEW)
@@ -83,8 +67,10 @@ def draw(
             _draw_words(page, comparison, comparison.attention, top, language)
         else:
             grid.draw_grid(page, comparison, (MARGIN, top), language)
-            columns = _columns(rows, pen, FULL - max(size[0], LEAST) - GAP, language)
-            _draw_roles(page, rows, columns, (MARGIN + max(size[0], LEAST) + GAP, top))
+            left = max(size[0], LEAST) + grid.GAP
+            room = FULL - left - grid.keys_width(pen, roles)
+            columns = grid.fitting(pen, wording.role_columns(rows, language), room)
+            grid.draw_table(page, columns, (MARGIN + left, top), roles=roles, quiet=list(map(_is_quiet, roles)))
         page.write(what, below)
         if placed.side:
             page.colour_bar(colours(), (WIDTH - MARGIN - BAR - 0.12, below, BAR), {0.0: "0", 1.0: "1"}, along=True)
@@ -96,30 +82,28 @@ def draw(
 def finding(comparison: HeadComparison, language: str = "en") -> str:
     """What was found, in a line: of how many heads a role is established, and which most often."""
     n_heads = len(comparison.heads)
-    counts = {"heads": plural(n_heads, "head"), "n_heads": n_heads}
+    counts = {"heads": wording.plural(n_heads, "head"), "n_heads": n_heads}
     if comparison.attention is not None:
         return say("found_words", language, **counts)
-    n = sum(any(role.established for role in head.roles) for head in comparison.heads)
-    if not n:
+    if not comparison.n_established:
         return say("found_none", language, **counts)
     sure = {role: len(row) for row in by_role(comparison) if (role := row[0].role) is not None and role.established}
     most = max(sure, key=lambda role: sure[role])
     if sure[most] > 1:
-        which = say("found_most", language, role=visible(role_words(most, language)), n=sure[most])
+        which = say("found_most", language, role=visible(wording.role_words(most, language)), n=sure[most])
     else:
         names = [visible(role.rule.short) for role in sure]
         which = ": " + ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
-    return say("found", language, n=n, **counts) + which
+    return say("found", language, n=comparison.n_established, **counts) + which
 
 
 def _heading(comparison: HeadComparison, unseen: str, language: str) -> str:
     if comparison.attention is not None:
         return f"{say('cards_links', language)}; {say('pattern_axes', language)}"
     more = without_card(comparison)
-    sure = any(role.established for head in comparison.heads for role in head.roles)
-    left = say("cards_more", language, roles=plural(more, "more role"), n=more) if more else ""
+    left = say("cards_more", language, roles=wording.plural(more, "more role"), n=more) if more else ""
     return "; ".join([
-        say("cards" if sure else "cards_unsure", language) + left,
+        say("cards" if comparison.n_established else "cards_unsure", language) + left,
         say("no_patterns", language, why=visible(unseen)) if unseen else say("pattern_axes", language),
     ])  # fmt: skip
 
@@ -128,19 +112,20 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
     if comparison.attention is not None:
         how = [say("one_few", language)]
     else:
-        why = doubts(comparison.heads, language)
-        sure = any(role.established for head in comparison.heads for role in head.roles)
-        how = [say("solid", language)] * sure + [say("hatched", language, why=why)] * bool(why)
+        why = wording.doubts(comparison.heads, language)
+        how = [say("solid", language)] * bool(comparison.n_established) + [say("hatched", language, why=why)] * bool(
+            why
+        )
         if any(math.isfinite(role.low) for head in comparison.heads for role in head.roles):
             how.append(say("resampled", language))
         if any(role.narrow for head in comparison.heads for role in head.roles[:1]):
-            how.append(narrow(language))
+            how.append(wording.narrow(language))
         if comparison.relations:
             how.append(say("halves", language))
     notes = [
-        note_words(note, language)
+        wording.note_words(note, language)
         for note in comparison.notes
-        if note.code not in MINOR and not (note.code == "few_sentences" and comparison.attention is not None)
+        if note.code not in wording.MINOR and not (note.code == "few_sentences" and comparison.attention is not None)
     ]
     return [proof(comparison, language), *notes, "; ".join([*how, say("not_explanation", language)])]
 
@@ -170,51 +155,23 @@ def _draw_words(page: Page, comparison: HeadComparison, record: Attention, top: 
     page.text(WIDTH - MARGIN, top + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY)
 
 
-def _columns(rows: Sequence[Sequence[HeadRole]], pen: Pen, room: float, language: str) -> list[Cells]:
-    return grid.fitting(pen, role_columns(rows, language), room - grid.keys_width(pen, [row[0].role for row in rows]))
-
-
-def _draw_roles(
-    page: Page, rows: Sequence[Sequence[HeadRole]], columns: Sequence[Cells], corner: tuple[float, float]
-) -> None:
-    roles = [row[0].role for row in rows]
-    grid.draw_keys(page, roles, corner)
-    quiet = [role is None or not role.established for role in roles]
-    grid.draw_table(page, columns, (corner[0] + grid.keys_width(page.pen, roles), corner[1]), quiet)
+def _is_quiet(role: Role | None) -> bool:
+    return role is None or not role.established
 
 
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
     rows, title = by_role(comparison), finding(comparison, language)
+    roles = [row[0].role for row in rows]
     notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[style.caption]
-    shape, margin = (comparison.n_layers, comparison.n_heads), style.margin
     with usual_settings():
-        rules = [role.rule for (_, role), *_ in rows if role is not None]
+        rules = [role.rule for role in roles if role is not None]
         said = (text for rule in rules for text in (rule.short, rule.sign, rule.say(language)))
         pen = blank_figure([title, *notes, "–·", *said])  # noqa: RUF001
-        if style.height:
-            cell = grid.map_cell(*shape)
-            size = grid.grid_size(*shape, cell)
-            columns = _columns(rows, pen, SLIDE - size[0] - GAP, language)
-            width = (
-                size[0]
-                + GAP
-                + grid.keys_width(pen, [row[0].role for row in rows])
-                + grid.table_width(pen, columns)
-                + 2 * margin
-            )
-        else:
-            pen = replace(pen, least=style.least)
-            columns = _columns(rows, pen, (style.width or 0.0) - 2 * margin, language)
-            width = max(
-                style.width or 0.0,
-                grid.keys_width(pen, [row[0].role for row in rows]) + grid.table_width(pen, columns) + 2 * margin,
-            )
-            cell = grid.map_cell(*shape, width - 2 * margin - grid.BESIDE)
-            size = grid.grid_size(*shape, cell)
-            width = max(width, size[0] + 2 * margin)
-        page, corner, table = grid.brief_page(
-            pen, style, title=title, notes=notes, width=width, size=size, taken=size[0] + GAP, n_rows=len(rows)
-        )
-        grid.draw_grid(page, comparison, corner, language, cell)
-        _draw_roles(page, rows, columns, table)
+        grid.draw_brief(
+            pen if style.height else replace(pen, least=style.least), style,
+            lambda page, corner, cell: grid.draw_grid(page, comparison, corner, language, cell),
+            shape=(comparison.n_layers, comparison.n_heads), words=(title, notes), roles=roles,
+            columns=wording.role_columns(rows, language), least=0.0 if style.height else style.width or 0.0,
+            quiet=list(map(_is_quiet, roles)),
+        )  # fmt: skip
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")

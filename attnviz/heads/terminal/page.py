@@ -9,33 +9,14 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heads import selection
+from attnviz.heads import selection, wording
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.settings import MAX_OFFSET
-from attnviz.heads.terminal.cells import (
-    DOUBTFUL,
-    ESTABLISHED,
-    View,
-    bar,
-    draw_notes,
-    name_role,
-    role_style,
-    rule_style,
-    spark,
-)
+from attnviz.heads.terminal import cells
+from attnviz.heads.terminal.cells import View
 from attnviz.heads.terminal.table import by_offset, draw_relations
-from attnviz.heads.wording import (
-    closest_roles,
-    description,
-    how_sure,
-    list_alike,
-    narrow,
-    plural,
-    role_words,
-    sample,
-    say,
-)
+from attnviz.heads.wording import description, how_sure, narrow, plural, role_words, sample, say
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit
@@ -59,27 +40,27 @@ def draw_head(
     on = [Text(), *view.prose(sample(comparison, language))]
     if not full:
         lines += [Text(), *_brief(profile, comparison, view), *on]
-        return [*lines, *draw_notes(comparison, [], view), *view.tell("more_head", "dim")]
+        return [*lines, *cells.draw_notes(comparison, [], view), *view.tell("more_head", "dim")]
     for draw in (_held_against, _offsets, _measures, _sentences, _alike, _relations):
         if part := list(draw(profile, comparison, view)):
             lines += [Text(), *part]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
     titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
-    marks = say("marks", language, yes=ESTABLISHED, no=DOUBTFUL, doubt="")
+    marks = say("marks", language, yes=cells.ESTABLISHED, no=cells.DOUBTFUL, doubt="")
     lines += [*on, *view.prose("; ".join([marks, *titles, say("count_from_0", language)]), "dim")]
     lines += [*view.prose(narrow(language), "dim"), *view.tell("not_explanation", "dim")]
-    return [*lines, *draw_notes(comparison, comparison.notes, view)]
+    return [*lines, *cells.draw_notes(comparison, comparison.notes, view)]
 
 
 def _roles(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iterator[Text]:
     screen, language = view.screen, view.language
     if not profile.roles:
         yield from view.tell("no_threshold")
-        yield from view.prose(closest_roles(comparison, profile, language), indent=2)
+        yield from view.prose(wording.closest_roles(comparison, profile, language), indent=2)
     for role in profile.roles:
         ends = "" if math.isnan(role.low) else f" ({view.interval(role.low, role.high, narrow=role.narrow)})"
         start = f"{view.mark(established=role.established)} {role.rule.short} {view.number(role.score)}{ends}"
-        yield from view.prose(f"{start}: {role.rule.say(language)}", role_style(role, screen) + _BOLD, indent=2)
+        yield from view.prose(f"{start}: {role.rule.say(language)}", cells.role_style(role, screen) + _BOLD, indent=2)
         inner = View(Screen(width=screen.width - 2, unicode=screen.unicode), language)
         yield from (Text("  ") + line for line in inner.prose(how_sure(role, language)))
         examples = selection.example_of(comparison, profile, role), selection.strongest_of(comparison, profile, role)
@@ -98,13 +79,13 @@ def _brief(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iter
     pattern = by_offset(comparison, profile, MAX_OFFSET)
     if not all(map(math.isnan, pattern)):
         start = f"{say('offset', view.language)} -{MAX_OFFSET} "
-        drawn = spark(pattern, view.screen), _style(profile, view)
+        drawn = cells.spark(pattern, view.screen), _style(profile, view)
         yield Text.assemble(start, drawn, f" +{MAX_OFFSET}", no_wrap=True)
-    yield from view.prose(list_alike(comparison, profile, view.language))
+    yield from view.prose(wording.list_alike(comparison, profile, view.language))
 
 
 def _style(profile: HeadProfile, view: View) -> Style:
-    return rule_style(profile.role.rule, view.screen) if profile.role else Style()
+    return cells.rule_style(profile.role.rule, view.screen) if profile.role else Style()
 
 
 def _held_against(profile: HeadProfile, _: HeadComparison, view: View) -> Iterator[Text]:
@@ -138,7 +119,7 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, view: View) -> It
         view.numbers("weight", [found[offset][0] for offset in shown]),
         view.column("95 %", [view.interval(*found[offset][1:]) for offset in shown], right=True),
         view.numbers("peak", [selection.at_offset(comparison, one, profile, "peak")[0] for one in shown], "dim"),
-        view.column("", [Text(bar(part, width, view.screen).rstrip(), _style(profile, view)) for part in parts]),
+        view.column("", [Text(cells.bar(part, width, view.screen).rstrip(), _style(profile, view)) for part in parts]),
     ]
     yield from table(columns, view.screen)
     hidden = [value for offset, value in values.items() if offset not in shown]
@@ -167,8 +148,8 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, view: View) -> I
     for control, kind in CONTROLS.items():
         if control in comparison.controls:
             values = [view.number(selection.control_of(comparison, control, name, profile)) for name in names]
-            cells = [Text(value, "dim") for value in values]
-            columns.append(Column(kind.titles[is_wide], cells, right=True, gap=1 + is_wide))
+            title, dim = kind.titles[is_wide], [Text(value, "dim") for value in values]
+            columns.append(Column(title, dim, right=True, gap=1 + is_wide))
     if view.screen.width >= WITH_MEANINGS:
         columns.append(view.column("", [Text(one.say(view.language), "dim") for one in measures], least=10))
     yield from table(columns, view.screen)
@@ -197,7 +178,7 @@ def _alike(profile: HeadProfile, comparison: HeadComparison, view: View) -> Iter
     code = "in_cluster" if others else "alone_in_cluster"
     cluster = say(code, view.language, others=plural(others, "other"), n_others=others, n=profile.cluster)
     yield from view.tell("near", cluster="" if profile.cluster is None else cluster)
-    roles = [name_role(one.role, role_words(one.role, view.language), view) for one, _ in near]
+    roles = [cells.name_role(one.role, role_words(one.role, view.language), view) for one, _ in near]
     columns = [
         view.column("head", [other.name for other, _ in near]),
         view.column("nats", [view.number(far, 3) for _, far in near], right=True),

@@ -9,23 +9,13 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.heads import selection
-from attnviz.heads.record import HeadComparison, HeadProfile, Relation
+from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS, ControlKind
-from attnviz.heads.selection import MOST, HeadRole, chosen
+from attnviz.heads.selection import MOST, HeadRole, choose_heads
 from attnviz.heads.settings import MAX_OFFSET
-from attnviz.heads.terminal.cells import (
-    DOUBTFUL,
-    ESTABLISHED,
-    LEAST_TOP,
-    View,
-    bar,
-    draw_notes,
-    list_heads,
-    name_role,
-    role_style,
-    spark,
-)
+from attnviz.heads.terminal import cells
+from attnviz.heads.terminal.cells import View
 from attnviz.heads.wording import description, narrow, plural, sample, say, why_not
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
@@ -47,7 +37,7 @@ def draw_table(
     layers: Sequence[int] = (), heads: Sequence[int] = (), language: str = "en",
 ) -> list[Text]:  # fmt: skip
     """All heads, their clusters, and all relations. Raises SelectionError: no such measure, role, layer or head."""
-    view, rows = View(screen, language), chosen(comparison, sort=sort, role=role, layers=layers, heads=heads)
+    view, rows = View(screen, language), choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads)
     lines = view.tell("title", "bold", model=comparison.model)
     lines += view.prose(description(comparison, language))
     lines += [*view.prose(sample(comparison, language)), Text()]
@@ -69,7 +59,7 @@ def draw_table(
     lines.append(Text())
     for text in _legend(comparison, rows, view):
         lines += view.prose(text, "dim")
-    return [*lines, *draw_notes(comparison, comparison.notes, view)]
+    return [*lines, *cells.draw_notes(comparison, comparison.notes, view)]
 
 
 def _rows(comparison: HeadComparison, heads: Sequence[HeadRole], view: View, sort: str) -> Iterator[Text]:
@@ -92,7 +82,7 @@ def _rows(comparison: HeadComparison, heads: Sequence[HeadRole], view: View, sor
         left, right = f"-{reach}", f"+{reach}"
         ruler = left + "0".center(2 * reach + 1 - len(left) - len(right)) + right
         patterns = [
-            Text(spark(by_offset(comparison, head, reach), view.screen), role_style(role, view.screen))
+            Text(cells.spark(by_offset(comparison, head, reach), view.screen), cells.role_style(role, view.screen))
             for head, role in heads
         ]
         columns.insert(1, Column(ruler, patterns))
@@ -125,7 +115,7 @@ def by_offset(comparison: HeadComparison, profile: HeadProfile, reach: int) -> l
 
 
 def _role(one: HeadRole, view: View) -> Text:
-    text = name_role(one.role, one.role.rule.short if one.role else view.say("no_role"), view)
+    text = cells.name_role(one.role, one.role.rule.short if one.role else view.say("no_role"), view)
     if one.role is not None and (why := why_not(one.role.doubt, view.language)):
         text.append(spell(f" · {why}", view.screen), "dim")
     return text
@@ -148,15 +138,15 @@ def _bars(heads: Sequence[HeadRole], comparison: HeadComparison, view: View) -> 
     width = 5 if view.screen.width >= WITH_LONG_BARS else 4
     for index, measure in enumerate(measures):
         full, digits = (FARTHEST, 1) if measure.name == "distance" else (1.0, 2)
-        cells = []
+        drawn = []
         for head, role in heads:
             value = comparison.estimate(measure.name, *head.place)[0]
-            text = bar(value / full, width, view.screen)
+            text = cells.bar(value / full, width, view.screen)
             if with_numbers and not math.isnan(value):
                 text = f"{view.number(value, digits):>4} {text}"
             own = role is not None and role.measure == measure.name
-            cells.append(Text(text, role_style(role, view.screen) if own else "dim"))
-        yield Column(measure.label, cells, gap=2 if with_numbers or index == 0 else 1)
+            drawn.append(Text(text, cells.role_style(role, view.screen) if own else "dim"))
+        yield Column(measure.label, drawn, gap=2 if with_numbers or index == 0 else 1)
 
 
 def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], view: View) -> Iterator[str]:
@@ -164,14 +154,14 @@ def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], view: View) -
     roles = [one.role for one in heads if one.role is not None]
     rules = {role.rule.short: role.rule.say(language) for role in roles}
     yield "; ".join(f"{short}: {words}" for short, words in rules.items())
-    yield say("marks", language, yes=ESTABLISHED, no=DOUBTFUL, doubt="")
+    yield say("marks", language, yes=cells.ESTABLISHED, no=cells.DOUBTFUL, doubt="")
     if kinds := _controls(comparison):
         named = ", ".join(f"{kind.titles[width >= WITH_NUMBERS]}: {kind.say(language)}" for kind in kinds)
         is_wide = width >= WITH_CONTROLS
         yield say("columns" if is_wide else "columns_hidden", language, controls=named, cells=WITH_CONTROLS)
     if any(role.narrow for role in roles):
         yield narrow(language)
-    pattern = [say("pattern", language, least=LEAST_TOP)] if _has_patterns(comparison) else []
+    pattern = [say("pattern", language, least=cells.LEAST_TOP)] if _has_patterns(comparison) else []
     bars = [say("bars", language, most=FARTHEST)] if width >= WITH_BARS else []
     yield "; ".join([*pattern, *bars, say("count_from_0", language)])
     yield say("not_explanation", language)
@@ -186,7 +176,7 @@ def _clusters(comparison: HeadComparison, view: View) -> Iterator[Text]:
     groups = [(view.say("cluster", n=cluster), names) for cluster, names in sorted(clusters.items()) if len(names) > 1]
     alone = [names[0] for names in clusters.values() if len(names) == 1]
     for what, names in [*groups, *([(view.say("alone"), alone)] if alone else [])]:
-        yield from list_heads(Text.assemble((f"{len(names):>4}  {what}", "dim")), names, view, 18)
+        yield from cells.list_heads(Text.assemble((f"{len(names):>4}  {what}", "dim")), names, view, 18)
 
 
 def draw_relations(relations: Sequence[Relation], view: View) -> Iterator[Text]:
@@ -198,8 +188,9 @@ def draw_relations(relations: Sequence[Relation], view: View) -> Iterator[Text]:
         why = why_not(one.doubt, view.language)
         return text.append(spell(f" · {why}", view.screen) if why else "", "dim")
 
-    def up_to(high: float) -> str:
+    def up_to(control: Control | None) -> str:
         """The upper end of a control's interval: what a score's lower end must lie above."""
+        high = math.nan if control is None else control.high
         return view.number(high) if math.isnan(high) else f"≤{view.number(high)}"
 
     columns = [
@@ -208,8 +199,8 @@ def draw_relations(relations: Sequence[Relation], view: View) -> Iterator[Text]:
         view.column("head", [f"{one.layer}.{one.head}" for one in relations]),
         view.numbers("right", [one.accuracy for one in relations]),
         view.column("95 %", [view.interval(one.low, one.high) for one in relations], right=True),
-        view.column("offset", [f"{one.offset:+d} {up_to(one.offset_high)}" for one in relations], right=True),
-        view.column("rand", [up_to(one.untrained_high) for one in relations], right=True),
+        view.column("offset", [f"{one.fixed.offset:+d} {up_to(one.fixed)}" for one in relations], right=True),
+        view.column("rand", [up_to(one.random) for one in relations], right=True),
     ]
     yield from view.tell("relations_title")
     yield from table(columns, view.screen, gap=1 if view.screen.width < AIRY_RELATIONS else 2)
