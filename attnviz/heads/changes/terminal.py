@@ -15,7 +15,7 @@ from attnviz.heads.record import HeadProfile, Role
 from attnviz.heads.selection import MOST as MOST_HEADS
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal import cells
-from attnviz.heads.terminal.cells import View, bar, draw_grid, role_style, rule_style
+from attnviz.heads.terminal.cells import Writer, bar, draw_grid, role_style, rule_style
 from attnviz.heads.wording import MINOR, TOO_NARROW, narrow, note_words, plural, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.sheet import BLANK
@@ -34,34 +34,34 @@ FEW = 6  # so many heads, roles and relations stand on the first screen
 
 def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool = False) -> list[Text]:
     """What changed between two models: on one screen what changed most, in full all heads and relations in tables."""
-    view = View(screen, language)
-    lines = view.tell("changes_title", "bold", before=changes.before.model, after=changes.after.model)
-    lines += view.prose(wording.finding(changes, language), "bold")
-    lines += view.prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")))
+    out = Writer(screen, language)
+    lines = out.tell("changes_title", "bold", before=changes.before.model, after=changes.after.model)
+    lines += out.prose(wording.finding(changes, language), "bold")
+    lines += out.prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")))
     heads = [change for change in wording.sort_changes(changes) if wording.has_changed(changes, change)]
     if heads and not full:
         lines += [Text(), *_map(changes, screen)]
     if moved := wording.moves(changes):
-        lines += [Text(), *_roles(moved if full else moved[:FEW], view)]
+        lines += [Text(), *_roles(moved if full else moved[:FEW], out)]
     if heads:
-        lines += [Text(), *_heads(heads[: MOST_HEADS if full else FEW], changes, view)]
+        lines += [Text(), *_heads(heads[: MOST_HEADS if full else FEW], changes, out)]
     if full and len(heads) > MOST_HEADS:
         more = len(heads) - MOST_HEADS
-        lines += view.tell("less_hidden", heads=plural(more, "head"), n=more)
-    if relations := list(_relations(changes, view, full=full)):
+        lines += out.tell("less_hidden", heads=plural(more, "head"), n=more)
+    if relations := list(_relations(changes, out, full=full)):
         lines += [Text(), *relations]
-    lines += [Text(), *_notes(changes, view, full=full)]
-    return lines if full else [*lines, *view.tell("more_changes", "dim", head=wording.sort_changes(changes)[0].name)]
+    lines += [Text(), *_notes(changes, out, full=full)]
+    return lines if full else [*lines, *out.tell("more_changes", "dim", head=wording.sort_changes(changes)[0].name)]
 
 
 def draw_watch(above: Sequence[Change], threshold: float, screen: Screen, language: str = "en") -> list[Text]:
     """What a watch says: which heads changed by more than was allowed, or that none did."""
-    view, n, limit = View(screen, language), len(above), f"{threshold:g}"
+    out, n, limit = Writer(screen, language), len(above), f"{threshold:g}"
     if not above:
-        return view.tell("unchanged_watch", limit=limit)
-    names = ", ".join(f"{change.name} ({view.number(change.pattern, 3)})" for change in above[: cells.BAD_SHOWN])
+        return out.tell("unchanged_watch", limit=limit)
+    names = ", ".join(f"{change.name} ({out.number(change.pattern, 3)})" for change in above[: cells.BAD_SHOWN])
     more = " " + say("and_more", language, n=n - cells.BAD_SHOWN) if n > cells.BAD_SHOWN else ""
-    return view.tell("changed_watch", heads=plural(n, "head"), n=n, limit=limit, names=names, more=more)
+    return out.tell("changed_watch", heads=plural(n, "head"), n=n, limit=limit, names=names, more=more)
 
 
 def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
@@ -75,7 +75,9 @@ def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
         else:
             text, style = _draw_difference(next(iter(largest_changes(changes, change, 1)), None), room, screen)
         is_marked = change.role_changed and len(text) < room
-        return Text.assemble((text, style), View(screen).mark(established=change.role_established) if is_marked else "")
+        return Text.assemble(
+            (text, style), Writer(screen).mark(established=change.role_established) if is_marked else ""
+        )
 
     yield from draw_grid(changes.before, screen, cell)
 
@@ -98,102 +100,102 @@ def _draw_difference(one: Difference | None, room: int, screen: Screen) -> tuple
     return text[:room], screen.paint_signed(value, 1.0)
 
 
-def _roles(moved: Sequence[wording.RoleMove], view: View) -> Iterator[Text]:
-    names, *others = wording.role_columns(moved, view.language)
-    rules = [rule_style(one.rule, view.screen) for one in moved]
-    styled = [Text(spell(name, view.screen), style) for name, style in zip(names.cells, rules, strict=True)]
+def _roles(moved: Sequence[wording.RoleMove], out: Writer) -> Iterator[Text]:
+    names, *others = wording.role_columns(moved, out.language)
+    rules = [rule_style(one.rule, out.screen) for one in moved]
+    styled = [Text(spell(name, out.screen), style) for name, style in zip(names.cells, rules, strict=True)]
     columns = [Column(title, texts, right=right, least=0 if right else 10) for title, texts, right in others]
-    yield from table([Column(names.title, styled, least=10), *columns], view.screen)
+    yield from table([Column(names.title, styled, least=10), *columns], out.screen)
 
 
-def _heads(heads: Sequence[Change], changes: Changes, view: View) -> Iterator[Text]:
-    wide = view.screen.width
-    columns = [view.column("head", [change.name for change in heads])]
+def _heads(heads: Sequence[Change], changes: Changes, out: Writer) -> Iterator[Text]:
+    wide = out.screen.width
+    columns = [out.column("head", [change.name for change in heads])]
     if changes.pattern is not None:
         bold = [Style(bold=True) if one.beyond_nearest else Style() for one in heads]
-        patterns = [Text(view.number(one.pattern, 3), style) for one, style in zip(heads, bold, strict=True)]
-        columns.append(view.column("change", patterns, right=True))
-        columns.append(view.column("95 %", [view.interval(one.low, one.high, 3) for one in heads], right=True))
+        patterns = [Text(out.number(one.pattern, 3), style) for one, style in zip(heads, bold, strict=True)]
+        columns.append(out.column("change", patterns, right=True))
+        columns.append(out.column("95 %", [out.interval(one.low, one.high, 3) for one in heads], right=True))
         if wide >= WITH_BARS:
-            columns.append(view.column("", [bar(one.pattern / MOST, BAR, view.screen) for one in heads]))
+            columns.append(out.column("", [bar(one.pattern / MOST, BAR, out.screen) for one in heads]))
         if wide >= WITH_SHARE:
-            shares = [view.number(one.share) if math.isnan(one.share) else f"{one.share:.0%}" for one in heads]
-            columns.append(view.column("of_others", [Text(share, "dim") for share in shares], right=True))
-    columns.append(Column(f"  {view.say('role')}", [_role(one, view) for one in heads], least=16))
+            shares = [out.number(one.share) if math.isnan(one.share) else f"{one.share:.0%}" for one in heads]
+            columns.append(out.column("of_others", [Text(share, "dim") for share in shares], right=True))
+    columns.append(Column(f"  {out.say('role')}", [_role(one, out) for one in heads], least=16))
     measured = [largest_changes(changes, one, 2) for one in heads]
-    columns.append(view.column("changed_most", [_measure(found[:1], view) for found in measured], least=10))
+    columns.append(out.column("changed_most", [_measure(found[:1], out) for found in measured], least=10))
     if wide >= WITH_TWO:
-        columns.append(Column("", [_measure(found[1:], view) for found in measured], least=10))
-    yield from table(columns, view.screen, gap=1 if wide < WITH_SHARE else 2)
+        columns.append(Column("", [_measure(found[1:], out) for found in measured], least=10))
+    yield from table(columns, out.screen, gap=1 if wide < WITH_SHARE else 2)
 
 
-def _role(change: Change, view: View) -> Text:
-    most = view.screen.width if view.screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
-    before, after = (_name(role, most, view) for role in change.roles)
+def _role(change: Change, out: Writer) -> Text:
+    most = out.screen.width if out.screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
+    before, after = (_name(role, most, out) for role in change.roles)
     if not change.role_changed:
         return Text.assemble("  ", before)
-    return Text.assemble(f"{view.mark(established=change.role_established)} ", before, spell(" → ", view.screen), after)
+    return Text.assemble(f"{out.mark(established=change.role_established)} ", before, spell(" → ", out.screen), after)
 
 
-def _name(role: Role | None, most: int, view: View) -> Text:
-    short = view.say("no_role") if role is None else role.rule.short
-    return Text(fit(short, most, view.screen), role_style(role, view.screen))
+def _name(role: Role | None, most: int, out: Writer) -> Text:
+    short = out.say("no_role") if role is None else role.rule.short
+    return Text(fit(short, most, out.screen), role_style(role, out.screen))
 
 
-def _measure(differences: Sequence[Difference], view: View) -> Text:
+def _measure(differences: Sequence[Difference], out: Writer) -> Text:
     if not differences:
-        return Text(spell(cells.MISSING, view.screen), "dim")
+        return Text(spell(cells.MISSING, out.screen), "dim")
     one = differences[0]
     digits = 1 if one.measure.unit == "tokens" else 2
     value = f"{one.value:+.{digits}f}"
     if not value.strip("+-0."):
-        return Text(view.say("below"), "dim")
+        return Text(out.say("below"), "dim")
     ends = ""
-    if view.screen.width >= WITH_INTERVALS and not math.isnan(one.low):
+    if out.screen.width >= WITH_INTERVALS and not math.isnan(one.low):
         mark = TOO_NARROW if one.measure.narrow else ""
         ends = f" ({mark}{one.low:+.{digits}f} to {one.high:+.{digits}f})"
     share = math.copysign(size(one), one.value)
-    style = view.screen.paint_signed(share, 1.0) if one.established else Style(dim=True)
-    label = f"{spell(one.measure.label, view.screen)} ", "" if one.established else "dim"
+    style = out.screen.paint_signed(share, 1.0) if one.established else Style(dim=True)
+    label = f"{spell(one.measure.label, out.screen)} ", "" if one.established else "dim"
     return Text.assemble(label, (value, style), (ends, "dim"))
 
 
-def _relations(changes: Changes, view: View, *, full: bool) -> Iterator[Text]:
+def _relations(changes: Changes, out: Writer, *, full: bool) -> Iterator[Text]:
     changed = wording.relations(changes)
     shown = changed if full else [one for one in changed if one.established][:FEW]
     if shown:
-        yield from view.tell("relations_changed")
-        gap = 2 if view.screen.width >= WITH_SHARE else 1
-        yield from table(list(_relation_columns(shown, view)), view.screen, gap=gap)
+        yield from out.tell("relations_changed")
+        gap = 2 if out.screen.width >= WITH_SHARE else 1
+        yield from table(list(_relation_columns(shown, out)), out.screen, gap=gap)
     if full:
-        words = wording.on_relations(changes, view.language, len(shown))
+        words = wording.on_relations(changes, out.language, len(shown))
     else:
-        words = [wording.sure_relations(changes, view.language)] if changes.relations else []
+        words = [wording.sure_relations(changes, out.language)] if changes.relations else []
     for text in words:
-        yield from view.prose(text, "dim")
+        yield from out.prose(text, "dim")
 
 
-def _relation_columns(relations: Sequence[RelationChange], view: View) -> Iterator[Column]:
-    marked = [f"{view.mark(established=one.established)} {one.name}" for one in relations]
-    signed = [view.screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
-    names, *others = wording.relation_columns(relations, view.language)
-    yield view.column(f"  {names.title}", marked, least=10)
+def _relation_columns(relations: Sequence[RelationChange], out: Writer) -> Iterator[Column]:
+    marked = [f"{out.mark(established=one.established)} {one.name}" for one in relations]
+    signed = [out.screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
+    names, *others = wording.relation_columns(relations, out.language)
+    yield out.column(f"  {names.title}", marked, least=10)
     for title, texts, right in others:
-        if title == view.say("change"):
+        if title == out.say("change"):
             values = [Text(value, style) for value, style in zip(texts, signed, strict=True)]
             yield Column(title, values, right=True)
         else:
-            yield view.column(title, texts, right=right)
-    if view.screen.width >= WITH_WAYS:
+            yield out.column(title, texts, right=right)
+    if out.screen.width >= WITH_WAYS:
         ways = (
             dict.fromkeys("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after))
             for one in relations
         )
-        yield view.column("looks", map(" / ".join, ways))
+        yield out.column("looks", map(" / ".join, ways))
 
 
-def _notes(changes: Changes, view: View, *, full: bool) -> Iterator[Text]:
-    language, wide = view.language, view.screen.width
+def _notes(changes: Changes, out: Writer, *, full: bool) -> Iterator[Text]:
+    language, wide = out.language, out.screen.width
     if full:
         legend = [*wording.how_to_read(changes, language), say("where_from", language)]
         legend.append(say("how_measure", language, expected=wording.expected(changes, language)))
@@ -202,17 +204,17 @@ def _notes(changes: Changes, view: View, *, full: bool) -> Iterator[Text]:
         legend.append(wording.counts(changes, language))
     else:
         phrase = "map_measure" if changes.pattern is None else "map_pattern"
-        yes, no = (view.mark(established=sure) for sure in (True, False))
+        yes, no = (out.mark(established=sure) for sure in (True, False))
         legend = wording.how_to_read(changes, language, say(phrase, language, yes=yes, no=no, most=MAX_OFFSET))
     shown = (one for change in changes.heads for one in largest_changes(changes, change, 2))
     if wide >= WITH_INTERVALS and any(one.measure.narrow for one in shown):
         legend.append(narrow(language))
     for text in legend:
-        yield from view.prose(text, "dim")
+        yield from out.prose(text, "dim")
     for note in changes.notes:
         if full or note.code not in MINOR:
-            yield from view.tell("note", text=note_words(note, language))
+            yield from out.tell("note", text=note_words(note, language))
     for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
-        yield from cells.draw_bad_lines(one, view)
+        yield from cells.draw_bad_lines(one, out)
     for text in wording.proofs(changes, language):
-        yield from view.prose(text, "bold")
+        yield from out.prose(text, "bold")

@@ -35,8 +35,8 @@ CellOf: TypeAlias = Callable[[HeadProfile, int], Text]  # gives what stands for 
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What is written to: a terminal, in a language."""
+class Writer:
+    """Writes in a language, in the characters that a screen has: phrases, numbers, columns."""
 
     screen: Screen
     language: str = "en"
@@ -118,15 +118,15 @@ def role_style(role: Role | None, screen: Screen) -> Style:
     return rule_style(role.rule, screen) + Style(italic=None if role.established else True)
 
 
-def name_role(role: Role | None, words: str, view: View) -> Text:
+def name_role(role: Role | None, words: str, out: Writer) -> Text:
     """A role in words, after its mark and in its colour."""
-    start = view.mark(established=role.established) if role else " "
-    return Text(f"{start} {spell(words, view.screen)}", role_style(role, view.screen))
+    start = out.mark(established=role.established) if role else " "
+    return Text(f"{start} {spell(words, out.screen)}", role_style(role, out.screen))
 
 
-def list_heads(title: Text, names: Sequence[str], view: View, indent: int) -> Iterator[Text]:
+def list_heads(title: Text, names: Sequence[str], out: Writer, indent: int) -> Iterator[Text]:
     """A title and behind it names, `MOST_NAMES` at most, as many in a line as fit; further lines begin below."""
-    room = min(READABLE, view.screen.width)
+    room = min(READABLE, out.screen.width)
     start = Text.assemble(title, " " * max(1, indent - title.cell_len), no_wrap=True)
     if start.cell_len > room // 2:
         start.rstrip()
@@ -134,8 +134,8 @@ def list_heads(title: Text, names: Sequence[str], view: View, indent: int) -> It
         indent = 6
         start = Text(" " * indent)
     more = len(names) - MOST_NAMES
-    text = " ".join([*names[:MOST_NAMES], *([view.say("and_more", n=more)] if more > 0 else [])])
-    yield from behind(start, wrap(text, view.screen, first=start.cell_len, indent=indent, most=READABLE))
+    text = " ".join([*names[:MOST_NAMES], *([out.say("and_more", n=more)] if more > 0 else [])])
+    yield from behind(start, wrap(text, out.screen, first=start.cell_len, indent=indent, most=READABLE))
 
 
 def draw_grid(comparison: HeadComparison, screen: Screen, cell_of: CellOf, widest: int = WIDEST_CELL) -> Iterator[Text]:
@@ -165,18 +165,18 @@ def _line(label: str, cells: Iterable[Text], room: int) -> Text:
     return line
 
 
-def draw_notes(comparison: HeadComparison, notes: Sequence[Note], view: View) -> Iterator[Text]:
+def draw_notes(comparison: HeadComparison, notes: Sequence[Note], out: Writer) -> Iterator[Text]:
     """What stands below every view: what to know, which lines were bad; the proof last."""
     for note in notes:
-        yield from view.tell("note", text=note_words(note, view.language))
-    yield from draw_bad_lines(comparison, view)
+        yield from out.tell("note", text=note_words(note, out.language))
+    yield from draw_bad_lines(comparison, out)
     more = comparison.n_bad - min(len(comparison.bad), BAD_SHOWN)
     if more > 0:
-        yield from view.tell("more_bad", lines=plural(more, "more line"), n=more)
-    yield from view.prose(proof(comparison, view.language), "bold")
+        yield from out.tell("more_bad", lines=plural(more, "more line"), n=more)
+    yield from out.prose(proof(comparison, out.language), "bold")
 
 
-def draw_bad_lines(comparison: HeadComparison, view: View) -> Iterator[Text]:
+def draw_bad_lines(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     """The first lines that could not be used."""
     for line, reason in comparison.bad[:BAD_SHOWN]:
-        yield from view.prose(say("bad_line", view.language, line=line, reason=reason), indent=2)
+        yield from out.prose(say("bad_line", out.language, line=line, reason=reason), indent=2)

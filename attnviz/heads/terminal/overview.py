@@ -13,7 +13,7 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.heads.selection import HeadRole, by_role, received_by_words, sorted_heads, strongest_link, strongest_links
-from attnviz.heads.terminal.cells import View, bar, draw_grid, draw_notes, role_style, rule_style
+from attnviz.heads.terminal.cells import Writer, bar, draw_grid, draw_notes, role_style, rule_style
 from attnviz.heads.wording import MINOR, description, narrow, plural, reason_of, sample, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.terminal.screen import Screen
@@ -35,22 +35,22 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     """The first screen of a comparison; of one sentence what each head looks at in it."""
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, screen, language)
-    view, rows = View(screen, language), by_role(comparison)
-    lines = view.tell("title", "bold", model=comparison.model)
-    lines += view.prose(description(comparison, language, "mapped"))
-    lines += view.prose(sample(comparison, language))
+    out, rows = Writer(screen, language), by_role(comparison)
+    lines = out.tell("title", "bold", model=comparison.model)
+    lines += out.prose(description(comparison, language, "mapped"))
+    lines += out.prose(sample(comparison, language))
     lines += [Text(), *draw_grid(comparison, screen, lambda head, room: _sign(head, room, screen)), Text()]
     shown = [note for note in comparison.notes if note.code not in MINOR]
     best = next((row[0].head for row in rows if row[0].role is not None), comparison.heads[0])
     hidden = len(comparison.notes) - len(shown)
     more = say("more_notes", language, notes=plural(hidden, "note"), n=hidden) if hidden else ""
-    ends = [*draw_notes(comparison, shown, view)]
-    ends += view.prose(say("more", language, head=best.name) + more, "dim")
+    ends = [*draw_notes(comparison, shown, out)]
+    ends += out.prose(say("more", language, head=best.name) + more, "dim")
     for n in range(len(rows), min(FEWEST_ROLES, len(rows)) - 1, -1):
-        roles = [*_roles(rows[:n], view)]
+        roles = [*_roles(rows[:n], out)]
         if n < len(rows):
-            roles += view.tell("more_roles", "dim", n=len(rows) - n)
-        roles += [Text(), *_relations(comparison.relations, view), *_legend([row[0].role for row in rows[:n]], view)]
+            roles += out.tell("more_roles", "dim", n=len(rows) - n)
+        roles += [Text(), *_relations(comparison.relations, out), *_legend([row[0].role for row in rows[:n]], out)]
         if len(lines) + len(roles) + len(ends) <= LINES:
             break
     return [*lines, *roles, *ends]
@@ -65,102 +65,102 @@ def _sign(head: HeadProfile, room: int, screen: Screen) -> Text:
     return Text(spell(sign, screen)[: max(1, room - len(end))] + end, role_style(head.role, screen))
 
 
-def _roles(rows: Sequence[Sequence[HeadRole]], view: View) -> Iterator[Text]:
-    screen = view.screen
+def _roles(rows: Sequence[Sequence[HeadRole]], out: Writer) -> Iterator[Text]:
+    screen = out.screen
     roles = [row[0].role for row in rows]
     rules = [None if role is None else role.rule for role in roles]
     names = [
-        Text(spell(rule.short, screen) if rule else view.say("no_role"), rule_style(rule, screen)) for rule in rules
+        Text(spell(rule.short, screen) if rule else out.say("no_role"), rule_style(rule, screen)) for rule in rules
     ]
-    ends = ["" if role is None else view.interval(role.low, role.high, narrow=role.narrow) for role in roles]
+    ends = ["" if role is None else out.interval(role.low, role.high, narrow=role.narrow) for role in roles]
     columns = [
-        Column("", [_role_sign(role, view) for role in roles]),
-        view.column("role", names, least=12 if screen.width < WITH_CONTROLS else 22),
-        view.column("best", ["" if role is None else view.number(role.score) for role in roles], right=True),
-        view.column("95 %", ends, right=True),
+        Column("", [_role_sign(role, out) for role in roles]),
+        out.column("role", names, least=12 if screen.width < WITH_CONTROLS else 22),
+        out.column("best", ["" if role is None else out.number(role.score) for role in roles], right=True),
+        out.column("95 %", ends, right=True),
     ]
     if screen.width >= WITH_CONTROLS:
-        columns.append(view.column("to_beat", [_rival(role, view) for role in roles]))
+        columns.append(out.column("to_beat", [_rival(role, out) for role in roles]))
     if screen.width >= WITH_WORDS:
-        words = [rule.say(view.language) if rule else "" for rule in rules]
-        columns.append(Column(view.say("meaning"), words, least=30))
+        words = [rule.say(out.language) if rule else "" for rule in rules]
+        columns.append(Column(out.say("meaning"), words, least=30))
     room = max(12, screen.width - sum(column.width + 2 for column in columns))
-    heads = [_names([head.name for head, _ in row], room, view) for row in rows]
-    yield from table([*columns, Column(view.say("heads"), heads, least=10)], screen)
+    heads = [_names([head.name for head, _ in row], room, out) for row in rows]
+    yield from table([*columns, Column(out.say("heads"), heads, least=10)], screen)
 
 
-def _rival(role: Role | None, view: View) -> str:
+def _rival(role: Role | None, out: Writer) -> str:
     """The control that comes closest: the upper end of its interval, which the score's lower end must lie above."""
     if role is None or role.rival is None:
         return ""
     one = role.rival
-    which = CONTROLS[one.name].short(view.language) if one.offset is None else view.say("at_offset", n=one.offset)
-    return f"{view.number(one.high)} {which}"
+    which = CONTROLS[one.name].short(out.language) if one.offset is None else out.say("at_offset", n=one.offset)
+    return f"{out.number(one.high)} {which}"
 
 
-def _role_sign(role: Role | None, view: View) -> Text:
+def _role_sign(role: Role | None, out: Writer) -> Text:
     if role is None:
-        return Text(f"  {spell(NO_SIGN, view.screen)}", "dim")
-    sign = spell(role.rule.sign + "?" * (not role.established), view.screen)
-    return Text(f"{view.mark(established=role.established)} {sign}", role_style(role, view.screen))
+        return Text(f"  {spell(NO_SIGN, out.screen)}", "dim")
+    sign = spell(role.rule.sign + "?" * (not role.established), out.screen)
+    return Text(f"{out.mark(established=role.established)} {sign}", role_style(role, out.screen))
 
 
-def _names(names: Sequence[str], room: int, view: View) -> str:
+def _names(names: Sequence[str], room: int, out: Writer) -> str:
     for n in range(len(names), 0, -1):
-        more = "" if n == len(names) else f" {view.say('and_more', n=len(names) - n)}"
+        more = "" if n == len(names) else f" {out.say('and_more', n=len(names) - n)}"
         text = " ".join(names[:n]) + more
         if cell_len(text) <= room:
             return text
     return plural(len(names), "head")
 
 
-def _relations(relations: Sequence[Relation], view: View) -> Iterator[Text]:
+def _relations(relations: Sequence[Relation], out: Writer) -> Iterator[Text]:
     if not relations:
         return
     sure = sum(one.established for one in relations)
     few = sum(one.doubt is not None and one.doubt.code in TOO_FEW for one in relations)
     words = say(
-        "relations_rest" if sure else "relations_none", view.language, n=len(relations), sure=sure,
-        few=say("relations_few", view.language, n=few) if few else "",
+        "relations_rest" if sure else "relations_none", out.language, n=len(relations), sure=sure,
+        few=say("relations_few", out.language, n=few) if few else "",
     )  # fmt: skip
-    yield from view.prose(f"{words}; {say('halves', view.language)}" if sure else words, "dim")
+    yield from out.prose(f"{words}; {say('halves', out.language)}" if sure else words, "dim")
 
 
-def _legend(roles: Sequence[Role | None], view: View) -> Iterator[Text]:
-    width, language = view.screen.width, view.language
+def _legend(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
+    width, language = out.screen.width, out.language
     there = [role for role in roles if role is not None]
     if width < WITH_WORDS:
         rules = [role.rule for role in there]
         words = [f"{rule.short}: {rule.say(language)}" for rule in rules if rule.family != FAMILY.name]
         if terms := terms_of(rules, language):
             words.append(say("terms", language, terms=", ".join(terms)))
-        yield from view.prose("; ".join(words), "dim")
+        yield from out.prose("; ".join(words), "dim")
     doubts: dict[str, list[str]] = {}
     for role in there:
         if role.doubt is not None:
             doubts.setdefault(reason_of(role.doubt, language, brief=True), []).append(role.rule.short)
-    yes, no = view.mark(established=True), view.mark(established=False)
+    yes, no = out.mark(established=True), out.mark(established=False)
     marks = say("marks", language, yes=yes, no=no, doubt=say("marked_so", language) if doubts else "")
-    yield from view.prose(marks + (say("to_beat_is", language) if width >= WITH_CONTROLS else ""), "dim")
+    yield from out.prose(marks + (say("to_beat_is", language) if width >= WITH_CONTROLS else ""), "dim")
     if any(role.narrow for role in there):
-        yield from view.prose(narrow(language), "dim")
+        yield from out.prose(narrow(language), "dim")
     for why, names in doubts.items():
-        yield from view.tell("because", "dim", role=", ".join(names), why=why)
+        yield from out.tell("because", "dim", role=", ".join(names), why=why)
 
 
 def draw_sentence(
     comparison: HeadComparison, record: Attention, screen: Screen, language: str = "en", *, full: bool = False
 ) -> list[Text]:
     """What the heads do on one sentence."""
-    view = View(screen, language)
-    lines = view.tell("one_title", "bold", model=comparison.model)
-    lines += view.prose(f"{sample(comparison, language)}; {description(comparison, language, 'mapped')}")
+    out = Writer(screen, language)
+    lines = out.tell("one_title", "bold", model=comparison.model)
+    lines += out.prose(f"{sample(comparison, language)}; {description(comparison, language, 'mapped')}")
     if comparison.roles_on is None:
-        lines += view.tell("one_few")
+        lines += out.tell("one_few")
     lines.append(Text())
     if full:
-        lines += _table(comparison, record, view)
-        return [*lines, Text(), *draw_notes(comparison, comparison.notes, view)]
+        lines += _table(comparison, record, out)
+        return [*lines, Text(), *draw_notes(comparison, comparison.notes, out)]
     received = received_by_words(record)
 
     def cell(head: HeadProfile, room: int) -> Text:
@@ -170,76 +170,76 @@ def draw_sentence(
         return Text(fit(record.key_tokens[most].text, room, screen), style)
 
     if comparison.roles_on is not None:
-        lines += [*_sorts(comparison.roles_on, record, view), Text()]
-    lines += [*view.tell("one_map"), *draw_grid(comparison, screen, cell, WIDEST_TOKEN)]
-    lines += [Text(), *_links(record, view)]
-    if groups := list(_groups(comparison, view)):
+        lines += [*_sorts(comparison.roles_on, record, out), Text()]
+    lines += [*out.tell("one_map"), *draw_grid(comparison, screen, cell, WIDEST_TOKEN)]
+    lines += [Text(), *_links(record, out)]
+    if groups := list(_groups(comparison, out)):
         lines += [Text(), *groups]
     notes = [note for note in comparison.notes if note.code != "few_sentences"]
-    return [*lines, Text(), *draw_notes(comparison, notes, view), *view.tell("more_one", "dim")]
+    return [*lines, Text(), *draw_notes(comparison, notes, out), *out.tell("more_one", "dim")]
 
 
-def _sorts(roles: HeadComparison, record: Attention, view: View) -> Iterator[Text]:
+def _sorts(roles: HeadComparison, record: Attention, out: Writer) -> Iterator[Text]:
     """The lecture's four sorts of heads: the head that is so, its role, and its weights in the sentence."""
-    yield from view.tell("sorts", sentences=plural(roles.n_sentences, "sentence"), n=roles.n_sentences)
+    yield from out.tell("sorts", sentences=plural(roles.n_sentences, "sentence"), n=roles.n_sentences)
     rows = []
     for one in sorted_heads(roles, record):
         head, role = one.best or (None, None)
-        words = view.say("sort_none") if role is None else f"{role.rule.short} {view.number(role.score)}"
+        words = out.say("sort_none") if role is None else f"{role.rule.short} {out.number(role.score)}"
         linked = max(one.cells, key=lambda cell: cell[2], default=None)
-        cell = "" if linked is None else f"{linked[0]} → {linked[1]} {view.number(linked[2])}"
-        cell += view.say("sort_any", head=linked[3]) if head is None and linked is not None else ""
+        cell = "" if linked is None else f"{linked[0]} → {linked[1]} {out.number(linked[2])}"
+        cell += out.say("sort_any", head=linked[3]) if head is None and linked is not None else ""
         strong = "" if one.strongest is None else f"{one.strongest[0]} → {one.strongest[1]} {one.strongest[2]:.2f}"
-        mine = f"{view.mark(established=head is not None)} {one.sort.words[view.language == 'ko']}"
-        rows.append([Text(mine, role_style(role, view.screen)), head.name if head else "", words, cell, strong])
+        mine = f"{out.mark(established=head is not None)} {one.sort.words[out.language == 'ko']}"
+        rows.append([Text(mine, role_style(role, out.screen)), head.name if head else "", words, cell, strong])
     titles = "sort", "head", "role", "sort_links", "top_link"
     columns = zip(titles, zip(*rows, strict=True), strict=True)
-    yield from table([view.column(title, cells, least=10) for title, cells in columns], view.screen)
+    yield from table([out.column(title, cells, least=10) for title, cells in columns], out.screen)
 
 
-def _links(record: Attention, view: View) -> Iterator[Text]:
+def _links(record: Attention, out: Writer) -> Iterator[Text]:
     shown = dict(strongest_links(record))
     if not shown:
         return
-    yield from view.tell("one_links")
+    yield from out.tell("one_links")
     columns = [
-        view.column("head", [f"{layer}.{head}" for _, layer, head in shown.values()]),
-        view.column("from_to", [_arrow(record, *link) for link in shown], least=12),
-        view.numbers("weight", [weight for weight, _, _ in shown.values()]),
-        view.column("", [bar(weight, 10, view.screen) for weight, _, _ in shown.values()]),
+        out.column("head", [f"{layer}.{head}" for _, layer, head in shown.values()]),
+        out.column("from_to", [_arrow(record, *link) for link in shown], least=12),
+        out.numbers("weight", [weight for weight, _, _ in shown.values()]),
+        out.column("", [bar(weight, 10, out.screen) for weight, _, _ in shown.values()]),
     ]
-    yield from table(columns, view.screen)
+    yield from table(columns, out.screen)
 
 
 def _arrow(record: Attention, query: int, key: int) -> str:
     return f"{record.query_tokens[query].text} → {record.key_tokens[key].text}"
 
 
-def _groups(comparison: HeadComparison, view: View) -> Iterator[Text]:
+def _groups(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     several = sorted((names for names in comparison.clusters.values() if len(names) > 1), key=len, reverse=True)
     if not several:
         return
-    yield from view.tell("alike")
+    yield from out.tell("alike")
     for names in several[:GROUPS]:
         start = f"{len(names):>4}  "
-        yield Text(start + fit(" ".join(names), view.screen.width - len(start), view.screen), no_wrap=True)
+        yield Text(start + fit(" ".join(names), out.screen.width - len(start), out.screen), no_wrap=True)
 
 
-def _table(comparison: HeadComparison, record: Attention, view: View) -> Iterator[Text]:
+def _table(comparison: HeadComparison, record: Attention, out: Writer) -> Iterator[Text]:
     received, heads = received_by_words(record), comparison.heads
     most = [int(received[one.place].argmax()) for one in heads]
     links = [strongest_link(record, *one.place) for one in heads]
-    found = ["" if link is None else f"{_arrow(record, *link[:2])} {view.number(link[2])}" for link in links]
+    found = ["" if link is None else f"{_arrow(record, *link[:2])} {out.number(link[2])}" for link in links]
     columns = [
-        view.column("head", [one.name for one in heads]),
+        out.column("head", [one.name for one in heads]),
         *(
-            Column(one.label, [view.number(comparison.estimate(name, *head.place)[0]) for head in heads], right=True)
+            Column(one.label, [out.number(comparison.estimate(name, *head.place)[0]) for head in heads], right=True)
             for name in SHARES
             for one in comparison.measures
             if one.name == name
         ),
-        view.column("most", [record.key_tokens[at].text for at in most], least=8),
-        view.numbers("share", [float(received[one.place][at]) for one, at in zip(heads, most, strict=True)]),
-        view.column("top_link", found, least=12),
+        out.column("most", [record.key_tokens[at].text for at in most], least=8),
+        out.numbers("share", [float(received[one.place][at]) for one, at in zip(heads, most, strict=True)]),
+        out.column("top_link", found, least=12),
     ]
-    yield from table(columns, view.screen)
+    yield from table(columns, out.screen)

@@ -15,7 +15,7 @@ from attnviz.heads.roles import CONTROLS, ControlKind
 from attnviz.heads.selection import MOST, HeadRole, choose_heads
 from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal import cells
-from attnviz.heads.terminal.cells import View
+from attnviz.heads.terminal.cells import Writer
 from attnviz.heads.wording import description, narrow, plural, sample, say, why_not
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
@@ -37,43 +37,43 @@ def draw_table(
     layers: Sequence[int] = (), heads: Sequence[int] = (), language: str = "en",
 ) -> list[Text]:  # fmt: skip
     """All heads, their clusters, and all relations. Raises SelectionError: no such measure, role, layer or head."""
-    view, rows = View(screen, language), choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads)
-    lines = view.tell("title", "bold", model=comparison.model)
-    lines += view.prose(description(comparison, language))
-    lines += [*view.prose(sample(comparison, language)), Text()]
+    out, rows = Writer(screen, language), choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads)
+    lines = out.tell("title", "bold", model=comparison.model)
+    lines += out.prose(description(comparison, language))
+    lines += [*out.prose(sample(comparison, language)), Text()]
     if sort in {"role", "score"}:
-        lines += view.tell("sorted", "dim", what=sort)
+        lines += out.tell("sorted", "dim", what=sort)
     elif sort != "head":
         one = selection.find_measure(sort, comparison.measures)
         meaning = one.say(language)
-        lines += view.tell("sorted", "dim", what=one.name + (f" ({meaning})" if meaning else ""))
-    lines += _rows(comparison, rows, view, sort) if rows else view.tell("no_such_role")
+        lines += out.tell("sorted", "dim", what=one.name + (f" ({meaning})" if meaning else ""))
+    lines += _rows(comparison, rows, out, sort) if rows else out.tell("no_such_role")
     if n := len(comparison.heads) - len(rows):
         if role or layers or heads:
-            lines += view.tell("others_hidden", heads=plural(n, "other head"), n=n)
+            lines += out.tell("others_hidden", heads=plural(n, "other head"), n=n)
         else:
-            lines += view.tell("many_hidden", heads=plural(n, "head"), n=n, most=MOST)
-    lines += _clusters(comparison, view)
+            lines += out.tell("many_hidden", heads=plural(n, "head"), n=n, most=MOST)
+    lines += _clusters(comparison, out)
     if comparison.relations:
-        lines += [Text(), *draw_relations(comparison.relations, view)]
+        lines += [Text(), *draw_relations(comparison.relations, out)]
     lines.append(Text())
-    for text in _legend(comparison, rows, view):
-        lines += view.prose(text, "dim")
-    return [*lines, *cells.draw_notes(comparison, comparison.notes, view)]
+    for text in _legend(comparison, rows, out):
+        lines += out.prose(text, "dim")
+    return [*lines, *cells.draw_notes(comparison, comparison.notes, out)]
 
 
-def _rows(comparison: HeadComparison, heads: Sequence[HeadRole], view: View, sort: str) -> Iterator[Text]:
-    wide = view.screen.width
+def _rows(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer, sort: str) -> Iterator[Text]:
+    wide = out.screen.width
     roles = [one.role for one in heads]
     columns = [
-        view.column("head", [one.head.name for one in heads]),
+        out.column("head", [one.head.name for one in heads]),
         Column(
-            f"  {view.say('role')}", [_role(one, view) for one in heads],
+            f"  {out.say('role')}", [_role(one, out) for one in heads],
             least=LEAST_ROLE[(wide >= WITH_CONTROLS) + (wide >= WITH_BARS)],
         ),
-        view.numbers("score", [role.score if role else math.nan for role in roles]),
-        view.column(
-            "95 %", [view.interval(role.low, role.high, narrow=role.narrow) if role else "" for role in roles],
+        out.numbers("score", [role.score if role else math.nan for role in roles]),
+        out.column(
+            "95 %", [out.interval(role.low, role.high, narrow=role.narrow) if role else "" for role in roles],
             right=True,
         ),
     ]  # fmt: skip
@@ -82,22 +82,22 @@ def _rows(comparison: HeadComparison, heads: Sequence[HeadRole], view: View, sor
         left, right = f"-{reach}", f"+{reach}"
         ruler = left + "0".center(2 * reach + 1 - len(left) - len(right)) + right
         patterns = [
-            Text(cells.spark(by_offset(comparison, head, reach), view.screen), cells.role_style(role, view.screen))
+            Text(cells.spark(by_offset(comparison, head, reach), out.screen), cells.role_style(role, out.screen))
             for head, role in heads
         ]
         columns.insert(1, Column(ruler, patterns))
     if sort not in {"head", "role", "score"}:
         measure = selection.find_measure(sort, comparison.measures)
-        values = [view.number(comparison.estimate(measure.name, *one.head.place)[0]) for one in heads]
+        values = [out.number(comparison.estimate(measure.name, *one.head.place)[0]) for one in heads]
         columns.insert(-2, Column(measure.label, values, right=True))
     if wide >= WITH_CONTROLS:
         columns += [
-            Column(kind.titles[wide >= WITH_NUMBERS], [_control(one, kind.name, view) for one in heads], right=True)
+            Column(kind.titles[wide >= WITH_NUMBERS], [_control(one, kind.name, out) for one in heads], right=True)
             for kind in _controls(comparison)
         ]
     if wide >= WITH_BARS:
-        columns += _bars(heads, comparison, view)
-    yield from table(columns, view.screen, gap=1 if wide < AIRY else 2)
+        columns += _bars(heads, comparison, out)
+    yield from table(columns, out.screen, gap=1 if wide < AIRY else 2)
 
 
 def _controls(comparison: HeadComparison) -> list[ControlKind]:
@@ -114,43 +114,43 @@ def by_offset(comparison: HeadComparison, profile: HeadProfile, reach: int) -> l
     return [selection.at_offset(comparison, offset, profile)[0] for offset in range(-reach, reach + 1)]
 
 
-def _role(one: HeadRole, view: View) -> Text:
-    text = cells.name_role(one.role, one.role.rule.short if one.role else view.say("no_role"), view)
-    if one.role is not None and (why := why_not(one.role.doubt, view.language)):
-        text.append(spell(f" · {why}", view.screen), "dim")
+def _role(one: HeadRole, out: Writer) -> Text:
+    text = cells.name_role(one.role, one.role.rule.short if one.role else out.say("no_role"), out)
+    if one.role is not None and (why := why_not(one.role.doubt, out.language)):
+        text.append(spell(f" · {why}", out.screen), "dim")
     return text
 
 
-def _control(one: HeadRole, name: str, view: View) -> Text:
+def _control(one: HeadRole, name: str, out: Writer) -> Text:
     """A control's value; bold where it is why the role is not established."""
     if one.role is None:
         return Text()
     control = next((control for control in one.role.controls if control.name == name), None)
     if control is None:
-        return Text(view.number(math.nan), "dim")
+        return Text(out.number(math.nan), "dim")
     rules_out = control.rules_out and one.role.low <= control.high
-    return Text(view.number(control.value), "bold" if rules_out else "dim")
+    return Text(out.number(control.value), "bold" if rules_out else "dim")
 
 
-def _bars(heads: Sequence[HeadRole], comparison: HeadComparison, view: View) -> Iterator[Column]:
+def _bars(heads: Sequence[HeadRole], comparison: HeadComparison, out: Writer) -> Iterator[Column]:
     measures = [one for name in BARS for one in comparison.measures if one.name == name]
-    with_numbers = view.screen.width >= WITH_NUMBERS
-    width = 5 if view.screen.width >= WITH_LONG_BARS else 4
+    with_numbers = out.screen.width >= WITH_NUMBERS
+    width = 5 if out.screen.width >= WITH_LONG_BARS else 4
     for index, measure in enumerate(measures):
         full, digits = (FARTHEST, 1) if measure.name == "distance" else (1.0, 2)
         drawn = []
         for head, role in heads:
             value = comparison.estimate(measure.name, *head.place)[0]
-            text = cells.bar(value / full, width, view.screen)
+            text = cells.bar(value / full, width, out.screen)
             if with_numbers and not math.isnan(value):
-                text = f"{view.number(value, digits):>4} {text}"
+                text = f"{out.number(value, digits):>4} {text}"
             own = role is not None and role.measure == measure.name
-            drawn.append(Text(text, cells.role_style(role, view.screen) if own else "dim"))
+            drawn.append(Text(text, cells.role_style(role, out.screen) if own else "dim"))
         yield Column(measure.label, drawn, gap=2 if with_numbers or index == 0 else 1)
 
 
-def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], view: View) -> Iterator[str]:
-    language, width = view.language, view.screen.width
+def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) -> Iterator[str]:
+    language, width = out.language, out.screen.width
     roles = [one.role for one in heads if one.role is not None]
     rules = {role.rule.short: role.rule.say(language) for role in roles}
     yield "; ".join(f"{short}: {words}" for short, words in rules.items())
@@ -167,41 +167,41 @@ def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], view: View) -
     yield say("not_explanation", language)
 
 
-def _clusters(comparison: HeadComparison, view: View) -> Iterator[Text]:
+def _clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     clusters = comparison.clusters
     if len(comparison.heads) < 2 or not clusters:
         return
     yield Text()
-    yield from view.tell("alike")
-    groups = [(view.say("cluster", n=cluster), names) for cluster, names in sorted(clusters.items()) if len(names) > 1]
+    yield from out.tell("alike")
+    groups = [(out.say("cluster", n=cluster), names) for cluster, names in sorted(clusters.items()) if len(names) > 1]
     alone = [names[0] for names in clusters.values() if len(names) == 1]
-    for what, names in [*groups, *([(view.say("alone"), alone)] if alone else [])]:
-        yield from cells.list_heads(Text.assemble((f"{len(names):>4}  {what}", "dim")), names, view, 18)
+    for what, names in [*groups, *([(out.say("alone"), alone)] if alone else [])]:
+        yield from cells.list_heads(Text.assemble((f"{len(names):>4}  {what}", "dim")), names, out, 18)
 
 
-def draw_relations(relations: Sequence[Relation], view: View) -> Iterator[Text]:
+def draw_relations(relations: Sequence[Relation], out: Writer) -> Iterator[Text]:
     """The table of what heads find in a treebank, established or not."""
 
     def name(one: Relation) -> Text:
         short = rule_of(one.name, reverse=one.reverse).short
-        text = Text(f"{view.mark(established=one.established)} {spell(short, view.screen)}")
-        why = why_not(one.doubt, view.language)
-        return text.append(spell(f" · {why}", view.screen) if why else "", "dim")
+        text = Text(f"{out.mark(established=one.established)} {spell(short, out.screen)}")
+        why = why_not(one.doubt, out.language)
+        return text.append(spell(f" · {why}", out.screen) if why else "", "dim")
 
     def up_to(control: Control | None) -> str:
         """The upper end of a control's interval: what a score's lower end must lie above."""
         high = math.nan if control is None else control.high
-        return view.number(high) if math.isnan(high) else f"≤{view.number(high)}"
+        return out.number(high) if math.isnan(high) else f"≤{out.number(high)}"
 
     columns = [
-        Column(f"  {view.say('relation')}", [name(one) for one in relations], least=20),
-        view.column("n", [f"{one.n:,}" for one in relations], right=True),
-        view.column("head", [f"{one.layer}.{one.head}" for one in relations]),
-        view.numbers("right", [one.accuracy for one in relations]),
-        view.column("95 %", [view.interval(one.low, one.high) for one in relations], right=True),
-        view.column("offset", [f"{one.fixed.offset:+d} {up_to(one.fixed)}" for one in relations], right=True),
-        view.column("rand", [up_to(one.random) for one in relations], right=True),
+        Column(f"  {out.say('relation')}", [name(one) for one in relations], least=20),
+        out.column("n", [f"{one.n:,}" for one in relations], right=True),
+        out.column("head", [f"{one.layer}.{one.head}" for one in relations]),
+        out.numbers("right", [one.accuracy for one in relations]),
+        out.column("95 %", [out.interval(one.low, one.high) for one in relations], right=True),
+        out.column("offset", [f"{one.fixed.offset:+d} {up_to(one.fixed)}" for one in relations], right=True),
+        out.column("rand", [up_to(one.random) for one in relations], right=True),
     ]
-    yield from view.tell("relations_title")
-    yield from table(columns, view.screen, gap=1 if view.screen.width < AIRY_RELATIONS else 2)
-    yield from view.tell("relations_columns", "dim")
+    yield from out.tell("relations_title")
+    yield from table(columns, out.screen, gap=1 if out.screen.width < AIRY_RELATIONS else 2)
+    yield from out.tell("relations_columns", "dim")
