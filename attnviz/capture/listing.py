@@ -27,10 +27,10 @@ class ListedModel:
 def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[ListedModel, ...]:
     """The home-built models, those trained again whose files lie in these folders, and pretrained ones in the cache."""
     from attnviz.capture.sources import hub
-    from attnviz.models.training.files import ENDING, FOLDER, load_card
+    from attnviz.models.training.files import ENDING, file_of, load_card
 
     listed = [
-        ListedModel(name=name, where="attnviz", card=None if is_random(name) else load_card(FOLDER / f"{name}{ENDING}"))
+        ListedModel(name=name, where="attnviz", card=None if is_random(name) else load_card(file_of(name)))
         for name in names()
     ]
     for path in sorted(path for folder in folders for path in Path(folder).glob(f"*{ENDING}")):

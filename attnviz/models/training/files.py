@@ -83,9 +83,14 @@ def load_home_built(name: str) -> tuple[ModelCard, Model]:
     Raises:
         FileFormatError: its file is not there, is damaged, or was written by another version of attnviz.
     """
+    return load(file_of(name))
+
+
+def file_of(name: str) -> Path:
+    """Where the weights lie of a trained model, by its name or by its file itself."""
     if name.endswith(ENDING):
-        return load(Path(name).expanduser())
-    return load(HOME_BUILT[name].weights or FOLDER / f"{name}{ENDING}")
+        return Path(name).expanduser()
+    return HOME_BUILT[name].weights or FOLDER / f"{name}{ENDING}"
 
 
 def load_card(path: Path) -> ModelCard:
