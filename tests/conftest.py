@@ -41,11 +41,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="write tests/golden/ anew instead of comparing")
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: a process that waits for a browser or a program leaves its core to the others."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_collection_finish() -> None:
     """What was imported and collected is here to stay: it is looked through for garbage no more, and the rest less."""
     gc.collect()
