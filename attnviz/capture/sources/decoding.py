@@ -93,7 +93,7 @@ class PretrainedDecoding(Decoding):
     kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)  # of the modules of an encoder-decoder
     cached: bool = True  # whether the keys and values of earlier tokens are kept, so that each token is read once
     _cache: Any = None
-    _cache_is_called: str = ""
+    _cache_name: str = ""
     _encoded: Any = None
     _is_apart: bool = False  # whether its attention does not pass through the library's interface
     _only_last: dict[str, int] = field(default_factory=dict)
@@ -106,8 +106,8 @@ class PretrainedDecoding(Decoding):
         self.never = (*(getattr(settings, "suppress_tokens", None) or ()), *banned)
         self.first = getattr(settings, "forced_bos_token_id", None)
         accepted = inspect.signature(self.model.forward).parameters
-        self._cache_is_called = "cache" if "cache" in accepted else "past_key_values"  # until transformers 5.23
-        self.cached = self._cache_is_called in accepted
+        self._cache_name = "cache" if "cache" in accepted else "past_key_values"  # until transformers 5.23
+        self.cached = self._cache_name in accepted
         if "logits_to_keep" in accepted:
             self._only_last = {"logits_to_keep": 1}
 
@@ -145,7 +145,7 @@ class PretrainedDecoding(Decoding):
             both = DynamicCache(), DynamicCache()
             self._cache = both[0] if self.source is None else EncoderDecoderCache(*both)
         if self.cached:
-            given[self._cache_is_called] = self._cache
+            given[self._cache_name] = self._cache
         if self.source is None:
             return self.model(input_ids=new, **given).logits[0, -1]  # type: ignore[no-any-return]
         mask = torch.ones_like(self.source)
