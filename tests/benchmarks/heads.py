@@ -163,7 +163,7 @@ def main() -> None:
     passed = measured - reading
     print(f"the same with all measures              {passed:8.2f} s   {passed / forward:6.2f}   at most 2")
     more = alike - measured
-    print(f"likeness of all pairs on top            {more:8.2f} s   {more / forward:6.2f}   at most 2")
+    print(f"similarity of all pairs on top            {more:8.2f} s   {more / forward:6.2f}   at most 2")
     print(f"all of it, with three controls          {whole:8.2f} s   {whole / forward:6.2f}")
     print(
         f"output_attentions=True and numpy        {by_recipe:8.2f} s   {by_recipe / alike:6.1f} x as long   at least 10"
