@@ -71,7 +71,8 @@ def real_model() -> str:
 @pytest.fixture
 def make_record() -> Callable[..., Attention]:
     """A record of random rows: 2 layers, 3 heads, 5 tokens, unless other words or sizes are given."""
-    from attnviz.attention import Attention, Receipt, Token
+    from attnviz.attention import Attention, Token
+    from tests.fixtures.pictures import receipt_of
 
     def make(
         words: str = "[CLS] I love you [SEP]", n_layers: int = 2, n_heads: int = 3, seed: int = 7, **more: object
@@ -90,13 +91,7 @@ def make_record() -> Callable[..., Attention]:
             "kind": "encoder",
             "model": "made by hand",
             "text": " ".join(word for word in words.split() if not word.startswith("[")),
-            "receipt": Receipt(
-                native="sdpa",
-                dtype="float32",
-                tolerance=1e-5,
-                layers=tuple(range(n_layers)),
-                differences=(2.5e-7,) * n_layers,
-            ),
+            "receipt": receipt_of(n_layers),
         }
         return Attention(**(fields | more))  # type: ignore[arg-type]
 
