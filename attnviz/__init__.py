@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from attnviz.attention import Attention, Note, Receipt, Token
     from attnviz.capture.attend import attend, attend_all
     from attnviz.capture.doctor import Diagnosis, doctor
-    from attnviz.capture.listing import list_models
-    from attnviz.capture.source import as_source, open_source
+    from attnviz.capture.source import as_source, list_models, open_source
     from attnviz.capture.sources.modules import watch
     from attnviz.generations.api import generate
     from attnviz.heads.api import compare_heads, compare_models, merge_stats
@@ -37,8 +36,7 @@ _HOME = {
     "attention": ("Attention", "Note", "Receipt", "Token"),
     "capture.attend": ("attend", "attend_all"),
     "capture.doctor": ("Diagnosis", "doctor"),
-    "capture.listing": ("list_models",),
-    "capture.source": ("as_source", "open_source"),
+    "capture.source": ("as_source", "list_models", "open_source"),
     "capture.sources.modules": ("watch",),
     "generations.api": ("generate",),
     "heads.api": ("compare_heads", "compare_models", "merge_stats"),

@@ -6,16 +6,19 @@ import difflib
 import re
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
 
 from attnviz.attention import Kind, Receipt
-from attnviz.capture.sources.hub import locate
+from attnviz.capture.sources.hub import cached_models, is_cached, locate
 from attnviz.errors import (
     AttnvizWarning,
+    FileFormatError,
     InputError,
     ModelError,
     SelectionError,
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
     from attnviz.capture.observers import Batch, Observer
+    from attnviz.models.training.files import ModelCard
 
 DEFAULT_MODEL = "distilbert-base-uncased"
 DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
@@ -185,6 +189,29 @@ def open_source(
         reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
         (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
         return toy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel:
+    """A model that can be used by its name."""
+
+    name: str  # as every function and command takes it; of one that was trained here its file
+    where: Literal["attnviz", "here", "cache"]  # comes with attnviz, trained here, or in the cache of pretrained models
+    card: ModelCard | None = None  # of a home-built one how it was trained, and how good it is
+
+
+def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[ListedModel, ...]:
+    """The home-built models, those trained again whose files lie in these folders, and pretrained ones in the cache."""
+    from attnviz.models.training.files import ENDING, file_of, load_card
+
+    listed = [
+        ListedModel(name=name, where="attnviz", card=None if is_random(name) else load_card(file_of(name)))
+        for name in names()
+    ]
+    for path in sorted(path for folder in folders for path in Path(folder).glob(f"*{ENDING}")):
+        with suppress(FileFormatError):  # a record, or another program's
+            listed.append(ListedModel(name=str(path), where="here", card=load_card(path)))
+    return (*listed, *(ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)))
 
 
 _OWN = re.compile(r"(.+\.py)(?::(.*))?")

@@ -33,7 +33,7 @@ def command(models: ModelsSettings) -> None:
     if models.name is not None:
         _tell_words(models.name)
         return
-    from attnviz.capture.listing import list_models
+    from attnviz.capture.source import list_models
 
     listed = list_models((Path(), outputs()))
     own, cached = ([one.name for one in listed if one.where == where] for where in ("here", "cache"))

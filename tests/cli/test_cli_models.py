@@ -37,7 +37,7 @@ def test_cache(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tm
     assert typed("models").output.endswith("In the cache of pretrained models: none\n")
     for name in ("some--body", "half"):
         (tmp_path / f"models--{name}").mkdir()
-    monkeypatch.setattr("attnviz.capture.sources.hub.is_cached", lambda name: name == "some/body")
+    monkeypatch.setattr("attnviz.capture.source.is_cached", lambda name: name == "some/body")
     assert typed("models").output.endswith("In the cache of pretrained models:\n  some/body\n")
 
 
