@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from attnviz.errors import RecordError, SelectionError, SettingsError
+from attnviz.errors import RecordError, SelectionError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -229,25 +229,9 @@ class Attention:
         ending, or a file that cannot be written.
         """
         # Here and below a record imports what draws and saves it: users expect these methods of it.
-        from attnviz.render.names import FILMS, PICTURES
+        from attnviz.storage.formats import RECORD
 
-        suffix = Path(path).suffix.lower()
-        if suffix in PICTURES:
-            from attnviz.heatmaps.figure import save as save_picture
-
-            return save_picture(self, path, **look)
-        if suffix in FILMS:
-            from attnviz.generations.film import save as save_film
-
-            return save_film(self, path, **look)
-        if suffix == ".html":
-            return self.page(**look).save(path)
-        from attnviz.storage import WRITERS, check_ending, save
-
-        check_ending(path, (*PICTURES, ".html", *FILMS, *WRITERS), "a record is")
-        if look:
-            raise SettingsError(f"{', '.join(look)}: of a picture or a page, which {Path(path).name} is not")
-        return save(self, path)
+        return RECORD.save(self, path, **look)
 
     def figure(self, **look: Any) -> Figure:  # noqa: ANN401 - fields of a group
         """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it.

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.capture.source import Source
-    from attnviz.render.figure.export import Picture
     from attnviz.render.terminal.screen import Screen
     from attnviz.settings import LoadingSettings
+    from attnviz.storage.formats import Content, Formats
 
 LARGEST = 2**20  # bytes of a text that is read: some hundred thousand words, far more than any model's positions
 
@@ -203,28 +204,28 @@ def _digest(path: Path) -> bytes | None:
         return None
 
 
-def write_content(path: Path, content: bytes, missing: str) -> None:
-    """Write a picture, whole or not at all, and tell so, and which characters are `missing` in all fonts.
+def write_result(formats: Formats, result: object, path: Path, **look: Any) -> None:  # noqa: ANN401 - as each result has it
+    """Write a result, as its formats have it; of the `look` is taken what can be said of such a file."""
+    write_content(path, formats.content(result, path, look))
+
+
+def write_content(path: Path, content: Content) -> None:
+    """Write a file, whole or not at all, and tell so, and which characters on it no font has.
 
     Raises:
         OutputError: the file cannot be written; or there are such characters, and none is wanted.
     """
     from attnviz.storage.files import write_whole
 
-    if missing:
-        from attnviz.render.fonts import advice
+    def fill(temporary: Path) -> None:
+        if callable(content) and (missing := content(temporary)):
+            from attnviz.render.fonts import advice
 
-        if _now.files.strict:
-            raise OutputError(f"{visible(str(path))} is not written: {advice(missing)}")
-        sys.stderr.write(f"attnviz: {advice(missing)}\n")
-    write(path, lambda: write_whole(path, content))
+            if _now.files.strict:
+                raise OutputError(f"{visible(str(path))} is not written: {advice(missing)}")
+            sys.stderr.write(f"attnviz: {advice(missing)}\n")
 
-
-def write_picture(path: Path, picture: Picture) -> None:
-    """Write a picture as its ending says; see `write_content`."""
-    whole = io.BytesIO()  # before the file is touched: Matplotlib has its own ways to fail on a full disk
-    missing = picture.write(whole, path.suffix.lower()).missing
-    write_content(path, whole.getvalue(), missing)
+    write(path, partial(write_whole, path, fill if callable(content) else content))
 
 
 def console_here() -> Console:

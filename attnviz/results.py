@@ -109,7 +109,7 @@ def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparis
         from attnviz.walkthroughs.files import load as load_walkthrough
 
         return load_walkthrough(path)
-    from attnviz.storage import load as load_record
+    from attnviz.storage.record_files import load as load_record
 
     return load_record(path)
 

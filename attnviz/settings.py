@@ -8,7 +8,7 @@ What a field means is said once, in the `help` of its option.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM, is_random
 from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, SIZES, changed, group, option
-from attnviz.render.names import DEFAULT, PALETTES, PICTURES, outputs
+from attnviz.render.names import DEFAULT, PALETTES, outputs
+from attnviz.storage.formats import PICTURES
 from attnviz.text.display import check_sentence
 
 if TYPE_CHECKING:
     from attnviz.render.figure.style import Style
 
 Kind = Literal["encoder", "decoder", "cross"]  # as `attnviz.attention.Kind`, which help must not load
-
-RECORDS = (".json", ".npz", ".safetensors")
-PAGE = ".html"
 
 Background = Literal["auto", "dark", "light"]
 
@@ -286,7 +284,7 @@ class FigureSettings(PageSettings):
 class FileSettings:
     """The files to write."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *RECORDS)
+    ENDINGS: ClassVar[Collection[str]] = PICTURES
 
     output: tuple[Path, ...] = option(
         "--output", "-o", default=(),
@@ -342,7 +340,7 @@ class ShellSettings:
             raise SettingsError("give --quiet or --verbose, not both")
 
 
-def check_endings(paths: Iterable[Path], endings: Sequence[str], names: str = "'--output' / '-o'") -> None:
+def check_endings(paths: Iterable[Path], endings: Collection[str], names: str = "'--output' / '-o'") -> None:
     """Refuse files with an ending that nothing can be written as, by a `SettingsError`."""
     for path in paths:
         if path.suffix.lower() not in endings:

@@ -58,7 +58,7 @@ def command(training: TrainingSettings) -> None:
     from attnviz.models.training.loop import State
     from attnviz.models.training.measure import quality_lines
     from attnviz.models.training.run import train, unfinished
-    from attnviz.storage import write_whole
+    from attnviz.storage.files import write_whole
 
     name, path = training.name, training.path
     pressed = threading.Event()

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from attnviz.commands import check_writable, open_model, read_text, took, write, write_content, write_picture
+from attnviz.commands import check_writable, open_model, read_text, took, write_result
 from attnviz.generations import settings
 from attnviz.options import name_parts
-from attnviz.render.names import FILMS, picture_path
-from attnviz.settings import PAGE, RECORDS
+from attnviz.render.names import picture_path
+from attnviz.storage.formats import RECORD
 from attnviz.text.display import check_text
-
-if TYPE_CHECKING:
-    from attnviz.attention import Attention
 
 EXAMPLES = """attnviz generate "I love"
 attnviz generate "She is eating a green apple" -m toy-seq2seq --lang ko
@@ -57,21 +50,4 @@ def command(
     more += name_parts(prompt, "chat", "max_new_tokens")
     usual = picture_path("generate", text, record.model, more, pair=None, target=None)
     for path in output.output or (usual,):
-        _write(record, path, appearance)
-
-
-def _write(record: Attention, path: Path, appearance: settings.GenerationAppearance) -> None:
-    suffix = path.suffix.lower()
-    if suffix in RECORDS:
-        write(path, partial(record.save, path))
-    elif suffix == PAGE:
-        write(path, partial(record.save, path, cmap=appearance.palette, lang=appearance.lang))
-    elif suffix in FILMS:
-        from attnviz.generations.film import content
-
-        write_content(path, *content(record, suffix, palette=appearance.palette, language=appearance.lang))
-    else:
-        from attnviz.heatmaps.figure import draw
-        from attnviz.render.sheet import resolve
-
-        write_picture(path, draw(resolve(record, "shared", appearance.lang), appearance.palette))
+        write_result(RECORD, record, path, cmap=appearance.palette, lang=appearance.lang)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Literal
 
 import numpy as np
 
@@ -18,7 +16,6 @@ from attnviz.render.figure.page import Page, page_of
 from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen
 from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
 from attnviz.render.sheet import KINDS, blank_below
-from attnviz.storage.files import write_whole
 from attnviz.text.display import visible
 from attnviz.text.notes import proof
 from attnviz.text.phrase import expect_language
@@ -51,26 +48,23 @@ class Scene:
         return 2 * EDGE + 2 * ROW + (n_lines + bool(self.written) * 0.4) * LINE + (TOP + 2.2) * ROW
 
 
-def content(
-    record: Attention, suffix: str, *, palette: str = DEFAULT, language: Literal["en", "ko"] = "en"
-) -> tuple[bytes, str]:
-    """A film of a generation, and the characters that no font has; or SelectionError, OutputError (no ffmpeg)."""
-    expect_writer(suffix)
-    steps = list(steps_of(record))
-    with usual_settings():
-        scene = _scene(record, steps, palette, language)
-        reel = Reel(pictures=[pixels_of(_draw(scene, step)) for step in steps], seconds=SECONDS, last=LAST)
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / f"film{suffix}"
-            write_film([reel], path, suffix)
-            return path.read_bytes(), scene.pen.typefaces.missing
+def film(record: Attention, *, cmap: str = DEFAULT, lang: str = "en") -> Callable[[Path], str]:
+    """What fills a file with a film of a generation, and returns the characters that no font has.
 
-
-def save(record: Attention, path: str | Path, *, cmap: str = DEFAULT, lang: Literal["en", "ko"] = "en") -> Path:
-    """Write a film of a generation, whole or not at all; or SelectionError, OutputError."""
+    Raises SelectionError: no token was generated, or there is no such palette or language; then OutputError: no ffmpeg.
+    """
     expect_language(lang)
-    film, _ = content(record, Path(path).suffix.lower(), palette=cmap, language=lang)
-    return write_whole(path, film)
+    steps = list(steps_of(record))
+
+    def fill(path: Path) -> str:
+        expect_writer(path.suffix.lower())
+        with usual_settings():
+            scene = _scene(record, steps, cmap, lang)
+            reel = Reel(pictures=[pixels_of(_draw(scene, step)) for step in steps], seconds=SECONDS, last=LAST)
+            write_film([reel], path)
+        return scene.pen.typefaces.missing
+
+    return fill
 
 
 def _scene(record: Attention, steps: Sequence[Step], palette: str, language: str) -> Scene:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -9,7 +10,7 @@ from typing import ClassVar, Literal
 from attnviz import settings
 from attnviz.errors import SettingsError
 from attnviz.options import INPUT, MODEL, SHOWN, changed, group, option
-from attnviz.render.names import FILMS, PICTURES
+from attnviz.storage.formats import RECORD
 from attnviz.text.display import check_sentence
 
 DEFAULT_MODEL = "toy-decoder"
@@ -142,4 +143,4 @@ class GenerationAppearance:
 class GenerationOutput(settings.FileSettings):
     """The files to write: the record, its picture, a page to explore it, a film of its steps."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, settings.PAGE, *FILMS, *settings.RECORDS)
+    ENDINGS: ClassVar[Collection[str]] = RECORD

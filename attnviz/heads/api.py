@@ -6,20 +6,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz import errors
 from attnviz.heads import runs
-from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
+from attnviz.heads.files import CLASSES, Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
 from attnviz.models.registry import names
-from attnviz.render.names import PICTURES
 from attnviz.settings import ModelSettings, PageSettings, Place, place_of
-from attnviz.storage.encoding import in_one_line
-from attnviz.storage.files import check_writable, write_whole
+from attnviz.storage.encoding import ONE, in_one_line, to_bytes
+from attnviz.storage.files import check_writable
 from attnviz.text.display import clip, visible
 from attnviz.text.phrase import expect_language
 
@@ -240,26 +238,16 @@ def example_patterns(
         return {}, clip(str(error), 300)
 
 
-def save(
-    shown: HeadComparison | Changes, path: Path, head: Place | None = None, *, lang: str = "en", **view: Any
-) -> Path:
-    """Write a comparison, or what changed between two models, by its ending (see `HeadComparison.save`)."""
-    from attnviz.heads.record import HeadComparison
+def picture(shown: HeadComparison | Changes, **view: Any) -> Callable[[Path], str]:
+    """What fills a file with the picture; the rest is as of `draw`."""
+    return draw(shown, **view).fill
 
-    suffix = path.suffix.lower()
-    if suffix in PICTURES:
-        drawn = BytesIO()
-        draw(shown, head, lang=lang, **view).write(drawn, suffix)
-        return write_whole(path, drawn.getvalue())
-    if suffix == STATS and isinstance(shown, HeadComparison):
-        if not isinstance(shown.origin, Origin):
-            raise errors.OutputError(
-                f"{visible(str(path))}: this comparison was not measured here: there is no {STATS} of it"
-            )
-        return save_stats(shown.origin.stats, path)
-    from attnviz.heads import tables
 
-    return tables.save(shown, path, lang)
+def stats(shown: HeadComparison) -> bytes:
+    """What was measured, as a ``.stats`` file holds it. Raises OutputError: it was not measured here."""
+    if not isinstance(shown.origin, Origin):
+        raise errors.OutputError(f"this comparison was not measured here: there is no {STATS} of it")
+    return to_bytes(shown.origin.stats, ONE, CLASSES)
 
 
 def draw(
@@ -298,11 +286,12 @@ def draw(
 
 def page_of(shown: HeadComparison | Changes, lang: str) -> WebPage:
     """Its page."""
-    from attnviz.heads.tables import WRITERS
+    from attnviz.heads import html
+    from attnviz.heads.changes.record import Changes
     from attnviz.pages import WebPage
 
     expect_language(lang)
-    return WebPage(WRITERS[".html"](shown, lang))
+    return WebPage(html.page_of_changes(shown, lang) if isinstance(shown, Changes) else html.page(shown, lang))
 
 
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:

@@ -16,8 +16,6 @@ import typer
 from attnviz import commands
 from attnviz.errors import SettingsError
 from attnviz.heads.settings import (
-    STATS,
-    TABLES,
     AgainstSettings,
     ComparisonOutput,
     CorpusSettings,
@@ -29,18 +27,17 @@ from attnviz.heads.settings import (
     ViewSettings,
 )
 from attnviz.options import changed, name_parts
-from attnviz.render.names import PICTURES, picture_path
+from attnviz.render.names import picture_path
 from attnviz.settings import ModelSettings, PageSettings, check_endings
+from attnviz.storage.formats import CHANGES, COMPARISON, PICTURES
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.attention import Attention
-    from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.runs import CorpusProgress
-    from attnviz.render.figure.export import Picture
     from attnviz.render.terminal.screen import Screen
 
 CHANGED = 3  # the exit status where a head changed by more than ``--fail-above`` allows
@@ -79,7 +76,7 @@ def command(
     if against.against is not None:
         _show_changes(text, model, table, survey, against, page, output)
         return
-    from attnviz.heads.api import compare_heads, draw, example_patterns
+    from attnviz.heads.api import compare_heads, example_patterns
 
     with _progress_bar(text, partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
@@ -101,10 +98,11 @@ def command(
             sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {unseen}\n")
         return patterns, unseen
 
+    look = {"lang": table.lang, **asdict(page)}
     for path in output.output or (() if output.json else (usual,)):
-        _write(path, comparison, partial(draw, comparison, examples=examples), table, page)
+        commands.write_result(COMPARISON, comparison, path, examples=examples, **look)
     for view, path in output.views.items():
-        _write(path, comparison, partial(draw, comparison, view=view), table, page)
+        commands.write_result(COMPARISON, comparison, path, view=view, **look)
 
 
 def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
@@ -143,7 +141,7 @@ def head_command(
     commands.check_writable(output.planned())
     layer, number = head.numbers
     from attnviz.attention import positions
-    from attnviz.heads.api import compare_heads, draw
+    from attnviz.heads.api import compare_heads
 
     def expect(n_layers: int, n_heads: int) -> None:
         positions([layer], range(n_layers), "layer")
@@ -161,7 +159,7 @@ def head_command(
     usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, head, page)
 
     for path in output.output or (usual,):
-        _write(path, comparison, partial(draw, comparison, (layer, number)), head, page)
+        commands.write_result(COMPARISON, comparison, path, head=(layer, number), lang=head.lang, **asdict(page))
 
 
 def merge_command(merge: MergeSettings) -> None:
@@ -186,7 +184,7 @@ def _show_changes(
     page: PageSettings, output: ComparisonOutput,
 ) -> None:  # fmt: skip
     """Compare two models, print, write; exit with `CHANGED` where a head changed too much."""
-    from attnviz.heads.api import compare_models, draw
+    from attnviz.heads.api import compare_models
 
     other = replace(
         model, model=against.against, toy=False, revision=None, seed=None, d_model=None, n_heads=None, n_layers=None
@@ -216,7 +214,7 @@ def _show_changes(
     usual = _usual_path("compare-heads", names, "", model, survey, table, page)
 
     for path in output.output or (() if output.json else (usual,)):
-        _write(path, changes, partial(draw, changes), table, page)
+        commands.write_result(CHANGES, changes, path, lang=table.lang, **asdict(page))
     if above:
         raise typer.Exit(CHANGED)
 
@@ -244,14 +242,14 @@ def _check_output(
         what = "--json has all heads" if output.json else "--against has another: all heads, the largest change first"
         raise SettingsError(f"{' and '.join(chosen)} {verb} of the table of heads of one model; {what}")
     for path in output.output:
-        if against and path.suffix.lower() in {STATS, ".tex"}:
+        if against and path.suffix.lower() not in CHANGES:
             kind = path.suffix.lower()[1:]
             raise SettingsError(f"{visible(str(path))}: a comparison of two models is not saved as {kind}")
     if output.views and (against or not survey.similarity):
         raise SettingsError(
             f"--{next(iter(output.views))} is of all pairs of heads of one model: not with --against, --no-similarity"
         )
-    check_endings(output.views.values(), tuple(PICTURES))
+    check_endings(output.views.values(), PICTURES)
 
 
 def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
@@ -310,12 +308,3 @@ def _usual_path(
     more = [*name_parts(model, "dtype", "revision"), *name_parts(survey), *name_parts(view, "threshold")]
     more += [*([view.lang] if view.lang != "en" else []), *name_parts(page)]
     return picture_path(command, shown, name, more, pair=None, target=None)
-
-
-def _write(
-    path: Path, shown: HeadComparison | Changes, draw: Callable[..., Picture], view: ViewSettings, page: PageSettings
-) -> None:
-    if path.suffix.lower() in TABLES:
-        commands.write(path, partial(shown.save, path, lang=view.lang))
-    else:
-        commands.write_picture(path, draw(lang=view.lang, **asdict(page)))

@@ -23,12 +23,12 @@ SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
 
 
-def page(comparison: HeadComparison, language: str = "en") -> str:
+def page(comparison: HeadComparison, lang: str = "en") -> str:
     """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
     measures = [one for one in comparison.measures if one.offset is None]
     about = [description(comparison, one) for one in LANGUAGES]
     labels = {
-        "lang": language, "layers": comparison.n_layers, "heads": comparison.n_heads, "about": about,
+        "lang": lang, "layers": comparison.n_layers, "heads": comparison.n_heads, "about": about,
         "model": visible(comparison.model), "sample": [visible(sample(comparison, one)) for one in LANGUAGES],
         "proof": [proof(comparison, one) for one in LANGUAGES],
         "notes": [[visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES],
@@ -42,12 +42,12 @@ def page(comparison: HeadComparison, language: str = "en") -> str:
         "not": [[narrow(one), say("not_explanation", one)] for one in LANGUAGES],
         "palette": palettes(),
     }  # fmt: skip
-    ko = language == "ko"
-    head = [("model", f"{visible(comparison.model)} · {about[ko]}"), ("sample", visible(sample(comparison, language)))]
+    ko = lang == "ko"
+    head = [("model", f"{visible(comparison.model)} · {about[ko]}"), ("sample", visible(sample(comparison, lang)))]
     title = ("What each head does", "각 헤드가 하는 일")
     return build(
-        title[ko], [*head, ("proof proved", proof(comparison, language))], labels=labels | {"title": title}, data=b"",
-        own=OWN, language=language,
+        title[ko], [*head, ("proof proved", proof(comparison, lang))], labels=labels | {"title": title}, data=b"",
+        own=OWN, language=lang,
     )  # fmt: skip
 
 
@@ -88,14 +88,14 @@ def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-def page_of_changes(found: Changes, language: str = "en") -> str:
+def page_of_changes(found: Changes, lang: str = "en") -> str:
     """What changed as one HTML page to explore, in English or Korean at first; both are in it."""
     measures = [one for one in found.measures if one.offset is None]
     heads = [_head(found, one) for one in LANGUAGES]
     title, about, sample, proof = ([one[at] for one in heads] for at in range(len(heads[0])))
     model = f"{visible(found.before.model)} → {visible(found.after.model)}"
     labels = {
-        "lang": language, "layers": found.before.n_layers, "heads": found.before.n_heads, "model": model,
+        "lang": lang, "layers": found.before.n_layers, "heads": found.before.n_heads, "model": model,
         "about": about, "title": title, "sample": sample, "proof": proof, "pattern": found.pattern is not None,
         "caption": [_caption(found, one) for one in LANGUAGES],
         "notes": [_notes_on(found, one) for one in LANGUAGES], "not": [[narrow(one)] for one in LANGUAGES],
@@ -109,9 +109,9 @@ def page_of_changes(found: Changes, language: str = "en") -> str:
         ],
         "palette": palettes(),
     }  # fmt: skip
-    ko = language == "ko"
+    ko = lang == "ko"
     head = [("model", f"{model} · {about[ko]}"), ("sample", sample[ko]), ("proof proved", proof[ko])]
-    return build(title[ko], head, labels=labels, data=b"", own=OWN, language=language)
+    return build(title[ko], head, labels=labels, data=b"", own=OWN, language=lang)
 
 
 def _head(found: Changes, language: str) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.render.signs import HeadSign, HeadSigns
 from attnviz.settings import Place, place_of
+from attnviz.storage.formats import COMPARISON
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -202,9 +202,7 @@ class HeadResult:
     def _repr_png_(self) -> bytes:
         from attnviz.heads.api import draw
 
-        drawn = BytesIO()
-        draw(self, examples=None).write(drawn, ".png")  # type: ignore[arg-type]
-        return drawn.getvalue()
+        return draw(self, examples=None).png()  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -347,6 +345,4 @@ class HeadComparison(HeadResult):
         OutputError: another ending, or the file cannot be written; SelectionError: there is no such head or
         view, or heads were not compared with one another.
         """
-        from attnviz.heads.api import save
-
-        return save(self, Path(path), head, **view)
+        return COMPARISON.save(self, path, **({} if head is None else {"head": head}), **view)

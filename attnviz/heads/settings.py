@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from pathlib import Path
 from typing import ClassVar, Literal, TypeAlias
 
 from attnviz import settings
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, group, option
-from attnviz.render.names import PICTURES
+from attnviz.storage.formats import COMPARISON
 from attnviz.text.display import check_sentence
 
 Specials: TypeAlias = Literal["keep", "exclude"]
@@ -18,7 +19,6 @@ CONTROLS, MAX_OFFSET = 50, 8
 """What is measured where nothing else is set: of how many sentences controls are taken, how far fixed offsets go."""
 FARTHEST = 128  # the farthest fixed offset that can be set: the room for measures grows with it
 STATS = ".stats"
-TABLES = (".csv", ".json", ".tex", ".html", STATS)
 """What a comparison is written as, beside pictures; .tex has its roles, .stats is drawn, merged and gone on with."""
 
 
@@ -233,7 +233,7 @@ def check_divergence(threshold: float) -> None:
 class HeadOutput(settings.FileSettings):
     """The files of one head's page."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *TABLES)
+    ENDINGS: ClassVar[Collection[str]] = COMPARISON
 
     checkpoint: Path | None = option(
         "--checkpoint", metavar="FILE", panel=FILES,

@@ -6,23 +6,18 @@ import csv
 import io
 import json
 import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
-from attnviz.errors import RecordError
 from attnviz.heads import wording
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
-from attnviz.heads.html import page, page_of_changes
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
 from attnviz.heads.wording import proof, reason_of, say
 from attnviz.render.latex import document, escaped
 from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import visible
 
 ENDS = ("before", "after", "difference", "low", "high")
@@ -224,30 +219,30 @@ def _fields(one: object, *names: str) -> dict[str, object]:
     return {name: getattr(one, name) for name in names}
 
 
-def to_latex(comparison: HeadComparison, language: str = "en") -> str:
+def to_latex(comparison: HeadComparison, lang: str = "en") -> str:
     """The roles that heads have, a row each: how many heads have it, the best of them, its score and what that exceeds.
 
     Scores are shares of 1, as the terminal has them, with their 95 % intervals. The control is the highest of those
     that could rule the role out.
     """
-    about = [comparison.model, wording.description(comparison, language), wording.sample(comparison, language)]
+    about = [comparison.model, wording.description(comparison, lang), wording.sample(comparison, lang)]
     groups = by_role(comparison)
     roles = [row[0].role for row in groups]
-    names, *numbers, intervals, _ = wording.role_columns(groups, language)
+    names, *numbers, intervals, _ = wording.role_columns(groups, lang)
     marked = [f"{MARKS[role.established]} " if role else "" for role in roles]
     cells = [
         [mark + escaped(name) for mark, name in zip(marked, names.cells, strict=True)],
-        *(one.cells for one in numbers), list(map(_tex, intervals.cells)), [_control(role, language) for role in roles],
+        *(one.cells for one in numbers), list(map(_tex, intervals.cells)), [_control(role, lang) for role in roles],
     ]  # fmt: skip
-    titles = [escaped(one) for one in (names.title, *(one.title for one in numbers), "95 %", say("control", language))]
+    titles = [escaped(one) for one in (names.title, *(one.title for one in numbers), "95 %", say("control", lang))]
     rows = [[titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])], *zip(*cells, strict=True)]
     lines = [f"{{{first}}} & {' & '.join(others)} \\\\" for first, *others in rows]
-    marks = say("marks", language, yes="YES", no="NO", doubt="")
+    marks = say("marks", lang, yes="YES", no="NO", doubt="")
     if any(role is not None and role.narrow for role in roles):
-        marks += f"; {wording.narrow(language)}"
+        marks += f"; {wording.narrow(lang)}"
     legend = escaped(marks).replace("YES", MARKS[True]).replace("NO", MARKS[False])
     body = [
-        *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, language)]),
+        *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, lang)]),
         r"\begin{tabular}{@{}lrlrcl@{}} \toprule", f"{lines[0]} \\midrule", *lines[1:], r"\bottomrule \end{tabular}",
         rf"\ifdefined\attnvizalone\par\medskip {legend}\fi",
     ]  # fmt: skip
@@ -264,25 +259,3 @@ def _control(role: Role | None, language: str) -> str:
         return ""
     one = role.rival
     return f"{_tex(wording.ends(one.low, one.high))} ({escaped(CONTROLS[one.name].short(language))})"
-
-
-WRITERS: Mapping[str, Callable[[Any, str], str]] = {
-    ".csv": lambda found, _: to_csv(found), ".json": lambda found, _: to_json(found) + "\n", ".tex": to_latex,
-    ".html": lambda found, language: (page_of_changes if isinstance(found, Changes) else page)(found, language),
-}  # fmt: skip
-"""What makes a file, by its ending: from a comparison, or changes, and the language; changes have no LaTeX."""
-
-
-def save(found: HeadComparison | Changes, path: str | os.PathLike[str], language: str = "en") -> Path:
-    """Write a comparison as ``.csv``, ``.json``, ``.html`` or ``.tex``, changes as one of the first three, whole.
-
-    Raises OutputError: another ending, or the file cannot be written; RecordError: a text holds half a character.
-    """
-    of_two = isinstance(found, Changes)
-    endings = [ending for ending in WRITERS if not (of_two and ending == ".tex")]
-    make = WRITERS[check_ending(path, endings, "changes are" if of_two else "a comparison is")]
-    try:
-        data = make(found, language).encode()
-    except UnicodeEncodeError as error:
-        raise RecordError(f"the comparison cannot be written: {error}") from None
-    return write_whole(path, data)

@@ -15,7 +15,8 @@ from attnviz.errors import InputError, SettingsError
 from attnviz.heatmaps import settings
 from attnviz.options import changed, name_parts
 from attnviz.render.names import picture_path
-from attnviz.settings import PAGE, RECORDS, FigureSettings, ModelSettings
+from attnviz.settings import FigureSettings, ModelSettings
+from attnviz.storage.formats import PAGE, RECORD
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -69,13 +70,12 @@ def command(
         _draw_lines(many, text, model, selection, appearance, figure)
         return
     record = _record(text, model, selection, output)
-    page = None
-    if any(path.suffix.lower() == PAGE for path in output.output):  # roles that are another model's are refused at once
-        page = record.page(
-            cmap=appearance.palette, scale=appearance.scale, lang=appearance.lang, roles=appearance.roles
-        )
+    look = {**asdict(appearance), **asdict(figure), "cmap": appearance.palette}
+    pages = {  # before anything is printed: roles that are another model's are refused at once
+        path: RECORD.content(record, path, look) for path in output.output if path.suffix.lower() == PAGE
+    }
     if output.json:
-        from attnviz.storage import to_json
+        from attnviz.storage.record_files import to_json
 
         commands.print_json(to_json(record))
     else:
@@ -93,16 +93,7 @@ def command(
     overview = not (selection.layer or selection.head)
     usual = () if output.json else (_usual_path(record, target, more, everything=overview),)
     for path in output.output or usual:
-        if path.suffix.lower() in RECORDS:
-            commands.write(path, partial(record.save, path))
-        elif page is not None and path.suffix.lower() == PAGE:
-            commands.write(path, partial(page.save, path))
-        else:
-            from attnviz.heatmaps.figure import draw
-            from attnviz.render.sheet import resolve
-
-            sheet = resolve(record, appearance.scale, appearance.lang)
-            commands.write_picture(path, draw(sheet, appearance.palette, title=figure.heading, style=figure.look))
+        commands.write_content(path, pages[path] if path in pages else RECORD.content(record, path, look))
 
 
 def _draw_lines(
@@ -169,7 +160,7 @@ def _record(
             raise SettingsError("--load draws a saved record: it takes no sentence and no model")
         if changed(text, "truncate") or changed(model):
             raise SettingsError("--load draws a saved record: no model is run, so it takes no option of one")
-        from attnviz.storage import load
+        from attnviz.storage.record_files import load
 
         commands.check_writable(output.planned())
         record = load(text.load).part(**selection.window)

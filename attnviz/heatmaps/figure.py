@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,6 @@ from attnviz.render.figure.pen import GAP, GREY, LEAST_TEXT, PITCH, POINT, SMALL
 from attnviz.render.figure.style import STYLES, Style, enlarge
 from attnviz.render.palette import DEFAULT, Palette, colours, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
-from attnviz.storage.files import write_whole
 from attnviz.text.display import clip
 from attnviz.text.phrase import expect_language
 
@@ -79,17 +78,14 @@ def draw_record(
     return draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
 
 
-def save(record: Attention, path: str | Path, **look: Any) -> Path:
-    """Write the picture of a record, whole or not at all, in the format of the path's ending."""
-    picture = draw_record(record, **look)
-    return write_whole(path, lambda temporary: picture.write(temporary, temporary.suffix.lower()))
+def picture(record: Attention, **look: Any) -> Callable[[Path], str]:
+    """What fills a file with the picture of a record; `look` as of `draw_record`."""
+    return draw_record(record, **look).fill
 
 
 def png(record: Attention) -> bytes:
     """The picture of a record, as a notebook shows it."""
-    buffer = BytesIO()
-    draw(resolve(record)).write(buffer, ".png")
-    return buffer.getvalue()
+    return draw(resolve(record)).png()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,11 @@ def page(
     return _page(_signed(_explore(record, cmap, scale, lang), record.model, roles))
 
 
+def html(record: Attention, **look: Any) -> str:
+    """The same as text."""
+    return page(record, **look).html
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """What a page holds, by the names that `build` has for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -10,7 +11,8 @@ from attnviz import settings
 from attnviz.errors import SettingsError
 from attnviz.models.registry import TOY, TOY_KOREAN
 from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, group, option
-from attnviz.render.names import PICTURES, outputs
+from attnviz.render.names import outputs
+from attnviz.storage.formats import FILMS, PAGE, RECORD
 
 
 @group
@@ -103,7 +105,7 @@ class HeatmapAppearance:
 class HeatmapOutput(settings.OutputSettings):
     """The files to write: pictures, a page to explore, records; or JSON to print."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, settings.PAGE, *settings.RECORDS)
+    ENDINGS: ClassVar[Collection[str]] = tuple(ending for ending in RECORD if ending not in FILMS)
 
     def __post_init__(self) -> None:
         settings.check_endings([path for path in self.output if path.suffix or len(self.output) > 1], self.ENDINGS)
@@ -132,7 +134,7 @@ class TourSettings:
 class TourOutput(settings.FileSettings):
     """The page to write."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (settings.PAGE,)
+    ENDINGS: ClassVar[Collection[str]] = (PAGE,)
 
     output: tuple[Path, ...] = option(
         "--output", "-o", default=(), metavar="FILE", panel=FILES,
@@ -142,4 +144,4 @@ class TourOutput(settings.FileSettings):
 
     def usual(self, model: str) -> tuple[Path, ...]:
         """The files named, or else one in `outputs`."""
-        return self.output or (outputs() / f"page-{model}{settings.PAGE}",)
+        return self.output or (outputs() / f"page-{model}{PAGE}",)

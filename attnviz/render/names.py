@@ -1,4 +1,4 @@
-"""Names that users type or read: palettes, the endings of pictures, files named after what they show."""
+"""Names that users type or read: palettes, and files named after what they show."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 PALETTES = {
     "teal": "attnviz",
@@ -20,18 +19,6 @@ PALETTES = {
 Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye.
 """
 DEFAULT = "teal"
-
-PICTURES: dict[str, dict[str, Any]] = {
-    ".png": {
-        "metadata": {"Title": "{title}", "Description": "{description}", "Software": "attnviz"},
-        "pil_kwargs": {"compress_level": 2},  # nearly as small as at higher levels, in half the time
-    },
-    ".svg": {"metadata": {"Title": "{title}", "Description": "{description}", "Creator": "attnviz", "Date": None}},
-    ".pdf": {"metadata": {"Title": "{title}", "Subject": "{description}", "Creator": "attnviz", "CreationDate": None}},
-}
-"""The endings of pictures, and what Matplotlib's `savefig` is given for each; no file holds the time of its making."""
-
-FILMS = (".gif", ".mp4")
 
 
 def picture_path(

@@ -187,13 +187,18 @@ def _check_shapes(made: object) -> None:
 
 def write(value: object, path: str | os.PathLike[str], kind: str, classes: Classes) -> Path:
     """Write a frozen dataclass, of these classes, as a ``.stats`` file of a kind, `ONE` or `TWO`; or OutputError."""
+    check_ending(path, (SUFFIX,), "what was measured is")
+    return write_whole(path, to_bytes(value, kind, classes))
+
+
+def to_bytes(value: object, kind: str, classes: Classes) -> bytes:
+    """What such a file holds."""
     from safetensors.numpy import save as serialised
 
-    check_ending(path, (SUFFIX,), "what was measured is")
     arrays: dict[str, np.ndarray] = {}
     names = {one: name for name, one in classes.items()}
     described = json.dumps({"format": kind, "version": VERSION, "stats": _pack(value, arrays, names)})
-    return write_whole(path, serialised(arrays, {"attnviz": described}))
+    return serialised(arrays, {"attnviz": described})
 
 
 def read(  # noqa: PLR0917 - all are needed

@@ -1,102 +1,128 @@
-"""How a record lies in each format: `meta`, the labels as JSON text, beside `weights`; JSON is one object."""
+"""Formats of files: what each result can be written as, by its ending; a format is one entry here."""
 
 from __future__ import annotations
 
-import sys
-import zipfile
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-from jaxtyping import Float64
+from attnviz.errors import RecordError, SettingsError
+from attnviz.storage.files import check_ending, write_whole
+from attnviz.text.display import visible
 
-from attnviz.attention import Attention, Weights
-from attnviz.errors import FileFormatError
-from attnviz.storage.encoding import from_text, to_text
-from attnviz.storage.record import arrays, describe
+PICTURES = (".png", ".svg", ".pdf")
+FILMS = (".gif", ".mp4")
+PAGE = ".html"
 
-_WHAT = "a label of the record"
-_LARGE = 2**30  # bytes that an archive may unpack to, whatever it was packed to
-_PACKED = 200  # How many times smaller than what it unpacks to a larger archive may be. Attention packs about 2 times.
-
-
-def to_json(record: Attention) -> str:
-    """The record as JSON, on one line; each weight is the shortest number that gives back the same float32."""
-    numbers = {name: _shortest(one) if one.dtype == np.float32 else one for name, one in arrays(record).items()}
-    return to_text({**describe(record), **{name: one.tolist() for name, one in numbers.items()}}, _WHAT)
+Content = str | bytes | Callable[[Path], str | None]
+"""Of a file: its text, its bytes, or what fills it and returns the characters in it that no font has."""
 
 
-def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
-    """As float64, which Python writes in full, the decimals that float32 needs: 0.1, not 0.10000000149."""
-    texts = map(str, weights.ravel())
-    short = np.fromiter(map(float, texts), np.float64, count=weights.size).reshape(weights.shape)
-    # Read by way of float64, decimals close to the middle between two float32 may give the other of them.
-    return np.where(short.astype(np.float32) == weights, short, weights)
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What makes a file of a result.
+
+    A function is named as ``module:function``, and is imported when it is needed.
+    """
+
+    make: str | Callable[..., Content]  # of the result, and of how it is shown
+    look: tuple[str, ...] = ()  # what can be said of how it is shown: the names of its arguments
+    group: str = ""  # of `attnviz.settings`: its fields are arguments, too
+    read: str | Callable[[Path], dict[str, object]] = ""  # of a file the fields that a result is made of again
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All that can be said of how the result is shown."""
+        if not self.group:
+            return self.look
+        group: Any = imported(f"attnviz.settings:{self.group}")
+        return (*self.look, *(field.name for field in fields(group)))
 
 
-def _write_npz(record: Attention, path: Path) -> None:
-    with path.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays(record), meta=np.array(to_text(describe(record), _WHAT)))
+class Formats(dict[str, Format]):
+    """The formats of one kind of result, by ending."""
+
+    def __init__(self, what: str, formats: Iterable[tuple[Iterable[str], Format]]) -> None:
+        """Take formats, each with its endings; `what` is such as "a record is"."""
+        super().__init__((ending, one) for endings, one in formats for ending in endings)
+        self.what = what
+
+    def content(self, result: object, path: Path, look: Mapping[str, Any]) -> Content:
+        """What the file at this path is to hold; of the `look` it takes what can be said of such a file.
+
+        Raises OutputError: another ending; RecordError: a text holds half a character.
+        """
+        one = self[check_ending(path, self, self.what)]
+        content: Content = imported(one.make)(result, **{name: look[name] for name in one.names if name in look})
+        if not isinstance(content, str):
+            return content
+        try:
+            return content.encode() if content.endswith("\n") else f"{content}\n".encode()
+        except UnicodeEncodeError as error:
+            raise RecordError(f"{visible(path.name)} cannot be written: {error}") from None
+
+    def save(self, result: object, path: str | os.PathLike[str], **look: Any) -> Path:  # noqa: ANN401 - as each has it
+        """Write a result, whole or not at all.
+
+        Raises as `content`; SettingsError: of such a file that cannot be said; OutputError: it cannot be written.
+        """
+        path = Path(path)
+        one = self[check_ending(path, self, self.what)]
+        if others := [name for name in look if name not in one.names]:
+            raise SettingsError(f"{', '.join(others)}: {path.suffix} files have no such setting")
+        return write_whole(path, self.content(result, path, look))
 
 
-def _write_safetensors(record: Attention, path: Path) -> None:
-    from safetensors.numpy import save  # a library that few commands need
-
-    path.write_bytes(save(arrays(record), {"meta": to_text(describe(record), _WHAT)}))
-
-
-def _read_safetensors(path: Path) -> dict[str, object]:
-    from safetensors import safe_open
-
-    with safe_open(path, framework="numpy") as file:
-        metadata = file.metadata() or {}
-        if "meta" not in metadata or "weights" not in file.keys():  # noqa: SIM118  safe_open is no mapping
-            raise FileFormatError(
-                "it holds no record of attnviz's; attention made elsewhere is read from .npz and .json"
-            )
-        numbers = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  as above
-        return {**from_text(metadata["meta"]), **numbers}
+def imported(function: str | Callable[..., Any]) -> Callable[..., Any]:
+    """A function, or what is named as ``module:function``."""
+    if not isinstance(function, str):
+        return function
+    module, _, name = function.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
 
 
-def _read_npz(path: Path) -> dict[str, object]:
-    with zipfile.ZipFile(path) as archive:
-        names = archive.namelist()
-        if len(names) != len(set(names)):
-            raise FileFormatError("it holds two arrays of one name")
-        unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > max(_LARGE, _PACKED * path.stat().st_size):
-            raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
-        fields = {name.removesuffix(".npy"): _read_array(archive, name) for name in names if name.endswith(".npy")}
-    meta = fields.pop("meta", None)
-    if meta is None:
-        return fields
-    if not isinstance(meta, str):
-        raise FileFormatError("its meta is not text")
-    return {**from_text(meta), **fields}
+_FILE = "attnviz.storage.record_files"
+RECORD = Formats("a record is", [
+    (PICTURES, Format("attnviz.heatmaps.figure:picture", ("cmap", "scale", "lang"), "FigureSettings")),
+    ([PAGE], Format("attnviz.heatmaps.html:html", ("cmap", "scale", "lang", "roles"))),
+    (FILMS, Format("attnviz.generations.film:film", ("cmap", "lang"))),
+    ([".json"], Format(f"{_FILE}:to_json", read=f"{_FILE}:read_json")),
+    ([".npz"], Format(f"{_FILE}:npz", read=f"{_FILE}:read_npz")),
+    ([".safetensors"], Format(f"{_FILE}:safetensors", read=f"{_FILE}:read_safetensors")),
+])  # fmt: skip
 
+_WALK = ("lang", "precision", "steps", "blanks")
+WALKTHROUGH = Formats("a walkthrough is", [
+    (PICTURES, Format("attnviz.walkthroughs.figure.sheet:picture", (*_WALK, "cmap"), "PageSettings")),
+    (FILMS, Format("attnviz.walkthroughs.figure.film:film", (*_WALK, "cmap"))),
+    ([".json"], Format("attnviz.walkthroughs.files:to_json", ("blanks",))),
+    ([".md"], Format("attnviz.walkthroughs.pages.markdown:markdown", _WALK)),
+    ([".tex"], Format("attnviz.walkthroughs.pages.latex:latex", _WALK)),
+    ([".csv"], Format("attnviz.walkthroughs.pages.markdown:csv", _WALK)),
+    ([PAGE], Format("attnviz.walkthroughs.pages.html:html", _WALK)),
+])  # fmt: skip
 
-def _read_array(archive: zipfile.ZipFile, name: str) -> object:
-    try:
-        with archive.open(name) as member:
-            array = np.lib.format.read_array(member, allow_pickle=False)
-    except ValueError as error:
-        if "allow_pickle" not in str(error):
-            raise
-        raise FileFormatError(
-            f"its {name} is an array of Python objects, which attnviz does not unpickle: "
-            "save numbers as float32 and tokens as text (dtype=str)"
-        ) from None
-    if array.dtype.kind == "S":
-        array = np.char.decode(array, "utf-8")
-    if array.dtype.kind == "U" and np.frombuffer(array.astype("<U").tobytes(), "<u4").max(initial=0) > sys.maxunicode:
-        raise FileFormatError(f"its {name} holds characters that there are not")
-    return array.tolist() if array.dtype.kind == "U" else array
-
-
-WRITERS: dict[str, Callable[[Attention, Path], object]] = {
-    ".safetensors": _write_safetensors, ".npz": _write_npz,
-    ".json": lambda record, path: path.write_text(to_json(record) + "\n", encoding="utf-8"),
-}  # fmt: skip
-READERS: dict[str, Callable[[Path], dict[str, object]]] = {
-    ".safetensors": _read_safetensors, ".npz": _read_npz, ".json": lambda path: from_text(path.read_bytes()),
-}  # fmt: skip
+_HEADS_PICTURE = (PICTURES, Format("attnviz.heads.api:picture", ("head", "examples", "view", "lang"), "PageSettings"))
+COMPARISON = Formats("a comparison is", [
+    _HEADS_PICTURE,
+    ([".csv"], Format("attnviz.heads.tables:to_csv")),
+    ([".json"], Format("attnviz.heads.tables:to_json")),
+    ([".tex"], Format("attnviz.heads.tables:to_latex", ("lang",))),
+    ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
+    ([".stats"], Format("attnviz.heads.api:stats")),
+])  # fmt: skip
+CHANGES = Formats("changes are", [
+    _HEADS_PICTURE,
+    ([".csv"], Format("attnviz.heads.tables:to_csv")),
+    ([".json"], Format("attnviz.heads.tables:to_json")),
+    ([PAGE], Format("attnviz.heads.html:page_of_changes", ("lang",))),
+])  # fmt: skip
+STORY = Formats("a story is", [
+    (PICTURES, Format("attnviz.stories.figure.sheet:picture", ("cmap",), "PageSettings")),
+    ([".json"], Format("attnviz.stories.record:to_json")),
+    ([PAGE], Format("attnviz.stories.html:html", ("cmap",))),
+])  # fmt: skip

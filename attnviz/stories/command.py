@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import partial
+from collections.abc import Collection, Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from attnviz.commands import check_writable, print_json, print_lines, write, write_picture
+from attnviz.commands import check_writable, print_json, print_lines, write_result
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.options import FILES, MODEL, group, name_parts, option
-from attnviz.render.names import PICTURES, outputs
+from attnviz.render.names import outputs
 from attnviz.settings import (
-    PAGE,
     Background,
     OutputSettings,
     PageSettings,
@@ -20,6 +19,7 @@ from attnviz.settings import (
     lang_option,
     palette_option,
 )
+from attnviz.storage.formats import STORY
 from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class StorySettings:
 class StoryOutput(OutputSettings):
     """The files: pictures, and the story's numbers."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, ".json", PAGE)
+    ENDINGS: ClassVar[Collection[str]] = STORY
 
     output: tuple[Path, ...] = option(
         "--output", "-o", default=(),
@@ -105,9 +105,4 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
 
         print_lines(view, story.background, story.palette)
     for path in paths:
-        if path.suffix.lower() in {".json", PAGE}:
-            write(path, partial(shown.save, path, cmap=story.palette))
-        else:
-            from attnviz.stories.figure.sheet import draw
-
-            write_picture(path, draw(shown, story.palette).fitted(page.look))
+        write_result(STORY, shown, path, cmap=story.palette, **asdict(page))

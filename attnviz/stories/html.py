@@ -47,6 +47,11 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
     return with_views(text, palette=palette, lang=lang, more={"story": labels["story"]}, own=OWN)
 
 
+def html(story: Story, *, cmap: str = DEFAULT) -> str:
+    """The same as text, in the story's own language at first."""
+    return story.page(cmap=cmap).html
+
+
 def _state(view: StoryView, story: Story) -> dict[str, object]:
     shown = {"record": view.record} if story.records else {"text": view.sentence}
     head = "" if view.head is None else "{}.{}".format(*view.head)

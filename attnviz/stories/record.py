@@ -7,17 +7,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from attnviz.attention import Attention
-from attnviz.errors import SettingsError
-from attnviz.render.names import DEFAULT, PICTURES
+from attnviz.render.names import DEFAULT
 from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.storage.files import check_ending, write_whole
+from attnviz.storage.formats import STORY
 from attnviz.text.phrase import Phrase, korean
 
 if TYPE_CHECKING:
@@ -153,30 +151,18 @@ class Story:
 
         return page(self.original or self, cmap, lang or self.language)
 
-    def save(self, path: str | os.PathLike[str], *, cmap: str = DEFAULT, **look: Any) -> Path:
-        """Write it by the path's ending: a page (`.html`), its numbers (`.json`), or its panels as a picture.
+    def save(self, path: str | os.PathLike[str], **look: Any) -> Path:
+        """Write it by the path's ending: its numbers (`.json`), a page (`.html`), or its panels as a picture.
 
-        Of a picture, `look` are the fields of `attnviz.settings.PageSettings`, such as ``style="slides"``.
+        `look` of both is ``cmap``; of pictures also the fields of `attnviz.settings.PageSettings`, such as
+        ``style="slides"``.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: a colormap that is not there.
+            SettingsError: of a file with this ending that cannot be said.
         """
-        path = Path(path)
-        check_ending(path, (*PICTURES, ".json", ".html"), "a story is")
-        suffix = path.suffix.lower()
-        if look and suffix in {".html", ".json"}:
-            raise SettingsError(f"{', '.join(look)}: of a picture, which {path.name} is not")
-        if suffix == ".html":
-            return self.page(cmap=cmap).save(path)
-        if suffix == ".json":
-            return write_whole(path, to_json(self) + "\n")
-        from attnviz.settings import PageSettings
-        from attnviz.stories.figure.sheet import draw
-
-        buffer = BytesIO()
-        draw(self, cmap).fitted(PageSettings(**look).look).write(buffer, suffix)
-        return write_whole(path, buffer.getvalue())
+        return STORY.save(self, path, **look)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

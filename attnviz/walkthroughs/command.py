@@ -12,8 +12,9 @@ import typer
 from attnviz import commands
 from attnviz.errors import SettingsError
 from attnviz.options import name_parts
-from attnviz.render.names import FILMS, picture_path
+from attnviz.render.names import picture_path
 from attnviz.settings import PageSettings
+from attnviz.storage.formats import FILMS, WALKTHROUGH
 from attnviz.text.display import visible
 from attnviz.walkthroughs.settings import (
     VerifySettings,
@@ -88,13 +89,12 @@ def command(
         every = appearance.full or appearance.steps is not None or appearance.jump is not None
         draw = partial(draw_walk, walk, first=first, **view) if every else partial(draw_overview, walk, **view)
         commands.print_lines(draw, appearance.background, appearance.palette)
-    from attnviz.walkthroughs.files import content
-
     usual = (
         () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance, page),)
     )
     for path in output.output or usual:
-        commands.write_content(path, *content(walks, path, cmap=appearance.palette, **asdict(page), **view))
+        shown = walks if path.suffix.lower() in FILMS else walk
+        commands.write_result(WALKTHROUGH, shown, path, cmap=appearance.palette, **asdict(page), **view)
 
 
 def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:

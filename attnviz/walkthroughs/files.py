@@ -4,42 +4,33 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields, replace
-from functools import partial
-from io import BytesIO
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, OutputError, RecordError, SettingsError
-from attnviz.render.names import FILMS
-from attnviz.settings import PageSettings
 from attnviz.storage.encoding import decode_fields, plain, to_text
-from attnviz.storage.files import check_ending, write_whole
+from attnviz.storage.formats import FILMS, WALKTHROUGH
 from attnviz.storage.record import full_note, harmless_note, plain_note
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
-from attnviz.walkthroughs.pages.html import html
-from attnviz.walkthroughs.pages.latex import latex
-from attnviz.walkthroughs.pages.markdown import csv, markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import check_blanks
 from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, SavedFile, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
 
-if TYPE_CHECKING:
-    from attnviz.render.figure.export import Picture
 
-
-def to_json(walk: Walkthrough) -> str:
+def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:
     """The walkthrough as JSON, on one line; each number is the shortest that gives back the same double.
 
-    A receipt brings a digest of all that is there. Raises RecordError: NaN, plus infinity, or half a character.
+    A receipt brings a digest of all that is there. Raises RecordError: NaN, plus infinity, or half a character;
+    SettingsError: there are blank cells.
     """
+    check_blanks([".json"], has_blanks=bool(blanks))
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
     fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
     fields["title"], fields["notes"] = plain_note(walk.title), list(map(plain_note, walk.notes))
@@ -111,65 +102,8 @@ def _rows(grid: Grid, name: str) -> list[list[float | str]]:
     return [[HIDDEN if cell == -math.inf else cell for cell in row] for row in values.tolist()]
 
 
-Content = tuple[bytes, str]  # what a file holds, and the characters in it that no font has
-
-
-def _page(write: Callable[..., str], walks: Sequence[Walkthrough], _: str, view: dict[str, Any]) -> Content:
-    return write(walks[0], **{name: value for name, value in _apart(view)[0].items() if name != "cmap"}).encode(), ""
-
-
-def _apart(view: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is shown, apart from what a picture is for."""
-    page = {field.name for field in fields(PageSettings)}
-    return (
-        {name: value for name, value in view.items() if name not in page},
-        {name: value for name, value in view.items() if name in page},
-    )
-
-
-def draw_picture(walk: Walkthrough, **view: Any) -> Picture:
-    """The sheet of a calculation; the arguments, and what is raised, are those of `Walkthrough.figure`."""
-    from attnviz.walkthroughs.figure.sheet import draw
-
-    shown, page = _apart(view)
-    return draw(walk, **shown).fitted(PageSettings(**page).look)
-
-
-def _picture(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Content:
-    file = BytesIO()
-    typefaces = draw_picture(walks[0], **view).write(file, suffix)
-    return file.getvalue(), typefaces.missing
-
-
-def _film(walks: Sequence[Walkthrough], suffix: str, view: dict[str, Any]) -> Content:
-    from attnviz.walkthroughs.figure.film import film
-
-    with TemporaryDirectory(prefix="attnviz-") as folder:  # ffmpeg needs a file
-        path = Path(folder) / f"film{suffix}"
-        typefaces = film(walks, path, suffix, **_apart(view)[0])
-        return path.read_bytes(), typefaces.missing
-
-
-FORMATS: dict[str, Callable[[Sequence[Walkthrough], str, dict[str, Any]], Content]] = {
-    ".json": lambda walks, _, __: (f"{to_json(walks[0])}\n".encode(), ""),
-    ".md": partial(_page, markdown), ".tex": partial(_page, latex), ".csv": partial(_page, csv),
-    ".html": partial(_page, html), ".png": _picture, ".svg": _picture, ".pdf": _picture, ".gif": _film, ".mp4": _film,
-}  # fmt: skip
-"""What makes a file's content, by its ending: from the calculations, the ending, and how they are shown."""
-
-
-def content(walks: Sequence[Walkthrough], path: Path, **view: Any) -> Content:
-    """What a file of this ending holds: a film all calculations, another file the first; the rest as in `figure`.
-
-    Raises OutputError: another ending; SelectionError: no such step, language or colormap; SettingsError: blank JSON.
-    """
-    suffix = check_ending(path, tuple(FORMATS), "a walkthrough is")
-    check_blanks([suffix], has_blanks=bool(view.get("blanks")))
-    return FORMATS[suffix](walks, suffix, view)
-
-
 def save(walks: Sequence[Walkthrough], path: str | os.PathLike[str], **view: Any) -> Path:
-    """Write calculations to a file: several are one film; what is raised is as in `content`.
+    """Write several calculations as one film, or one as any file; the `view` is as of `Walkthrough.save`.
 
     Raises OutputError: several of them for a file that holds one, or none; or the file cannot be written;
     SettingsError: something else than walkthroughs.
@@ -179,4 +113,4 @@ def save(walks: Sequence[Walkthrough], path: str | os.PathLike[str], **view: Any
     if len(walks) != 1 and (not walks or Path(path).suffix.lower() not in FILMS):
         one = f"{len(walks)} walkthroughs are no file: only a film ({', '.join(FILMS)}) holds several"
         raise OutputError(visible(f"{path} is not written: {one}"))
-    return write_whole(path, content(walks, Path(path), **view)[0])
+    return WALKTHROUGH.save(walks if len(walks) > 1 else walks[0], path, **view)

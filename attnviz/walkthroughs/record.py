@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from jaxtyping import Float64
 
 from attnviz.attention import Kind, Note, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
+from attnviz.storage.formats import WALKTHROUGH
 from attnviz.walkthroughs.verify.arithmetic import CalculationStep
 
 if TYPE_CHECKING:
@@ -119,9 +119,7 @@ class Walkthrough:
         """How it shows it where nothing can be explored."""
         from attnviz.walkthroughs.figure.sheet import draw
 
-        file = BytesIO()
-        draw(self).write(file, ".png")
-        return file.getvalue()
+        return draw(self).png()
 
     def figure(self, **view: Any) -> Figure:
         """The whole calculation as a Matplotlib figure.
@@ -131,9 +129,9 @@ class Walkthrough:
         ``style="slides"``. Raises SelectionError: a step, a language or a colormap that is not there; SettingsError: a
         width that no picture has.
         """
-        from attnviz.walkthroughs.files import draw_picture
+        from attnviz.walkthroughs.figure.sheet import draw_for
 
-        return draw_picture(self, **view).figure
+        return draw_for(self, **view).figure
 
     def page(self, lang: str = "en", **view: Any) -> WebPage:
         """Its page, in `lang` at first: each number tells its origin; `precision`, `steps`, `blanks` as of `figure`."""
@@ -149,9 +147,7 @@ class Walkthrough:
         cannot be written; SelectionError: a step, language or colormap that is not there; SettingsError: blank cells in
         JSON.
         """
-        from attnviz.walkthroughs.files import save
-
-        return save([self], path, **view)
+        return WALKTHROUGH.save(self, path, **view)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
         """Computed cells that a learner fills in, the same for the same seed: grid, row, column."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -10,9 +10,8 @@ from typing import ClassVar, Literal
 from attnviz import settings
 from attnviz.errors import SettingsError
 from attnviz.options import INPUT, LOOK, REQUIRED, SHOWN, changed, group, option
-from attnviz.render.names import FILMS, PICTURES
+from attnviz.storage.formats import WALKTHROUGH
 
-PAGES = (".md", ".tex", ".csv", ".html")
 Score = Literal["dot", "scaled", "general", "additive"]  # how a query and a key make a score
 
 
@@ -135,7 +134,7 @@ class WalkthroughAppearance:
 class WalkthroughOutput(settings.OutputSettings):
     """The files: pictures, films, pages, and all numbers as JSON."""
 
-    ENDINGS: ClassVar[tuple[str, ...]] = (*PICTURES, *FILMS, ".json", *PAGES)
+    ENDINGS: ClassVar[Collection[str]] = WALKTHROUGH
 
     @property
     def suffixes(self) -> list[str]:

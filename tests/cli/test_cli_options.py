@@ -15,7 +15,7 @@ import typer
 from attnviz import __version__
 from attnviz.cli import COMMANDS, app
 from attnviz.render.names import PALETTES
-from attnviz.storage import load
+from attnviz.storage.record_files import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

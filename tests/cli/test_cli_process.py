@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnviz.models.registry import names
-from attnviz.storage import load
+from attnviz.storage.record_files import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.storage import load
+from attnviz.storage.record_files import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

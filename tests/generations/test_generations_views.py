@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +11,7 @@ from PIL import Image
 
 import attnviz
 from attnviz.errors import OutputError, SelectionError
-from attnviz.generations.film import content
+from attnviz.generations.film import film
 from attnviz.generations.record import steps_of
 from attnviz.generations.terminal import GenerationView, draw_end, draw_line, draw_step, draw_table_head
 from attnviz.render.terminal.screen import Screen
@@ -130,12 +129,12 @@ def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> Non
 def test_a_film_has_a_picture_a_token(made: dict[str, Attention], name: str, tmp_path: Path) -> None:
     """Of an even size, each picture another one, and no character without a font."""
     record = made[name]
-    film, missing = content(record, ".gif", language="ko")
-    assert missing == ""
-    with Image.open(BytesIO(film)) as images:
+    path = tmp_path / "made.gif"
+    assert film(record, lang="ko")(path) == ""
+    with Image.open(path) as images:
         assert images.n_frames == len(list(steps_of(record)))  # type: ignore[attr-defined]  # of a GIF
         assert images.size[0] % 2 == images.size[1] % 2 == 0
-    assert record.save(tmp_path / "film.gif", lang="ko").read_bytes() == film  # and the same each time
+    assert record.save(tmp_path / "film.gif", lang="ko").read_bytes() == path.read_bytes()  # and the same each time
 
 
 def test_films_that_cannot_be_made(made: dict[str, Attention], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from attnviz.heads.changes.terminal import draw, draw_watch
 from attnviz.heads.changes.wording import group_by_change, heads_of, moves, names_of, relations
 from attnviz.heads.figure.grid import KEY
 from attnviz.heads.settings import MAX_OFFSET, SurveySettings
-from attnviz.heads.tables import save, to_csv, to_json
+from attnviz.heads.tables import to_csv, to_json
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.figure.pen import LEAST_TEXT
@@ -478,6 +478,6 @@ def test_json_holds_all_there_is(cases: dict[str, Changes], case: str) -> None:
 def test_files_are_written_by_their_ending(cases: dict[str, Changes], tmp_path: Path) -> None:
     """And no other."""
     for name in ("a.csv", "b.JSON"):
-        assert save(cases["one"], tmp_path / name).read_text(encoding="utf-8").endswith("\n")
+        assert cases["one"].save(tmp_path / name).read_text(encoding="utf-8").endswith("\n")
     with pytest.raises(OutputError, match=r"\.csv, \.json or \.html"):
-        save(cases["one"], tmp_path / "a.parquet")
+        cases["one"].save(tmp_path / "a.parquet")

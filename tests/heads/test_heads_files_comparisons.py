@@ -14,7 +14,7 @@ import pytest
 
 from attnviz.attention import Note
 from attnviz.errors import OutputError, RecordError
-from attnviz.heads.tables import save, to_csv, to_json
+from attnviz.heads.tables import to_csv, to_json
 from attnviz.heads.wording import reason_of
 from tests.heads.comparisons_by_hand import KOREAN, NAMES, made
 
@@ -56,7 +56,7 @@ def test_pandas_reads_it(tmp_path: Path) -> None:
     import pandas as pd
 
     comparison = made(6, 12)
-    table = pd.read_csv(save(comparison, tmp_path / "heads.csv"))
+    table = pd.read_csv(comparison.save(tmp_path / "heads.csv"))
     assert table.shape == (72, 8 + 6 * len(NAMES))
     at = NAMES.index("first")
     assert np.array_equal(table["first"].to_numpy().reshape(6, 12), comparison.estimates.value[:, :, at])
@@ -125,10 +125,10 @@ def test_what_is_not_there_is_null() -> None:
 def test_saved_whole_by_its_ending(tmp_path: Path) -> None:
     """The ending chooses the format, in letters of any size; another is refused, and nothing is written."""
     comparison = made()
-    assert save(comparison, tmp_path / "a.JSON").read_text(encoding="utf-8") == to_json(comparison) + "\n"
-    assert save(comparison, tmp_path / "b.csv").read_text(encoding="utf-8") == to_csv(comparison)
-    with pytest.raises(OutputError, match=r"saved as \.csv, \.json, \.tex or \.html, not '\.xlsx'"):
-        save(comparison, tmp_path / "c.xlsx")
+    assert comparison.save(tmp_path / "a.JSON").read_text(encoding="utf-8") == to_json(comparison) + "\n"
+    assert comparison.save(tmp_path / "b.csv").read_text(encoding="utf-8") == to_csv(comparison)
+    with pytest.raises(OutputError, match=r"saved as .*\.csv, \.json, \.tex, \.html or \.stats, not '\.xlsx'"):
+        comparison.save(tmp_path / "c.xlsx")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.JSON", "b.csv"]
 
 
@@ -141,6 +141,6 @@ def test_half_a_character_is_refused(tmp_path: Path, suffix: str) -> None:
     comparison = replace(comparison, heads=(replace(head, roles=(role,)), *comparison.heads[1:]))
     path = tmp_path / f"heads{suffix}"
     path.write_text("as it was", encoding="utf-8")
-    with pytest.raises(RecordError, match="the comparison cannot be written"):
-        save(comparison, path)
+    with pytest.raises(RecordError, match="cannot be written: "):
+        comparison.save(path)
     assert path.read_text(encoding="utf-8") == "as it was"

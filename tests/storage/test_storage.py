@@ -25,9 +25,11 @@ from safetensors.numpy import save as pack_safetensors
 import attnviz
 from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.storage import check_ending, check_writable, load, save, to_json, write_whole
-from attnviz.storage.formats import READERS
+from attnviz.results import save
+from attnviz.storage.files import check_ending, check_writable, write_whole
+from attnviz.storage.formats import RECORD, Format
 from attnviz.storage.record import adopt
+from attnviz.storage.record_files import load, to_json
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -297,7 +299,7 @@ def test_what_no_file_can_hold_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["record.txt", "record", ".json", "record.pt", "a\nb.npy"])
 def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     """Saving and loading name the three formats there are."""
-    with pytest.raises(OutputError, match=r"saved as \.safetensors, \.npz or \.json, not '") as saving:
+    with pytest.raises(OutputError, match=r"saved as .*, \.json, \.npz or \.safetensors, not '") as saving:
         save(sample(), tmp_path / name)
     with pytest.raises(FileFormatError, match=r"read from \.safetensors, \.npz or \.json, not '") as loading:
         load(tmp_path / name)
@@ -739,7 +741,7 @@ def test_a_damaged_file_is_refused_or_read(folder: Path, suffix: str, data: st.D
 
 def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An archive packed far more than attention can be is not unpacked."""
-    monkeypatch.setattr("attnviz.storage.formats._LARGE", 2**16)
+    monkeypatch.setattr("attnviz.storage.record_files._LARGE", 2**16)
     path = tmp_path / "bomb.npz"
     np.savez_compressed(path, weights=np.zeros((1000, 1000), np.float32))
     assert "it would unpack to 4,000,128 bytes, which no attention does" in refusal(path)
@@ -766,7 +768,7 @@ def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, suffix: str, mon
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     path = save(sample(), tmp_path / f"record{suffix}")
-    monkeypatch.setitem(READERS, suffix, deny)
+    monkeypatch.setitem(RECORD, suffix, Format("", read=deny))
     assert refusal(path) == f"{path}: it cannot be read: Permission denied"
 
 
@@ -922,7 +924,7 @@ def test_checking_leaves_nothing(tmp_path: Path) -> None:
 
 def test_importing_storage_is_cheap() -> None:
     """Files need neither a model library nor one that draws; safetensors waits until it is asked for."""
-    code = "import sys, attnviz.storage; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    code = "import sys, attnviz.storage.record_files; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "numpy" in loaded
     assert not {"torch", "transformers", "rich", "typer", "matplotlib", "seaborn", "safetensors"} & set(loaded)

@@ -16,7 +16,8 @@ import pytest
 
 from attnviz.heads.changes.compare import changes
 from attnviz.heads.files import load_pair, load_stats, save_pair, save_stats
-from attnviz.storage import load, save
+from attnviz.results import save
+from attnviz.storage.record_files import load
 from attnviz.walkthroughs.files import load as load_walkthrough
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages.markdown import markdown

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jaxtyping
@@ -12,7 +13,8 @@ from PIL import Image
 
 import attnviz
 from attnviz.errors import OutputError, SelectionError, SettingsError
-from attnviz.walkthroughs.files import FORMATS, load, to_json
+from attnviz.storage.formats import WALKTHROUGH
+from attnviz.walkthroughs.files import load, to_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,9 +168,10 @@ def test_several_walkthroughs_are_one_film(typed: Callable[..., Result], here: P
 @pytest.mark.parametrize("suffix", ["svg", "pdf", "gif", "mp4"])
 def test_what_a_picture_is_made_of(here: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
     """By the ending what draws it is given the calculation and the view; its bytes are the file."""
-    walk, view = attnviz.walkthrough(exercise=3), {"lang": "ko", "precision": 2, "palette": "gray"}
-    monkeypatch.setitem(FORMATS, f".{suffix}", lambda *given: (repr(given).encode(), ""))
-    assert walk.save(here / f"walk.{suffix}", **view).read_bytes() == repr(([walk], f".{suffix}", view)).encode()
+    walk, view = attnviz.walkthrough(exercise=3), {"lang": "ko", "precision": 2, "cmap": "gray"}
+    made = replace(WALKTHROUGH[f".{suffix}"], make=lambda walk, **view: repr((walk, view)))
+    monkeypatch.setitem(WALKTHROUGH, f".{suffix}", made)
+    assert walk.save(here / f"walk.{suffix}", **view).read_text() == f"{(walk, view)!r}\n"
 
 
 @pytest.mark.parametrize("suffix", ["json", "md", "tex", "csv", "html", "png"])
@@ -180,7 +183,8 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
         with pytest.raises(SettingsError, match="JSON holds every number: an exercise with blank cells cannot"):
             walk.save(here / "walk.json", blanks=blanks)
         blanks = frozenset()
-    path = walk.save(here / f"walk.{suffix}", lang="ko", blanks=blanks, cmap="gray")
+    view = {} if suffix == "json" else {"lang": "ko"}
+    path = walk.save(here / f"walk.{suffix}", blanks=blanks, **view)
     assert path.stat().st_size > 500
     if suffix == "json":
         assert to_json(load(path)) == to_json(walk)
@@ -206,7 +210,7 @@ def test_digits_and_heads_that_are_none() -> None:
 def test_what_cannot_be_shown(here: Path) -> None:
     """Another ending, a step that is not there, a table of a calculation without scores."""
     walk = attnviz.walkthrough(example="seq2seq")
-    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.json, "):
+    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.png, "):
         walk.save(here / "walk.doc")
     with pytest.raises(SelectionError, match="there is no step 'soup'"):
         walk.save(here / "walk.md", steps=["soup"])

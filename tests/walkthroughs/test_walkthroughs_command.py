@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from PIL import Image
 from rich.cells import cell_len
 
 from attnviz.capture.source import open_source
-from attnviz.walkthroughs.files import FORMATS, load, to_json
+from attnviz.storage.formats import WALKTHROUGH, Format
+from attnviz.walkthroughs.files import load, to_json
 from attnviz.walkthroughs.view import View
 from tests.fixtures.command_line import files
 from tests.walkthroughs.head_walks import walk
@@ -40,7 +42,7 @@ NUMBERS = '{"query": [[1, 0]], "keys": [[1, 2], [3, 4]], "values": [[5], [6]]}'
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pictures without anything on them, for tests to which their names are all that matters."""
-    monkeypatch.setitem(FORMATS, ".png", lambda *_: (b"", ""))
+    monkeypatch.setitem(WALKTHROUGH, ".png", Format(lambda _: b""))
 
 
 def test_toy_alone(typed: Typed, here: Path) -> None:
@@ -160,11 +162,11 @@ def test_film_has_the_steps(
     """The steps one after another; of a decoder that looks at another sentence each word that it says."""
     given: list[Any] = []
 
-    def keep(walks: Any, _: str, view: Any) -> tuple[bytes, str]:
+    def keep(walks: Any, **view: Any) -> bytes:
         given.append((walks, view))
-        return b"", ""
+        return b""
 
-    monkeypatch.setitem(FORMATS, ".gif", keep)
+    monkeypatch.setitem(WALKTHROUGH, ".gif", replace(WALKTHROUGH[".gif"], make=keep))
     assert typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif").status == 0
     ((walks, view),) = given
     assert sum(len(View(walk=one, steps=view["steps"]).step_views()) for one in walks) == n_pictures

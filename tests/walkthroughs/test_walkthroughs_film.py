@@ -37,7 +37,7 @@ WALKS = [walk(3), walk(5)]
 def gif(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The film of two calculations of five steps each."""
     path = tmp_path_factory.mktemp("film") / "walk.gif"
-    film(WALKS, path, ".gif")
+    film(WALKS)(path)
     return path
 
 
@@ -57,7 +57,7 @@ def test_a_gif_has_a_picture_a_step(gif: Path) -> None:
 def test_only_the_steps_asked_for_are_in_the_film(tmp_path: Path) -> None:
     """Two steps, two pictures."""
     path = tmp_path / "walk.gif"
-    film([walk(3)], path, ".gif", steps=["scores", "softmax"], lang="ko")
+    film(walk(3), steps=["scores", "softmax"], lang="ko")(path)
     with Image.open(path) as made:
         assert getattr(made, "n_frames", 1) == 2
 
@@ -101,13 +101,13 @@ def test_without_ffmpeg_an_mp4_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("attnviz.walkthroughs.figure.film.reel_of", pytest.fail)
     with pytest.raises(OutputError, match="needs the program ffmpeg"):
-        film([walk(3)], tmp_path / "walk.mp4", ".mp4")
+        film(walk(3))(tmp_path / "walk.mp4")
 
 
 def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path, gif: Path) -> None:
     """What ffmpeg made, ffmpeg reads: two pictures a second, each step as long as in a GIF and looking like there."""
     path = tmp_path / "%d walk.mp4"
-    film(WALKS, path, ".mp4")
+    film(WALKS)(path)
     stream = "stream=codec_name,pix_fmt,width,height,r_frame_rate,duration"
     told = output("ffprobe", "-v", "error", "-show_entries", stream, "-of", "json", path)
     (about,) = json.loads(told)["streams"]
@@ -140,21 +140,21 @@ def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """One line with the reason, no traceback, whether it reads the pictures or not."""
     put_in_place_of_ffmpeg(f"#!{sys.executable}\n{code}\n", tmp_path, monkeypatch)
     with pytest.raises(OutputError, match=rf"ffmpeg cannot write an \.mp4 here \({reason}\): write a \.gif"):
-        film([walk(3)], tmp_path / "walk.mp4", ".mp4", steps=["scores"])
+        film(walk(3), steps=["scores"])(tmp_path / "walk.mp4")
 
 
 def test_an_ffmpeg_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program of this name for another machine is no program here."""
     put_in_place_of_ffmpeg("\0", tmp_path, monkeypatch)
     with pytest.raises(OutputError, match=r"ffmpeg cannot be run here \(Exec format error\)"):
-        film([walk(3)], tmp_path / "walk.mp4", ".mp4", steps=["scores"])
+        film(walk(3), steps=["scores"])(tmp_path / "walk.mp4")
 
 
 def test_the_real_ffmpeg_says_why(tmp_path: Path) -> None:
     """Such as a folder that is not there."""
     program("ffmpeg")
     with pytest.raises(OutputError, match=r"ffmpeg cannot write an \.mp4 here \(.*No such file or directory\)"):
-        film([walk(3)], tmp_path / "nowhere" / "walk.mp4", ".mp4", steps=["scores"])
+        film(walk(3), steps=["scores"])(tmp_path / "nowhere" / "walk.mp4")
 
 
 def put_in_place_of_ffmpeg(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from attnviz.heads.measures import Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, HeadResult, Relation, Role
 from attnviz.heads.settings import check_divergence
 from attnviz.settings import Place
+from attnviz.storage.formats import CHANGES
 
 MOST = math.log(2)  # the divergence of two rows that share no key, in nats: no pattern changes by more
 ROUNDING = 1e-6  # up to here a number is exact: what is less is no change
@@ -195,6 +196,4 @@ class Changes(HeadResult):
 
     def save(self, path: str | Path, **view: Any) -> Path:
         """Write it whole, by its ending (png, svg, pdf, html, csv, json). Raises OutputError: another, or no file."""
-        from attnviz.heads.api import save
-
-        return save(self, Path(path), **view)
+        return CHANGES.save(self, path, **view)

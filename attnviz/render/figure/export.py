@@ -18,7 +18,6 @@ import numpy as np
 from attnviz.render.figure.pen import DPI, PIXELS, Pen
 from attnviz.render.figure.style import MOST_PIXELS, STYLES, Style, fit
 from attnviz.render.fonts import Typefaces, typefaces_for
-from attnviz.render.names import PICTURES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +27,17 @@ FALLBACKS = (
     b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic', 'Apple SD Gothic Neo', sans-serif"
 )
 """The fonts in which an SVG is read where ours is not installed; the first are as wide."""
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    ".png": {
+        "metadata": {"Title": "{title}", "Description": "{description}", "Software": "attnviz"},
+        "pil_kwargs": {"compress_level": 2},  # nearly as small as at higher levels, in half the time
+    },
+    ".svg": {"metadata": {"Title": "{title}", "Description": "{description}", "Creator": "attnviz", "Date": None}},
+    ".pdf": {"metadata": {"Title": "{title}", "Subject": "{description}", "Creator": "attnviz", "CreationDate": None}},
+}
+"""By ending what Matplotlib's `savefig` is given; no file holds the time of its making."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +62,11 @@ class Picture:
     def write(self, path: Path | BytesIO, suffix: str) -> Typefaces:
         """Write the picture into a file, or what else takes bytes; the same picture gives the same bytes each time.
 
-        `suffix` is one of `attnviz.render.names.PICTURES`. What is returned are the fonts used, with the characters
-        that none has.
+        `suffix` is one of `OPTIONS`. What is returned are the fonts used, with the characters that none has.
         """
         words = {"{title}": self.title, "{description}": self.description}
-        fields = PICTURES[suffix]["metadata"].items()
-        options = PICTURES[suffix] | {"metadata": {field: words.get(text, text) for field, text in fields}}
+        fields = OPTIONS[suffix]["metadata"].items()
+        options = OPTIONS[suffix] | {"metadata": {field: words.get(text, text) for field, text in fields}}
         most = MOST_PIXELS if self.style.exact_dpi else PIXELS
         dpi = min(self.style.dpi, most / max(self.figure.get_size_inches()))
         if self.style.transparent:
@@ -73,6 +82,16 @@ class Picture:
         else:
             path.write(content)
         return self.pen.typefaces
+
+    def fill(self, path: Path) -> str:
+        """Write the picture into a file, by its ending; what is returned are the characters that no font has."""
+        return self.write(path, path.suffix.lower()).missing
+
+    def png(self) -> bytes:
+        """The picture as PNG, as a notebook shows it."""
+        file = BytesIO()
+        self.write(file, ".png")
+        return file.getvalue()
 
 
 def _open_page(figure: Figure) -> None:

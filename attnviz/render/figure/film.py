@@ -38,9 +38,9 @@ def even(inches: float) -> float:
     return 2 * round(inches * DPI / 2) / DPI
 
 
-def write_film(reels: Sequence[Reel], path: Path, suffix: str) -> None:
+def write_film(reels: Sequence[Reel], path: Path) -> None:
     """Write reels one after another, as ``.gif``, or as ``.mp4``: an `OutputError` where ffmpeg fails."""
-    {".gif": _write_gif, ".mp4": _write_mp4}[suffix](reels, path)
+    {".gif": _write_gif, ".mp4": _write_mp4}[path.suffix.lower()](reels, path)
 
 
 def pixels_of(page: Page) -> Pixels:

@@ -7,9 +7,10 @@ nothing is cut.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import MARGIN, POINT, TEXT, TITLE, Pen
 from attnviz.render.palette import DEFAULT
+from attnviz.settings import PageSettings
 from attnviz.stories.figure.panels import STAGE, draw_bars, draw_lines, draw_matrix, print_numbers, resize, table_of
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
 
@@ -55,6 +57,11 @@ def draw(story: Story, palette: str = DEFAULT) -> Picture:
         pen = blank_figure([*_texts((story.title, *_words_below(story), story.picture))])
         _place([_draw_panel(panel, palette, pen) for panel in story.picture], story, palette, pen)
     return Picture(pen, story.title, story.receipt)
+
+
+def picture(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Callable[[Path], str]:
+    """What fills a file with it; `page` has the fields of `attnviz.settings.PageSettings`."""
+    return draw(story, cmap).fitted(PageSettings(**page).look).fill
 
 
 def _draw_panel(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Unpack
@@ -12,7 +12,6 @@ import numpy as np
 from attnviz.render.figure.export import usual_settings
 from attnviz.render.figure.film import Reel, even, expect_writer, pixels_of, write_film
 from attnviz.render.figure.page import Page, page_of
-from attnviz.render.fonts import Typefaces
 from attnviz.render.palette import DEFAULT
 from attnviz.walkthroughs.figure.card import FEWEST, Strip, Words, block_of, bold, words_of
 from attnviz.walkthroughs.figure.flow import Flow, flow_of
@@ -42,18 +41,24 @@ class Scenes:
 
 
 def film(
-    walks: Sequence[Walkthrough], path: Path, suffix: str, *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]
-) -> Typefaces:
-    """Write all steps as `write_film` does; the fonts come back. Raises OutputError: ffmpeg is not there, or fails."""
-    expect_writer(suffix)
-    with usual_settings():
-        reels = [reel_of(walk, cmap=cmap, **options) for walk in walks]
-        size = max(reel.width for reel in reels), max(reel.height for reel in reels)
-        pictures = [[pixels_of(draw_step(reel, card, size)) for card in reel.it.cards] for reel in reels]
-        write_film([Reel(pictures=each, seconds=SECONDS, last=LAST) for each in pictures], path, suffix)
-    pens = [reel.it.style.pen for reel in reels]
-    missing = {character for pen in pens for character in pen.typefaces.missing}
-    return Typefaces(families=pens[0].typefaces.families, missing="".join(sorted(missing)))
+    shown: Walkthrough | Sequence[Walkthrough], *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]
+) -> Callable[[Path], str]:
+    """What fills a file with all steps of calculations, one after another, and returns the characters no font has.
+
+    Raises OutputError, when it is filled: ffmpeg is not there, or fails.
+    """
+    walks = [shown] if isinstance(shown, Walkthrough) else shown
+
+    def fill(path: Path) -> str:
+        expect_writer(path.suffix.lower())
+        with usual_settings():
+            reels = [reel_of(walk, cmap=cmap, **options) for walk in walks]
+            size = max(reel.width for reel in reels), max(reel.height for reel in reels)
+            pictures = [[pixels_of(draw_step(reel, card, size)) for card in reel.it.cards] for reel in reels]
+            write_film([Reel(pictures=each, seconds=SECONDS, last=LAST) for each in pictures], path)
+        return "".join(sorted({character for reel in reels for character in reel.it.style.pen.typefaces.missing}))
+
+    return fill
 
 
 def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]) -> Scenes:

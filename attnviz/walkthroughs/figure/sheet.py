@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Unpack
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Unpack
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN
 from attnviz.render.palette import DEFAULT
+from attnviz.settings import PageSettings
 from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
@@ -79,6 +81,17 @@ def draw(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOption
         it = prepare_sheet(walk, cmap, **options)
         page = _draw_page(it)
     return Picture(page.pen, _heading(it.view)[0], it.view.receipt)
+
+
+def picture(walk: Walkthrough, **view: Any) -> Callable[[Path], str]:
+    """What fills a file with it; `view` is as of `Walkthrough.figure`."""
+    return draw_for(walk, **view).fill
+
+
+def draw_for(walk: Walkthrough, *, cmap: str = DEFAULT, **view: Any) -> Picture:
+    """The picture for what fields of `attnviz.settings.PageSettings` say; the rest of the `view` is as of `draw`."""
+    page = {field.name: view.pop(field.name) for field in fields(PageSettings) if field.name in view}
+    return draw(walk, cmap=cmap, **view).fitted(PageSettings(**page).look)
 
 
 def _heading(view: View) -> tuple[str, str, str]:

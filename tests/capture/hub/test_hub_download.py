@@ -12,7 +12,7 @@ import sys
 import termios
 from typing import TYPE_CHECKING
 
-from attnviz.storage import load
+from attnviz.storage.record_files import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

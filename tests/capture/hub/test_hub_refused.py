@@ -9,7 +9,7 @@ import pytest
 
 from attnviz.capture.sources.hub import SAFETENSORS_ONLY, locate
 from attnviz.errors import UnknownModelError
-from attnviz.storage import load
+from attnviz.storage.record_files import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable
