@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         trust_remote_code: bool
 
 
-__all__ = ["SENTENCE", "calculate", "complete", "decoding_steps", "walkthrough"]
+__all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
 SENTENCE = "I love all you"  # what is read where no sentence is given
 LOADING = ("device", "dtype", "revision", "trust_remote_code")
 
@@ -99,37 +100,35 @@ def _calculate(
     full = chosen.pop("full", False)
     loading = {name: chosen.pop(name) for name in LOADING if name in chosen}
     chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if chosen.get(name) is not None}
-    selection, source = WalkthroughSelection(**chosen), None
+    selection, opening = WalkthroughSelection(**chosen), None
     is_named = model is None or isinstance(model, str | os.PathLike)
     name = None if model is None else str(model) if is_named else "a model in memory"
     if needs_model(text, WalkthroughModel(model=name, seed=seed, **loading if is_named else {}), selection):
-        from attnviz.capture.source import as_source
 
-        text = complete(text)
-        source = as_source(model, tokenizer, reads=text.text or "", generates=True, **loading)
-    return calculate(text, selection, source, seed=seed or 0, each_step=each_step, full=full)
+        def opening(reads: str) -> Source:
+            from attnviz.capture.source import as_source
 
+            return as_source(model, tokenizer, reads=reads, generates=True, **loading)
 
-def complete(text: WalkthroughText) -> WalkthroughText:
-    """The text, or the usual sentence where there is none. Raises InputError: a text is empty, or no Unicode."""
-    text = replace(text, text=SENTENCE if text.text is None else text.text)
-    for one, what in ((text.text, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
-        if one is not None:
-            check_text(one, what)
-    return text
+    return calculate(text, selection, opening, seed=seed or 0, each_step=each_step, full=full)
 
 
 def calculate(
-    text: WalkthroughText, selection: WalkthroughSelection, source: Source | None, *, seed: int = 0,
+    text: WalkthroughText, selection: WalkthroughSelection, opening: Callable[[str], Source] | None, *, seed: int = 0,
     each_step: bool = False, full: bool = False,
 ) -> list[Walkthrough]:  # fmt: skip
     """The calculations that groups of settings describe: one, or with `each_step` one for each step of a decoder.
 
-    The text is as `complete` gives it, or numbers that need no model, whose source is None; the seed is that of an
+    `opening` opens the model that is to read a text, and is None where numbers need none; the seed is that of an
     exercise; `full` keeps the projections of a large layer, too. Raises what `walkthrough` does.
     """
-    if source is None:
+    if opening is None:
         return [_by_hand(text, seed, selection.query)]
+    text = replace(text, text=SENTENCE if text.text is None else text.text)
+    for one, what in ((text.text, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
+        if one is not None:
+            check_text(one, what)
+    source = opening(text.text or "")
     from attnviz.walkthroughs.capture.walks import follow
 
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer

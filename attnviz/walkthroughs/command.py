@@ -67,14 +67,14 @@ def command(
 
         expect_terminal("--jump N begins at a step")
     commands.check_writable(output.planned(writes_picture=not appearance.interactive))
-    from attnviz.walkthroughs.api import calculate, complete
+    from attnviz.walkthroughs.api import calculate
 
-    source = None
-    if loading is not None:
-        text = complete(_read(text))
-        source = commands.open_model(loading, text.text or "", generates=True)
+    opening = None if loading is None else partial(commands.open_model, loading, generates=True)
     film = any(suffix in FILMS for suffix in output.suffixes)
-    walks = calculate(text, selection, source, seed=model.seed or 0, each_step=film, full=appearance.full)
+    walks = calculate(
+        text if opening is None else _read(text), selection, opening, seed=model.seed or 0, each_step=film,
+        full=appearance.full,
+    )  # fmt: skip
     walk, view = walks[0], _view(walks[0], text, model, appearance)
     first = appearance.jump or 1
     if output.json:
