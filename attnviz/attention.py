@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from attnviz.errors import RecordError, SelectionError
+from attnviz.storage.formats import RECORD
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +29,7 @@ Kind = Literal["encoder", "decoder", "cross"]  # bidirectional self-attention, c
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
+EXACT = 2**21  # bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each
 MEMORY = 2**30  # bytes of weights that a record keeps where nothing else is said; more are pooled
 ROW_TOLERANCE = 1e-3  # how far from 1 a row may sum: what float16 loses over 512 keys
 ROUNDED_TOLERANCE = 0.02  # how far from 1 a row may sum in a file whose numbers were rounded for reading
@@ -228,10 +230,7 @@ class Attention:
         `attnviz.page`; `.gif` and `.mp4` are a film of generated text (``cmap``, ``lang``). Raises OutputError: another
         ending, or a file that cannot be written.
         """
-        # Here and below a record imports what draws and saves it: users expect these methods of it.
-        from attnviz.storage.formats import RECORD
-
-        return RECORD.save(self, path, **look)
+        return RECORD.save(path, self, **look)
 
     def figure(self, **look: Any) -> Figure:  # noqa: ANN401 - fields of a group
         """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it.
@@ -239,15 +238,13 @@ class Attention:
         `look` says what it is for and its size there, such as ``style="paper", width="8cm"``: the fields of
         `attnviz.settings.FigureSettings`.
         """
-        from attnviz.heatmaps.figure import draw_record
-
-        return draw_record(self, **look).figure
+        figure: Figure = RECORD.make(".png", self, **look).figure
+        return figure
 
     def page(self, lang: str = "en", **look: Any) -> WebPage:  # noqa: ANN401 - as its function's
         """Its page to explore: `look` as for `attnviz.page`."""
-        from attnviz.heatmaps.html import page
-
-        return page(self, lang=lang, **look)
+        page: WebPage = RECORD.make(".html", self, lang=lang, **look)
+        return page
 
     def to_frame(self) -> DataFrame:
         """The weights as a pandas frame: a row for each layer, head, query and key, with both tokens."""
@@ -262,15 +259,12 @@ class Attention:
 
     def _repr_html_(self) -> str | None:
         """How a notebook shows a record that is not long: as the page of `attnviz.page`, in a frame of its own."""
-        from attnviz.heatmaps.html import EXACT
-
         return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
 
     def _repr_png_(self) -> bytes:
         """How it shows a long one, and where nothing can be explored: as the picture that `attnviz.heatmap` draws."""
-        from attnviz.heatmaps.figure import png
-
-        return png(self)
+        png: bytes = RECORD.make(".png", self).png()
+        return png
 
     def pattern(self, layer: int, head: int) -> Float32[np.ndarray, "query key"]:
         """One head's matrix, by the numbers the model gives them; SelectionError where the record does not hold it."""

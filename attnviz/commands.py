@@ -206,7 +206,7 @@ def _digest(path: Path) -> bytes | None:
 
 def write_result(formats: Formats, result: object, path: Path, **look: Any) -> None:  # noqa: ANN401 - as each result has it
     """Write a result, as its formats have it; of the `look` is taken what can be said of such a file."""
-    write_content(path, formats.content(result, path, look))
+    write_content(path, formats.content(path, result, look))
 
 
 def write_content(path: Path, content: Content) -> None:

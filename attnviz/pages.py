@@ -20,6 +20,11 @@ class WebPage:
         """How large it is, in place of its text."""
         return f"<WebPage of {len(self.html.encode()) / 1000:,.0f} KB: .save('page.html') writes it>"
 
+    @property
+    def content(self) -> str:
+        """What a file of it holds."""
+        return self.html
+
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it, whole or not at all.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from attnviz.errors import SettingsError
+from attnviz.storage.formats import COMPARISON, RECORD, WALKTHROUGH
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
@@ -101,17 +102,12 @@ def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparis
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix == ".stats":
-        from attnviz.heads.api import compare_heads
-
-        return compare_heads(path)
-    if suffix == ".json" and _is_walkthrough(path):
-        from attnviz.walkthroughs.files import load as load_walkthrough
-
-        return load_walkthrough(path)
-    from attnviz.storage.record_files import load as load_record
-
-    return load_record(path)
+    if suffix in COMPARISON and COMPARISON[suffix].read:
+        formats = COMPARISON
+    else:
+        formats = WALKTHROUGH if suffix == ".json" and _is_walkthrough(path) else RECORD
+    found: Attention | Walkthrough | HeadComparison = formats.load(path)
+    return found
 
 
 def _is_walkthrough(path: Path) -> bool:

@@ -19,7 +19,6 @@ from attnviz.settings import ModelSettings, PageSettings, Place, place_of
 from attnviz.storage.encoding import ONE, in_one_line, to_bytes
 from attnviz.storage.files import check_writable
 from attnviz.text.display import clip, visible
-from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.survey import Survey
-    from attnviz.pages import WebPage
     from attnviz.render.figure.export import Picture
 
 VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
@@ -238,11 +236,6 @@ def example_patterns(
         return {}, clip(str(error), 300)
 
 
-def picture(shown: HeadComparison | Changes, **view: Any) -> Callable[[Path], str]:
-    """What fills a file with the picture; the rest is as of `draw`."""
-    return draw(shown, **view).fill
-
-
 def stats(shown: HeadComparison) -> bytes:
     """What was measured, as a ``.stats`` file holds it. Raises OutputError: it was not measured here."""
     if not isinstance(shown.origin, Origin):
@@ -282,16 +275,6 @@ def draw(
     if place is not None:
         return pages.draw(shown, *place, patterns=patterns, language=lang).fitted(style)
     return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(style)
-
-
-def page_of(shown: HeadComparison | Changes, lang: str) -> WebPage:
-    """Its page."""
-    from attnviz.heads import html
-    from attnviz.heads.changes.record import Changes
-    from attnviz.pages import WebPage
-
-    expect_language(lang)
-    return WebPage(html.page_of_changes(shown, lang) if isinstance(shown, Changes) else html.page(shown, lang))
 
 
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:

@@ -15,16 +15,18 @@ from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, strongest_of
 from attnviz.heads.wording import description, how_sure, narrow, note_words, proof, sample, say
+from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
-from attnviz.text.phrase import LANGUAGES
+from attnviz.text.phrase import LANGUAGES, expect_language
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
 
 
-def page(comparison: HeadComparison, lang: str = "en") -> str:
+def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
     """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
+    expect_language(lang)
     measures = [one for one in comparison.measures if one.offset is None]
     about = [description(comparison, one) for one in LANGUAGES]
     labels = {
@@ -45,10 +47,10 @@ def page(comparison: HeadComparison, lang: str = "en") -> str:
     ko = lang == "ko"
     head = [("model", f"{visible(comparison.model)} · {about[ko]}"), ("sample", visible(sample(comparison, lang)))]
     title = ("What each head does", "각 헤드가 하는 일")
-    return build(
+    return WebPage(build(
         title[ko], [*head, ("proof proved", proof(comparison, lang))], labels=labels | {"title": title}, data=b"",
         own=OWN, language=lang,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _measures(measures: Sequence[Measure]) -> list[dict[str, object]]:
@@ -88,8 +90,9 @@ def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 
-def page_of_changes(found: Changes, lang: str = "en") -> str:
+def page_of_changes(found: Changes, lang: str = "en") -> WebPage:
     """What changed as one HTML page to explore, in English or Korean at first; both are in it."""
+    expect_language(lang)
     measures = [one for one in found.measures if one.offset is None]
     heads = [_head(found, one) for one in LANGUAGES]
     title, about, sample, proof = ([one[at] for one in heads] for at in range(len(heads[0])))
@@ -111,7 +114,7 @@ def page_of_changes(found: Changes, lang: str = "en") -> str:
     }  # fmt: skip
     ko = lang == "ko"
     head = [("model", f"{model} · {about[ko]}"), ("sample", sample[ko]), ("proof proved", proof[ko])]
-    return build(title[ko], head, labels=labels, data=b"", own=OWN, language=lang)
+    return WebPage(build(title[ko], head, labels=labels, data=b"", own=OWN, language=lang))
 
 
 def _head(found: Changes, language: str) -> list[str]:

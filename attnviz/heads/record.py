@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -17,7 +17,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.render.signs import HeadSign, HeadSigns
 from attnviz.settings import Place, place_of
-from attnviz.storage.formats import COMPARISON
+from attnviz.storage.formats import COMPARISON, Formats
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -182,6 +182,7 @@ class HeadResult:
     """What is shown in a notebook as its page, and written and tabled alike: one model, or two."""
 
     __slots__ = ()
+    FORMATS: ClassVar[Formats]  # what it can be written as
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
@@ -191,23 +192,22 @@ class HeadResult:
 
     def page(self, lang: str = "en") -> WebPage:
         """It as a page to explore, in English or Korean at first."""
-        # What draws and writes is the step against the stream of imports: what users expect of a result.
-        from attnviz.heads.api import page_of
-
-        return page_of(self, lang)  # type: ignore[arg-type]
+        page: WebPage = self.FORMATS.make(".html", self, lang=lang)
+        return page
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
-        from attnviz.heads.api import draw
-
-        return draw(self, examples=None).png()  # type: ignore[arg-type]
+        png: bytes = self.FORMATS.make(".png", self, examples=None).png()
+        return png
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HeadComparison(HeadResult):
     """What each head of a model does on a corpus."""
+
+    FORMATS: ClassVar[Formats] = COMPARISON
 
     model: str  # its name
     kind: Kind  # which attention it is
@@ -332,9 +332,7 @@ class HeadComparison(HeadResult):
         SelectionError: there is no such head or view, or heads were not compared with one another;
         SettingsError: a width that no picture has.
         """
-        from attnviz.heads.api import draw
-
-        return draw(self, head, view=view, lang=lang, **page).figure
+        return self.FORMATS.make(".png", self, head=head, view=view, lang=lang, **page).figure
 
     def save(self, path: str | Path, head: Place | None = None, **view: Any) -> Path:
         """Write it, whole or not at all, by its ending.
@@ -345,4 +343,4 @@ class HeadComparison(HeadResult):
         OutputError: another ending, or the file cannot be written; SelectionError: there is no such head or
         view, or heads were not compared with one another.
         """
-        return COMPARISON.save(self, path, **({} if head is None else {"head": head}), **view)
+        return self.FORMATS.save(path, self, **({} if head is None else {"head": head}), **view)

@@ -72,7 +72,7 @@ def command(
     record = _record(text, model, selection, output)
     look = {**asdict(appearance), **asdict(figure), "cmap": appearance.palette}
     pages = {  # before anything is printed: roles that are another model's are refused at once
-        path: RECORD.content(record, path, look) for path in output.output if path.suffix.lower() == PAGE
+        path: RECORD.content(path, record, look) for path in output.output if path.suffix.lower() == PAGE
     }
     if output.json:
         from attnviz.storage.record_files import to_json
@@ -93,7 +93,7 @@ def command(
     overview = not (selection.layer or selection.head)
     usual = () if output.json else (_usual_path(record, target, more, everything=overview),)
     for path in output.output or usual:
-        commands.write_content(path, pages[path] if path in pages else RECORD.content(record, path, look))
+        commands.write_content(path, pages[path] if path in pages else RECORD.content(path, record, look))
 
 
 def _draw_lines(

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -76,16 +74,6 @@ def draw_record(
     expect_language(lang)
     settings = FigureSettings(**look)
     return draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
-
-
-def picture(record: Attention, **look: Any) -> Callable[[Path], str]:
-    """What fills a file with the picture of a record; `look` as of `draw_record`."""
-    return draw_record(record, **look).fill
-
-
-def png(record: Attention) -> bytes:
-    """The picture of a record, as a notebook shows it."""
-    return draw(resolve(record)).png()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

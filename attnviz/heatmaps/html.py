@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import GENERATED, Attention, Exact, Token, Vectors
+from attnviz.attention import EXACT, GENERATED, Attention, Exact, Token, Vectors
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.exact import exactly
 from attnviz.heatmaps.words import merged_tokens, word_groups
@@ -22,6 +22,7 @@ from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, Scale, pool, pooled_note, resolve
 from attnviz.render.signs import HeadSigns
+from attnviz.storage.formats import COMPARISON
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
@@ -40,7 +41,6 @@ GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
 """What a page has besides in which sentences set the views."""
 MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)  # what a page has besides in which a model runs
 
-EXACT = 2**21  # bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each
 HELD = Phrase(
     """This page has no queries, keys and values: it has them for short texts and few heads, and not where a record was
     loaded from a file.""",
@@ -78,11 +78,6 @@ def page(
     return _page(_signed(_explore(record, cmap, scale, lang), record.model, roles))
 
 
-def html(record: Attention, **look: Any) -> str:
-    """The same as text."""
-    return page(record, **look).html
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """What a page holds, by the names that `build` has for it."""
@@ -104,9 +99,7 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
         return content
     measured = roles
     if isinstance(roles, str | os.PathLike):
-        from attnviz.results import load
-
-        measured = load(roles)
+        measured = COMPARISON.load(roles)
     known, signs = content.labels, getattr(measured, "signs", None)
     if not isinstance(signs, HeadSigns):
         raise SelectionError(f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them")

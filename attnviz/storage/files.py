@@ -36,9 +36,13 @@ def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: s
     ending = Path(path).suffix
     if ending.lower() in endings:
         return ending.lower()
+    raise OutputError(f"{visible(str(path))}: {what} saved as {listed(endings)}, not {ending!r}")
+
+
+def listed(endings: Collection[str]) -> str:
+    """Endings in words: ``.png, .svg or .pdf``."""
     *most, last = endings
-    known = f"{', '.join(most)} or {last}" if most else last
-    raise OutputError(f"{visible(str(path))}: {what} saved as {known}, not {ending!r}")
+    return f"{', '.join(most)} or {last}" if most else last
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

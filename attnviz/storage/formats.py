@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import RecordError, SettingsError
-from attnviz.storage.files import check_ending, write_whole
+from attnviz.errors import FileFormatError, RecordError, SettingsError
+from attnviz.storage.files import check_ending, listed, write_whole
 from attnviz.text.display import visible
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -25,13 +25,14 @@ Content = str | bytes | Callable[[Path], str | None]
 class Format:
     """What makes a file of a result.
 
-    A function is named as ``module:function``, and is imported when it is needed.
+    A function is named as ``module:function``, and is imported when it is needed: a result knows nothing of what draws
+    and writes it.
     """
 
-    make: str | Callable[..., Content]  # of the result, and of how it is shown
+    make: str | Callable[..., Any]  # of the result, and of how it is shown, the content or what has a `content`
     look: tuple[str, ...] = ()  # what can be said of how it is shown: the names of its arguments
     group: str = ""  # of `attnviz.settings`: its fields are arguments, too
-    read: str | Callable[[Path], dict[str, object]] = ""  # of a file the fields that a result is made of again
+    read: str | Callable[[Path], Any] = ""  # of a file at a path the result again
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,13 +51,18 @@ class Formats(dict[str, Format]):
         super().__init__((ending, one) for endings, one in formats for ending in endings)
         self.what = what
 
-    def content(self, result: object, path: Path, look: Mapping[str, Any]) -> Content:
+    def make(self, ending: str, result: object, **look: Any) -> Any:  # noqa: ANN401 - as each has it
+        """What makes a file of this ending makes: of a picture the picture, of a page the page."""
+        return imported(self[ending].make)(result, **look)
+
+    def content(self, path: Path, result: object, look: Mapping[str, Any]) -> Content:
         """What the file at this path is to hold; of the `look` it takes what can be said of such a file.
 
         Raises OutputError: another ending; RecordError: a text holds half a character.
         """
-        one = self[check_ending(path, self, self.what)]
-        content: Content = imported(one.make)(result, **{name: look[name] for name in one.names if name in look})
+        ending = check_ending(path, self, self.what)
+        made = self.make(ending, result, **{name: look[name] for name in self[ending].names if name in look})
+        content: Content = getattr(made, "content", made)
         if not isinstance(content, str):
             return content
         try:
@@ -64,16 +70,24 @@ class Formats(dict[str, Format]):
         except UnicodeEncodeError as error:
             raise RecordError(f"{visible(path.name)} cannot be written: {error}") from None
 
-    def save(self, result: object, path: str | os.PathLike[str], **look: Any) -> Path:  # noqa: ANN401 - as each has it
+    def save(self, path: str | os.PathLike[str], result: object, **look: Any) -> Path:  # noqa: ANN401 - as each has it
         """Write a result, whole or not at all.
 
         Raises as `content`; SettingsError: of such a file that cannot be said; OutputError: it cannot be written.
         """
         path = Path(path)
-        one = self[check_ending(path, self, self.what)]
-        if others := [name for name in look if name not in one.names]:
+        names = self[check_ending(path, self, self.what)].names
+        if others := [name for name in look if name not in names]:
             raise SettingsError(f"{', '.join(others)}: {path.suffix} files have no such setting")
-        return write_whole(path, self.content(result, path, look))
+        return write_whole(path, self.content(path, result, look))
+
+    def load(self, path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - as each has it
+        """The result in a file. Raises FileFormatError: nothing is read from such a file, or it cannot be read."""
+        path = Path(path)
+        known = [ending for ending, one in self.items() if one.read]
+        if (ending := path.suffix.lower()) not in known:
+            raise FileFormatError(visible(f"{path}: {self.what} read from {listed(known)}, not {ending!r}"))
+        return imported(self[ending].read)(path)
 
 
 def imported(function: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -87,8 +101,8 @@ def imported(function: str | Callable[..., Any]) -> Callable[..., Any]:
 
 _FILE = "attnviz.storage.record_files"
 RECORD = Formats("a record is", [
-    (PICTURES, Format("attnviz.heatmaps.figure:picture", ("cmap", "scale", "lang"), "FigureSettings")),
-    ([PAGE], Format("attnviz.heatmaps.html:html", ("cmap", "scale", "lang", "roles"))),
+    (PICTURES, Format("attnviz.heatmaps.figure:draw_record", ("cmap", "scale", "lang"), "FigureSettings")),
+    ([PAGE], Format("attnviz.heatmaps.html:page", ("cmap", "scale", "lang", "roles"))),
     (FILMS, Format("attnviz.generations.film:film", ("cmap", "lang"))),
     ([".json"], Format(f"{_FILE}:to_json", read=f"{_FILE}:read_json")),
     ([".npz"], Format(f"{_FILE}:npz", read=f"{_FILE}:read_npz")),
@@ -97,23 +111,23 @@ RECORD = Formats("a record is", [
 
 _WALK = ("lang", "precision", "steps", "blanks")
 WALKTHROUGH = Formats("a walkthrough is", [
-    (PICTURES, Format("attnviz.walkthroughs.figure.sheet:picture", (*_WALK, "cmap"), "PageSettings")),
+    (PICTURES, Format("attnviz.walkthroughs.figure.sheet:draw_for", (*_WALK, "cmap"), "PageSettings")),
     (FILMS, Format("attnviz.walkthroughs.figure.film:film", (*_WALK, "cmap"))),
-    ([".json"], Format("attnviz.walkthroughs.files:to_json", ("blanks",))),
+    ([".json"], Format("attnviz.walkthroughs.files:to_json", ("blanks",), read="attnviz.walkthroughs.files:load")),
     ([".md"], Format("attnviz.walkthroughs.pages.markdown:markdown", _WALK)),
     ([".tex"], Format("attnviz.walkthroughs.pages.latex:latex", _WALK)),
     ([".csv"], Format("attnviz.walkthroughs.pages.markdown:csv", _WALK)),
-    ([PAGE], Format("attnviz.walkthroughs.pages.html:html", _WALK)),
+    ([PAGE], Format("attnviz.walkthroughs.pages.html:page", _WALK)),
 ])  # fmt: skip
 
-_HEADS_PICTURE = (PICTURES, Format("attnviz.heads.api:picture", ("head", "examples", "view", "lang"), "PageSettings"))
+_HEADS_PICTURE = (PICTURES, Format("attnviz.heads.api:draw", ("head", "examples", "view", "lang"), "PageSettings"))
 COMPARISON = Formats("a comparison is", [
     _HEADS_PICTURE,
     ([".csv"], Format("attnviz.heads.tables:to_csv")),
     ([".json"], Format("attnviz.heads.tables:to_json")),
     ([".tex"], Format("attnviz.heads.tables:to_latex", ("lang",))),
     ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
-    ([".stats"], Format("attnviz.heads.api:stats")),
+    ([".stats"], Format("attnviz.heads.api:stats", read="attnviz.heads.api:compare_heads")),
 ])  # fmt: skip
 CHANGES = Formats("changes are", [
     _HEADS_PICTURE,
@@ -122,7 +136,7 @@ CHANGES = Formats("changes are", [
     ([PAGE], Format("attnviz.heads.html:page_of_changes", ("lang",))),
 ])  # fmt: skip
 STORY = Formats("a story is", [
-    (PICTURES, Format("attnviz.stories.figure.sheet:picture", ("cmap",), "PageSettings")),
+    (PICTURES, Format("attnviz.stories.figure.sheet:draw_for", ("cmap",), "PageSettings")),
     ([".json"], Format("attnviz.stories.record:to_json")),
-    ([PAGE], Format("attnviz.stories.html:html", ("cmap",))),
+    ([PAGE], Format("attnviz.stories.html:page", ("cmap", "lang"))),
 ])  # fmt: skip

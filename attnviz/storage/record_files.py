@@ -19,7 +19,7 @@ from jaxtyping import Float64
 from attnviz.attention import Attention, Weights
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.encoding import from_text, to_text
-from attnviz.storage.formats import RECORD, imported
+from attnviz.storage.formats import RECORD
 from attnviz.storage.record import FORMAT, adopt, arrays, describe, rebuild
 from attnviz.text.display import visible
 
@@ -59,13 +59,7 @@ def safetensors(record: Attention) -> bytes:
     return save(arrays(record), {"meta": to_text(describe(record), _WHAT)})
 
 
-def read_json(path: Path) -> dict[str, object]:
-    """The fields of a record in JSON."""
-    return from_text(path.read_bytes())
-
-
-def read_safetensors(path: Path) -> dict[str, object]:
-    """Likewise in safetensors; without `meta` FileFormatError."""
+def _safetensors_fields(path: Path) -> dict[str, object]:
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
@@ -78,8 +72,7 @@ def read_safetensors(path: Path) -> dict[str, object]:
         return {**from_text(metadata["meta"]), **numbers}
 
 
-def read_npz(path: Path) -> dict[str, object]:
-    """Likewise in an archive of NumPy's; FileFormatError: it would unpack to too much, or holds a name twice."""
+def _npz_fields(path: Path) -> dict[str, object]:
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         if len(names) != len(set(names)):
@@ -121,9 +114,28 @@ def load(path: str | os.PathLike[str]) -> Attention:
     the first axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind``
     if it likes. Its record has no receipt.
     """
-    path = Path(path)
+    record: Attention = RECORD.load(path)
+    return record
+
+
+def read_json(path: Path) -> Attention:
+    """The record in a JSON file; what is raised is as of `load`."""
+    return _record(path, lambda path: from_text(path.read_bytes()))
+
+
+def read_npz(path: Path) -> Attention:
+    """Likewise in an archive of NumPy's."""
+    return _record(path, _npz_fields)
+
+
+def read_safetensors(path: Path) -> Attention:
+    """Likewise in safetensors."""
+    return _record(path, _safetensors_fields)
+
+
+def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
     try:
-        fields = _read(path)
+        fields = _fields(path, read)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
         with np.errstate(over="ignore", invalid="ignore"):  # the record refuses infinity in its own words
             return rebuild(fields) if ours else adopt(fields, path.name)
@@ -141,18 +153,14 @@ def load(path: str | os.PathLike[str]) -> Attention:
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
-def _read(path: Path) -> dict[str, object]:
-    suffix = path.suffix.lower()
-    if suffix not in RECORD or not RECORD[suffix].read:
-        raise FileFormatError(f"a record is read from .safetensors, .npz or .json, not {suffix!r}")
+def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
     try:
         _check_is_file(path)
-        fields: dict[str, object] = imported(RECORD[suffix].read)(path)
+        return read(path)
     except (RecordError, OSError, MemoryError, RecursionError):
         raise
     except Exception as error:  # whatever a parser raises on foreign bytes, the file is at fault
-        raise FileFormatError(f"it is not a readable {suffix} file: {error}") from error
-    return fields
+        raise FileFormatError(f"it is not a readable {path.suffix.lower()} file: {error}") from error
 
 
 def _check_is_file(path: Path) -> None:

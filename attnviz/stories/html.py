@@ -21,18 +21,20 @@ SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
 
 
-def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
-    """A story, which is in both languages, as a page.
+def page(story: Story, *, cmap: str = DEFAULT, lang: str | None = None) -> WebPage:
+    """A story as a page in both languages, the story's own at first where none is named.
 
     Raises:
         SelectionError: a palette or a language that is not there.
     """
+    lang = lang or story.language
     expect_language(lang)
+    story = story.original or story
     title, parts = _bilingual(story.title), [_plain(part) for part in story.parts]
     introduction = parts.pop(0) if story.views else None  # stands beside the views
     labels = {
         "lang": lang,
-        "palette": palettes(palette),
+        "palette": palettes(cmap),
         "story": {
             "title": title, "receipt": _bilingual(story.receipt), "parts": parts, "live": bool(story.views),
             "picture": [_plain(panel) for panel in story.picture], "signed": palettes(signed=True),
@@ -44,12 +46,7 @@ def page(story: Story, palette: str = DEFAULT, lang: str = "en") -> WebPage:
         return WebPage(build(title[place], head, labels=labels, data=b"", own=OWN, language=lang))
     views = [(_bilingual(view.text), _state(view, story)) for view in story.views]
     text = StoryText(title=title, introduction=introduction, views=views, records=story.records)
-    return with_views(text, palette=palette, lang=lang, more={"story": labels["story"]}, own=OWN)
-
-
-def html(story: Story, *, cmap: str = DEFAULT) -> str:
-    """The same as text, in the story's own language at first."""
-    return story.page(cmap=cmap).html
+    return with_views(text, palette=cmap, lang=lang, more={"story": labels["story"]}, own=OWN)
 
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:

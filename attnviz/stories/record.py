@@ -147,9 +147,8 @@ class Story:
         Raises:
             SelectionError: a colormap or a language that is not there.
         """
-        from attnviz.stories.html import page
-
-        return page(self.original or self, cmap, lang or self.language)
+        page: WebPage = STORY.make(".html", self, cmap=cmap, lang=lang)
+        return page
 
     def save(self, path: str | os.PathLike[str], **look: Any) -> Path:
         """Write it by the path's ending: its numbers (`.json`), a page (`.html`), or its panels as a picture.
@@ -162,7 +161,7 @@ class Story:
             SelectionError: a colormap that is not there.
             SettingsError: of a file with this ending that cannot be said.
         """
-        return STORY.save(self, path, **look)
+        return STORY.save(path, self, **look)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

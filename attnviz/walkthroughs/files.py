@@ -113,4 +113,4 @@ def save(walks: Sequence[Walkthrough], path: str | os.PathLike[str], **view: Any
     if len(walks) != 1 and (not walks or Path(path).suffix.lower() not in FILMS):
         one = f"{len(walks)} walkthroughs are no file: only a film ({', '.join(FILMS)}) holds several"
         raise OutputError(visible(f"{path} is not written: {one}"))
-    return WALKTHROUGH.save(walks if len(walks) > 1 else walks[0], path, **view)
+    return WALKTHROUGH.save(path, walks if len(walks) > 1 else walks[0], **view)

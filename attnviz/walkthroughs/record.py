@@ -117,9 +117,8 @@ class Walkthrough:
 
     def _repr_png_(self) -> bytes:
         """How it shows it where nothing can be explored."""
-        from attnviz.walkthroughs.figure.sheet import draw
-
-        return draw(self).png()
+        png: bytes = WALKTHROUGH.make(".png", self).png()
+        return png
 
     def figure(self, **view: Any) -> Figure:
         """The whole calculation as a Matplotlib figure.
@@ -129,15 +128,13 @@ class Walkthrough:
         ``style="slides"``. Raises SelectionError: a step, a language or a colormap that is not there; SettingsError: a
         width that no picture has.
         """
-        from attnviz.walkthroughs.figure.sheet import draw_for
-
-        return draw_for(self, **view).figure
+        figure: Figure = WALKTHROUGH.make(".png", self, **view).figure
+        return figure
 
     def page(self, lang: str = "en", **view: Any) -> WebPage:
         """Its page, in `lang` at first: each number tells its origin; `precision`, `steps`, `blanks` as of `figure`."""
-        from attnviz.walkthroughs.pages.html import page
-
-        return page(self, lang=lang, **view)
+        page: WebPage = WALKTHROUGH.make(".html", self, lang=lang, **view)
+        return page
 
     def save(self, path: str | os.PathLike[str], **view: Any) -> Path:
         """Write the calculation to a file, by its ending; the path comes back. The view is as of `figure`.
@@ -147,7 +144,7 @@ class Walkthrough:
         cannot be written; SelectionError: a step, language or colormap that is not there; SettingsError: blank cells in
         JSON.
         """
-        return WALKTHROUGH.save(self, path, **view)
+        return WALKTHROUGH.save(path, self, **view)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
         """Computed cells that a learner fills in, the same for the same seed: grid, row, column."""

@@ -48,7 +48,7 @@ def comparison() -> HeadComparison:
 
 def test_numbers_are_the_comparisons(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
     """The saved table has each measure of each head, and the clearest role; a head's page has its intervals."""
-    shown = show_page(page(comparison))
+    shown = show_page(page(comparison).html)
     rows = [*csv.DictReader(io.StringIO(downloaded(shown, "Save CSV").decode("utf-8-sig"), newline=""))]
     assert [row["head"] for row in rows] == [head.name for head in comparison.heads]
     for row, head in zip(rows, comparison.heads, strict=True):
@@ -65,7 +65,7 @@ def test_numbers_are_the_comparisons(show_page: Callable[..., Page], comparison:
 
 def test_it_sorts_and_chooses(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
     """A title sorts, the largest first, then turns round; a role leaves heads that have it; the address keeps it."""
-    shown = show_page(page(comparison))
+    shown = show_page(page(comparison).html)
     shown.get_by_role("button", name="prev", exact=True).click()
     names = shown.locator(".all-heads tbody th").all_inner_texts()
     values = {one.name: comparison.estimate("previous", one.layer, one.head)[0] for one in comparison.heads}
@@ -77,13 +77,13 @@ def test_it_sorts_and_chooses(show_page: Callable[..., Page], comparison: HeadCo
     shown.locator("select").select_option(role.name)
     having = [one.name for one in comparison.heads if role.name in {other.name for other in one.roles}]
     assert sorted(shown.locator(".all-heads tbody th").all_inner_texts()) == sorted(having)
-    again = show_page(page(comparison), "&".join(f"{name}={value}" for name, value in state(shown).items()))
+    again = show_page(page(comparison).html, "&".join(f"{name}={value}" for name, value in state(shown).items()))
     assert again.inner_text(".all-heads") == shown.inner_text(".all-heads")
 
 
 def test_keys_language_and_hostile_addresses(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
     """Arrows move among heads; the button turns the language; what is not there is as usual."""
-    shown = show_page(page(comparison), "head=9.9&role=%3Cimg%3E&sort=constructor&lang=xx")
+    shown = show_page(page(comparison).html, "head=9.9&role=%3Cimg%3E&sort=constructor&lang=xx")
     assert not shown.locator(".detail").is_visible()
     for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
         shown.keyboard.press(key)
@@ -99,7 +99,7 @@ def test_no_barriers(show_page: Callable[..., Page], comparison: HeadComparison,
     head = next(one for one in comparison.heads if one.roles)
     for width in (1280, 360):
         size = {"width": width, "height": 800}
-        shown = show_page(page(comparison), f"head={head.name}", color_scheme=scheme, viewport=size)
+        shown = show_page(page(comparison).html, f"head={head.name}", color_scheme=scheme, viewport=size)
         assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert barriers(shown) == []
 
@@ -110,7 +110,7 @@ def test_hostile_texts_are_texts(show_page: Callable[..., Page], comparison: Hea
     head = next(one for one in comparison.heads if one.roles)
     place = head.name, head.roles[0].measure
     hostile = replace(comparison, model=bad, corpus=bad, typical={place: Example(text=bad, score=1.0)})
-    shown = show_page(page(hostile), f"head={head.name}")
+    shown = show_page(page(hostile).html, f"head={head.name}")
     assert shown.locator("img").count() == 0
     assert "<img src=x onerror=alert(1)>" in shown.inner_text(".model")
     assert "<img src=x onerror=alert(1)>" in shown.inner_text(".detail")
@@ -119,7 +119,7 @@ def test_hostile_texts_are_texts(show_page: Callable[..., Page], comparison: Hea
 def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
     """The same comparison makes the same bytes."""
     comparison.save(tmp_path / "heads.html")
-    assert (tmp_path / "heads.html").read_text(encoding="utf-8") == page(comparison)
+    assert (tmp_path / "heads.html").read_text(encoding="utf-8") == page(comparison).html
     comparison.save(tmp_path / "ko.html", lang="ko")
     assert '<html lang="ko">' in (tmp_path / "ko.html").read_text(encoding="utf-8")
 
@@ -134,7 +134,7 @@ def changes() -> Changes:
 
 def test_two_models_beside_each_other(show_page: Callable[..., Page], changes: Changes) -> None:
     """The map, the saved table and the page of one head are the change's own numbers, before and after."""
-    shown = show_page(page_of_changes(changes))
+    shown = show_page(page_of_changes(changes).html)
     assert shown.locator(".map button").all_inner_texts() == [f"{one.pattern:.2f}"[1:] for one in changes.heads]
     frames = [
         bool(shown.locator(f".map button >> nth={at}").locator(".moved").count()) for at in range(len(changes.heads))
@@ -166,7 +166,7 @@ def test_two_models_beside_each_other(show_page: Callable[..., Page], changes: C
 def test_a_role_leaves_heads_that_had_or_have_it(show_page: Callable[..., Page], changes: Changes) -> None:
     """Before or after; the address is that of the same view."""
     role = next(role for one in changes.heads for role in one.roles if role is not None)
-    shown = show_page(page_of_changes(changes), f"role={role.name}")
+    shown = show_page(page_of_changes(changes).html, f"role={role.name}")
     having = [one.name for one in changes.heads if role.name in {had.name for had in one.roles if had is not None}]
     assert shown.locator(".all-heads tbody th").all_inner_texts() == having
 
@@ -177,7 +177,7 @@ def test_two_models_without_barriers(
     show_page: Callable[..., Page], changes: Changes, scheme: str, *, saved: bool
 ) -> None:
     """axe-core finds no violation, also where only saved numbers were compared, and nothing stands beyond the edge."""
-    made = page_of_changes(replace(changes, pattern=None) if saved else changes, "ko")
+    made = page_of_changes(replace(changes, pattern=None) if saved else changes, "ko").html
     for width in (1280, 360):
         shown = show_page(made, "head=1.2", color_scheme=scheme, viewport={"width": width, "height": 800})
         assert shown.evaluate("document.documentElement.scrollWidth") == width
@@ -188,9 +188,9 @@ def test_hostile_names_of_two_models(show_page: Callable[..., Page], changes: Ch
     """They are shown as text; the file is the page."""
     bad = "</script><img src=x onerror=alert(1)>"
     hostile = replace(changes, before=replace(changes.before, model=bad, corpus=bad))
-    shown = show_page(page_of_changes(hostile))
+    shown = show_page(page_of_changes(hostile).html)
     assert shown.locator("img").count() == 0
     assert bad in shown.inner_text("h1")
-    assert changes.save(tmp_path / "changes.html").read_text(encoding="utf-8") == page_of_changes(changes)
+    assert changes.save(tmp_path / "changes.html").read_text(encoding="utf-8") == page_of_changes(changes).html
     with pytest.raises(OutputError, match="changes are saved as"):
         changes.save(tmp_path / "changes.tex")

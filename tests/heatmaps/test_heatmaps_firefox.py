@@ -93,7 +93,7 @@ def test_other_pages(firefox: Firefox) -> None:
     steps = attnviz.walkthrough("I love all you", model="toy", query="love")
     assert isinstance(found, HeadComparison)
     for text, wanted in (
-        (heads_page(found), "head 0.0"), (page(made).html, "love"), (html(steps), "softmax"),
+        (heads_page(found).html, "head 0.0"), (page(made).html, "love"), (html(steps), "softmax"),
     ):  # fmt: skip
         firefox.open(text, "head=0.0")
         assert wanted in firefox.see("document.body.innerText")

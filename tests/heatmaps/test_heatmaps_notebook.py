@@ -9,7 +9,7 @@ import numpy as np
 from IPython.core.formatters import DisplayFormatter
 
 from attnviz.attention import Attention
-from attnviz.heatmaps.figure import png
+from attnviz.heatmaps.figure import draw_record
 
 Make = Callable[..., Attention]
 
@@ -40,8 +40,8 @@ def test_the_picture_is_the_heatmap(fixed_record: Make) -> None:
 
     record = fixed_record()
     data = shown(record)
-    assert data["image/png"] == png(record)
-    with Image.open(BytesIO(png(record))) as image:
+    assert data["image/png"] == draw_record(record).png()
+    with Image.open(BytesIO(draw_record(record).png())) as image:
         pixels = np.asarray(image.convert("RGB"))
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
 

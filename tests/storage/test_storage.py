@@ -27,7 +27,6 @@ from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.results import save
 from attnviz.storage.files import check_ending, check_writable, write_whole
-from attnviz.storage.formats import RECORD, Format
 from attnviz.storage.record import adopt
 from attnviz.storage.record_files import load, to_json
 from attnviz.text.display import visible
@@ -301,7 +300,7 @@ def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     """Saving and loading name the three formats there are."""
     with pytest.raises(OutputError, match=r"saved as .*, \.json, \.npz or \.safetensors, not '") as saving:
         save(sample(), tmp_path / name)
-    with pytest.raises(FileFormatError, match=r"read from \.safetensors, \.npz or \.json, not '") as loading:
+    with pytest.raises(FileFormatError, match=r"read from \.json, \.npz or \.safetensors, not '") as loading:
         load(tmp_path / name)
     for message in (str(saving.value), str(loading.value)):
         assert visible(name) in message
@@ -764,11 +763,11 @@ def test_what_is_no_file_is_refused(tmp_path: Path, suffix: str) -> None:
 def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Permission denied is said in one line too."""
 
-    def deny(_: Path) -> dict[str, object]:
+    def deny(_: Path) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     path = save(sample(), tmp_path / f"record{suffix}")
-    monkeypatch.setitem(RECORD, suffix, Format("", read=deny))
+    monkeypatch.setattr("attnviz.storage.record_files._check_is_file", deny)
     assert refusal(path) == f"{path}: it cannot be read: Permission denied"
 
 

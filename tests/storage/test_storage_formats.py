@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -64,7 +64,7 @@ def test_a_record_of_a_new_format_is_read(here: Path, monkeypatch: pytest.Monkey
     def write(record: attnviz.Attention) -> bytes:
         return record.save(here / "other.npz").read_bytes()
 
-    def read(path: Path) -> dict[str, Any]:
+    def read(path: Path) -> attnviz.Attention:
         return imported(RECORD[".npz"].read)(path)  # type: ignore[no-any-return]
 
     monkeypatch.setitem(RECORD, ".bin", Format(write, read=read))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -16,7 +16,7 @@ from attnviz.heads.measures import Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, HeadResult, Relation, Role
 from attnviz.heads.settings import check_divergence
 from attnviz.settings import Place
-from attnviz.storage.formats import CHANGES
+from attnviz.storage.formats import CHANGES, Formats
 
 MOST = math.log(2)  # the divergence of two rows that share no key, in nats: no pattern changes by more
 ROUNDING = 1e-6  # up to here a number is exact: what is less is no change
@@ -125,6 +125,8 @@ class Change:
 class Changes(HeadResult):
     """What two models' heads do otherwise."""
 
+    FORMATS: ClassVar[Formats] = CHANGES
+
     before: HeadComparison  # what each head of the first model does
     after: HeadComparison  # what each head of the second does
     pattern: Estimates | None  # how far each head's is from the other model's; None of saved numbers
@@ -190,10 +192,8 @@ class Changes(HeadResult):
         `view` has ``lang`` (``en`` or ``ko``), and what the picture is for: the fields of `PageSettings`.
         Raises SettingsError: a width that no picture has.
         """
-        from attnviz.heads.api import draw
-
-        return draw(self, **view).figure
+        return self.FORMATS.make(".png", self, **view).figure
 
     def save(self, path: str | Path, **view: Any) -> Path:
         """Write it whole, by its ending (png, svg, pdf, html, csv, json). Raises OutputError: another, or no file."""
-        return CHANGES.save(self, path, **view)
+        return self.FORMATS.save(path, self, **view)

@@ -83,8 +83,8 @@ class Picture:
             path.write(content)
         return self.pen.typefaces
 
-    def fill(self, path: Path) -> str:
-        """Write the picture into a file, by its ending; what is returned are the characters that no font has."""
+    def content(self, path: Path) -> str:
+        """Fill a file with the picture, by its ending; what is returned are the characters that no font has."""
         return self.write(path, path.suffix.lower()).missing
 
     def png(self) -> bytes:

@@ -7,9 +7,8 @@ nothing is cut.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,9 +58,9 @@ def draw(story: Story, palette: str = DEFAULT) -> Picture:
     return Picture(pen, story.title, story.receipt)
 
 
-def picture(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Callable[[Path], str]:
-    """What fills a file with it; `page` has the fields of `attnviz.settings.PageSettings`."""
-    return draw(story, cmap).fitted(PageSettings(**page).look).fill
+def draw_for(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Picture:
+    """The same for what the fields of `attnviz.settings.PageSettings` say."""
+    return draw(story, cmap).fitted(PageSettings(**page).look)
 
 
 def _draw_panel(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Unpack
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
@@ -81,11 +80,6 @@ def draw(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOption
         it = prepare_sheet(walk, cmap, **options)
         page = _draw_page(it)
     return Picture(page.pen, _heading(it.view)[0], it.view.receipt)
-
-
-def picture(walk: Walkthrough, **view: Any) -> Callable[[Path], str]:
-    """What fills a file with it; `view` is as of `Walkthrough.figure`."""
-    return draw_for(walk, **view).fill
 
 
 def draw_for(walk: Walkthrough, *, cmap: str = DEFAULT, **view: Any) -> Picture:
