@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from attnviz.render.terminal.screen import Screen
     from attnviz.settings import LoadingSettings
     from attnviz.storage.formats import Content, Formats

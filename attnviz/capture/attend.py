@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, numbers_of
-from attnviz.capture.source import Loading, Model, Source, as_source
+from attnviz.capture.source import Loading, Model, as_source
+from attnviz.capture.sources import Source
 from attnviz.errors import InputError
 from attnviz.text.display import check_sentence, check_text
 

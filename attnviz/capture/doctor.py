@@ -12,7 +12,8 @@ from torch import Tensor
 
 from attnviz.attention import SOFTMAX, Kind, Receipt
 from attnviz.capture.observers import Batch, Block
-from attnviz.capture.source import Loading, Model, Source, as_source, open_source
+from attnviz.capture.source import Loading, Model, as_source, open_source
+from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError

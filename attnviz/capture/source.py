@@ -1,4 +1,4 @@
-"""The one interface to a model, and the way from a name to it."""
+"""From the name of a model, or a model in memory, to its source."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ import difflib
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypedDict, Unpack, runtime_checkable
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 
-from attnviz.attention import Kind, Receipt
+from attnviz.capture.sources import Source
 from attnviz.capture.sources.hub import cached_models, is_cached, locate
 from attnviz.errors import (
     AttnvizWarning,
     FileFormatError,
     InputError,
     ModelError,
-    SelectionError,
     SettingsError,
     UnknownModelError,
     UnreachableModelError,
@@ -34,47 +33,11 @@ if TYPE_CHECKING:
     import torch
     from torch.nn import Module
 
-    from attnviz.capture.observers import Batch, Observer
     from attnviz.models.training.files import ModelCard
 
 DEFAULT_MODEL = "distilbert-base-uncased"
 DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
 DEVICES = ("auto", "cpu", "cuda", "mps")
-
-
-@runtime_checkable  # the shape checks of the tests need it
-class Source(Protocol):
-    """A model that streams its attention."""
-
-    name: str  # what pictures call the model
-    has_sinks: bool  # whether, in the last run, rows could sum to less than 1 because a head may look at nothing
-    kinds: tuple[Kind, ...]  # the kinds of attention it can show, the usual one first
-    generates: bool  # whether it generates text, so that a target can be given
-
-    def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
-        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
-    ) -> Batch:  # fmt: skip
-        """Tokenize sentences into one padded batch."""
-
-    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model, every block of rows seen by every observer; or ModelError: it has none, or is not proved."""
-
-    def digest(self) -> str:
-        """A digest of the bytes of all weights: another model has another one."""
-
-    def untrained(self, seed: int = 0) -> Source:
-        """The same architecture with weights drawn from a seed, what a trained model is held against; or ModelError."""
-
-
-def expect_kind(source: Source, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
-    """The kind of attention to show, the one chosen or the usual one; or SelectionError: it, or a target, is none."""
-    if kind is not None and kind not in source.kinds:
-        has = " and ".join(source.kinds)
-        raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
-    if not source.generates and any(target is not None for target in targets or ()):
-        raise SelectionError(f"{source.name} generates nothing, so it takes no --target")
-    return kind or source.kinds[0]
 
 
 class Loading(TypedDict, total=False):

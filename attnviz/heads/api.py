@@ -22,7 +22,7 @@ from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.survey import Survey

@@ -20,7 +20,7 @@ from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
 if TYPE_CHECKING:
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from attnviz.heads.capture.survey import Progress, Surveys
     from attnviz.heads.survey import Survey
 

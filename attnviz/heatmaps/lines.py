@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.attention import Attention
-from attnviz.capture.source import Model, Source, as_source
+from attnviz.capture.source import Model, as_source
+from attnviz.capture.sources import Source
 from attnviz.errors import AttnvizError, InputError, OutputError
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.export import Picture, usual_settings

@@ -14,7 +14,8 @@ from torch import Tensor
 from attnviz.attention import Attention, Kind, Note
 from attnviz.capture.attend import attend_all
 from attnviz.capture.observers import Batch
-from attnviz.capture.source import Model, Source, as_source
+from attnviz.capture.source import Model, as_source
+from attnviz.capture.sources import Source
 from attnviz.capture.sources.home_built import TrainedSource
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.heatmaps.words import hide_special, merge_words

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     from attnviz.attention import Kind
-    from attnviz.capture.source import Model, Source
+    from attnviz.capture.source import Model
+    from attnviz.capture.sources import Source
     from attnviz.walkthroughs.settings import Score
 
     class Choices(TypedDict, total=False):

@@ -28,7 +28,7 @@ from attnviz.text.corpus import COREFERENCE, CorpusLine, Parse, links, universal
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from attnviz.heads.structure import Relations
 
 RELATIONS = "punct case det nsubj amod advmod obj obl conj nmod cc compound mark aux advcl cop parataxis ccomp acl"

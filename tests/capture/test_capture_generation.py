@@ -12,7 +12,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.source import Source, open_source
+from attnviz.capture.source import open_source
+from attnviz.capture.sources import Source
 from attnviz.capture.sources import generation as speaking
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import ModelError, TooLongError

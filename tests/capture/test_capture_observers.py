@@ -21,7 +21,7 @@ from attnviz.text.notes import sentence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from tests.fixtures.zoo import Zoo
 
 TEXT = "The animal didn't cross the street because it was too tired"

@@ -134,7 +134,7 @@ def half(path: Path) -> bytes:
         ("empty.npz", b"", "empty"),
         ("text.json", b"hello", "not JSON"),
         ("list.json", b"[]", "must hold a JSON object"),
-        ("name.txt", b"{}", "a record is read from .safetensors, .npz or .json, not '.txt'"),
+        ("name.txt", b"{}", "a record is read from .json, .npz or .safetensors, not '.txt'"),
         ("bytes.npz", b"\x00" * 99, ".npz file"),
         ("bytes.safetensors", b"\xff" * 99, "not a readable .safetensors file"),
         ("sums.json", foreign([[0.5, 0.4], [0, 1]]), "each row must sum to 1: layer 0, head 0, row 0 sums to 0.9"),

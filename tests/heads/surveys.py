@@ -9,7 +9,7 @@ from attnviz.heads.capture.survey import Surveys, survey_models
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from attnviz.heads.settings import SurveySettings
     from attnviz.heads.survey import Survey
     from attnviz.text.corpus import BadLine, CorpusLine

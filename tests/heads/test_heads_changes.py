@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.capture.observers import KeepWeights
-from attnviz.capture.source import Source, open_source
+from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, RecordError, SelectionError, SettingsError
 from attnviz.heads import files as surveys
 from attnviz.heads import structure, survey, tally
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from attnviz.capture.sources import Source
     from attnviz.heads.capture.survey import Progress
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")

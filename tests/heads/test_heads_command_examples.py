@@ -20,6 +20,7 @@ from tests.fixtures.zoo import Zoo
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from attnviz.capture.sources import Source
     from tests.fixtures.command_line import Result
 
 pytestmark = pytest.mark.usefixtures("few_seeds")
@@ -128,7 +129,7 @@ def test_opened_once_and_only_for_a_picture(
     opened: list[Any] = []
     real = source.open_source
 
-    def count(*arguments: Any, **more: Any) -> source.Source:
+    def count(*arguments: Any, **more: Any) -> Source:
         opened.append(arguments)
         return real(*arguments, **more)
 

@@ -32,7 +32,7 @@ from tests.heads.surveys import survey_corpus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from attnviz.heads.capture.survey import Progress
     from attnviz.heads.settings import Specials
     from attnviz.heads.structure import LinkHits

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, KeepWeights
-from attnviz.capture.source import Source, open_source
+from attnviz.capture.source import open_source
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
 from attnviz.heads.measures import measures_of, of_rows, offsets_up_to
@@ -20,6 +20,7 @@ from tests.heads.by_formula import every, reach
 
 if TYPE_CHECKING:
     from attnviz.capture import stream
+    from attnviz.capture.sources import Source
 
 OFFSETS = offsets_up_to(8)
 

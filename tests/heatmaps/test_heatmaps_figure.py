@@ -537,10 +537,10 @@ def test_pyplot_is_not_even_imported() -> None:
 import sys
 import numpy as np
 from attnviz.attention import Attention, Token
-from attnviz.heatmaps.figure import png
+from attnviz.heatmaps.figure import draw_record
 token = (Token(text="a", piece="a"),)
 one = np.ones((1, 1, 1, 1), np.float32)
-png(Attention(weights=one, query_tokens=token, key_tokens=token, kind="encoder", model="m"))
+draw_record(Attention(weights=one, query_tokens=token, key_tokens=token, kind="encoder", model="m")).png()
 print([name for name in ("matplotlib.pyplot", "seaborn", "torch", "rich") if name in sys.modules])
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from attnviz.attention import Receipt
     from attnviz.capture.observers import Batch, Block
     from attnviz.capture.projections import Call
-    from attnviz.capture.source import Source
+    from attnviz.capture.sources import Source
     from attnviz.capture.stream import Layer
     from attnviz.walkthroughs.record import Walkthrough
 

@@ -14,7 +14,8 @@ import attnviz
 from attnviz.attention import Kind, Token
 from attnviz.capture.attend import attend
 from attnviz.capture.projections import KeepProjections
-from attnviz.capture.source import Source, open_source
+from attnviz.capture.source import open_source
+from attnviz.capture.sources import Source
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 from attnviz.walkthroughs.calculation import largest_difference

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from attnviz.attention import Note
-from attnviz.capture.source import Source, open_source
+from attnviz.capture.source import open_source
 from attnviz.errors import NoAttentionError
 from attnviz.text.phrase import LANGUAGES
 from attnviz.walkthroughs.calculation import largest_difference
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.attention import Kind, Receipt
+    from attnviz.capture.sources import Source
     from attnviz.walkthroughs.record import Walkthrough
     from tests.fixtures.zoo import Zoo
 

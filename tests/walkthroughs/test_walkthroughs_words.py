@@ -11,7 +11,8 @@ import torch
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.capture.source import Source, as_source, open_source
+from attnviz.capture.source import as_source, open_source
+from attnviz.capture.sources import Source
 from attnviz.models.training.files import load_home_built
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.verify import examine

@@ -1,1 +1,47 @@
-"""From the name of a model, or a module, to a source that streams its attention."""
+"""What a source is, the one interface to a model; a module for each kind of model that becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from attnviz.attention import Kind, Receipt
+from attnviz.errors import SelectionError
+
+if TYPE_CHECKING:
+    from attnviz.capture.observers import Batch, Observer
+
+
+@runtime_checkable  # the shape checks of the tests need it
+class Source(Protocol):
+    """A model that streams its attention."""
+
+    name: str  # what pictures call the model
+    has_sinks: bool  # whether, in the last run, rows could sum to less than 1 because a head may look at nothing
+    kinds: tuple[Kind, ...]  # the kinds of attention it can show, the usual one first
+    generates: bool  # whether it generates text, so that a target can be given
+
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
+        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
+    ) -> Batch:  # fmt: skip
+        """Tokenize sentences into one padded batch."""
+
+    def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
+        """Run the model, every block of rows seen by every observer; or ModelError: it has none, or is not proved."""
+
+    def digest(self) -> str:
+        """A digest of the bytes of all weights: another model has another one."""
+
+    def untrained(self, seed: int = 0) -> Source:
+        """The same architecture with weights drawn from a seed, what a trained model is held against; or ModelError."""
+
+
+def expect_kind(source: Source, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
+    """The kind of attention to show, the one chosen or the usual one; or SelectionError: it, or a target, is none."""
+    if kind is not None and kind not in source.kinds:
+        has = " and ".join(source.kinds)
+        raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
+    if not source.generates and any(target is not None for target in targets or ()):
+        raise SelectionError(f"{source.name} generates nothing, so it takes no --target")
+    return kind or source.kinds[0]

@@ -19,7 +19,7 @@ from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
-from attnviz.capture.source import Source, expect_kind
+from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, LastRows, Layer, Scoring
 from attnviz.errors import InputError, ModelError, TooLongError

@@ -18,7 +18,7 @@ from attnviz.capture.batching import pad_rows
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.receipt import digest_of
-from attnviz.capture.source import expect_kind
+from attnviz.capture.sources import expect_kind
 from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.sources.generation import Generator, kinds_of
 from attnviz.capture.sources.hub import Location, first_line

@@ -20,7 +20,7 @@ from attnviz.capture.batching import pad_rows
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
 from attnviz.capture.receipt import digest_of
-from attnviz.capture.source import expect_kind
+from attnviz.capture.sources import expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import evaluated

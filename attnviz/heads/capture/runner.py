@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from attnviz.attention import Receipt
 from attnviz.capture.batching import in_batches, join, shuffle, take_first
 from attnviz.capture.observers import Batch, Observer
-from attnviz.capture.source import Source
+from attnviz.capture.sources import Source
 from attnviz.errors import ModelError
 from attnviz.heads import structure, survey, tally
 from attnviz.heads.capture.divergences import divergences

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from attnviz.attention import Token
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.observers import Batch, Sentence
-from attnviz.capture.source import Source, expect_kind
+from attnviz.capture.sources import Source, expect_kind
 from attnviz.errors import InputError, ModelError
 from attnviz.heads import survey, tally
 from attnviz.heads.capture.divergences import divergence_between

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from attnviz.attention import Attention
 from attnviz.capture.attend import attend_all
-from attnviz.capture.source import Model, Source, open_source
+from attnviz.capture.source import Model, open_source
+from attnviz.capture.sources import Source
 from attnviz.models.language import splits
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import common

@@ -11,7 +11,7 @@ from torch import Tensor
 from attnviz.attention import Kind
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections
-from attnviz.capture.source import Source
+from attnviz.capture.sources import Source
 from attnviz.capture.stream import Layer, rows_of
 from attnviz.walkthroughs.calculation import Calculation, Terms
 from attnviz.walkthroughs.record import Grid

@@ -9,7 +9,7 @@ from typing import Any
 from attnviz.attention import Kind, Note, Receipt, Token, positions
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import KeepProjections, Projection
-from attnviz.capture.source import Source
+from attnviz.capture.sources import Source
 from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.text.display import visible
