@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.capture.hub.conftest import Hub
+    from tests.capture.sources.conftest import Hub
     from tests.conftest import Run
 
 DEFAULT = "distilbert-base-uncased"

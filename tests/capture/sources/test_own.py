@@ -18,7 +18,7 @@ from attnviz.errors import AttnvizError, AttnvizWarning, InputError, ModelError,
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SAMPLE = Path(__file__).parents[2] / "sample_inputs" / "nanogpt.py"
+SAMPLE = Path(__file__).parents[3] / "sample_inputs" / "nanogpt.py"
 
 CODE = """
 import torch
