@@ -13,9 +13,9 @@ from attnviz.models.language.vocabulary import english
 from attnviz.storage.corpora.conllu import MOST_LINES, read_conllu
 from attnviz.text.corpus import COREFERENCE, BadLine, Link, Mention, Parse, Word, links, universal
 from attnviz.text.words import split_words
-from tests.storage.conllu_check import check_conllu
+from tests.storage.corpora.conllu_check import check_conllu
 
-TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
+TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
 
 GOOD = """\
 # sent_id = one
@@ -377,5 +377,5 @@ def test_any_heads(data: st.DataObject, n: int) -> None:
 
 def test_the_treebank_in_the_package_is_the_sample() -> None:
     """What heads are compared on without a sentence is what a newcomer finds among the sample inputs."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     assert (root / "attnviz" / "text" / "treebank.conllu").read_bytes() == TREEBANK.read_bytes()
