@@ -72,7 +72,7 @@ def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_readme_names_the_programs() -> None:
     """All packages that the tests need and no other, in one line, which CI runs."""
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"apt-get install ([^`\n]*)`", readme)
     assert set(line.split()) == set(" ".join(PACKAGES.values()).split())
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Open = Callable[..., Page]
 
 WALKS = walks()
-GALLERY = Path(__file__).parents[2] / "outputs" / "gallery"
+GALLERY = Path(__file__).parents[3] / "outputs" / "gallery"
 BAD = "</script><img src=x onerror=alert(1)>"
 HOSTILE = (
     "cell=weights.0.9", "cell=constructor.0.0", "cell=.0.0", "cell=weights.-1.0", "cell=__proto__.0.0", "lang=de",
