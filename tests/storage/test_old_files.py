@@ -22,7 +22,7 @@ from attnviz.walkthroughs.files import load as load_walkthrough
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.verify.saved import digest
-from tests.heads.test_heads_files_surveys import same
+from tests.heads.test_files import same
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,7 +17,7 @@ from attnviz.heads.settings import SurveySettings
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage import encoding
 from tests.heads.surveys import survey_pair
-from tests.heads.test_heads_files_surveys import same
+from tests.heads.test_files import same
 
 if TYPE_CHECKING:
     from pathlib import Path

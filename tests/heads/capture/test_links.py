@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from attnviz.heads.survey import Survey
     from tests.fixtures.zoo import Zoo
 
-TREEBANK = Path(__file__).parents[2] / "sample_inputs" / "treebank.conllu"
+TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
 QUICK = SurveySettings(similarity=False, controls=40)
 
 
@@ -458,7 +458,7 @@ def exactly(found: Survey) -> tuple[object, ...]:
 class TestChance:
     """Heads of random weights find nothing that is established, but for what chance allows.
 
-    Of the sentences that ship `test_heads_roles.py` sees it in 35 models.
+    Of the sentences that ship `test_roles.py` sees it in 35 models.
     """
 
     def test_the_home_built_architecture_untrained(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.heads import relations
 from attnviz.text.corpus import COREFERENCE
-from tests.heads.test_heads_structure import found, small
+from tests.heads.test_structure import found, small
 
 if TYPE_CHECKING:
     from attnviz.heads.record import Role
