@@ -15,4 +15,4 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def story(request: pytest.FixtureRequest, told: Callable[[str], Story]) -> Story:
     """The story that a module's tests are about."""
-    return told(request.module.__name__.rpartition("test_stories_")[2].replace("_", "-"))
+    return told(request.module.__name__.rpartition("test_")[2].replace("_", "-"))
