@@ -70,7 +70,7 @@ def weights_in_percent(matrix: np.ndarray) -> list[list[int]]:
     return [[round(100 * float(weight)) for weight in row if weight >= 0.005] for row in matrix]
 
 
-# What it looks like. One file a test; `pytest tests/views --rewrite-golden` writes them anew.
+# What it looks like. One file a test; `pytest tests/heatmaps --rewrite-golden` writes them anew.
 
 
 def test_no_colour_80_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:

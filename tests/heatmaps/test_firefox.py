@@ -15,7 +15,7 @@ from attnviz.heads.record import HeadComparison
 from attnviz.heatmaps.html import page, tour
 from attnviz.heatmaps.tour import EXAMPLES, TOLERANCE
 from attnviz.walkthroughs.pages.html import html
-from tests.heatmaps.test_heatmaps_tour import READ
+from tests.heatmaps.test_tour import READ
 
 if TYPE_CHECKING:
     from tests.fixtures.firefox import Firefox
