@@ -1,0 +1,83 @@
+"""The help of every command and its examples; the version."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import pytest
+import typer
+
+from attnviz import __version__
+from attnviz.cli import COMMANDS, app
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.fixtures.command_line import Result
+
+NEEDED = {
+    "heatmap": "text",
+    "page": "model",
+    "generate": "text",
+    "doctor": "model",
+    "train": "name",
+    "demo": "name",
+    "models": "measure",
+    "walkthrough": "numbers",
+    "verify": "file",
+    "compare-heads": "treebank",
+    "head": "head",
+    "merge": "parts",
+}
+"""What an example of a command must give."""
+
+
+def test_help_ends_in_an_example(typed: Callable[..., Result]) -> None:
+    """The help of every command ends in an example that the command understands."""
+    group = typer.main.get_command(app)
+    for arguments in ([], *([name] for name in COMMANDS)):
+        result = typed(*arguments, "--help")
+        assert (result.status, result.errors) == (0, "")
+        assert (typed(*arguments, "-h") == result) == (not arguments)
+        example = shlex.split(result.output.rstrip().rpartition("attnviz ")[2])
+        command = group.commands[example[0]]  # type: ignore[attr-defined]
+        with command.make_context(example[0], example[1:]) as context:
+            assert context.params[NEEDED[example[0]]]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_short_help(typed: Callable[..., Result], name: str) -> None:
+    """``-h`` leaves out what is rarely used, says where it is, and ends in the same examples."""
+    short, whole = typed(name, "-h"), typed(name, "--help")
+    assert (short.status, short.errors) == (0, "")
+    assert "--no-pager" in whole.output
+    assert "--no-pager" not in short.output
+    assert f"attnviz {name} --help\n" in short.output
+    assert short.output.partition("Examples:")[2] == whole.output.partition("Examples:")[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_is_understood(name: str) -> None:
+    """No example of a command's help has an option that the command lacks."""
+    command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
+    examples = [line for line in COMMANDS[name].EXAMPLES.splitlines() if line.startswith(f"attnviz {name}")]
+    assert examples
+    for example in examples:
+        with command.make_context(name, shlex.split(example)[2:]) as context:
+            found = context.params[NEEDED[name]] or context.params.get("file")
+            assert name in {"models", "demo", "walkthrough", "compare-heads"} or found
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_help_fits_the_window(typed: Callable[..., Result], columns: int) -> None:
+    """No line of any help is wider than the window."""
+    for arguments in ([], *([name] for name in COMMANDS)):
+        result = typed(*arguments, "--help", columns=columns)
+        assert max(map(len, result.output.splitlines())) <= columns
+
+
+def test_version(typed: Callable[..., Result]) -> None:
+    """The version is that of the package."""
+    result = typed("--version")
+    assert (result.status, result.output, result.errors) == (0, f"attnviz {__version__}\n", "")
