@@ -1,4 +1,4 @@
-"""The rules of the design hold: imports, names, sizes; and a breach of any import rule is noticed."""
+"""The rules of the design hold: imports, names, sizes, places of tests; and a breach of any import rule is noticed."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "attnviz"
+TESTS = ROOT / "tests"
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
@@ -105,3 +106,43 @@ def test_functions_are_short() -> None:
         ]
         assert len([name for name in names if name not in {"self", "cls"}]) <= 10, node.name
         assert (node.end_lineno or 0) - node.lineno + 1 <= 60, node.name
+
+
+def is_in_its_place(test: Path) -> bool:
+    """Whether a file of tests lies beside the module that its name begins with, or is named as its folder is.
+
+    Its folder must be one of attnviz. A name that begins with no module and no folder of the same feature is free.
+    """
+    folder, name = PACKAGE / test.parent, test.stem.removeprefix("test_")
+    if not (folder / "__init__.py").exists():
+        return False
+    modules = [*PACKAGE.joinpath(*test.parent.parts[:1]).rglob("*.py")]
+    names = {module.stem for module in modules} | {module.parent.name for module in modules}
+    beginnings = [name.rsplit("_", cut)[0] for cut in range(name.count("_") + 1)]
+    beginning = next((one for one in beginnings if one in names), None)
+    return beginning is None or name == folder.name or (folder / f"{beginning}.py").exists()
+
+
+def test_tests_lie_as_what_they_test_does() -> None:
+    """The folders of tests are those of the package."""
+    tests = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py")]
+    assert len(tests) > 150
+    assert [str(test) for test in tests if not is_in_its_place(test)] == []
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "views/test_table.py",
+        "capture/hub/test_hub_download.py",
+        "heads/test_heads_roles.py",
+        "heads/test_figure.py",
+        "heads/test_changes_views.py",
+        "heads/test_divergences.py",
+        "heads/figure/test_roles.py",
+        "stories/lessons/test_stories_mask.py",
+    ],
+)
+def test_a_test_elsewhere_is_noticed(test: str) -> None:
+    """In no folder of the package, named by a folder, or not beside the module that it is named after."""
+    assert not is_in_its_place(Path(test))
