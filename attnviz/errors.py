@@ -24,7 +24,16 @@ class SelectionError(AttnvizError):
 
 
 class SettingsError(AttnvizError):
-    """Settings that exclude one another, or one that makes no sense."""
+    """Settings that exclude one another, or one that makes no sense.
+
+    Attributes:
+        reason: why, without the name of the setting.
+        setting: the one that makes no sense, as Python names it; the command line names its option.
+    """
+
+    def __init__(self, reason: str, setting: str = "") -> None:
+        super().__init__(f"Invalid value for '{setting}': {reason}" if setting else reason)
+        self.reason, self.setting = reason, setting
 
 
 class ModelError(AttnvizError):

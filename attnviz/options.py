@@ -70,23 +70,22 @@ def _check(settings: object) -> None:
     """Refuse a value that is none of its choices, no palette, no number, or outside its range."""
     group: type = type(settings)
     for one in fields(group):
-        value, option, name = getattr(settings, one.name), one.metadata["option"], f"'{_long_name(one)}'"
+        value, option = getattr(settings, one.name), one.metadata["option"]
         choices, kind = _allowed(group)[one.name]
         is_number = isinstance(value, kind) and not isinstance(value, bool)
         if choices and value not in choices:
-            raise SettingsError(
-                f"Invalid value for {name}: {value!r} is not one of {', '.join(map(repr, filter(None, choices)))}"
-            )
+            named = ", ".join(map(repr, filter(None, choices)))
+            raise SettingsError(f"{value!r} is not one of {named}", one.name)
         if option.completes == "palettes":
             check_palette(value)
         if value is None or (option.least is None and option.most is None):
             continue
         if not is_number:
-            raise SettingsError(f"Invalid value for {name}: {value!r} is no {'whole ' * (kind is Integral)}number")
+            raise SettingsError(f"{value!r} is no {'whole ' * (kind is Integral)}number", one.name)
         least, most = (math.inf * way if end is None else end for end, way in ((option.least, -1), (option.most, 1)))
         if not least <= value <= most:  # so that what is not a number is refused too
             allowed = f"at least {least}" if option.most is None else f"from {least} to {most}"
-            raise SettingsError(f"Invalid value for {name}: it must be {allowed}, not {value}")
+            raise SettingsError(f"it must be {allowed}, not {value}", one.name)
 
 
 @cache
@@ -150,4 +149,4 @@ def check_palette(name: str) -> None:
     try:
         colours(name)
     except SelectionError as error:
-        raise SettingsError(f"Invalid value for '--palette': {error}") from None
+        raise SettingsError(str(error), "palette") from None

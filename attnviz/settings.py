@@ -64,7 +64,7 @@ class TextSettings:
 
     def __post_init__(self) -> None:
         if self.text is not None and self.file is not None:
-            raise SettingsError("give the sentence or --file, not both")
+            raise SettingsError("give the sentence or a file, not both")
         check_sentence(self.text)
 
 
@@ -91,9 +91,9 @@ class LoadingSettings:
 
     def __post_init__(self) -> None:
         if self.toy and changed(self, "model"):
-            raise SettingsError("give --toy or --model, not both")
+            raise SettingsError("give toy or another model, not both")
         if self.toy and (self.revision is not None or self.trust_remote_code):
-            raise SettingsError("--toy comes with attnviz: it has no --revision and no code to trust")
+            raise SettingsError("toy comes with attnviz: it has no revision and no code to trust")
 
     @property
     def name(self) -> str | None:
@@ -134,8 +134,7 @@ class ModelSettings(LoadingSettings):
     def __post_init__(self) -> None:
         LoadingSettings.__post_init__(self)
         if self.sizes and not is_random(self.name):
-            named = " and ".join(f"--{name.replace('_', '-')}" for name in self.sizes)
-            raise SettingsError(f"{named} can be chosen for --model {RANDOM} alone")
+            raise SettingsError(f"{' and '.join(self.sizes)} can be chosen for the model {RANDOM} alone")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -157,7 +156,7 @@ class Ranges:
         for text in typed:
             match = re.fullmatch(r"(-?\d{1,7})(?:-(-?\d{1,7}))?", text.strip(), re.ASCII)
             if match is None:
-                raise SettingsError(f"Invalid value for '{name}': {text!r} is neither a number nor a range such as 0-3")
+                raise SettingsError(f"{text!r} is neither a number nor a range such as 0-3", name)
             first = int(match[1])
             ends.append((first, first if match[2] is None else int(match[2])))
         return cls(tuple(ends)) if ends else None
@@ -166,7 +165,7 @@ class Ranges:
         """The one number; a `SettingsError` where it is a range, or there are several."""
         numbers = {number for pair in self.ends for number in pair}
         if len(numbers) > 1:
-            raise SettingsError(f"Invalid value for '{name}': one is followed, not several")
+            raise SettingsError("one is followed, not several", name)
         return numbers.pop()
 
     def from_start(self) -> list[int] | None:
@@ -200,15 +199,15 @@ def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges 
     """
     parts = [one.strip().rpartition(".") for one in head]
     named = {before if dot else None for before, dot, _ in parts}
-    heads = Ranges.read([number for _, _, number in parts], "--head")
+    heads = Ranges.read([number for _, _, number in parts], "head")
     if named <= {None}:
-        return Ranges.read(layer, "--layer"), heads
+        return Ranges.read(layer, "layer"), heads
     if len(named) > 1:
-        raise SettingsError(f"--head {' and '.join(head)} are not of one layer: give one, or --layer beside --head")
+        raise SettingsError(f"heads {' and '.join(head)} are not of one layer: give layers and heads apart")
     (one,) = (str(before) for before in named)
     if layer and {typed.strip() for typed in layer} != {one}:
-        raise SettingsError(f"--layer {' and '.join(layer)} and --head {' and '.join(head)} contradict each other")
-    return Ranges.read([one], "--head"), heads
+        raise SettingsError(f"layer {' and '.join(layer)} and head {' and '.join(head)} contradict each other")
+    return Ranges.read([one], "head"), heads
 
 
 Place = str | tuple[int, int]
@@ -337,14 +336,14 @@ class ShellSettings:
 
     def __post_init__(self) -> None:
         if self.quiet and self.verbose:
-            raise SettingsError("give --quiet or --verbose, not both")
+            raise SettingsError("give quiet or verbose, not both")
 
 
-def check_endings(paths: Iterable[Path], endings: Collection[str], names: str = "'--output' / '-o'") -> None:
+def check_endings(paths: Iterable[Path], endings: Collection[str], name: str = "output") -> None:
     """Refuse files with an ending that nothing can be written as, by a `SettingsError`."""
     for path in paths:
         if path.suffix.lower() not in endings:
             from attnviz.text.display import visible
 
             known = ", ".join(suffix.removeprefix(".") for suffix in endings)
-            raise SettingsError(f"Invalid value for {names}: {visible(str(path))}: the ending must be one of {known}")
+            raise SettingsError(f"{visible(str(path))}: the ending must be one of {known}", name)

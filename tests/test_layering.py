@@ -85,6 +85,22 @@ def test_a_breach_is_noticed(report: dict[str, str], module: str, line: str, con
     assert re.search(rf"{re.escape(importer)} -> \S+ \(l\.{number}\)", report[CONTRACTS[contract]["name"]])
 
 
+LIBRARY = {
+    path: ast.parse(path.read_text(encoding="utf-8"))
+    for path in PACKAGE.rglob("*.py")
+    if path.parent.name != "cli" and path.name not in {"command.py", "commands.py"}
+}
+"""What Python users call: every module but those of the command line."""
+
+
+def test_refusals_name_no_option() -> None:
+    """What is raised names settings as Python does; options are named by the command line."""
+    raised = [ast.unparse(node) for tree in LIBRARY.values() for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    ours = [line for line in raised if re.match(r"raise (errors\.)?\w+Error\(", line)]
+    assert len(ours) > 250
+    assert [line for line in ours if re.search(r"--[a-z]", line)] == []
+
+
 NODES = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
 
 

@@ -306,7 +306,7 @@ class KeepWeights:
                 continue
             longest = max(last - first for spans in self._spans for first, last in spans)
             if self.cell >= longest:
-                what = f"{n_heads} heads of {n_layers} layers: at least {pictures:,} are needed (--memory)"
+                what = f"{n_heads} heads of {n_layers} layers: at least {pictures:,} are needed"
                 raise InputError(f"{self._memory:,} bytes are too few for {what}")
             if self.cell == 1:
                 self._exact = {number: self._exactly(layer) for number, layer in self._kept.items()}

@@ -49,7 +49,7 @@ def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype,
         why = f"it was given {', '.join(unknown)}, which attnviz does not know" if unknown else why
     else:
         fault = "its output, or its captured weights times its values, is not a finite number"
-        why = "its weights may be damaged, or too large for this number format (try --dtype float32)"
+        why = "its weights may be damaged, or too large for this number format (try dtype float32)"
     raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {why}")
 
 

@@ -227,7 +227,7 @@ def _device(name: str) -> torch.device:
     if name not in there:
         raise InputError(f"the device must be one of {', '.join(DEVICES)}, not {visible(name)!r}")
     if not there[name]:
-        raise ModelError(f"there is no {name.upper()} device here that torch can use: take --device cpu")
+        raise ModelError(f"there is no {name.upper()} device here that torch can use: take cpu")
     return torch.device(name)
 
 

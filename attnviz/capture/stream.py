@@ -18,7 +18,7 @@ from attnviz.capture.receipt import EVERY_NUMBER, SUMS, check_layer, signs, tole
 from attnviz.errors import NoAttentionError
 
 BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256  # of a block of weights: keeps the cores busy, small beside any model
-LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json are drawn by attnviz heatmap --load FILE"
+LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
 
 
 @dataclass(frozen=True, slots=True)

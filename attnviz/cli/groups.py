@@ -67,7 +67,8 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
             with commands.session(_together(made.pop(_SHELL), context), files):
                 command(**made)
         except SettingsError as error:
-            raise typer.BadParameter(str(error)) from None
+            named = next((one for one in context.command.params if one.name == error.setting), None)
+            raise typer.BadParameter(error.reason if named else str(error), context, named) from None
 
     del run.__wrapped__  # Typer would read the signature and the annotations of the command itself
     parameters["context"] = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)

@@ -37,7 +37,7 @@ class TrainingSettings:
         if self.name not in trained():
             raise SettingsError(f"there is no model {self.name!r} to train{did_you_mean(self.name, trained())}")
         if self.path.suffix.lower() != ".safetensors":
-            raise SettingsError("Invalid value for '--output' / '-o': weights are written as .safetensors")
+            raise SettingsError("weights are written as .safetensors", "output")
 
     @property
     def path(self) -> Path:

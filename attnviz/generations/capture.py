@@ -72,7 +72,7 @@ class Generation:
             if (size := self._size(len(numbers) - self.first + self.most)) > MEMORY:
                 raise InputError(
                     f"the attention of {self.most:,} new tokens takes {size:,} bytes, and at most {MEMORY:,} are kept: "
-                    "choose heads, as in --head 2.3, or fewer --max-new-tokens"
+                    "choose heads, or fewer new tokens"
                 )
             keep = keep if is_whole else last
         weights = keep.weights(0)

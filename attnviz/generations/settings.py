@@ -29,7 +29,7 @@ class Prompt:
 
     def __post_init__(self) -> None:
         if self.text is not None and self.file is not None:
-            raise SettingsError("give the text or --file, not both")
+            raise SettingsError("give the text or a file, not both")
         check_sentence(self.text)
 
 
@@ -61,13 +61,12 @@ class Sampling:
     )
 
     def __post_init__(self) -> None:
-        others = changed(self, "temperature", "top_k", "top_p")
-        if others and not self.sample:
-            raise SettingsError(f"{' and '.join(others)} goes with --sample")
+        if changed(self, "temperature", "top_k", "top_p") and not self.sample:
+            raise SettingsError("temperature, top_k and top_p say how to sample: they go with sample")
         if not 0 < self.temperature < float("inf"):
-            raise SettingsError(f"the temperature must be above 0, not {self.temperature:g} (--temperature)")
+            raise SettingsError(f"it must be above 0, not {self.temperature:g}", "temperature")
         if self.top_p is not None and not 0 < self.top_p <= 1:
-            raise SettingsError(f"the share must be above 0 and at most 1, not {self.top_p:g} (--top-p)")
+            raise SettingsError(f"it must be above 0 and at most 1, not {self.top_p:g}", "top_p")
 
     @classmethod
     def names(cls) -> set[str]:

@@ -249,7 +249,8 @@ def _check_output(
         raise SettingsError(
             f"--{next(iter(output.views))} is of all pairs of heads of one model: not with --against, --no-similarity"
         )
-    check_endings(output.views.values(), PICTURES)
+    for name, path in output.views.items():
+        check_endings([path], PICTURES, name)
 
 
 def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:

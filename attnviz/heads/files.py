@@ -35,14 +35,14 @@ class SurveyRun:
     against: str | None = None  # the second model, of two
 
     def words(self) -> dict[str, str]:
-        """All of it as messages tell it, by the option that sets it; without what is not given."""
+        """All of it as messages tell it, by the names of settings; without what is not given."""
         given = {
             **asdict(self.model), **asdict(self.settings), "model": self.model.name, "field": self.sentence_field,
             "against": self.against,
         }  # fmt: skip
         usual = {"model": DEFAULT, "kind": "the usual", "field": "text"}
         return {
-            f"--{name.replace('_', '-')}": str(usual[name] if value is None else value)
+            name: str(usual[name] if value is None else value)
             for name, value in given.items()
             if name != "toy" and (value is not None or name in usual)
         }

@@ -48,7 +48,7 @@ class CorpusSettings:
 
     def __post_init__(self) -> None:
         places = {
-            "a sentence": self.text, "--corpus": self.corpus, "--conllu": self.treebank, "--load": self.saved,
+            "a sentence": self.text, "a corpus": self.corpus, "a treebank": self.treebank, "a .stats file": self.saved,
         }  # fmt: skip
         given = [name for name, value in places.items() if value is not None]
         if len(given) > 1:
@@ -57,7 +57,7 @@ class CorpusSettings:
         if "" in {self.corpus, self.treebank}:
             raise SettingsError("the name of the file of sentences is empty")
         if self.field is not None and self.corpus is None:
-            raise SettingsError("--field says where a --corpus of JSON lines holds its sentences: there is no --corpus")
+            raise SettingsError("it is of a corpus of JSON lines: there is no corpus", "field")
 
     @property
     def path(self) -> str | None:
@@ -161,15 +161,15 @@ class TableSettings(ViewSettings):
         from attnviz.heads.measures import MEASURES, measures_of
         from attnviz.heads.selection import ORDERS, find_measure, find_roles
 
-        measures, named = measures_of(MEASURES, max_offset), "--sort"
+        measures, named = measures_of(MEASURES, max_offset), "sort"
         try:
             if self.sort not in ORDERS:
                 find_measure(self.sort, measures)
-            named = "--role"
+            named = "role"
             for role in self.role:
                 find_roles(role, measures)
         except SelectionError as error:
-            raise SettingsError(f"Invalid value for '{named}': {error}") from None
+            raise SettingsError(str(error), named) from None
 
 
 def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
@@ -179,19 +179,19 @@ def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
     from attnviz.heads.measures import measures_of, rules_of
     from attnviz.heads.roles import with_thresholds
 
-    start, thresholds = "Invalid value for '--threshold': ", {}
+    thresholds: dict[str, float] = {}
     for one in typed:
         name, _, value = one.partition("=")
         if name.strip() in thresholds:
-            raise SettingsError(f"{start}{name.strip()!r} is given two thresholds")
+            raise SettingsError(f"{name.strip()!r} is given two thresholds", "threshold")
         try:
             thresholds[name.strip()] = float(value)
         except ValueError:
-            raise SettingsError(f"{start}{one!r} is not ROLE=X, such as previous=0.4") from None
+            raise SettingsError(f"{one!r} is not ROLE=X, such as previous=0.4", "threshold") from None
     try:
         with_thresholds(rules_of(measures_of()), thresholds)
     except SelectionError as error:
-        raise SettingsError(f"{start}{error}") from None
+        raise SettingsError(str(error), "threshold") from None
     return thresholds
 
 
@@ -212,9 +212,9 @@ class AgainstSettings:
         if self.fail_above is None:
             return
         if self.against is None:
-            raise SettingsError("--fail-above is for --against: there is no other model")
+            raise SettingsError("there is no other model to compare with", "fail_above")
         if self.is_saved:
-            raise SettingsError("--fail-above watches patterns, which a .stats file does not hold: give a model")
+            raise SettingsError("it is of patterns, which a .stats file does not hold: give a model", "fail_above")
         check_divergence(self.fail_above)
 
     @property
@@ -286,7 +286,7 @@ class HeadSettings(ViewSettings):
         try:
             return settings.place_of(self.head)
         except SettingsError as error:
-            raise SettingsError(f"Invalid value for 'LAYER.HEAD': {error}") from None
+            raise SettingsError(str(error), "head") from None
 
 
 @group
@@ -303,9 +303,7 @@ class MergeSettings:
         if self.output.suffix.lower() != STATS:
             from attnviz.text.display import visible
 
-            raise SettingsError(
-                f"Invalid value for '--output' / '-o': {visible(str(self.output))}: the ending must be stats"
-            )
+            raise SettingsError(f"{visible(str(self.output))}: the ending must be stats", "output")
 
 
 def check_saved(model: settings.ModelSettings, survey: SurveySettings, checkpoint: object) -> None:

@@ -185,9 +185,9 @@ in_cluster | ; {others} in its cluster, number {n} | ; {n}번 군집에 다른 �
 alone_in_cluster | ; alone in its cluster, number {n} | ; {n}번 군집에는 이 헤드뿐
 # one sentence
 one_title | Heads on one sentence · {model} | 한 문장에서 본 헤드 · {model}
-one_few | one sentence shows what each head looks at here; roles need more sentences: add --roles, leave the sentence
-    out, or give --corpus FILE | 한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함:
-    --roles를 더하거나, 문장 없이 실행하거나, --corpus FILE로 문장을 주면 됨
+one_few | one sentence shows what each head looks at here; roles need more sentences: ask for roles, leave the
+    sentence out, or give a corpus | 한 문장은 각 헤드가 여기서 무엇을 보는지만 보여 줌; 역할을 알려면 문장이 더 필요함:
+    역할(roles)도 재거나, 문장 없이 실행하거나, 말뭉치(corpus)를 주면 됨
 one_map | the word that gets most of each head's weight, special tokens left out (layers downward, heads across)
     | 각 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외 (세로는 층, 가로는 헤드)
 sorts | four sorts of heads, as lectures name them, and the head that is so, established on {sentences}

@@ -60,14 +60,14 @@ class HeatmapSelection:
     @property
     def window(self) -> dict[str, Any]:
         """The rows and keys chosen; None for all."""
-        return {name: _slice(f"--{name}", getattr(self, name)) for name in ("rows", "keys")}
+        return {name: _slice(name, getattr(self, name)) for name in ("rows", "keys")}
 
     @property
     def bytes(self) -> int:
         """The memory for weights, in bytes."""
         match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", self.memory.strip(), re.ASCII | re.IGNORECASE)
         if match is None:
-            raise SettingsError(f"Invalid value for '--memory': {self.memory!r} is no size such as 500MB or 4GB")
+            raise SettingsError(f"{self.memory!r} is no size such as 500MB or 4GB", "memory")
         return int(float(match[1]) * 2 ** (10 * ("KMGT".index(match[2].upper()) + 1)))
 
 

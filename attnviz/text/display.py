@@ -15,9 +15,7 @@ READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu") 
 def check_sentence(text: str | None) -> None:
     """Refuse a sentence that is the name of a file, which was meant to be read, by a `SettingsError`."""
     if isinstance(text, str) and text.endswith(READ) and os.path.isfile(text):  # noqa: PTH113 - of any length
-        raise SettingsError(
-            f"{text!r} is a file, not a sentence: --load draws what was saved, --file and --corpus read sentences"
-        )
+        raise SettingsError(f"{text!r} is a file, not a sentence: load what was saved, or read sentences from it")
 
 
 def check_text(text: object, what: str = "the text") -> None:

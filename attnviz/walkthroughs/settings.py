@@ -39,7 +39,7 @@ class WalkthroughText(settings.TextSettings):
         if self.example is not None and self.numbers is not None:
             raise SettingsError("give an example or a file of numbers, not both")
         if self.solution and not self.exercise:
-            raise SettingsError("--solution goes with --exercise: it fills in the blank cells")
+            raise SettingsError("a solution goes with an exercise: it fills in the blank cells")
 
 
 @group
@@ -98,7 +98,7 @@ class WalkthroughSelection:
         layers, heads = settings.layers_and_heads(
             *(() if typed is None else (typed,) for typed in (self.layer, self.head))
         )
-        return 0 if layers is None else layers.one("--layer"), 0 if heads is None else heads.one("--head")
+        return 0 if layers is None else layers.one("layer"), 0 if heads is None else heads.one("head")
 
     @property
     def walks_all(self) -> bool:
@@ -158,12 +158,13 @@ def check_blanks(suffixes: Iterable[str], *, has_blanks: bool) -> None:
 def needs_model(text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection) -> bool:
     """Whether the calculation is a model's. Raises SettingsError: a model or sentence for numbers, an idle seed."""
     of_text, of_model, of_selection = changed(text), changed(model), changed(selection)
-    by_hand = {"--example", "--input", "--exercise", "--solution"}
-    others = {*of_text} - by_hand | {*of_model} - {"--seed"} | {*of_selection}
-    for name in by_hand & {"--example", "--input"} & {*of_text}:
+    others = (
+        {*of_text} - {"--example", "--input", "--exercise", "--solution"} | {*of_model} - {"--seed"} | {*of_selection}
+    )
+    if text.example is not None or text.numbers is not None:
         if others - {"--query", "--all-queries"}:
-            raise SettingsError(f"{name} needs no model: it takes no sentence, and no option of a model")
+            raise SettingsError("a calculation by hand needs no model: it takes no sentence and no settings of a model")
         if model.seed is not None and not text.exercise:
-            raise SettingsError("--seed goes with --exercise, or with --model toy-random")
+            raise SettingsError("it goes with an exercise, or with the model toy-random", "seed")
         return False
     return not text.exercise or bool(others)

@@ -329,8 +329,8 @@ NOTES: Templates = {
         "가장 가능성이 큰 다음 단어는 “{word}”: 다음 단계가 이 단어를 읽음"),
     "next_given": ("the likeliest next word is “{word}”, but the next step reads “{given}”, which is given",
         "가장 가능성이 큰 다음 단어는 “{word}”, 그러나 다음 단계가 읽는 것은 주어진 단어 “{given}”"),
-    "rotated": ("q and k are turned by their positions before they are compared: --steps rotation shows it",
-        "q와 k는 비교하기 전에 위치의 각도만큼 회전함: --steps rotation"),
+    "rotated": ("q and k are turned by their positions before they are compared: step rotation shows it",
+        "q와 k는 비교하기 전에 위치의 각도만큼 회전함: rotation 단계에서 볼 수 있음"),
     "taken_as_given": ("{names} is given: no single projection makes it (a norm or a scaling may follow)",
         "{names}: 모델의 값을 그대로 씀. 행렬 하나로는 만들 수 없음 (정규화나 스케일이 뒤따를 수 있음)"),
     "all_taken_as_given": (
@@ -339,8 +339,9 @@ NOTES: Templates = {
     "looks_twice": (
         "the layer looks twice: back at what was generated, then across at the other sentence (grids named cross)",
         "이 층은 두 번 봄: 먼저 앞에서 생성한 것을, 그다음 다른 문장을 봄 (이름에 cross가 붙은 표)"),
-    "layer_left_out": ("the projections, {n} numbers, are left out, and what they made is given: --full has them",
-        "행렬(수 {n}개)은 생략하고 그 결과를 그대로 씀: --full에 모두 있음"),
+    "layer_left_out": (
+        "the projections, {n} numbers, are left out, and what they made is given: the full view has them",
+        "행렬(수 {n}개)은 생략하고 그 결과를 그대로 씀: 전체 보기(full)에 모두 있음"),
     "model_shapes": (
         "the model: {layers} layers of {heads} heads, each {d} wide, side by side; last_hidden_state {shape}",
         "모델 전체: 층 {layers}개, 층마다 너비 {d}인 헤드 {heads}개를 이어 붙임; last_hidden_state {shape}"),

@@ -27,11 +27,15 @@ ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
 @pytest.mark.parametrize(
     ("make", "arguments", "message"),
     [
-        (lambda: ModelSettings(toy=True, model="toy"), ("a", "--toy", "-m", "toy"), "give --toy or --model, not both"),
-        (lambda: ModelSettings(model="toy", seed=3), ("a", "-m", "toy", "--seed", "3"), "--seed can be chosen for"),
-        (lambda: ModelSettings(toy=True, revision="x"), ("a", "--toy", "--revision", "x"), "--toy comes with attnviz"),
-        (lambda: TextSettings(text="a", file=Path("f")), ("a", "--file", "f"), "give the sentence or --file, not both"),
-        (lambda: TextSettings(text=ENGLISH), (ENGLISH,), "is a file, not a sentence: --load draws what was saved"),
+        (
+            lambda: ModelSettings(toy=True, model="toy"),
+            ("a", "--toy", "-m", "toy"),
+            "give toy or another model, not both",
+        ),
+        (lambda: ModelSettings(model="toy", seed=3), ("a", "-m", "toy", "--seed", "3"), "seed can be chosen for"),
+        (lambda: ModelSettings(toy=True, revision="x"), ("a", "--toy", "--revision", "x"), "toy comes with attnviz"),
+        (lambda: TextSettings(text="a", file=Path("f")), ("a", "--file", "f"), "give the sentence or a file, not both"),
+        (lambda: TextSettings(text=ENGLISH), (ENGLISH,), "is a file, not a sentence: load what was saved"),
         (lambda: HeatmapAppearance(palette="no"), ("a", "--toy", "--palette", "no"), "there is no palette 'no'"),
         (lambda: HeatmapOutput(output=(Path("x.tex"),)), ("a", "--toy", "-o", "x.tex"), "the ending must be one of"),
         (
@@ -61,13 +65,17 @@ ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
 def test_one_message(
     make: Callable[[], object], arguments: tuple[str, ...], message: str, refused: Callable[..., tuple[int, str]]
 ) -> None:
-    """What is refused is refused in the same words in Python and on the command line."""
+    """What is refused is refused in the same words in Python and on the command line, which names the option."""
     with pytest.raises(SettingsError) as error:
         make()
     assert message in str(error.value)
     status, line = refused("heatmap", *arguments)
     assert status == 2
-    assert line == f"attnviz heatmap: {error.value} (see attnviz heatmap --help)"
+    setting = error.value.setting
+    named = {"output": "'--output' / '-o'", "palette": "'--palette' (env var: 'ATTNVIZ_PALETTE')"}
+    option = named.get(setting, f"'--{setting.replace('_', '-')}'")
+    typed = str(error.value).replace(f"for '{setting}'", f"for {option}")
+    assert line == f"attnviz heatmap: {typed} (see attnviz heatmap --help)"
 
 
 def test_values_are_checked_in_python_too() -> None:
@@ -80,7 +88,7 @@ def test_values_are_checked_in_python_too() -> None:
         lambda: FigureSettings(dpi=100.5),  # type: ignore[arg-type]
         lambda: FigureSettings(font_size=float("nan")),
     ):
-        with pytest.raises(SettingsError, match="Invalid value for '--"):
+        with pytest.raises(SettingsError, match=r"^Invalid value for '(kind|style|seed|dpi|font_size)': "):
             make()
 
 
@@ -210,7 +218,7 @@ def test_contradictions(command: tuple[str, ...], refused: Callable[..., tuple[i
     """A layer and a head of another layer are refused in one line, in every command."""
     see = f"(see attnviz {command[0]} --help)"
     status, line = refused(*command, "--toy", "--layer", "1", "--head", "2.3")
-    assert (status, line) == (2, f"attnviz {command[0]}: --layer 1 and --head 2.3 contradict each other {see}")
+    assert (status, line) == (2, f"attnviz {command[0]}: layer 1 and head 2.3 contradict each other {see}")
     status, line = refused(*command, "--toy", "--head", "2.x")
     what = "Invalid value for '--head': 'x' is neither a number nor a range such as 0-3"
     assert (status, line) == (2, f"attnviz {command[0]}: {what} {see}")
@@ -219,7 +227,7 @@ def test_contradictions(command: tuple[str, ...], refused: Callable[..., tuple[i
 def test_heads_of_several_layers(refused: Callable[..., tuple[int, str]]) -> None:
     """Heads are drawn layer by layer: not one of this layer and another of that."""
     status, line = refused("heatmap", "--toy", "a", "--head", "2.3", "--head", "1.3")
-    assert (status, "--head 2.3 and 1.3 are not of one layer" in line) == (2, True)
+    assert (status, "heads 2.3 and 1.3 are not of one layer" in line) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("heatmap", "I love you"), ("walkthrough", "I love you"), ("compare-heads",)])

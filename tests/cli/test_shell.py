@@ -45,7 +45,7 @@ def test_verbose_of_a_folder(typed: Callable[..., Result], tiny_bert: str) -> No
 
 def test_quiet_and_verbose(refused: Callable[..., tuple[int, str]]) -> None:
     """Both at once make no sense, wherever each stands."""
-    line = "attnviz heatmap: give --quiet or --verbose, not both (see attnviz heatmap --help)"
+    line = "attnviz heatmap: give quiet or verbose, not both (see attnviz heatmap --help)"
     assert refused("heatmap", "--toy", "I", "-q", "-v") == (2, line)
     assert refused("-q", "heatmap", "--toy", "I", "-v") == (2, line)
 

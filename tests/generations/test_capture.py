@@ -249,7 +249,7 @@ def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None
         with pytest.raises(InputError, match="no chat template"):
             attnviz.generate("I love", name, chat=True, **more)
     for settings, words in (
-        ({"temperature": 0.5}, "--temperature goes with --sample"),
+        ({"temperature": 0.5}, "temperature, top_k and top_p say how to sample: they go with sample"),
         ({"sample": True, "temperature": 0.0}, "above 0"),
         ({"sample": True, "top_p": 1.5}, "at most 1"),
         ({"sample": True, "top_k": 0}, "at least 1"),

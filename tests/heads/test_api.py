@@ -86,7 +86,7 @@ def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) 
     resumed = attnviz.compare_heads(corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=told.append)
     assert [one.n_sentences for one in told] == [8, 16, 24]
     assert to_json(resumed) == to_json(attnviz.compare_heads(corpus, model="toy", settings=FEW))
-    with pytest.raises(RecordError, match="--controls is 7, was 6"):
+    with pytest.raises(RecordError, match="controls is 7, was 6"):
         attnviz.compare_heads(corpus, model="toy", settings=SurveySettings(controls=7), checkpoint=checkpoint)
 
 
@@ -218,7 +218,7 @@ def test_what_excludes_another_setting(given: dict[str, Any], line: str, here: P
 
 def test_a_watch_needs_another_model() -> None:
     """The group refuses it."""
-    for against, line in ((None, "is for --against"), ("b.stats", "does not hold"), ("toy", "0 nats to ln 2")):
+    for against, line in ((None, "no other model"), ("b.stats", "does not hold"), ("toy", "0 nats to ln 2")):
         with pytest.raises(SettingsError, match=line):
             AgainstSettings(against=against, fail_above=0.7)
 

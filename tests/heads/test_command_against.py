@@ -89,7 +89,7 @@ def test_a_threshold_that_watches_nothing(refused: Refused, corpus: str, thresho
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("compare-heads", "--toy", "--fail-above", "0.1"), "--fail-above is for --against"),
+        (("compare-heads", "--toy", "--fail-above", "0.1"), "there is no other model to compare with"),
         ((*TWO, "--checkpoint", "a.stats"), "a checkpoint is for a file of sentences"),
         ((*TWO, "--corpus", "a.txt", "--checkpoint", "a.csv"), "a checkpoint ends in .stats"),
         ((*TWO, "--clustermap", "a.png"), "--clustermap is of all pairs of heads of one model"),
@@ -228,13 +228,13 @@ def test_a_checkpoint_of_another_run_of_two(typed: Typed, refused: Refused, long
     assert typed(*command, *SEEDS, "-o", "a.csv").status == 0
     before = Path("c.stats").read_bytes()
     for arguments, line in (
-        (["-m", "toy-random", "--seed", "2", "--against", "toy-random"], "--seed is 2, was 1"),
-        ([*SEEDS[:-1], "toy-foo"], "--against is toy-foo, was toy-random"),
-        ([*SEEDS, "--truncate"], "--truncate is True, was False"),
-        ([*SEEDS, "--specials", "exclude"], "--specials is exclude, was keep"),
-        ([*SEEDS, "--no-similarity"], "--similarity is False, was True"),
-        ([*SEEDS, "--controls", "9"], "--controls is 9, was 5"),
-        ([*SEEDS, "--max-offset", "2"], "--max-offset is 2, was 8"),
+        (["-m", "toy-random", "--seed", "2", "--against", "toy-random"], "seed is 2, was 1"),
+        ([*SEEDS[:-1], "toy-foo"], "against is toy-foo, was toy-random"),
+        ([*SEEDS, "--truncate"], "truncate is True, was False"),
+        ([*SEEDS, "--specials", "exclude"], "specials is exclude, was keep"),
+        ([*SEEDS, "--no-similarity"], "similarity is False, was True"),
+        ([*SEEDS, "--controls", "9"], "controls is 9, was 5"),
+        ([*SEEDS, "--max-offset", "2"], "max_offset is 2, was 8"),
     ):
         assert refused(*command, *arguments) == (
             1,

@@ -98,9 +98,9 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
         ),
         (["--layer", "x"], "Invalid value for '--layer': 'x' is neither a number nor a range such as 0-3"),
         (["--controls", "-1"], "Invalid value for '--controls': it must be at least 0, not -1"),
-        (["--field", "s"], "--field says where a --corpus of JSON lines holds its sentences: there is no --corpus"),
-        (["I", "--corpus", "a"], "give one of a sentence and --corpus: they say where the sentences are"),
-        (["--conllu", "b", "--corpus", "a"], "give one of --corpus and --conllu: they say where the sentences are"),
+        (["--field", "s"], "Invalid value for '--field': it is of a corpus of JSON lines: there is no corpus"),
+        (["I", "--corpus", "a"], "give one of a sentence and a corpus: they say where the sentences are"),
+        (["--conllu", "b", "--corpus", "a"], "give one of a corpus and a treebank: they say where the sentences are"),
         (["--corpus", ""], "the name of the file of sentences is empty"),
         (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
         (["I", "--checkpoint", "a.stats"], "a checkpoint is for a file of sentences"),
@@ -109,6 +109,7 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
             ["--corpus", "-", "--checkpoint", "a.stats"],
             "a checkpoint is for a file: of standard input nobody can tell whether it is the same when a run goes on",
         ),
+        (["--clustermap", "a.csv"], "Invalid value for '--clustermap': a.csv: the ending must be one of png, svg, pdf"),
         (
             ["-o", "a.npz"],
             (
@@ -143,7 +144,7 @@ def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], lin
                 "revision come too late"
             ),
         ),
-        (["--corpus", "a.txt"], "give one of --corpus and --load: they say where the sentences are"),
+        (["--corpus", "a.txt"], "give one of a corpus and a .stats file: they say where the sentences are"),
     ],
 )
 def test_usage_of_load(missed: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:

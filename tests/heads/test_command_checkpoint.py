@@ -122,13 +122,13 @@ def test_another_run_is_refused(
     command = ["compare-heads", "--corpus", corpus.name, "--checkpoint", "c.stats"]
     assert typed(*command, "-m", "toy-random", "--seed", "1", "-o", "a.csv").status == 0
     for arguments, line in (
-        (["--toy"], "--model is toy, was toy-random; --seed is not given, was 1"),
-        (["-m", "toy-random"], "--seed is not given, was 1"),
-        (["-m", "toy-random", "--seed", "2"], "--seed is 2, was 1"),
-        (["-m", "toy-random", "--seed", "1", "--truncate"], "--truncate is True, was False"),
-        (["-m", "toy-random", "--seed", "1", "--specials", "exclude"], "--specials is exclude, was keep"),
-        (["-m", "toy-random", "--seed", "1", "--no-similarity"], "--similarity is False, was True"),
-        (["-m", "toy-random", "--seed", "1", "--controls", "9"], "--controls is 9, was 50"),
+        (["--toy"], "model is toy, was toy-random; seed is not given, was 1"),
+        (["-m", "toy-random"], "seed is not given, was 1"),
+        (["-m", "toy-random", "--seed", "2"], "seed is 2, was 1"),
+        (["-m", "toy-random", "--seed", "1", "--truncate"], "truncate is True, was False"),
+        (["-m", "toy-random", "--seed", "1", "--specials", "exclude"], "specials is exclude, was keep"),
+        (["-m", "toy-random", "--seed", "1", "--no-similarity"], "similarity is False, was True"),
+        (["-m", "toy-random", "--seed", "1", "--controls", "9"], "controls is 9, was 50"),
     ):
         status, said = refused(*command, *arguments)
         wanted = f"attnviz: c.stats is a checkpoint of another run: {line}; remove it to begin anew"

@@ -108,7 +108,7 @@ def test_a_checkpoint_of_two_models(typed: Callable[..., Result], monkeypatch: p
     command = ["compare-heads", *PAIR, "--corpus", "four.txt", "--json"]
     other = typed(*command, "--checkpoint", "two.stats", "--truncate")
     assert other.status == 1
-    assert "--truncate is True, was False" in other.errors
+    assert "truncate is True, was False" in other.errors
     resumed = typed(*command, "--checkpoint", "two.stats")
     assert (resumed.status, resumed.errors) == (0, "")
     before, after = (ModelSettings(model="toy-random", seed=seed) for seed in (3, None))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 SEE = "(see attnviz heatmap --help)"
 ENDINGS = "the ending must be one of png, svg, pdf, html, json, npz, safetensors"
 NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
+PALETTE = "'--palette' (env var: 'ATTNVIZ_PALETTE')"
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, cre
         (["I", "--layer", "0-7"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
         (["I", "--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
         (["I", "--head", "-5"], "there is no head -5: this model has heads 0 to 3 (counted from 0)"),
-        (["I", "--device", "cuda"], "there is no CUDA device here that torch can use: take --device cpu"),
+        (["I", "--device", "cuda"], "there is no CUDA device here that torch can use: take cpu"),
     ],
 )
 def test_text_and_numbers(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
@@ -223,18 +224,18 @@ def test_the_default_folder_cannot_be_written(
     ("arguments", "line"),
     [
         ([], 'give a sentence, as in "I love all you", or - to read it from standard input'),
-        (["I", "--file", "x"], "give the sentence or --file, not both"),
-        (["I", "--toy", "-m", "x"], "give --toy or --model, not both"),
-        (["I", "--toy", "--seed", "1"], "--seed can be chosen for --model toy-random alone"),
+        (["I", "--file", "x"], "give the sentence or a file, not both"),
+        (["I", "--toy", "-m", "x"], "give toy or another model, not both"),
+        (["I", "--toy", "--seed", "1"], "seed can be chosen for the model toy-random alone"),
         (
             ["I", "-m", "bert-base-uncased", "--d-model", "8", "--n-heads", "2"],
-            "--d-model and --n-heads can be chosen for --model toy-random alone",
+            "d_model and n_heads can be chosen for the model toy-random alone",
         ),
         (
             ["I", "-m", "toy-random", "--n-layers", "-1"],
             "Invalid value for '--n-layers': it must be at least 1, not -1",
         ),
-        (["I", "--toy", "--revision", "x"], "--toy comes with attnviz: it has no --revision and no code to trust"),
+        (["I", "--toy", "--revision", "x"], "toy comes with attnviz: it has no revision and no code to trust"),
         (["I", "--load", "x.npz"], "--load draws a saved record: it takes no sentence and no model"),
         (["--load", "x.npz", "--toy"], "--load draws a saved record: it takes no sentence and no model"),
         (["--load", "x.npz", "--pair", "I"], "--load draws a saved record: it takes no sentence and no model"),
@@ -248,8 +249,8 @@ def test_the_default_folder_cannot_be_written(
         (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),
         (["I", "-o", "\x1b[2J"], rf"Invalid value for '--output' / '-o': \x1b[2J: {ENDINGS}"),
         (["I", "--scale", "log"], "Invalid value for '--scale': 'log' is not one of 'shared', 'panel', 'unit'"),
-        (["I", "--palette", "jets"], f"Invalid value for '--palette': there is no palette 'jets': there are {NAMES}"),
-        (["I", "--palette", "\x1b"], rf"Invalid value for '--palette': there is no palette '\x1b': there are {NAMES}"),
+        (["I", "--palette", "jets"], f"Invalid value for {PALETTE}: there is no palette 'jets': there are {NAMES}"),
+        (["I", "--palette", "\x1b"], rf"Invalid value for {PALETTE}: there is no palette '\x1b': there are {NAMES}"),
         (["I", "--device", "tpu"], "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
         (["I", "--toy", "--layer", "1-0"], "the range 1-0 ends before it begins"),
         (["I", "--toy", "--head", "-1-0"], "the range -1-0 ends before it begins"),
@@ -286,7 +287,7 @@ def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: 
     [
         (["--rows", "900-1000"], "there is no query token there: there are 4, counted from 0"),
         (["--keys", "3-1"], "there is no key token there: there are 4, counted from 0"),
-        (["--memory", "0.001K"], "1 bytes are too few for 6 heads of 1 layers: at least 24 are needed (--memory)"),
+        (["--memory", "0.001K"], "1 bytes are too few for 6 heads of 1 layers: at least 24 are needed"),
         (["--memory", "1K", "--words"], f"{POOLED}: choose a part of its rows and keys, or give it more memory"),
     ],
 )  # fmt: skip

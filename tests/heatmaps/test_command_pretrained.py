@@ -25,7 +25,7 @@ def test_too_long_for_the_model(
     status, line = refused(*arguments)
     assert status == 1
     assert line.startswith("attnviz: the text has 22 tokens, but ")
-    assert line.endswith("has 16 positions: shorten it, or cut it there with --truncate")
+    assert line.endswith("has 16 positions: shorten it, or have it cut there (truncate)")
     result = typed(*arguments, "--truncate", "-o", "cut.svg", "-o", "cut.json")
     assert result.status == 0
     note = "input truncated: 16 of 22 tokens"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 NUMBERS = '{"query": [1, 2], "keys": [[1, 0], [0, 1]], "values": [[3, 4], [5, 6]], "words": ["a", "b"]}'
+BY_HAND = "a calculation by hand needs no model: it takes no sentence and no settings of a model"
 
 
 @pytest.mark.parametrize(
@@ -57,15 +58,12 @@ def test_the_same_as_on_the_command_line(
         ({"query": "I", "all_queries": True}, "give one query or all, not both"),
         ({"whole_layer": True, "head": 1}, "give one head or the whole layer, not both"),
         ({"example": "seq2seq", "numbers": "x.json"}, "give an example or a file of numbers, not both"),
-        (
-            {"example": "seq2seq", "text": "I"},
-            "--example needs no model: it takes no sentence, and no option of a model",
-        ),
-        ({"numbers": "x.json", "layer": 1}, "--input needs no model: it takes no sentence, and no option of a model"),
+        ({"example": "seq2seq", "text": "I"}, BY_HAND),
+        ({"numbers": "x.json", "layer": 1}, BY_HAND),
         ({"exercise": 1, "model": "toy"}, "an exercise is made of small integers: it takes no sentence and no model"),
         (
             {"model": "toy", "score": "foo"},
-            "Invalid value for '--score': 'foo' is not one of 'dot', 'scaled', 'general', 'additive'",
+            "Invalid value for 'score': 'foo' is not one of 'dot', 'scaled', 'general', 'additive'",
         ),
     ],
 )

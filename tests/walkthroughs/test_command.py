@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Typed = Callable[..., Result]
 
 SEE = "(see attnviz walkthrough --help)"
-BY_HAND = "needs no model: it takes no sentence, and no option of a model"
+BY_HAND = "a calculation by hand needs no model: it takes no sentence and no settings of a model"
 BLANK = "JSON holds every number: an exercise with blank cells cannot be written so"
 NEITHER = "is neither a number nor a range such as 0-3"
 STEPS = "input, row, query, keys, values, scores, scaled, softmax, alignment, context, concatenated, output"
@@ -362,7 +362,7 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
         (["--steps", "\x1b[2J"], rf"there is no step '\x1b[2J': there are {STEPS}"),
         (["--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
         (["--kind", "cross"], "toy-random (seed 0) has no cross attention to show: it has encoder"),
-        (["--target", "나는"], "toy-random (seed 0) generates nothing, so it takes no --target"),
+        (["--target", "나는"], "toy-random (seed 0) generates nothing, so it takes no target"),
         ([""], "the text is empty"),
         (["I", "--pair", " "], "the second sentence is empty (only spaces)"),
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
@@ -385,23 +385,26 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--toy", "-m", "toy"], "give --toy or --model, not both"),
-        (["--toy", "--revision", "x"], "--toy comes with attnviz: it has no --revision and no code to trust"),
+        (["--toy", "-m", "toy"], "give toy or another model, not both"),
+        (["--toy", "--revision", "x"], "toy comes with attnviz: it has no revision and no code to trust"),
         (["--query", "I", "--all-queries"], "give one query or all, not both"),
         (["--whole-layer", "--head", "1"], "give one head or the whole layer, not both"),
         (["--example", "seq2seq", "--input", "x.json"], "give an example or a file of numbers, not both"),
-        (["--example", "seq2seq", "I"], f"--example {BY_HAND}"),
-        (["--input", "x.json", "--toy"], f"--input {BY_HAND}"),
-        (["--input", "x.json", "--layer", "0"], f"--input {BY_HAND}"),
+        (["--example", "seq2seq", "I"], BY_HAND),
+        (["--input", "x.json", "--toy"], BY_HAND),
+        (["--input", "x.json", "--layer", "0"], BY_HAND),
         (["--toy", "--jump", "2", "--json"], "give --jump or --json, not both"),
         (["--toy", "--interactive", "--json"], "give --interactive or --json, not both"),
         (["--toy", "--full", "--json"], "give --full or --json, not both"),
         (["--toy", "--interactive"], "--interactive needs a terminal; without one, --jump N begins at a step"),
         (["--toy", "--jump", "0"], None),
         (["--exercise", "--json"], BLANK), (["--exercise", "-o", "a.json"], BLANK),
-        (["--solution"], "--solution goes with --exercise: it fills in the blank cells"),
-        (["--example", "seq2seq", "--seed", "1"], "--seed goes with --exercise, or with --model toy-random"),
-        (["--toy", "--d-model", "8"], "--d-model can be chosen for --model toy-random alone"),
+        (["--solution"], "a solution goes with an exercise: it fills in the blank cells"),
+        (
+            ["--example", "seq2seq", "--seed", "1"],
+            "Invalid value for '--seed': it goes with an exercise, or with the model toy-random",
+        ),
+        (["--toy", "--d-model", "8"], "d_model can be chosen for the model toy-random alone"),
         (["--toy", "-o", "walk.doc"], f"Invalid value for '--output' / '-o': walk.doc: {ENDINGS}"),
         (["--toy", "--palette", "pinkish"], None),
         (["--toy", "--precision", "99"], None),

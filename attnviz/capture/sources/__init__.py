@@ -43,5 +43,5 @@ def expect_kind(source: Source, kind: Kind | None, targets: Sequence[str | None]
         has = " and ".join(source.kinds)
         raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
     if not source.generates and any(target is not None for target in targets or ()):
-        raise SelectionError(f"{source.name} generates nothing, so it takes no --target")
+        raise SelectionError(f"{source.name} generates nothing, so it takes no target")
     return kind or source.kinds[0]

@@ -73,7 +73,7 @@ def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
 
 def no_template(name: str) -> InputError:
     """What is said where a model is to chat that was never trained to."""
-    return InputError(f"{name} has no chat template: leave out --chat, and it goes on with the text as it is")
+    return InputError(f"{name} has no chat template: without chat it goes on with the text as it is")
 
 
 def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> int | None:

@@ -86,7 +86,7 @@ class Generator:
             if not truncate:
                 raise TooLongError(
                     f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self._limit:,}: shorten "
-                    "it, or cut it there with --truncate"
+                    "it, or have it cut there (truncate)"
                 )
             ids = self._tokenizer(text_target=target, truncation=True, max_length=self._limit)["input_ids"]
             notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
@@ -105,7 +105,7 @@ class Generator:
         if not self.has_head:
             raise ModelError(
                 f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
-                "what it should generate with --target"
+                "what it should generate (target)"
             )
         most = min(AT_MOST, self._limit or AT_MOST)
         with in_one_line(self._name, "generate freely"), torch.no_grad(), quiet():

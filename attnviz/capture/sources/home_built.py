@@ -229,8 +229,8 @@ class TrainedSource(_HomeBuilt):
         if n_words > limit:
             if not truncate:
                 raise TooLongError(
-                    f"the text has {n_words:,} words, but {self.name} reads at most {limit}: shorten it, or cut it "
-                    "there with --truncate"
+                    f"the text has {n_words:,} words, but {self.name} reads at most {limit}: shorten it, or have "
+                    "it cut there (truncate)"
                 )
             notes = (Note.of("input_truncated_words", kept=limit, total=n_words),)
             tokens = tokens[:limit]
@@ -239,7 +239,7 @@ class TrainedSource(_HomeBuilt):
             raise InputError(
                 f"{self.name} knows none of these words ({clip(' '.join(unknown), 60)}): it reads sentences such as "
                 f"“{EXAMPLES.get(self.language or '', 'She is eating a green apple')}”; any words at all are read by "
-                "--model toy-random"
+                "the model toy-random"
             )
         if unknown:
             notes += (Note.of("unknown_words", words=", ".join(dict.fromkeys(unknown))),)

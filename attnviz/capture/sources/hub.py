@@ -15,9 +15,7 @@ from attnviz.text.display import clip, visible
 PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as out of reach
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")  # they hold a model's weights, or say which files do
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
-WHAT_TO_DO = (
-    "download it where there is a network, give a local folder (--model ./folder), or use the home-built model (--toy)"
-)
+WHAT_TO_DO = "download it where there is a network, give a local folder, or use the home-built model (toy)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

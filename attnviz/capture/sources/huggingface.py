@@ -118,7 +118,7 @@ class PretrainedSource:
             if not truncate:
                 raise TooLongError(
                     f"the text has {n_tokens:,} tokens, but {self.name} has {self._limit:,} positions: shorten it, "
-                    "or cut it there with --truncate"
+                    "or have it cut there (truncate)"
                 )
             encoded = self._tokenizer(text, pair, truncation=True, max_length=self._limit, **more)
             notes += (Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),)

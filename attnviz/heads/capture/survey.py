@@ -209,7 +209,7 @@ def _sides(
     if kind not in after.kinds:
         raise ModelError(
             f"{before.name} has {kind} attention to compare, and {after.name} has {' and '.join(after.kinds)}: "
-            "--kind chooses one that both have"
+            "choose a kind that both have"
         )
     settings = replace(settings, kind=kind)
     one, other = (_Side(source, settings, measures, tokens, keep_rows=True) for source in sources)

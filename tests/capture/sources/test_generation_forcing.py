@@ -188,7 +188,7 @@ class TestRefused:
         """Encoders and decoders alone are what they were."""
         source = zoo.source(name)
         assert len(source.kinds) == 1
-        with pytest.raises(SelectionError, match="generates nothing, so it takes no --target"):
+        with pytest.raises(SelectionError, match="generates nothing, so it takes no target"):
             attend(SENTENCES[0], source, target="나는")
         with pytest.raises(SelectionError, match=r"has no cross attention to show: it has (encoder|decoder)$"):
             attend(SENTENCES[0], source, kind="cross")

@@ -154,7 +154,7 @@ def test_kinds_and_targets_that_are_not_there() -> None:
     """A model is asked for no attention that it has not, and told to say nothing that it cannot say."""
     with pytest.raises(SelectionError, match="toy-decoder has no cross attention to show: it has decoder"):
         attend(SENTENCE, "toy-decoder", kind="cross")
-    with pytest.raises(SelectionError, match="toy-decoder generates nothing, so it takes no --target"):
+    with pytest.raises(SelectionError, match="toy-decoder generates nothing, so it takes no target"):
         attend(SENTENCE, "toy-decoder", target="나는")
     with pytest.raises(SelectionError, match="has no decoder attention to show: it has encoder"):
         attend(SENTENCE, "toy", kind="decoder")

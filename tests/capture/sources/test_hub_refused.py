@@ -32,7 +32,7 @@ def test_slow_hub_and_a_model_by_name(refused: Callable[..., str], hub: Hub) -> 
     assert time.monotonic() - began < AT_ONCE
     assert line == (
         f"{SOMEBODY} is not in the cache, and the hub did not answer within 3 seconds: download it where there is a "
-        "network, give a local folder (--model ./folder), or use the home-built model (--toy)"
+        "network, give a local folder, or use the home-built model (toy)"
     )
 
 

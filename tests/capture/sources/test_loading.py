@@ -242,7 +242,7 @@ class TestOtherSenses:
         """ViT reads pictures: said before its weights are loaded, and whether or not there is a tokenizer."""
         said = self.save("ViT", tmp_path / "vit", zoo, image_size=32, **self.SIZES)
         assert " reads pictures, and attnviz runs models on text alone; " in said
-        assert said.endswith("heatmap --load FILE")
+        assert said.endswith("can be loaded and drawn instead")
         for file in (tmp_path / "vit").glob("*token*"):
             file.unlink()
         assert refusal_to_read(tmp_path / "vit") == said
@@ -274,7 +274,7 @@ class TestOtherSenses:
         assert attend("I love you", str(tmp_path / "xlnet")).weights.shape == (2, 4, 5, 5)
         said = refusal_to_read(zoo.folder("longformer"))
         assert " has no attention that attnviz can see: " in said
-        assert said.endswith("heatmap --load FILE")
+        assert said.endswith("can be loaded and drawn instead")
 
 
 def refusal_to_read(folder: Path) -> str:

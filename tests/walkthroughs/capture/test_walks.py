@@ -358,7 +358,7 @@ class TestQueries:
         ({"head": -5}, "there is no head -5: this model has heads 0 to 3"),
         ({"query": "her"}, "there is no query 'her': there are 0 I, 1 love, 2 all, 3 you"),
         ({"kind": "cross"}, "has no cross attention to show"),
-        ({"target": "나는"}, "generates nothing, so it takes no --target"),
+        ({"target": "나는"}, "generates nothing, so it takes no target"),
         ({"whole_layer": True, "causal": True}, "a whole layer is walked as the model computed it"),
     ],
 )
