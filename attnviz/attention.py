@@ -57,7 +57,8 @@ class Receipt:
 
     In the same forward pass, for every layer, the captured weights times the values were compared with the
     output of the model's native implementation: every number of every row, or, of a long text, random sums of each row
-    (Freivalds 1977, "Probabilistic machines can use less running time").
+    (Freivalds 1977, "Probabilistic machines can use less running time"). Raises RecordError: a layer has no
+    difference, or a number is negative or not finite.
     """
 
     native: str  # the native implementation, such as ``sdpa`` or ``eager``; of `SOFTMAX` there is nothing to compare
@@ -79,7 +80,7 @@ class Receipt:
 
     @property
     def max_difference(self) -> float:
-        """The largest difference of all layers."""
+        """The largest difference of all layers, in the units of their outputs."""
         return max(self.differences)
 
     def __str__(self) -> str:
@@ -236,13 +237,13 @@ class Attention:
         """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it.
 
         `look` says what it is for and its size there, such as ``style="paper", width="8cm"``: the fields of
-        `attnviz.settings.FigureSettings`.
+        `attnviz.settings.FigureSettings`. Raises as `attnviz.heatmap`.
         """
         figure: Figure = RECORD.make(".png", self, **look).figure
         return figure
 
     def page(self, lang: str = "en", **look: Any) -> WebPage:  # noqa: ANN401 - as its function's
-        """Its page to explore: `look` as for `attnviz.page`."""
+        """Its page to explore: `look`, and what it raises, as for `attnviz.page`."""
         page: WebPage = RECORD.make(".html", self, lang=lang, **look)
         return page
 

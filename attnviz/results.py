@@ -56,7 +56,8 @@ def page(
     Raises:
         OutputError: a path that does not end in ``.html``, or cannot be written.
         SelectionError: a language, palette, scale, step or model that is not there.
-        SettingsError: something else than a result, or a model beside a result.
+        SettingsError: something else than a result, a model beside a result, or a precision that no page has.
+        FileFormatError: the file of roles cannot be read.
     """
     if result is None:
         from attnviz.heatmaps.html import tour

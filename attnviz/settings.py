@@ -1,7 +1,7 @@
 """Settings: options that belong together are one frozen dataclass, stated once with names, defaults, help and checks.
 
 The command line makes its options from these groups, Python makes the same values, and files keep them. What excludes
-another setting is refused by the group itself, with one message, wherever the group was made.
+another setting is refused by the group itself (SettingsError), with one message, wherever the group was made.
 What a field means is said once, in the `help` of its option.
 """
 
@@ -192,7 +192,7 @@ class Ranges:
 
 
 def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges | None, Ranges | None]:
-    """Layers and heads as they are typed: ``--layer 2 --head 3``, or ``--head 2.3``, which says both.
+    """Layers and heads as they are typed: layer 2 and head 3, or head 2.3, which says both.
 
     Raises:
         SettingsError: something else was typed, or the two contradict each other.

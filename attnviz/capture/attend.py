@@ -62,10 +62,12 @@ def attend(
         The record: `weights` of shape (layer, head, query, key), float32.
 
     Raises:
-        InputError: the text is empty, or longer than the model takes, or the memory is too small for anything.
+        InputError: the text is empty, or longer than the model takes; the memory is too small for anything; or there is
+            no such device, number format or size.
         SelectionError: a layer, head, row, key or kind of attention that is not there, or a target for a model that
             generates nothing.
         ModelError: the model cannot be used, its weights are not proved, or the tokenizer is not its own.
+        FileFormatError: the file of a home-built model is damaged.
         SettingsError: a text that is the name of a file, a tokenizer for a model that has its own, or ways to load one
             that is loaded.
     """

@@ -86,6 +86,7 @@ def doctor(
 
     Raises:
         ModelError: the model cannot be loaded or run, or has no attention that can be seen.
+        InputError, FileFormatError, SettingsError: as `as_source` and `open_source`.
     """
     if random:
         is_named = tokenizer is None and isinstance(model, str | os.PathLike)

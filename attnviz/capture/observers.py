@@ -132,7 +132,7 @@ class ExactRows:
         self.link_keys, self.link_weights = (one[..., :n_links].clone() for one in (self.link_keys, self.link_weights))
 
     def statistics(self) -> dict[str, list[float]]:
-        """Of each head the mean over the rows."""
+        """Of each head the mean over the rows: of entropy in nats, of shares, of distance in tokens."""
         n_rows = self._rows[1] - self._rows[0]
         return {name: (total / n_rows).tolist() for name, total in self._sums.items()}
 

@@ -27,7 +27,7 @@ def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:
 
 
 def tolerance_of(dtype: torch.dtype) -> float:
-    """The tolerance of a number format; of one not listed, that of float32."""
+    """The tolerance of a number format, relative to a layer's largest output; of one not listed, that of float32."""
     return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
 
 

@@ -72,6 +72,7 @@ def as_source(
     Raises:
         ModelError: the model cannot be used, or the tokenizer is not its own.
         SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
+        InputError, FileFormatError: as `open_source`.
     """
     is_named = model is None or isinstance(model, str | Path)
     if tokenizer is not None and (is_named or isinstance(model, Source)):
@@ -120,7 +121,9 @@ def open_source(
     Raises:
         ModelError: the model cannot be used, or not in these sizes. One that is named is never replaced.
         UnknownModelError: there is none of that name, home-built or elsewhere.
-        InputError: sizes for another model than ``toy-random``, or of another name.
+        InputError: sizes for another model than ``toy-random``, or of another name; no such device or number format.
+        FileFormatError: the file of a home-built model is damaged.
+        SettingsError: weights are to be drawn of a model that is not named, or is home-built.
     """
     if sizes and not all(isinstance(size, Integral) for size in sizes.values()):
         raise InputError(f"sizes are whole numbers, not {', '.join(map(repr, sizes.values()))}")

@@ -55,7 +55,8 @@ def generate(
         InputError: the prompt is empty, or leaves no position; no token is wanted; or there is no chat template.
         ModelError: the model generates nothing, or its weights are not proved.
         SelectionError: a layer or head that is not there.
-        SettingsError: sampling that makes no sense.
+        SettingsError: sampling that makes no sense, or a prompt that is the name of a file.
+        AttnvizError: what `attend` raises of the model.
     """
     check_text(prompt, "the prompt")
     check_sentence(prompt)

@@ -30,7 +30,7 @@ class Step:
 
     @property
     def mean(self) -> Float32[np.ndarray, " key"]:
-        """Its row, the mean over layers and heads."""
+        """Its row of weights, the mean over layers and heads."""
         return np.asarray(self.weights.mean(axis=(0, 1)))
 
     def top(self, n: int) -> list[tuple[Token, float]]:

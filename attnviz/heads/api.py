@@ -72,7 +72,8 @@ def compare_heads(
     tokens. Raises SettingsError: settings that do not go together, or a sentence that is the name of a file;
     InputError: no sentence is left, or the file cannot be read; ModelError: the model cannot be used, or its weights
     are not proved; SelectionError: no such attention, a threshold of no role, or roles of another model; RecordError:
-    the checkpoint is of another run, or the ``.stats`` file cannot be used.
+    the checkpoint is of another run, or a ``.stats`` file, or that of the model, cannot be used; OutputError: the
+    checkpoint cannot be written.
     """
     from attnviz.heads.compare import compare
 
@@ -135,7 +136,8 @@ def compare_models(
     pattern is from the other model's (the mean Jensen-Shannon divergence of its rows, in nats, 0 to ln 2), and the
     differences of its measures and roles, after less before. Raises SettingsError: settings that do not go together;
     InputError: no sentence is left, or the file cannot be read; ModelError: a model cannot be used, or they cut a
-    sentence into other tokens; RecordError: they have other numbers of layers or heads, or were measured otherwise.
+    sentence into other tokens; RecordError: they have other numbers of layers or heads, or were measured otherwise;
+    SelectionError and OutputError, as `compare_heads`.
     """
     from attnviz.heads.changes.compare import changes
 

@@ -191,7 +191,7 @@ class HeadResult:
         return frame(self)  # type: ignore[arg-type]  # one of both
 
     def page(self, lang: str = "en") -> WebPage:
-        """It as a page to explore, in English or Korean at first."""
+        """It as a page to explore, in English or Korean at first. Raises SelectionError: another language."""
         page: WebPage = self.FORMATS.make(".html", self, lang=lang)
         return page
 
@@ -313,15 +313,18 @@ class HeadComparison(HeadResult):
         return [(self.heads[other], float(row[other])) for other in order[:n]]
 
     def __getitem__(self, place: Place) -> HeadProfile:
-        """Likewise."""
+        """One head, as `head`."""
         return self.head(place)
 
     def estimate(self, measure: str, layer: Place | int, head: int | None = None) -> tuple[float, float, float]:
-        """A measure of one head, and both ends of its interval. Raises SelectionError: there is no such measure."""
-        layer, head = place_of(layer, head)
+        """A measure of one head, and both ends of its 95 % interval, in the measure's unit.
+
+        Raises SelectionError: there is no such measure; and as `head`.
+        """
+        place = self.head(layer, head).place
         if measure not in self.names:
             raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")
-        return self.estimates.at(layer, head, self.names.index(measure))
+        return self.estimates.at(*place, self.names.index(measure))
 
     def figure(self, head: Place | None = None, *, view: str = "sheet", lang: str = "en", **page: Any) -> Any:
         """The sheet of all heads, or of one head (``(1, 2)`` or ``"1.2"``) its page, as a Matplotlib figure of its own.

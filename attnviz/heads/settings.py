@@ -1,4 +1,7 @@
-"""The settings of heads: which sentences, how they are measured, what is shown; files keep the same values."""
+"""The settings of heads: which sentences, how they are measured, what is shown; files keep the same values.
+
+What makes no sense is refused where a group is made (SettingsError).
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,8 @@ def heatmap(
 
     Raises:
         RecordError: what is no attention: other axes, rows that do not sum to 1, tokens that do not fit.
-        SelectionError: a layer, head, scale or colormap that is not there, or an `ax` for more than one pattern.
+        SelectionError: a layer, head, scale, colormap or language that is not there, or an `ax` for several patterns.
+        SettingsError: a field of `FigureSettings` that makes no sense.
     """
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
@@ -93,7 +94,10 @@ def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
-    """A record, without a receipt, of weights that another program computed; all is as for `heatmap`."""
+    """A record, without a receipt, of weights that another program computed.
+
+    All is as for `heatmap`. Raises RecordError: they are no attention.
+    """
     is_tuple = isinstance(attention, (tuple, list)) and all(hasattr(layer, "shape") for layer in attention)
     if isinstance(attention, (list, tuple)) and not is_tuple:
         try:

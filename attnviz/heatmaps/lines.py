@@ -73,6 +73,7 @@ def heatmap_all(
     Raises:
         InputError: there is no sentence.
         ModelError: the model cannot be used.
+        SettingsError: a field of `attnviz.settings.FigureSettings` that makes no sense.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
     path, numbered = Path(path), [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]

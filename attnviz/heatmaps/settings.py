@@ -1,4 +1,4 @@
-"""The settings of ``attnviz heatmap``."""
+"""The settings of ``attnviz heatmap``; what makes no sense is refused where a group is made (SettingsError)."""
 
 from __future__ import annotations
 

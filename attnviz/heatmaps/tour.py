@@ -55,7 +55,10 @@ class StoryText:
 
 
 def labels(name: str, text: StoryText | None = None) -> tuple[dict[str, object], bytes]:
-    """What the page of a model must know to run it, and to tell a story or show the model; and its weights."""
+    """What the page of a model must know to run it, and to tell a story or show the model; and its weights.
+
+    Raises SelectionError: no model of this name runs in a page.
+    """
     if name not in TOURS:
         known = " or ".join(TOURS)
         raise SelectionError(f"no model {name} runs in a page: expected {known}{did_you_mean(name, TOURS)}")

@@ -78,7 +78,10 @@ def weigh(
     value: Float[Tensor, "*batch key d_v"],
     mask: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
-    """What attention makes of scores, however computed: the context [..., query, d_v] and the weights."""
+    """What attention makes of scores, however computed: the context [..., query, d_v] and the weights.
+
+    Source: Vaswani et al. 2017, equation 1, from its softmax on.
+    """
     *batch, _, n_keys = scores.shape
     expect_shape("value", value, *batch, n_keys, "d_v")
     if mask is not None:
@@ -129,7 +132,10 @@ def _rename(old: str, new: str, _: nn.Module, state: dict[str, Tensor], prefix: 
 
 
 class SelfAttention(Projecting):
-    """One head: three projections of the same sequence, d_k wide, and the formula."""
+    """One head: three projections of the same sequence, d_k wide, and the formula.
+
+    Source: Vaswani et al. 2017, section 3.2.1.
+    """
 
     def __init__(self, d_model: int, d_k: int) -> None:
         super().__init__()

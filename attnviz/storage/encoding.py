@@ -64,7 +64,7 @@ def from_text(text: str | bytes) -> dict[str, object]:
 
 
 def plain(value: object) -> object:
-    """What JSON can write of a dataclass or of a number of numpy's."""
+    """What JSON can write of a dataclass or of a number of numpy's. Raises TypeError: it is something else."""
     if isinstance(value, Receipt):  # files from before there were sums keep their digest
         return {name: one for name, one in asdict(value).items() if one is not None}
     if is_dataclass(value) and not isinstance(value, type):

@@ -45,7 +45,10 @@ def arrays(record: Attention) -> dict[str, np.ndarray]:
 
 
 def rebuild(found: Mapping[str, object]) -> Attention:
-    """The record of a file of attnviz's; or RecordError: a label is missing, of another type, or changed since."""
+    """The record of a file of attnviz's.
+
+    Raises RecordError: a label is missing, of another type, or changed since; FileFormatError: of another version.
+    """
     version = decode(found.get("version"), int, "version")
     if version not in {VERSION, WITH_LINKS}:
         raise FileFormatError(

@@ -60,6 +60,7 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
     Raises:
         SelectionError: there is no demo, or no language, of that name; or the demo takes no model.
         ModelError: the model cannot be used, or has no self-attention.
+        FileFormatError: the file of a home-built model is damaged.
         InputError: the model knows none of the story's words, or cannot be shown word by word.
     """
     expect_language(lang)

@@ -52,8 +52,8 @@ def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
     """The self-attention of sentences, word by word: pieces merged, special tokens left out.
 
     Raises:
-        InputError: the model knows none of a sentence's words, has no token of its own for one of them, or takes no
-            sentence so long.
+        InputError: the model knows none of a sentence's words, or has no token of its own for one of them.
+        TooLongError: the model takes no sentence so long.
     """
     kind = next(kind for kind in SELF_ATTENTION if kind in source.kinds)
     for first in range(0, len(texts), AT_ONCE):

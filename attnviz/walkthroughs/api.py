@@ -53,7 +53,7 @@ def walkthrough(
     """Follow one word through one head of a model, or a calculation by hand: every number of it.
 
     It has `save`, `figure` and `to_frame`. Raises SettingsError: settings that do not go together; InputError: the text
-    cannot be read by the model; FileFormatError: the file of numbers cannot be read, or does not fit together;
+    cannot be read by the model; FileFormatError: a file of numbers or weights cannot be read or does not fit together;
     SelectionError: a layer, head or query that is not there; ModelError: the model cannot be used, or is not proved.
 
     Args:
@@ -86,7 +86,7 @@ def decoding_steps(
 ) -> list[Walkthrough]:  # fmt: skip
     """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
 
-    Of attention within one sentence only one word is followed; all else is as of `walkthrough`.
+    Of attention within one sentence only one word is followed; all else, what it raises too, is as of `walkthrough`.
     """
     words = WalkthroughText(text=text, pair=pair, target=target, truncate=truncate)
     return _calculate(words, model, tokenizer, choices, each_step=True)

@@ -31,7 +31,7 @@ def additive(
 def softmax(
     a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
 ) -> Float64[np.ndarray, "query key"]:
-    """Each row as a distribution; b, for looking at nothing, takes part. Raises RecordError: a row is all masked."""
+    """Each row as a distribution; b, the score of a sink, takes part. Raises RecordError: a row is all masked."""
     scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
     top = scores.max(axis=1, keepdims=True)
     if np.isneginf(top).any():

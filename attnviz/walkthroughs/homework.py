@@ -63,7 +63,7 @@ class Homework:
         return {symbol: Grid(values=self.tables[symbol].values) for symbol in symbols if symbol in self}
 
     def refuse(self, name: str, why: str) -> NoReturn:
-        """Say where it stands, and what is wrong with it."""
+        """Say where it stands, and what is wrong with it: a FileFormatError."""
         raise FileFormatError(f"{self.where(name)} {why}")
 
     def where(self, name: str) -> str:

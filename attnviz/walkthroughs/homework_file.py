@@ -192,7 +192,7 @@ def read_table(name: str, field: Entry) -> NumberTable:
 
 
 def match(one: NumberTable, side: str, other: NumberTable, other_side: str) -> None:
-    """Refuse two tables of which two sizes clash, by their names and lines."""
+    """Refuse two tables of which two sizes clash, by their names and lines: a FileFormatError."""
     if one.size(side) != other.size(other_side):
         raise FileFormatError(
             f"{one.name} (line {one.line}) has {one.size(side)} {side}, but {other.name} (line {other.line}) has "
@@ -201,6 +201,6 @@ def match(one: NumberTable, side: str, other: NumberTable, other_side: str) -> N
 
 
 def expect(one: NumberTable, side: str, wanted: int, what: str) -> None:
-    """Refuse a table whose size is not what something else makes it."""
+    """Refuse a table whose size is not what something else makes it: a FileFormatError."""
     if one.size(side) != wanted:
         raise FileFormatError(f"{one.name} (line {one.line}) has {one.size(side)} {side}, but {what} is {wanted}")

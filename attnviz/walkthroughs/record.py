@@ -27,7 +27,7 @@ __all__ = ["CalculationStep", "Grid", "Walkthrough"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Grid:
-    """Numbers in rows and columns, with their names."""
+    """Numbers in rows and columns, with their names. Raises RecordError: they do not fit together."""
 
     values: Float64[np.ndarray, "row column"]  # in double precision; minus infinity where a mask says so
     rows: tuple[str, ...] = ()  # a name for each row; empty where they are only counted
@@ -47,7 +47,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Walkthrough:
-    """One calculation of attention, every number of it."""
+    """One calculation of attention, every number of it. Raises RecordError: a step is made from what is not there."""
 
     title: Note  # what is calculated; `attnviz.walkthroughs.texts.NOTES` has the words
     # All numbers by name, those given and those computed, in the order of the calculation. Names are the field's
@@ -126,13 +126,16 @@ class Walkthrough:
         It takes ``lang`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (names, in a list or
         with commas between them), ``blanks`` (cells left blank), ``cmap``, and the fields of `PageSettings`, such as
         ``style="slides"``. Raises SelectionError: a step, a language or a colormap that is not there; SettingsError: a
-        width that no picture has.
+        width or a precision that no picture has.
         """
         figure: Figure = WALKTHROUGH.make(".png", self, **view).figure
         return figure
 
     def page(self, lang: str = "en", **view: Any) -> WebPage:
-        """Its page, in `lang` at first: each number tells its origin; `precision`, `steps`, `blanks` as of `figure`."""
+        """Its page, in `lang` at first, where each number tells its origin.
+
+        It takes `precision`, `steps` and `blanks`, and raises, as `figure`.
+        """
         page: WebPage = WALKTHROUGH.make(".html", self, lang=lang, **view)
         return page
 
@@ -147,7 +150,7 @@ class Walkthrough:
         return WALKTHROUGH.save(path, self, **view)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
-        """Computed cells that a learner fills in, the same for the same seed: grid, row, column."""
+        """Computed cells that a learner fills in, the same for the same seed: grid, and row and column from 0."""
         from attnviz.walkthroughs.examples import blanks
 
         return blanks(self, seed)

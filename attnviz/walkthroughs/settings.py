@@ -1,4 +1,7 @@
-"""The settings of ``attnviz walkthrough``: what is calculated, and how it is shown."""
+"""The settings of ``attnviz walkthrough``: what is calculated, and how it is shown.
+
+What makes no sense is refused where a group is made (SettingsError).
+"""
 
 from __future__ import annotations
 

@@ -130,7 +130,10 @@ class GridView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A calculation, and how it is shown, as in `ViewOptions`: the same for terminal, pages and pictures."""
+    """A calculation, and how it is shown, as in `ViewOptions`: the same for terminal, pages and pictures.
+
+    Raises SelectionError: another language; SettingsError: a precision that no number has.
+    """
 
     walk: Walkthrough
     lang: str = "en"

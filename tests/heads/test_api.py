@@ -127,6 +127,8 @@ def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
     for none in ("2", "2.x", "0-1.2", (1,)):
         with pytest.raises(SettingsError, match="is no head: give its layer and its number"):
             comparison.head(none)  # type: ignore[arg-type]
+    with pytest.raises(SelectionError, match="there is no layer 9"):
+        comparison.estimate("previous", "9.0")
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".csv", ".json", ".html", ".stats"])

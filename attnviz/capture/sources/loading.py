@@ -295,9 +295,10 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
 
 @contextmanager
 def in_one_line(name: str, what: str, *, is_on_hub: bool = False, run: ForwardPass | None = None) -> Iterator[None]:
-    """Whatever a library raises becomes one line that names the model and what it cannot, such as ``be loaded``.
+    """Whatever a library raises becomes a ModelError: one line with the model's name and what it cannot.
 
-    An error of the observers of a run stays as it is.
+    That is such as ``be loaded``. Where the hub does not answer it is an UnreachableModelError; an error of the
+    observers of a run stays as it is.
     """
     try:
         yield

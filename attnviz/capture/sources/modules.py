@@ -249,7 +249,7 @@ class Apart:
         run.layer(layer)
 
     def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
-        """Weights of the model's own."""
+        """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
         needed = [one for one in self._run.observers if not isinstance(one, KeepVectors)]  # a record goes without
         if any(isinstance(one, LayerObserver) for one in needed):
             raise NoAttentionError(
@@ -275,7 +275,10 @@ class Apart:
 
 @final
 class Watched:
-    """A module under watch: a context, and afterwards what was seen of its last run; see `watch`."""
+    """A module under watch: a context, and afterwards what was seen of its last run; see `watch`.
+
+    Raises ModelError: it is no torch module, or its block is open already.
+    """
 
     def __init__(self, module: nn.Module) -> None:
         if not hasattr(module, "named_modules"):
@@ -324,6 +327,7 @@ class Watched:
             NotVerifiedError: the weights of a layer are not what the module computed.
             SelectionError: there are several kinds or shapes, or no such layer or input.
             RecordError: the tokens do not fit the weights.
+        InputError: the weights take more memory than is kept.
         """
         numbers = self._chosen(kind, layers)
         chosen = [self.layers[number] for number in numbers]
@@ -415,6 +419,9 @@ def watch(module: nn.Module) -> Watched:
 
     Args:
         module: any; what it calls is seen in the thread of the block only. Compiled parts run as they are written.
+
+    Raises:
+        ModelError: it is no torch module.
     """
     return Watched(module)
 

@@ -69,7 +69,7 @@ class ModuleSource:
     """Any torch module that takes the numbers of tokens [batch, token]; it stays as it was found.
 
     Its tokenizer has ``encode(text)``, which gives numbers, and ``decode(numbers)``; or it is one of Hugging Face.
-    Without one, the module reads the bytes of a text.
+    Without one, the module reads the bytes of a text. Raises ModelError: the tokenizer is of another kind.
     """
 
     generates = False
@@ -122,7 +122,7 @@ class ModuleSource:
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the module, with an eye on the functions of torch that it calls."""
+        """Run the module, and watch the functions of torch that it calls. Raises ModelError, as `Source.stream`."""
         if not batch.real.all():
             raise ModelError(
                 f"{self.name} is a module of your own, and nothing tells it where padding is: give it sentences of one "

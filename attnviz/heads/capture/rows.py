@@ -156,7 +156,7 @@ class Rows:
 
     @cached_property
     def largest_entropy(self) -> Float[Tensor, "batch 1 rows"]:
-        """The largest that there can be: the logarithm of the number of keys that the row sees."""
+        """The largest that there can be, in nats: the logarithm of the number of keys that the row sees."""
         return self.seen.sum(dim=-1).clamp_min(2).log()[:, None]  # a row that is not counted has no weight at all
 
     @cached_property
@@ -166,7 +166,7 @@ class Rows:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch head rows"]:
-        """The standard deviation of |i - j| under A."""
+        """The standard deviation of |i - j| under A, in tokens."""
         return (self._far - self.distance[..., None]).square_().mul_(self.weights).sum(dim=-1).sqrt()
 
     @cached_property

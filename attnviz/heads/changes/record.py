@@ -169,7 +169,10 @@ class Changes(HeadResult):
         return tuple(sorted(above, key=lambda change: -change.pattern))
 
     def difference(self, measure: str, layer: Place | int, head: int | None = None) -> Difference:
-        """By how much a measure of one head is another. Raises SelectionError: no such measure, or no such head."""
+        """By how much a measure of one head is another, in the measure's unit.
+
+        Raises SelectionError: no such measure, or no such head; SettingsError: it is no head.
+        """
         profile = self.before.head(layer, head)
         layer, head = profile.layer, profile.head
         before, after = (one.estimate(measure, layer, head)[0] for one in (self.before, self.after))

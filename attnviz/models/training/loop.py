@@ -56,7 +56,10 @@ def train(
 
 
 def rate_at(step: int, recipe: Recipe) -> float:
-    """The learning rate of a step: up over the first twentieth, then down to nothing as a cosine."""
+    """The learning rate of a step: up over the first twentieth, then down to 0 as a cosine.
+
+    Source of the cosine: Loshchilov and Hutter 2017, "SGDR", equation 5.
+    """
     rising = (step + 1) / max(1, recipe.steps / 20)
     falling = 0.5 * (1 + math.cos(math.pi * step / recipe.steps))
     return recipe.rate * min(1.0, rising) * falling

@@ -224,7 +224,10 @@ def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
 
 @torch.inference_mode()
 def alignments(model: Translator, pairs: Sequence[Pair]) -> Tensor:
-    """Which source word each head looks at most at each right word: positions [layer, head, sentence, step]."""
+    """Which source word each head looks at most at each right word: positions [layer, head, sentence, step].
+
+    Raises ValueError: the model has no attention.
+    """
     source, target = encode_pairs(pairs, model.config.end)
     if isinstance(model, TranslationTransformer):
         cross = [one for one in model(source, target).weights.cross if one is not None]

@@ -22,7 +22,10 @@ def draw_on(
     ax: Axes, sheet: Sheet, palette: Palette = DEFAULT, *, title: str | None = "auto", cbar: bool = False,
     annot: bool | None = None,
 ) -> None:  # fmt: skip
-    """Draw the one pattern of a sheet on somebody's own axes; the other arguments are those of `draw_pattern`."""
+    """Draw the one pattern of a sheet on somebody's own axes; the other arguments are those of `draw_pattern`.
+
+    Raises SelectionError: these are no axes of a figure, or there are more patterns.
+    """
     if not hasattr(ax, "imshow"):
         raise SelectionError(f"{ax!r} is no Matplotlib axes")
     if len(sheet.panels) > 1:

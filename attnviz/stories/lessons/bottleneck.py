@@ -1,4 +1,7 @@
-"""The bottleneck: recurrent translators with attention and without, on sentences that grow longer."""
+"""The bottleneck: recurrent translators with attention and without, on sentences that grow longer.
+
+Source: Bahdanau et al. 2015, figure 2: https://arxiv.org/abs/1409.0473
+"""
 
 from __future__ import annotations
 

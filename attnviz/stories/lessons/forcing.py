@@ -1,4 +1,7 @@
-"""Teacher forcing and free running: a decoder on the right words before, and on its own."""
+"""Teacher forcing and free running: a decoder on the right words before, and on its own.
+
+Source: Williams and Zipser 1989, "A Learning Algorithm for Continually Running Fully Recurrent Neural Networks".
+"""
 
 from __future__ import annotations
 

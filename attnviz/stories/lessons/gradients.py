@@ -83,7 +83,7 @@ def jacobian_norms(
 ) -> Tensor:
     """The Frobenius norm of d y / d x for each word [sentence, word].
 
-    Random vectors v of variance 1 estimate it: the mean of |v^T J|^2 is |J|^2.
+    Random vectors v of variance 1 estimate it: the mean of |v^T J|^2 is |J|^2 (Hutchinson 1990).
     """
     squares = torch.zeros(x.shape[:2])
     for _ in range(PROBES):

@@ -66,7 +66,7 @@ rows | three rows of it: one shape, moved | 그 가운데 세 행: 같은 모양
 
 
 def wavelength(i: int, d_model: int) -> float:
-    """After how many positions clock i has gone round once."""
+    """After how many positions the sine and the cosine of pair i repeat."""
     return float(math.tau * 10_000 ** (2 * i / d_model))
 
 

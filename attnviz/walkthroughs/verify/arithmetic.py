@@ -242,7 +242,7 @@ class Rule:
         return sum(len(letters) == 2 for letters in each), 10_000 if self.axes.endswith("*") else len(each)
 
     def apply(self, of: Operands) -> Cells:
-        """The cells, where all sizes fit."""
+        """The cells. Raises UnsoundError: sizes that do not fit."""
         each = self.axes.split()
         sizes = [
             (name, side, letter, size)
