@@ -229,7 +229,8 @@ class Attention:
         `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
         picture, for which `look` is as for `figure`; `.html` is a page to explore, for which it is as for
         `attnviz.page`; `.gif` and `.mp4` are a film of generated text (``cmap``, ``lang``). Raises OutputError: another
-        ending, or a file that cannot be written.
+        ending, or a file that cannot be written; SelectionError: a colormap or a language that is not there, or no text
+        was generated that a film could show; SettingsError: `look` that makes no sense, or of a file that has none.
         """
         return RECORD.save(path, self, **look)
 

@@ -83,6 +83,7 @@ def save(result: Result | Sequence[Walkthrough], path: str | os.PathLike[str], *
     Raises:
         OutputError: another ending, or a file that cannot be written.
         RecordError: it holds what no file can hold.
+        SelectionError, SettingsError: as its own ``save``; SettingsError, too, of several results of another kind.
     """
     if isinstance(result, Sequence):
         from attnviz.walkthroughs.files import save as save_walkthroughs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 import shutil
 import subprocess
@@ -10,8 +11,14 @@ import sys
 import tomllib
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from attnviz import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "attnviz"
@@ -99,6 +106,38 @@ def test_refusals_name_no_option() -> None:
     ours = [line for line in raised if re.match(r"raise (errors\.)?\w+Error\(", line)]
     assert len(ours) > 250
     assert [line for line in ours if re.search(r"--[a-z]", line)] == []
+
+
+def documented(node: ast.AST, around: str = "") -> Iterator[tuple[ast.FunctionDef, str]]:
+    """Each public function of a module, and what its own docstring, its class's and the module's say together."""
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+        around += ast.get_docstring(node) or ""
+    if isinstance(node, ast.FunctionDef):
+        if not node.name.startswith("_") or node.name.startswith("__"):
+            yield node, around
+        return
+    for inner in ast.iter_child_nodes(node):
+        yield from documented(inner, around)
+
+
+def errors_of(function: ast.AST) -> Iterator[str]:
+    """The errors of attnviz that a function raises itself, not those of a function inside it."""
+    for node in ast.iter_child_nodes(function):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            name = ast.unparse(node.exc.func).rpartition(".")[2]
+            yield from [name] * hasattr(errors, name)
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield from errors_of(node)
+
+
+@pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_docs_name_what_is_raised(path: Path) -> None:
+    """Each public function says which errors it raises, and each error that is named is there."""
+    own = {node.name for node in ast.walk(LIBRARY[path]) if isinstance(node, ast.ClassDef)}
+    for function, said in documented(LIBRARY[path]):
+        named = set(re.findall(r"\b[A-Z]\w*Error\b", said))
+        assert set(errors_of(function)) <= named, function.name
+        assert all(hasattr(errors, name) or hasattr(builtins, name) for name in named - own), function.name
 
 
 NODES = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]

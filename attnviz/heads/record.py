@@ -343,7 +343,6 @@ class HeadComparison(HeadResult):
         png, svg and pdf are pictures, of all heads or the page of one `head` (``(1, 2)`` or ``"1.2"``), html is
         a page to explore, tex is a table of roles for a paper, csv and json are tables of all numbers, stats is
         what a run goes on from and what is merged. `view` of pictures and tex is as of `figure`. Raises
-        OutputError: another ending, or the file cannot be written; SelectionError: there is no such head or
-        view, or heads were not compared with one another.
+        OutputError: another ending, or the file cannot be written; SelectionError and SettingsError, as `figure`.
         """
         return self.FORMATS.save(path, self, **({} if head is None else {"head": head}), **view)

@@ -159,7 +159,7 @@ class Story:
         Raises:
             OutputError: another ending, or a file that cannot be written.
             SelectionError: a colormap that is not there.
-            SettingsError: of a file with this ending that cannot be said.
+            SettingsError: `look` that makes no sense, or of a file that is no picture.
         """
         return STORY.save(path, self, **look)
 

@@ -145,7 +145,7 @@ class Walkthrough:
         `.json` loses nothing, and can be loaded and verified; `.md`, `.tex` and `.html` are pages, `.csv` the numbers,
         `.png`, `.svg` and `.pdf` pictures, `.gif` and `.mp4` films. Raises OutputError: another ending, or a file that
         cannot be written; SelectionError: a step, language or colormap that is not there; SettingsError: blank cells in
-        JSON.
+        JSON; and as `figure`.
         """
         return WALKTHROUGH.save(path, self, **view)
 

@@ -198,5 +198,8 @@ class Changes(HeadResult):
         return self.FORMATS.make(".png", self, **view).figure
 
     def save(self, path: str | Path, **view: Any) -> Path:
-        """Write it whole, by its ending (png, svg, pdf, html, csv, json). Raises OutputError: another, or no file."""
+        """Write it whole, by its ending (png, svg, pdf, html, csv, json).
+
+        Raises OutputError: another ending, or the file cannot be written; SettingsError, as `figure`.
+        """
         return self.FORMATS.save(path, self, **view)
