@@ -169,6 +169,8 @@ def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Seq
     if not texts:
         raise InputError("there is no text: expected at least one")
     for what, some in (("the text", texts), ("the second sentence", pairs), ("the target", targets)):
+        if some and len(some) != len(texts):
+            raise InputError(f"{what} is given {len(some)} times, for {len(texts)} texts")
         for text in some:
             if text is not None or some is texts:
                 check_text(text, what)

@@ -18,7 +18,6 @@ from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
 from attnviz.render.sheet import KINDS, blank_below
 from attnviz.text.display import visible
 from attnviz.text.notes import proof
-from attnviz.text.phrase import expect_language
 
 WIDE, EDGE = 9.0, 0.3  # how wide a picture is, and what stays free at its sides, in inches
 LARGE, SMALL = 17.0, 10.0  # the letters of the text, and of all else, in points
@@ -53,7 +52,6 @@ def film(record: Attention, *, cmap: str = DEFAULT, lang: str = "en") -> Callabl
 
     Raises SelectionError: no token was generated, or there is no such palette or language; then OutputError: no ffmpeg.
     """
-    expect_language(lang)
     steps = list(steps_of(record))
 
     def fill(path: Path) -> str:

@@ -18,7 +18,7 @@ from attnviz.heads.wording import description, how_sure, narrow, note_words, pro
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
-from attnviz.text.phrase import LANGUAGES, expect_language
+from attnviz.text.phrase import LANGUAGES
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
@@ -26,7 +26,6 @@ OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
 
 def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
     """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
-    expect_language(lang)
     measures = [one for one in comparison.measures if one.offset is None]
     about = [description(comparison, one) for one in LANGUAGES]
     labels = {
@@ -92,7 +91,6 @@ def _number(value: float) -> float | None:
 
 def page_of_changes(found: Changes, lang: str = "en") -> WebPage:
     """What changed as one HTML page to explore, in English or Korean at first; both are in it."""
-    expect_language(lang)
     measures = [one for one in found.measures if one.offset is None]
     heads = [_head(found, one) for one in LANGUAGES]
     title, about, sample, proof = ([one[at] for one in heads] for at in range(len(heads[0])))

@@ -22,7 +22,6 @@ from attnviz.render.figure.style import STYLES, Style, enlarge
 from attnviz.render.palette import DEFAULT, Palette, colours, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.text.display import clip
-from attnviz.text.phrase import expect_language
 
 LARGEST = 16.0
 """The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
@@ -71,7 +70,6 @@ def draw_record(
     """The picture of a record; `look`: fields of `attnviz.settings.FigureSettings`, the rest as for `heatmap`."""
     from attnviz.settings import FigureSettings
 
-    expect_language(lang)
     settings = FigureSettings(**look)
     return draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
 

@@ -147,7 +147,6 @@ def story(
 
 
 def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Content:
-    expect_language(lang)
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
     is_pooled = max(sheet.cell) > 1

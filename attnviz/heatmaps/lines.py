@@ -20,6 +20,7 @@ from attnviz.render.sheet import Scale, resolve
 from attnviz.settings import FigureSettings
 from attnviz.storage.files import write_whole
 from attnviz.text.display import check_text, clip, visible
+from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
@@ -74,6 +75,7 @@ def heatmap_all(
         InputError: there is no sentence.
         ModelError: the model cannot be used.
         SettingsError: a field of `attnviz.settings.FigureSettings` that makes no sense.
+        SelectionError: a palette, scale or language that is not there.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
     path, numbered = Path(path), [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
@@ -81,6 +83,7 @@ def heatmap_all(
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     if not numbered:
         raise InputError("there is no sentence: all lines are blank")
+    expect_language(lang)
     source = as_source(model, tokenizer, reads=numbered[0][1])
     settings, failures, width = FigureSettings(**look), list[Failure](), len(str(len(texts)))
 

@@ -12,6 +12,7 @@ from typing import Any
 from attnviz.errors import FileFormatError, RecordError, SettingsError
 from attnviz.storage.files import check_ending, listed, write_whole
 from attnviz.text.display import visible
+from attnviz.text.phrase import expect_language
 
 PICTURES = (".png", ".svg", ".pdf")
 FILMS = (".gif", ".mp4")
@@ -52,7 +53,9 @@ class Formats(dict[str, Format]):
         self.what = what
 
     def make(self, ending: str, result: object, **look: Any) -> Any:  # noqa: ANN401 - as each has it
-        """What makes a file of this ending makes: of a picture the picture, of a page the page."""
+        """What makes a file of this ending makes: a picture, a page. Raises SelectionError: no such language."""
+        if look.get("lang") is not None:
+            expect_language(look["lang"])
         return imported(self[ending].make)(result, **look)
 
     def content(self, path: Path, result: object, look: Mapping[str, Any]) -> Content:

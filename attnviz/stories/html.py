@@ -15,7 +15,7 @@ from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
 from attnviz.stories.record import Story, StoryView, Table, cell_text, is_number
-from attnviz.text.phrase import expect_language, korean
+from attnviz.text.phrase import korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
@@ -28,7 +28,6 @@ def page(story: Story, *, cmap: str = DEFAULT, lang: str | None = None) -> WebPa
         SelectionError: a palette or a language that is not there.
     """
     lang = lang or story.language
-    expect_language(lang)
     story = story.original or story
     title, parts = _bilingual(story.title), [_plain(part) for part in story.parts]
     introduction = parts.pop(0) if story.views else None  # stands beside the views

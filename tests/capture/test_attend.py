@@ -180,6 +180,8 @@ class TestText:
         """A batch of nothing is refused too."""
         with pytest.raises(InputError, match=r"^there is no text"):
             attend_all([], zoo.source("distilbert"))
+        with pytest.raises(InputError, match=r"^the second sentence is given 1 times, for 2 texts$"):
+            attend_all([TEXT, TEXT], zoo.source("distilbert"), pairs=[TEXT])
 
     def test_nothing_left(self, zoo: Zoo) -> None:
         """What the tokenizer drops altogether leaves nothing to show; the character is spelled out."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import attnviz
-from attnviz.errors import SettingsError
+from attnviz.errors import SelectionError, SettingsError
 from attnviz.storage import formats
 from attnviz.storage.formats import CHANGES, COMPARISON, RECORD, STORY, WALKTHROUGH, Format, Formats, imported
 
@@ -56,6 +56,13 @@ def test_a_format_is_one_entry(typed: Callable[..., Result], here: Path, monkeyp
     assert walk.save(here / "walk.txt").read_text(encoding="utf-8") == "en: I love\n"
     with pytest.raises(SettingsError, match=r"^cmap: \.txt files have no such setting$"):
         walk.save(here / "walk.txt", cmap="gray")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_another_language_is_refused(name: str) -> None:
+    """Before anything is drawn, of whatever result."""
+    with pytest.raises(SelectionError, match="there is no language 'xx'"):
+        TABLES[name].make(".png", object(), lang="xx")
 
 
 def test_a_record_of_a_new_format_is_read(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import cast
 
 import torch
 
-from attnviz.errors import InputError
+from attnviz.errors import InputError, SettingsError
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.config import LanguageConfig
 from attnviz.models.language import vocabulary
@@ -36,9 +36,12 @@ def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> 
 
     Raises:
         InputError: there is no trained home-built model of this name.
+        SettingsError: a seed below 0, or no step.
     """
     if name not in trained():
         raise InputError(f"there is no home-built model {name!r} to train: there are {', '.join(trained())}")
+    if (seed is not None and seed < 0) or (steps is not None and steps < 1):
+        raise SettingsError("a seed is at least 0, and there is at least one step")
     plan = HOME_BUILT[name].plan()
     own = plan.recipe
     return replace(plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps))
@@ -69,6 +72,7 @@ def train(
 
     Raises:
         InputError: there is no trained home-built model of this name.
+        SettingsError: a seed below 0, or no step.
         FileFormatError: what was kept is damaged, or of another model, seed or recipe.
         OutputError: another ending, or a file that cannot be written: before the first step.
     """

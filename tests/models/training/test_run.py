@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from attnviz.errors import FileFormatError, InputError, OutputError
+from attnviz.errors import FileFormatError, InputError, OutputError, SettingsError
 from attnviz.models.registry import HOME_BUILT, trained
 from attnviz.models.training import files, measure
 from attnviz.models.training.loop import State
@@ -65,6 +65,9 @@ def test_the_recipe_is_the_tables() -> None:
     changed = plan_of("toy", seed=0, steps=7)
     assert (changed.recipe.seed, changed.recipe.steps) == (0, 7)
     assert changed.config == HOME_BUILT["toy"].plan().config
+    for wrong in ({"seed": -1}, {"steps": 0}):
+        with pytest.raises(SettingsError, match="a seed is at least 0, and there is at least one step"):
+            plan_of("toy", **wrong)
 
 
 def test_the_callers_torch_stays_as_it_was(tmp_path: Path) -> None:
