@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
@@ -105,6 +106,23 @@ class Note:
         return cls(code, tuple(fields.items()))
 
 
+class ReadOnly:
+    """A dataclass whose arrays nobody changes: a copy, pickled ones too, is made anew, as the first was."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What makes a copy."""
+        held = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # a dataclass
+        return partial(type(self), **held), ()
+
+    def _lock(self, **arrays: np.ndarray) -> None:
+        """Keep these arrays, and let nobody write into them."""
+        for name, array in arrays.items():
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+
+
 GENERATED = 2  # the segment of what a model generates
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
 NUMBERS = frozenset({"weights", "vectors", "exact"})  # the fields of a record that are no labels
@@ -114,13 +132,16 @@ NO_RECEIPT = "not verified: this record came without a receipt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Vectors:
+class Vectors(ReadOnly):
     """Queries and keys as softmax(query key^T * scaling) takes them, after positions, and values; all float32."""
 
     query: Float32[np.ndarray, "layer head query d_k"]
     key: Float32[np.ndarray, "layer head key d_k"]
     value: Float32[np.ndarray, "layer head key d_v"]
     scaling: tuple[float, ...]  # of each layer
+
+    def __post_init__(self) -> None:
+        self._lock(**{name: np.array(getattr(self, name)) for name in ("query", "key", "value")})
 
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> Vectors:
         """Those of some layers and heads, by their places here."""
@@ -129,7 +150,7 @@ class Vectors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Exact:
+class Exact(ReadOnly):
     """What a pooled record has of each token: the strongest links of each query, and of each head its statistics."""
 
     query_tokens: tuple[Token, ...]
@@ -138,6 +159,9 @@ class Exact:
     statistics: dict[str, tuple[tuple[float, ...], ...]]
     link_keys: Int32[np.ndarray, "layer head token link"]  # numbers of keys, from the strongest
     link_weights: Float32[np.ndarray, "layer head token link"]  # 0 where no key is left
+
+    def __post_init__(self) -> None:
+        self._lock(link_keys=np.array(self.link_keys), link_weights=np.array(self.link_weights))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Exact):
@@ -158,7 +182,7 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Attention:
+class Attention(ReadOnly):
     """The attention of one run of a model on one input.
 
     Of a long input the tokens may be groups of tokens (`cell` is then above 1): to a group the sum over its keys, from
@@ -187,8 +211,7 @@ class Attention:
             axes = f"{len(AXES)} axes ({', '.join(AXES)})"
             raise RecordError(f"weights must have {axes}, but have {weights.ndim}: {weights.shape}")
         weights = np.array(weights, dtype=np.float32, order="C")
-        weights.setflags(write=False)
-        object.__setattr__(self, "weights", weights)
+        self._lock(weights=weights)
         object.__setattr__(self, "query_tokens", tuple(self.query_tokens))
         object.__setattr__(self, "key_tokens", tuple(self.key_tokens))
         object.__setattr__(self, "layers", tuple(self.layers) or tuple(range(weights.shape[0])))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
@@ -9,6 +11,7 @@ import jaxtyping
 import numpy as np
 import pytest
 
+import attnviz
 from attnviz import errors
 from attnviz.attention import NO_RECEIPT, Attention, Note, Receipt, Token
 
@@ -302,3 +305,14 @@ def test_refuses_a_receipt_that_proves_nothing(changes: dict[str, Any], message:
     """A receipt states one real difference for every layer compared."""
     with pytest.raises(errors.RecordError, match=message):
         receipt(**changes)
+
+
+def test_copies_are_read_only() -> None:
+    """A copy, and what comes from a pickle, is equal, and nobody can write into it either."""
+    record = attnviz.attend("I love", "toy")
+    for copied in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):  # noqa: S301 - our own
+        assert copied == record
+        assert copied.vectors is not None
+        for array in (copied.weights, copied.vectors.query, copied.vectors.key, copied.vectors.value):
+            with pytest.raises(ValueError, match="read-only"):
+                array[...] = 0

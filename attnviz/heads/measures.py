@@ -26,7 +26,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz.heads.settings import MAX_OFFSET
@@ -119,6 +120,18 @@ class Measure:
     def say(self, language: str = "en") -> str:
         """What it is, in English (``en``) or Korean (``ko``)."""
         return self.korean or self.meaning if language == "ko" else self.meaning
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What makes a pickled copy: the name of an entry below; of another measure all that it is."""
+        farthest = abs(self.offset or 0)
+        (known,) = named([self.name], max_offset=farthest)
+        if replace(known, compute=self.compute) == self:
+            return _entry, (self.name, farthest)
+        return partial(Measure, **{one.name: getattr(self, one.name) for one in fields(self)}), ()
+
+
+def _entry(name: str, max_offset: int) -> Measure:
+    return named([name], max_offset=max_offset)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

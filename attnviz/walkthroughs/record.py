@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Note, Receipt, head_at, positions
+from attnviz.attention import Kind, Note, ReadOnly, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
 from attnviz.storage.formats import WALKTHROUGH
 from attnviz.walkthroughs.verify.arithmetic import CalculationStep
@@ -26,7 +26,7 @@ __all__ = ["CalculationStep", "Grid", "Walkthrough"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grid:
+class Grid(ReadOnly):
     """Numbers in rows and columns, with their names. Raises RecordError: they do not fit together."""
 
     values: Float64[np.ndarray, "row column"]  # in double precision; minus infinity where a mask says so
@@ -41,8 +41,7 @@ class Grid:
             size = values.shape[axis == "column"]
             if labels and len(labels) != size:
                 raise RecordError(f"a grid needs a name for each {axis}: expected {size}, got {len(labels)}")
-        values.setflags(write=False)
-        object.__setattr__(self, "values", values)
+        self._lock(values=values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 from functools import partial
 from pathlib import Path
@@ -245,3 +246,14 @@ def test_settings_that_make_no_sense() -> None:
         SurveySettings(max_offset=0)
     with pytest.raises(SelectionError, match="no role 'prevous'"):
         attnviz.compare_heads("I love you", model="toy-random", thresholds={"prevous": 0.4})
+
+
+def test_a_comparison_is_pickled(tmp_path: Path) -> None:
+    """What comes from a pickle is written as the same files, `.stats` too; its measures are those of the table."""
+    comparison = attnviz.compare_heads(["I love all you", "you love"], model="toy")
+    copied = pickle.loads(pickle.dumps(comparison))  # noqa: S301 - our own
+    pairs = zip(copied.measures, comparison.measures, strict=True)
+    assert all(one == other for one, other in pairs if one.offset is None)
+    for ending in (".csv", ".json", ".stats", ".png"):
+        paths = comparison.save(tmp_path / f"a{ending}"), copied.save(tmp_path / f"b{ending}")
+        assert paths[0].read_bytes() == paths[1].read_bytes()

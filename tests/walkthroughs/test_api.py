@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -217,3 +218,12 @@ def test_what_cannot_be_shown(here: Path) -> None:
     with pytest.raises(SelectionError, match="this calculation has no scores"):
         Calculation().finish("nothing").to_frame()
     assert list(here.iterdir()) == []
+
+
+def test_copies_are_read_only() -> None:
+    """What comes from a pickle is written as the same file, and nobody can write into its grids."""
+    walk = attnviz.walkthrough("I love", model="toy")
+    copied = pickle.loads(pickle.dumps(walk))  # noqa: S301 - our own
+    assert to_json(copied) == to_json(walk)
+    with pytest.raises(ValueError, match="read-only"):
+        copied.grids["K"].values[...] = 0

@@ -127,6 +127,8 @@ def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Tex
     formulas = [wording.formula_for_key(walk, one.step, view.lang) for one in steps]
     context = next((step for step in walk.steps if step.name == "context"), None)
     formulas += [view.say("context sum")] if context is not None else []
+    if not view.screen.unicode:  # a dot between spaces would be a dash there
+        formulas = [formula.replace(" · ", "·") for formula in formulas]
     yield from _side_by_side(view, [formula for formula in formulas if formula])
     yield Text()
     yield from _keys(view, steps, is_short=True)

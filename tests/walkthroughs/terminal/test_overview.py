@@ -180,6 +180,14 @@ def test_of_a_whole_layer_the_steps_are_listed() -> None:
     assert any(line == "Last layer normalisation" for line in lines)
 
 
+def test_products_in_ascii() -> None:
+    """The sign of a product is no minus there."""
+    walked = walk(SIXTEEN, home("toy"), layer=1, head=3, query="it")
+    text = " ".join(line.plain for line in draw_overview(walked, Screen(width=100, unicode=False)))
+    assert "score = q*k" in text
+    assert "alignment = weight*value" in text
+
+
 @pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
 def test_no_line_is_wider_than_the_window(width: int, language: str) -> None:
