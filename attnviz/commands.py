@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import InputError, OutputError, SettingsError
 from attnviz.models.registry import HOME_BUILT, names
+from attnviz.options import changed
 from attnviz.render.names import DEFAULT
 from attnviz.settings import FileSettings, ShellSettings
+from attnviz.storage.formats import PICTURES
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -172,6 +174,12 @@ def check_writable(paths: Iterable[Path]) -> None:
             from attnviz.render.figure.film import expect_writer
 
             expect_writer(".mp4")
+
+
+def check_look(look: object, paths: Iterable[Path]) -> None:
+    """Refuse settings of pictures where no picture is written. Raises SettingsError: some are not as usual."""
+    if (idle := changed(look)) and not any(path.suffix.lower() in PICTURES for path in paths):
+        raise SettingsError(f"{' and '.join(idle)}: of a picture, and none is written")
 
 
 def write(path: Path, make: Callable[[], object]) -> None:

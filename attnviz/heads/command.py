@@ -72,6 +72,7 @@ def command(
     """
     table.check(survey.max_offset)
     _check_output(text, table, survey, output, against=against.against is not None)
+    commands.check_look(page, output.planned())
     commands.check_writable(output.planned())
     if against.against is not None:
         _show_changes(text, model, table, survey, against, page, output)
@@ -138,6 +139,7 @@ def head_command(
     """
     if text.roles is not None:
         raise SettingsError("give one of a sentence and --load: they say where the sentences are")
+    commands.check_look(page, output.planned())
     commands.check_writable(output.planned())
     layer, number = head.numbers
     from attnviz.attention import positions

@@ -69,6 +69,7 @@ def command(
     if (many := output.many(text)) is not None:
         _draw_lines(many, text, model, selection, appearance, figure)
         return
+    commands.check_look(figure, output.planned())
     record = _record(text, model, selection, output)
     look = {**asdict(appearance), **asdict(figure), "cmap": appearance.palette}
     pages = {  # before anything is printed: roles that are another model's are refused at once

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from attnviz.commands import check_writable, print_json, print_lines, write_result
+from attnviz.commands import check_look, check_writable, print_json, print_lines, write_result
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.options import FILES, MODEL, group, name_parts, option
 from attnviz.render.names import outputs
@@ -89,6 +89,7 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
     parts = ["demo", story.name, *name_parts(story, "model", "palette", "lang"), *name_parts(page)]
     usual = () if output.json else (outputs() / f"{'-'.join(parts)}.png",)
     paths = output.output or usual
+    check_look(page, paths)
     check_writable(paths)
     from attnviz.stories import tell
     from attnviz.stories.record import to_json

@@ -66,7 +66,9 @@ def command(
         from attnviz.render.terminal.keyboard import expect_terminal
 
         expect_terminal("--jump N begins at a step")
-    commands.check_writable(output.planned(writes_picture=not appearance.interactive))
+    planned = output.planned(writes_picture=not appearance.interactive)
+    commands.check_look(page, planned)
+    commands.check_writable(planned)
     from attnviz.walkthroughs.api import calculate
 
     opening = None if loading is None else partial(commands.open_model, loading, generates=True)

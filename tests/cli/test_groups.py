@@ -244,3 +244,15 @@ def test_a_record_without_a_model(typed: Callable[..., Result], saved: Path) -> 
     result = typed("heatmap", "--load", str(saved), "--dtype", "float64")
     assert result.status == 2
     assert "no model is run, so it takes no option of one" in result.errors
+
+
+@pytest.mark.parametrize("more", [["-o", "a.json"], ["--json"]])
+@pytest.mark.parametrize("command", [["heatmap", "I love"], ["walkthrough", "I love"], ["compare-heads", "I love"]])
+def test_the_look_of_a_picture_needs_one(
+    refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, command: list[str], more: list[str]
+) -> None:
+    """Before a model is loaded."""
+    monkeypatch.setattr("attnviz.capture.source.open_source", pytest.fail)
+    status, line = refused(*command, "--toy", "--style", "slides", *more)
+    assert status == 2
+    assert "--style: of a picture, and none is written" in line
