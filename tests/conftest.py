@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 shapes.check_only_shapes()  # before anything of attnviz is imported
 
+# What Python and pytest compile is kept, though a machine may be set otherwise: each process would compile it anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # One thread for each process: the tests run side by side, and threads that fight for a core make each other slow.
 os.environ["OMP_NUM_THREADS"] = "1"
 
