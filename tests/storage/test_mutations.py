@@ -6,6 +6,7 @@ import lzma
 import resource
 import shutil
 import warnings
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,10 @@ from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.errors import AttnvizError
 from attnviz.heads.settings import SurveySettings
-from attnviz.models.training.files import FOLDER, load_home_built
+from attnviz.models.config import LanguageConfig
+from attnviz.models.training.files import load_home_built
+from attnviz.models.training.files import save as save_home_built
+from attnviz.models.training.tasks import new_model
 from attnviz.settings import ModelSettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.walkthroughs.homework import read as read_homework
@@ -60,8 +64,12 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         record.save(folder / f"record.{ending}")
     small = ModelSettings(model="toy-random", d_model=4, n_heads=2, n_layers=1)
     attnviz.compare_heads(SENTENCES, model=small, settings=SurveySettings(max_offset=1)).save(folder / "heads.stats")
-    attnviz.walkthrough("I love you", model=open_source("toy-random")).save(folder / "walk.json")
-    shutil.copy(FOLDER / "toy.safetensors", folder / "home-built.safetensors")
+    tiny = open_source("toy-random", sizes={"d_model": 4, "n_heads": 2, "n_layers": 1})
+    attnviz.walkthrough("I love you", model=tiny).save(folder / "walk.json")
+    card, _ = load_home_built("toy")
+    config = LanguageConfig(n_words=len(card.source.words), d_model=4, n_heads=2, n_layers=1, d_ff=4)
+    plan = replace(card.plan, config=config)
+    save_home_built(folder / "home-built.safetensors", replace(card, plan=plan), new_model(plan))
     (folder / "corpus.conllu").write_text(CONLLU * 3, encoding="utf-8")
     (folder / "corpus.jsonl").write_text(
         '{"text": "I love you", "more": [1]}\n{"text": "나는 너를"}\n' * 4, encoding="utf-8"
@@ -75,7 +83,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
         sizes: dict[str, Any] = {
             "n_embd": 12,
             "n_head": 3,
-            "n_layer": 2,
+            "n_layer": 1,
             "n_positions": 31,
             "vocab_size": len(tokenizer),
         }
