@@ -123,7 +123,7 @@ def measured_once(monkeypatch: pytest.MonkeyPatch, known: dict[object, Any]) -> 
 @pytest.mark.usefixtures("measured_once")
 @pytest.mark.parametrize("seed", range(35))
 def test_models_of_random_weights_have_no_established_role(shipped: list[CorpusLine | BadLine], seed: int) -> None:
-    """On the sentences that ship, at the usual settings: held against one model, 14 of these 35 had such a head."""
+    """On the sentences that ship, at the usual settings."""
     source = open_source("toy-random", sizes={"seed": seed})
     found = compare(survey_corpus(shipped, source, SurveySettings(similarity=False)), corpus="shipped")
     assert not [(head.name, role.name) for head in found.heads for role in head.roles if role.established]
