@@ -6,6 +6,7 @@ Results go to standard output, everything else to standard error. Exit status 0,
 
 from __future__ import annotations
 
+import _thread
 import io
 import os
 import re
@@ -128,10 +129,17 @@ def main() -> NoReturn:
         _PRESSED.set()
         raise KeyboardInterrupt
 
+    def raise_again(lost: Any) -> None:  # noqa: ANN401 - as Python hands it over
+        if not isinstance(lost.exc_value, KeyboardInterrupt):
+            sys.__unraisablehook__(lost)
+        else:  # Ctrl-C came while Python ran what can raise nothing, such as a callback when an object goes
+            threading.Timer(0.01, _thread.interrupt_main).start()
+
     def tell(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as the library hands them over
         sys.stderr.write(f"attnviz: {message}\n")
 
     signal.signal(signal.SIGINT, interrupt)
+    sys.unraisablehook = raise_again
     # A library's advice to programmers is not for the person at the terminal.
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AttnvizWarning)

@@ -169,6 +169,28 @@ def test_ctrl_c_while_libraries_load(here: Path, environment: Callable[..., dict
     assert [path for path in here.rglob("*") if path.is_file()] == []
 
 
+LOST = """
+import signal, sys, time, types, weakref
+import attnviz.cli
+
+def run(**_):
+    held = type("Held", (), {})()
+    watched = weakref.ref(held, lambda _: signal.raise_signal(signal.SIGINT))
+    del held
+    time.sleep(20)
+
+attnviz.cli._group = lambda: types.SimpleNamespace(main=run)
+attnviz.cli.main()
+"""
+
+
+def test_ctrl_c_that_python_loses(environment: Callable[..., dict[str, str]]) -> None:
+    """One that comes while Python runs a callback, which can raise nothing, comes again."""
+    command = [sys.executable, "-c", LOST]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "attnviz: interrupted\n")
+
+
 def test_ctrl_c_at_the_keyboard(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """Ctrl-C while the command waits for a sentence on standard input."""
     came = interrupt(waits, ["heatmap", "-m", "toy-random", "-"], here, environment())

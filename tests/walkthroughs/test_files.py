@@ -115,7 +115,7 @@ def test_an_old_file_stays(tmp_path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(RecordError):
         replace(WALKS["seq2seq"], title=note("\udfff")).save(path)
-    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.json, .* or \.mp4, not '\.txt'"):
+    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.png, .* or \.html, not '\.txt'"):
         WALKS["seq2seq"].save(tmp_path / "w.txt")
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["w.json"]
