@@ -14,7 +14,7 @@ from attnviz.render.figure.export import blank_figure, usual_settings
 from attnviz.render.figure.film import Reel, even, expect_writer, pixels_of, write_film
 from attnviz.render.figure.page import Page, page_of
 from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen
-from attnviz.render.palette import DEFAULT, colours, hexed, ink, levels
+from attnviz.render.palette import DEFAULT, colours, has_blanks, hexed, ink, levels
 from attnviz.render.sheet import KINDS, blank_below
 from attnviz.text.display import visible
 from attnviz.text.notes import proof
@@ -105,7 +105,7 @@ def _draw(scene: Scene, step: Step) -> Page:
     for place, ((text, left, line), weight) in enumerate(zip(scene.boxes, mean, strict=False)):
         middle, wide = top + (line + 0.5) * LINE, scene.pen.width(text, LARGE)
         colour = BLACK
-        if weight >= blank_below(highest):
+        if weight >= blank_below(highest) or not has_blanks(scene.table):
             level = steps[place]
             page.box((left - 0.03, middle - 0.17, wide + 0.06, 0.34), facecolor=hexed(scene.table[level]), linewidth=0)
             colour = "white" if white[level] else "black"

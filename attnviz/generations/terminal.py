@@ -128,7 +128,7 @@ def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Sc
     for (part, newest), step, weight in zip(_marked(tokens, screen), steps, weights.tolist(), strict=True):
         bare = part.lstrip(" ")
         text = Text(part[: len(part) - len(bare)])
-        style = screen.paint(step) if screen.colour and weight >= blank else Style()
+        style = screen.paint(step) if screen.colour and (weight >= blank or not screen.has_blanks) else Style()
         text.append(bare, style + Style(bold=newest, underline=newest))
         if not screen.colour and weight >= blank:
             text.append(screen.shade(step).strip() or screen.dot)

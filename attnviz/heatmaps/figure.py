@@ -19,7 +19,7 @@ from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, sc
 from attnviz.render.figure.pattern import draw_pattern, number_size, texts_of, write_numbers
 from attnviz.render.figure.pen import GAP, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, TITLE, Pen, clipped, ordinal
 from attnviz.render.figure.style import STYLES, Style, enlarge
-from attnviz.render.palette import DEFAULT, Palette, colours, pixels
+from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.text.display import clip
 
@@ -57,6 +57,7 @@ def draw(
     """
     if title == "auto" and not style.has_title:
         title = None
+    sheet = replace(sheet, has_blanks=has_blanks(colours(palette)))
     with usual_settings():
         pen = blank_figure([*texts_of(sheet), title or ""])
         options = _Drawing(palette=palette, style=style, title=title, cbar=cbar, annot=annot)

@@ -47,7 +47,7 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     With `full` every head by itself instead.
     """
     queries, keys = ([spell(name, screen) for name in names] for names in (sheet.query_labels, sheet.key_labels))
-    sheet = replace(sheet, query_labels=tuple(queries), key_labels=tuple(keys))
+    sheet = replace(sheet, query_labels=tuple(queries), key_labels=tuple(keys), has_blanks=screen.has_blanks)
     if full or len(sheet.panels) == 1:
         scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
         body = [*_bands(scaled, screen, cell), *_exactly(scaled, screen)]
@@ -212,7 +212,7 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
     steps = levels(panel.matrix, panel.top).astype(int)
-    level = np.where(panel.matrix < blank_below(panel.top), NOTHING, steps).tolist()
+    level = np.where(panel.matrix < blank_below(panel.top), NOTHING if screen.has_blanks else 0, steps).tolist()
     if cell.halves:
         return [_half_line(level[row : row + 2], screen, cell.width) for row in range(0, len(level), 2)]
     lines = []

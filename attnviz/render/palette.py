@@ -28,6 +28,7 @@ LEVELS = 256
 MIDDLE = LEVELS // 2  # the level of zero among signed numbers
 EVEN = 0.1
 """The largest difference of luminance between the ends of a colormap that has no lighter end, such as ``RdBu``."""
+NEAR = 1.5  # the most contrast with the page, as a ratio, of a palette's weight 0 whose cells are left blank
 TURNS = 0.004
 """A colormap whose luminance goes back by more than this (a step of a byte is less) gets lighter and darker again."""
 
@@ -173,10 +174,16 @@ def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
 def pixels(
     weights: Float[np.ndarray, "row column"], top: float, table: UInt8[np.ndarray, "level channel"]
 ) -> UInt8[np.ndarray, "row column channel"]:
-    """The colour of each weight on paper, white where its cell stays blank (see `blank_below`)."""
+    """The colour of each weight on paper; below `blank_below` white, or that of 0 (see `has_blanks`)."""
     shown: np.ndarray = table[levels(weights, top)]
-    shown[weights < blank_below(top)] = 255
+    shown[weights < blank_below(top)] = 255 if has_blanks(table[:, :3]) else table[0]
     return shown
+
+
+def has_blanks(table: Table, *, on_dark: bool = False) -> bool:
+    """Whether cells of nearly no weight stay blank: the palette begins near the page. Else they are as those of 0."""
+    light, page = luminance(table[0]), float(not on_dark)
+    return bool((max(light, page) + 0.05) / (min(light, page) + 0.05) < NEAR)
 
 
 def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:

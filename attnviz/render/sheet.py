@@ -69,6 +69,7 @@ class Sheet:
     first: tuple[int, int] = (0, 0)  # the number of the first token of the rows, and of the columns
     cell: tuple[int, int] = (1, 1)  # how many tokens a row, and a column, stands for; the last perhaps for fewer
     language: str = "en"  # `en` or `ko`, of all that is said
+    has_blanks: bool = True  # whether cells of nearly no weight stay blank; else they have the colour of 0
 
     def say(self, english: str, korean: str) -> str:
         """What is said, in the language of the sheet."""
@@ -83,18 +84,23 @@ class Sheet:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
         over = max(float(panel.matrix.max()) for panel in self.panels)
+        blank = self.say(*(("blank", "빈칸") if self.has_blanks else ("coloured as 0", "0과 같은 색")))
+        some, few = (
+            self.say(f"{blank}: below {BLANK}", f"{blank}: {BLANK}"),
+            self.say("a fiftieth of that", "그 50분의 1 미만"),
+        )
         above = f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" * (over > largest)
         if self.scale == "panel" and len(self.panels) > 1:
             return self.say(
-                f"weight, in each panel 0 to its own largest (max){above}; blank: below {BLANK} or a fiftieth of that",
-                f"가중치, 패널마다 0부터 최댓값(max)까지{above}; 빈칸: {BLANK} 또는 그 50분의 1 미만",
+                f"weight, in each panel 0 to its own largest (max){above}; {some} or {few}",
+                f"가중치, 패널마다 0부터 최댓값(max)까지{above}; {some} 또는 {few}",
             )
         if self.scale == "unit":
-            return self.say(f"weight 0 to 1; blank: below {BLANK}", f"가중치 0~1; 빈칸: {BLANK} 미만")
+            return self.say(f"weight 0 to 1; {blank}: below {BLANK}", f"가중치 0~1; {blank}: {BLANK} 미만")
         shared, least = len(self.panels) > 1, f"{blank_below(largest):.2g}"
         return self.say(
-            f"weight 0 to {largest:.3g}{above}{', one scale for all' * shared}; blank: below {least}",
-            f"가중치 0~{largest:.3g}{above}{', 모두 같은 눈금' * shared}; 빈칸: {least} 미만",
+            f"weight 0 to {largest:.3g}{above}{', one scale for all' * shared}; {blank}: below {least}",
+            f"가중치 0~{largest:.3g}{above}{', 모두 같은 눈금' * shared}; {blank}: {least} 미만",
         )
 
     @property

@@ -23,6 +23,7 @@ from attnviz.heatmaps import html
 from attnviz.heatmaps.html import page
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.render.html import PAPER, build
+from attnviz.render.palette import colours
 from tests.fixtures.browser import OPTIONS, barriers, downloaded, state
 
 if TYPE_CHECKING:
@@ -103,6 +104,18 @@ def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
     shown = show(record, "head=1.2")
     drawn = re.findall(r">(1?\.\d\d)</text>", downloaded(shown, "SVG").decode())
     assert drawn == [f"{weight:.2f}".lstrip("0") for weight in record[1, 2].ravel() if weight >= 0.005]
+
+
+@pytest.mark.parametrize(("palette", "alpha"), [("teal", 0), ("teal_r", 255)])
+def test_zero_never_looks_like_the_largest(show: Open, fixed_record: Make, palette: str, alpha: int) -> None:
+    """What is masked is open to the page, or has the colour of 0 where the page is the colour of the largest."""
+    shown = show(fixed_record(SENTENCE, causal=True, n_heads=2), "head=0.1", cmap=palette)
+    corner = shown.evaluate("""() => {
+      const small = document.querySelector(".thumbs canvas");
+      return [...small.getContext("2d").getImageData(small.width - 1, 0, 1, 1).data];
+    }""")
+    assert corner == ([*colours(palette)[0], 255] if alpha else [0, 0, 0, 0])
+    assert ("coloured as 0: below" in shown.inner_text(".legend")) == bool(alpha)
 
 
 def test_a_large_record_is_rounded_and_says_so(show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -187,6 +187,22 @@ def test_decimals_are_the_records(fixed_record: Make) -> None:
     assert found == [[f"{weight:.2f}" for weight in row if weight >= 0.005] for row in record.pattern(0, 0)]
 
 
+@pytest.mark.parametrize("n_tokens", [4, 90])
+@pytest.mark.parametrize("dark", [True, False])
+def test_no_cell_is_open_where_the_page_would_be_the_largest(fixed_record: Make, n_tokens: int, dark: bool) -> None:  # noqa: FBT001 - of the test
+    """With a palette turned round, what is masked has the colour of 0, in whole and in half lines."""
+    sheet = resolve(fixed_record(["x"] * n_tokens, causal=True))
+    screen = Screen(dark=dark, palette="gray_r")
+    text = draw(sheet, screen)
+    assert "coloured as 0: below" in " ".join(" ".join(line.plain for line in text).split())
+    first = next(line for line in text if line.plain.startswith((" 0 x", "0 x")))
+    zero = screen.paint(0).bgcolor
+    assert zero in {span.style.bgcolor for span in first.spans if isinstance(span.style, Style)} | {
+        span.style.color for span in first.spans if isinstance(span.style, Style)
+    }
+    assert sum(span.end - span.start for span in first.spans) >= len(sheet.panels[0].matrix[0]) // (1 + n_tokens // 60)
+
+
 def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
     """What is masked or below 0.005 is blank, with no colour either, and the text says what blank is."""
     record = fixed_record("All you need is love", causal=True)

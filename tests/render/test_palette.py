@@ -13,6 +13,7 @@ from attnviz.render.palette import (
     MIDDLE,
     colours,
     diverging,
+    has_blanks,
     ink,
     levels,
     luminance,
@@ -279,6 +280,22 @@ def test_cells_of_small_weights_stay_blank() -> None:
     shown = pixels(np.array([[0.0003, 0.0005, 0.02]]), 0.02, table)
     assert (shown[0, 0] == 255).all()
     np.testing.assert_array_equal(shown[0, 1:], table[[6, 255]])
+
+
+@pytest.mark.parametrize("palette", ["teal_r", "gray_r", "Blues_r", "crest"])
+def test_zero_never_looks_like_more(palette: str) -> None:
+    """Where the palette does not begin with the page, a cell of weight 0 has the palette's colour of 0."""
+    table = colours(palette)
+    np.testing.assert_array_equal(pixels(np.array([[0.0, 0.0049, 1.0]]), 1.0, table), table[None, [0, 0, 255]])
+    assert not has_blanks(table)
+    assert not has_blanks(colours(palette, on_dark=True), on_dark=True)
+
+
+@pytest.mark.parametrize("on_dark", [False, True])
+@pytest.mark.parametrize("palette", ["teal", "magma", "viridis", "gray", "mako"])
+def test_palettes_that_begin_near_the_page_leave_blanks(palette: str, on_dark: bool) -> None:  # noqa: FBT001 - of the test
+    """White on paper, and nothing on a screen, is as little as their own colour of 0."""
+    assert has_blanks(colours(palette, on_dark=on_dark), on_dark=on_dark)
 
 
 def test_a_matrix_of_zeros_has_the_lowest_level() -> None:

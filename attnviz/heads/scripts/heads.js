@@ -139,9 +139,8 @@ class Heads {
     const rule = role && this.rules.get(role.rule);
     const made = el("span", { class: "sign" }, rule ? rule.sign : "·");
     if (rule && role?.sure) {
-      const rgb = [1, 3, 5].map((at) => parseInt(rule.colour.slice(at, at + 2), 16));
       made.style.background = rule.colour;
-      made.style.color = luminance(rgb) > 0.179 ? "#000" : "#fff";
+      made.style.color = luminance(rgbOf(rule.colour.slice(1))) > 0.179 ? "#000" : "#fff";
     } else if (rule) made.style.boxShadow = `inset 0 0 0 2px ${rule.colour}`;
     return made;
   }

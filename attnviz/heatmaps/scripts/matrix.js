@@ -86,15 +86,19 @@ function drawNumbers(pen, shown, { left, above, cell, rows, keys }, { top, least
   }
 }
 
+/** What the colours mean. @param {number} top @param {number} least @param {Colours} colours */
+function scaleOf(top, least, { hasBlanks }) {
+  return say("scaleOf", number(top, true), say(hasBlanks ? "blank" : "asZero"), String(Number(least.toPrecision(2))));
+}
+
 /** A colour bar with what it means, `above` pixels from the top. @param {Pen} pen @param {number} top @param {number} least
  * @param {number} x @param {number} y @param {Colours} colours */
 function drawScale(pen, top, least, x, y, colours) {
   const wide = 120, parts = 60;
   for (let i = 0; i < parts; i++) {
-    const weight = ((i + 0.5) / parts) * top;
-    if (weight >= least) pen.box(x + (i * wide) / parts, y, wide / parts + 0.5, 10, colours.css[colours.level(weight, top)]);
+    const weight = ((i + 0.5) / parts) * top, level = weight >= least ? colours.level(weight, top) : 0;
+    if (level || !colours.hasBlanks) pen.box(x + (i * wide) / parts, y, wide / parts + 0.5, 10, colours.css[level]);
   }
   pen.frame(x, y, wide, 10, colours.named("line"), 1);
-  const text = say("scaleOf", number(top, true), String(Number(least.toPrecision(2))));
-  pen.text(text, x + wide + 10, y + 5, { size: 12, fill: colours.named("faint") });
+  pen.text(scaleOf(top, least, colours), x + wide + 10, y + 5, { size: 12, fill: colours.named("faint") });
 }

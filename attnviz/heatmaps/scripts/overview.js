@@ -29,7 +29,7 @@ function topOf(/** @type {Float32Array} */ values, /** @type {boolean} */ pooled
   return (top * (bin + 1)) / bins.length;
 }
 
-/** Weights as an image, a pixel each; blank where they are below the least. @param {Float32Array} values
+/** Weights as an image, a pixel each; blank, or as 0, where they are below the least. @param {Float32Array} values
  * @param {number} wide @param {number} top @param {number} least @param {Colours} colours @param {HTMLCanvasElement} canvas */
 function paint(values, wide, top, least, colours, canvas) {
   const tall = values.length / wide;
@@ -41,6 +41,7 @@ function paint(values, wide, top, least, colours, canvas) {
   for (let i = 0; i < values.length; i++) {
     const weight = values[i];
     if (weight >= least) pixels[i] = colours.pixels[Math.min(end, Math.round(weight * scale))];
+    else if (!colours.hasBlanks) pixels[i] = colours.pixels[0];
   }
   brush.putImageData(image, 0, 0);
   return canvas;
@@ -54,8 +55,7 @@ function blankBelow(/** @type {number} */ top) {
 /** The sign of a role on its colour. @param {{sign: string, colour: string}} role */
 function signOf({ sign, colour }) {
   const made = el("span", { class: "role-sign", "aria-hidden": "true" }, sign);
-  const rgb = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-  Object.assign(made.style, { background: colour, color: luminance(rgb) > 0.179 ? "#000" : "#fff" });
+  Object.assign(made.style, { background: colour, color: luminance(rgbOf(colour.slice(1))) > 0.179 ? "#000" : "#fff" });
   return made;
 }
 

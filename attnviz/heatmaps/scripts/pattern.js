@@ -86,9 +86,8 @@ function patternOf(app) {
       canvas.style.touchAction = zoomed(app) ? "none" : "manipulation";
       canvas.setAttribute("aria-label", say("aboutMatrix", name));
       drawMatrix(new CanvasPen(canvas, layout.width, layout.height), shown, layout, cut(app, rows, keys), at, colours);
-      const scale = say("scaleOf", number(at.top, true), String(Number(at.least.toPrecision(2))));
       const over = shown.top > at.top * 1.001 ? say("over", number(shown.top, true)) : "";
-      legend.textContent = `${scale}${over} · ${say("axes")}. ${app.weights.links ? say("rounded", app.weights.links) : say("exact")}`;
+      legend.textContent = `${scaleOf(at.top, at.least, colours)}${over} · ${say("axes")}. ${app.weights.links ? say("rounded", app.weights.links) : say("exact")}`;
     } else {
       chipsOf(app, chips);
       joinedUp = linesOf(several(app), room, at, colours);

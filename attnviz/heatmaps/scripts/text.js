@@ -70,8 +70,9 @@ class TextView {
       const groups = side ? shown.columns : shown.rows;
       words.forEach((word, i) => {
         const weight = weigh(side, i), level = weight >= look.least ? colours.level(weight, look.top) : 0;
-        word.style.background = level ? colours.css[level] : "";
-        word.style.color = level ? colours.inks[level] : "";
+        const isShaded = level > 0 || (weight >= 0 && !colours.hasBlanks);
+        word.style.background = isShaded ? colours.css[level] : "";
+        word.style.color = isShaded ? colours.inks[level] : "";
         const self = side ? i === column : i === row || (this.same && i === column);
         word.classList.toggle("chosen", self);
         word.classList.toggle("later", !side && groups[i].first > look.until);

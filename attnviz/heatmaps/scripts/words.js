@@ -50,7 +50,9 @@ const WORDS = {
   zoomOut: ["Zoom out", "축소"],
   compare: ["Heads as lines", "선으로 볼 헤드"],
   back: ["All heads", "모든 헤드"],
-  scaleOf: ["weight 0 to {0}; blank: below {1}", "가중치 0~{0}; 빈칸: {1} 미만"],
+  scaleOf: ["weight 0 to {0}; {1}: below {2}", "가중치 0~{0}; {1}: {2} 미만"],
+  blank: ["blank", "빈칸"],
+  asZero: ["coloured as 0", "0과 같은 색"],
   over: [" (darkest above, up to {0})", " (그 위는 가장 진하게, 최대 {0})"],
   axes: [
     "rows are queries, columns are keys; layers and heads count from 0",

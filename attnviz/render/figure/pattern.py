@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ from attnviz.errors import SelectionError
 from attnviz.render.figure.export import usual_settings
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped, ordinal
 from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, Palette, colours, ink, levels, luminance, pixels
+from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, ink, levels, luminance, pixels
 from attnviz.render.sheet import BLANK, Panel, Sheet
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def draw_on(
         raise SelectionError("the ax given belongs to no figure")
     from matplotlib.colors import to_rgb
 
+    sheet = replace(sheet, has_blanks=has_blanks(colours(palette)))
     back = luminance((np.array(to_rgb(root.get_facecolor())) * 255).round().astype(np.uint8))
     with usual_settings():
         ink, quiet = (BLACK, GREY) if back > 0.18 else ("white", FRAME)

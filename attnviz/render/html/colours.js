@@ -15,12 +15,14 @@ class Colours {
     this.inks = [];
     this.pixels = new Uint32Array(this.levels);
     for (let level = 0; level < this.levels; level++) {
-      const colour = table.slice(level * 6, level * 6 + 6);
-      const rgb = [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16));
+      const colour = table.slice(level * 6, level * 6 + 6), rgb = rgbOf(colour);
       this.css.push(`#${colour}`);
       this.inks.push(luminance(rgb) > 0.179 ? "#000" : "#fff");
       this.pixels[level] = (255 << 24) | (rgb[2] << 16) | (rgb[1] << 8) | rgb[0];
     }
+    const zero = luminance(rgbOf(table)), page = luminance(dark ? [15, 19, 21] : [255, 255, 255]);
+    /** Whether cells of nearly no weight stay blank: the palette begins near the page. Else they are as those of 0. */
+    this.hasBlanks = (Math.max(zero, page) + 0.05) / (Math.min(zero, page) + 0.05) < 1.5;
   }
 
   /** The level of a weight on a scale that ends at `top`. */
@@ -32,6 +34,11 @@ class Colours {
   named(/** @type {string} */ name) {
     return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   }
+}
+
+/** Red, green and blue of a colour. @param {string} colour in hexadecimal */
+function rgbOf(colour) {
+  return [0, 2, 4].map((at) => parseInt(colour.slice(at, at + 2), 16));
 }
 
 /** Relative luminance, as in the Web Content Accessibility Guidelines. */

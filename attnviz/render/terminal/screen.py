@@ -16,7 +16,7 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.render.palette import DEFAULT, LEVELS, MIDDLE, colours, diverging, hexed, ink, signed_levels
+from attnviz.render.palette import DEFAULT, LEVELS, MIDDLE, colours, diverging, has_blanks, hexed, ink, signed_levels
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +45,11 @@ class Screen:
     def dot(self) -> str:
         """What stands for a weight that is too small for a shade."""
         return "·" if self.unicode else "-"
+
+    @property
+    def has_blanks(self) -> bool:
+        """Whether cells of nearly no weight stay blank; else they have the palette's colour of 0."""
+        return not self.colour or has_blanks(colours(self.palette, on_dark=self.dark), on_dark=self.dark)
 
     def shade(self, level: int) -> str:
         """What stands for a level of the palette where there are no colours."""
