@@ -182,8 +182,8 @@ def pixels(
 
 def has_blanks(table: Table, *, on_dark: bool = False) -> bool:
     """Whether cells of nearly no weight stay blank: the palette begins near the page. Else they are as those of 0."""
-    light, page = luminance(table[0]), float(not on_dark)
-    return bool((max(light, page) + 0.05) / (min(light, page) + 0.05) < NEAR)
+    light, page = float(luminance(table[0])), float(not on_dark)
+    return (max(light, page) + 0.05) / (min(light, page) + 0.05) < NEAR
 
 
 def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:

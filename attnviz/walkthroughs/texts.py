@@ -251,6 +251,8 @@ PHRASES: Templates = {
         "; 테두리를 두른 줄의 가중치가 가장 큼; 선은 가중치만큼 굵음"),
     "left out": ("; … stands for numbers left out: all are in -o FILE.md or FILE.json",
         "; …은 생략한 수: -o FILE.md나 FILE.json에 모두 있음"),
+    "left out, blanks": ("; … stands for numbers left out: all but the blanks are in -o FILE.md",
+        "; …은 생략한 수: 빈칸 말고는 -o FILE.md에 모두 있음"),
     "products": ("matrices side by side, as in q K^T, are multiplied", "q K^T처럼 나란히 쓴 행렬은 행렬곱"),
     "cells": ("; ⊙ multiplies cell by cell", "; ⊙는 칸마다 곱하기"),
     "ascii": ("Korean needs a terminal that knows Unicode: this is English", ""),

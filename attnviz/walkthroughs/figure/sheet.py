@@ -97,9 +97,10 @@ def _heading(view: View) -> tuple[str, str, str]:
 
 def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
     view = it.view
+    is_cut = any(None in (*box.rows, *box.columns) for one in sections for box in one.boxes)
     signs = {
         "lit": any(isinstance(one, Flow) and one.weights for one in sections),
-        "left out": any(None in (*box.rows, *box.columns) for one in sections for box in one.boxes),
+        "left out, blanks" if view.blanks else "left out": is_cut,
         "cells": wording.by_cells(view.walk.steps),
     }
     read = view.say("colours") + "".join(view.say(what) for what, is_there in signs.items() if is_there)

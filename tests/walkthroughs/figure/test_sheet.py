@@ -423,3 +423,13 @@ def test_several_heads_stand_side_by_side_in_each_step() -> None:
     assert [card.step.name for card in plan(c.finish("a decoder"))] == [
         "scores", "scaled", "softmax", "context", "concatenated", "keys"
     ]  # fmt: skip
+
+
+def test_what_is_left_out_of_an_exercise_is_in_no_json() -> None:
+    """Which holds every number, and so is refused where cells are blank."""
+    from matplotlib.text import Text
+
+    walked = attnviz.walkthrough("The animal didn't cross the street because it was too tired", model="toy")
+    for blanks, named in ((walked.blanks(7), "all but the blanks are in -o FILE.md"), (frozenset(), "or FILE.json")):
+        figure = walked.figure(blanks=blanks)
+        assert any(named in text.get_text() for text in figure.findobj(Text))
