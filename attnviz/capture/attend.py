@@ -10,6 +10,7 @@ from attnviz.capture.source import Loading, Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError
 from attnviz.text.display import check_sentence, check_text
+from attnviz.text.names import arguments, check_settings
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
@@ -68,8 +69,8 @@ def attend(
             generates nothing.
         ModelError: the model cannot be used, its weights are not proved, or the tokenizer is not its own.
         FileFormatError: the file of a home-built model is damaged.
-        SettingsError: a text that is the name of a file, a tokenizer for a model that has its own, or ways to load one
-            that is loaded.
+        SettingsError: no such setting, a text that is the name of a file, a tokenizer for a model that has its own, or
+            ways to load one that is loaded.
     """
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
     kept, loading = _split(settings)
@@ -81,6 +82,7 @@ def attend(
 
 def _split(settings: Attending) -> tuple[Selection, Loading]:
     """What is kept, and how the model is loaded; layers and heads are checked."""
+    check_settings(settings, [*arguments(attend), *Attending.__annotations__], "attend")
     kept: dict[str, Any] = {name: settings[name] for name in Selection.__annotations__ if name in settings}  # type: ignore[literal-required]
     for name in ("layers", "heads"):
         kept[name] = numbers_of(kept.get(name), name.removesuffix("s"))

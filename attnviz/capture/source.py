@@ -27,7 +27,7 @@ from attnviz.errors import (
 )
 from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, is_random, names
 from attnviz.text.display import clip, is_korean, visible
-from attnviz.text.names import did_you_mean
+from attnviz.text.names import check_settings, did_you_mean
 
 if TYPE_CHECKING:
     import torch
@@ -74,6 +74,7 @@ def as_source(
         SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
         InputError, FileFormatError: as `open_source`.
     """
+    check_settings(loading, Loading.__annotations__, "the loading of a model")
     is_named = model is None or isinstance(model, str | Path)
     if tokenizer is not None and (is_named or isinstance(model, Source)):
         raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")

@@ -10,6 +10,7 @@ from attnviz.capture.source import Loading, Model, as_source
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
 from attnviz.text.display import check_sentence, check_text
+from attnviz.text.names import arguments, check_settings
 
 if TYPE_CHECKING:
     from attnviz.generations.record import Step
@@ -58,6 +59,7 @@ def generate(
         SettingsError: sampling that makes no sense, or a prompt that is the name of a file.
         AttnvizError: what `attend` raises of the model.
     """
+    check_settings(more, [*arguments(generate), *Generating.__annotations__], "generate")
     check_text(prompt, "the prompt")
     check_sentence(prompt)
     layers, heads = numbers_of(layers, "layer"), numbers_of(heads, "head")

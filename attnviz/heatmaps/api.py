@@ -16,6 +16,7 @@ from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
 from attnviz.settings import FigureSettings
 from attnviz.storage.record import adopt
+from attnviz.text.names import arguments, check_settings
 from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def heatmap(
         SelectionError: a layer, head, scale, colormap or language that is not there, or an `ax` for several patterns.
         SettingsError: a field of `FigureSettings` that makes no sense.
     """
+    check_settings(look, [*arguments(heatmap), "lang", *arguments(FigureSettings)], "heatmap")
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
@@ -73,10 +75,9 @@ def heatmap(
         if layer is not None:
             raise SelectionError("give a layer, or a head with its layer, not both")
         layer, head = head_at(head)
-    chosen = record.select(None if layer is None else [layer], None if head is None else [head])
     lang, title, cmap = look.pop("lang", "en"), look.pop("title", "auto"), DEFAULT if cmap is None else cmap
     expect_language(lang)
-    sheet = resolve(chosen, scale, lang)
+    sheet = resolve(record.select(None if layer is None else [layer], None if head is None else [head]), scale, lang)
     if ax is None:
         style = FigureSettings(**look).look
         return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]

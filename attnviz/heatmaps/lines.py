@@ -20,6 +20,7 @@ from attnviz.render.sheet import Scale, resolve
 from attnviz.settings import FigureSettings
 from attnviz.storage.files import write_whole
 from attnviz.text.display import check_text, clip, visible
+from attnviz.text.names import arguments, check_settings
 from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
@@ -72,17 +73,16 @@ def heatmap_all(
         What could not be drawn, and why.
 
     Raises:
-        InputError: there is no sentence.
+        InputError: there is no sentence, or they are one text.
         ModelError: the model cannot be used.
         SettingsError: a field of `attnviz.settings.FigureSettings` that makes no sense.
         SelectionError: a palette, scale or language that is not there.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
-    path, numbered = Path(path), [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
+    check_settings(look, [*arguments(heatmap_all), *arguments(FigureSettings)], "heatmap_all")
+    path, numbered = Path(path), _numbered(texts)
     if path.suffix.lower() not in {"", ".pdf"}:
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
-    if not numbered:
-        raise InputError("there is no sentence: all lines are blank")
     expect_language(lang)
     source = as_source(model, tokenizer, reads=numbered[0][1])
     settings, failures, width = FigureSettings(**look), list[Failure](), len(str(len(texts)))
@@ -101,6 +101,16 @@ def heatmap_all(
 
     _write(path, pictures())
     return tuple(failures)
+
+
+def _numbered(texts: Sequence[str]) -> list[tuple[int, str]]:
+    """The sentences that are not blank, each with its number from 1; or InputError: there is none, or it is one."""
+    if isinstance(texts, str):
+        raise InputError('sentences are a list of texts, such as ["I love you"], not one text')
+    numbered = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
+    if not numbered:
+        raise InputError("there is no sentence: all lines are blank")
+    return numbered
 
 
 def _expect(found: Attention | AttnvizError) -> Attention:

@@ -9,9 +9,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from attnviz.errors import FileFormatError, RecordError, SettingsError
+from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.files import check_ending, listed, write_whole
 from attnviz.text.display import visible
+from attnviz.text.names import check_settings
 from attnviz.text.phrase import expect_language
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -53,9 +54,13 @@ class Formats(dict[str, Format]):
         self.what = what
 
     def make(self, ending: str, result: object, **look: Any) -> Any:  # noqa: ANN401 - as each has it
-        """What makes a file of this ending makes: a picture, a page. Raises SelectionError: no such language."""
+        """What makes a file of this ending makes: a picture, a page.
+
+        Raises SelectionError: no such language; SettingsError: another setting.
+        """
         if look.get("lang") is not None:
             expect_language(look["lang"])
+        check_settings(look, self[ending].names, f"{self.what.rpartition(' ')[0]} as {ending}")
         return imported(self[ending].make)(result, **look)
 
     def content(self, path: Path, result: object, look: Mapping[str, Any]) -> Content:
@@ -79,9 +84,8 @@ class Formats(dict[str, Format]):
         Raises as `content`; SettingsError: of such a file that cannot be said; OutputError: it cannot be written.
         """
         path = Path(path)
-        names = self[check_ending(path, self, self.what)].names
-        if others := [name for name in look if name not in names]:
-            raise SettingsError(f"{', '.join(others)}: {path.suffix} files have no such setting")
+        ending = check_ending(path, self, self.what)
+        check_settings(look, self[ending].names, f"{self.what.rpartition(' ')[0]} as {ending}")
         return write_whole(path, self.content(path, result, look))
 
     def load(self, path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - as each has it

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from attnviz.errors import SettingsError
 from attnviz.text.display import check_text
+from attnviz.text.names import arguments, check_settings
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import WalkthroughModel, WalkthroughSelection, WalkthroughText, needs_model
 
@@ -97,6 +98,8 @@ def _calculate(
     each_step: bool = False,
 ) -> list[Walkthrough]:  # fmt: skip
     """From the arguments of Python to groups of settings, and to the calculations."""
+    known = [*arguments(walkthrough), *arguments(WalkthroughSelection), *LOADING, "full"]
+    check_settings(choices, known, "walkthrough")
     chosen: dict[str, Any] = dict(choices)
     full = chosen.pop("full", False)
     loading = {name: chosen.pop(name) for name in LOADING if name in chosen}

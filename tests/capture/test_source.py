@@ -155,6 +155,17 @@ def test_a_tokenizer_of_another_model(make: Callable[..., Any], tokenizer: Any) 
     assert record.notes == (Note.of("vocabulary_smaller", pieces=30522, vectors=50000),)
 
 
+def test_a_token_that_the_model_does_not_know(make: Callable[..., Any]) -> None:
+    """Of a small vocabulary with large numbers: the refusal asks for the model's own tokenizer."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({"I": 0, "love": 5000}))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
+    with pytest.raises(ModelError, match="has token 5000, but BertModel in memory knows 50 tokens: is this its tokeni"):
+        attnviz.attend("love", make("BertModel", vocab_size=50), tokenizer)
+
+
 @pytest.mark.usefixtures("as_installed")
 def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
     """What is no model, no tokenizer, or a model that is loaded already and is to be loaded otherwise."""

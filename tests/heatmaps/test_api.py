@@ -10,7 +10,7 @@ import torch
 
 import attnviz
 from attnviz.attention import NO_RECEIPT, Attention
-from attnviz.errors import RecordError, SelectionError, SettingsError
+from attnviz.errors import InputError, RecordError, SelectionError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,6 +152,25 @@ def test_in_a_grid_of_ones_own(make_record: Callable[..., Attention]) -> None:
         attnviz.heatmap(record, ax=axes[0])
 
 
+def test_a_setting_that_there_is_none_of(make_record: Callable[..., Attention], tmp_path: Path) -> None:
+    """It is named as Python has it, and so is the nearest, whichever function is called."""
+    record = make_record()
+    for call, meant in (
+        (lambda: attnviz.heatmap(record, palette="gray"), "heatmap has no setting 'palette': did you mean cmap"),
+        (lambda: record.save(tmp_path / "a.png", palette="gray"), r"a record as \.png .*: did you mean cmap"),
+        (lambda: record.figure(widht="8cm"), "did you mean width"),
+        (lambda: attnviz.heatmap_all(["I"], tmp_path, model="toy", widht="8cm"), "heatmap_all .* did you mean width"),
+        (lambda: attnviz.attend("I", model="toy", layer=[1]), "attend has no setting 'layer': did you mean layers"),  # type: ignore[call-arg]
+        (lambda: attnviz.walkthrough("I", model="toy", heads="0.1"), "walkthrough .* did you mean head"),  # type: ignore[call-arg]
+        (lambda: attnviz.generate("I", tempreature=2.0), "generate .* did you mean temperature"),  # type: ignore[call-arg]
+        (lambda: attnviz.as_source(torch.nn.Linear(1, 1), foo=1), "loading of a model has no setting 'foo'"),  # type: ignore[call-arg]
+    ):
+        with pytest.raises(SettingsError, match=meant):
+            call()
+    with pytest.raises(InputError, match="a list of texts"):
+        attnviz.heatmap_all("I love", tmp_path / "b.pdf")
+
+
 def test_a_record_gives_its_parts(make_record: Callable[..., Attention], tmp_path: Path) -> None:
     """``record[layer, head]`` is a pattern; the frame has a row a cell."""
     record = make_record()
@@ -159,7 +178,7 @@ def test_a_record_gives_its_parts(make_record: Callable[..., Attention], tmp_pat
     np.testing.assert_array_equal(record[-1, -1], record.weights[1, 2])
     np.testing.assert_array_equal(record["1.2"], record.weights[1, 2])
     for ending in (".png", ".json"):
-        with pytest.raises((SelectionError, SettingsError), match=r"xx|\.json files have no such setting"):
+        with pytest.raises((SelectionError, SettingsError), match=r"xx|a record as \.json has no setting 'lang'"):
             record.save(tmp_path / f"a{ending}", lang="xx")
     frame = record.to_frame()
     assert list(frame.columns) == ["layer", "head", "query", "key", "weight", "query_token", "key_token"]

@@ -54,7 +54,7 @@ def test_a_format_is_one_entry(typed: Callable[..., Result], here: Path, monkeyp
     assert (here / "walk.TXT").read_text(encoding="utf-8") == "ko: I love\n"
     walk = attnviz.walkthrough("I love", model="toy")
     assert walk.save(here / "walk.txt").read_text(encoding="utf-8") == "en: I love\n"
-    with pytest.raises(SettingsError, match=r"^cmap: \.txt files have no such setting$"):
+    with pytest.raises(SettingsError, match=r"^a walkthrough as \.txt has no setting 'cmap': there are lang$"):
         walk.save(here / "walk.txt", cmap="gray")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -170,6 +171,12 @@ class PretrainedSource:
                 if run.observing:
                     raise
                 problem = f"{self.name} cannot be run on this text: {first_line(error)}"
+                known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
+                largest = max((token.id or 0 for one in batch.sentences for token in one.tokens), default=0)
+                if largest >= known:
+                    problem = (
+                        f"the text has token {largest}, but {self.name} knows {known} tokens: is this its tokenizer?"
+                    )
                 if (other := senses(model)) and isinstance(error, AttributeError | TypeError | ValueError):
                     problem = f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
                 raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
