@@ -105,7 +105,9 @@ class TestNothingToSee:
         tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
         tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": 5003, "content": "street"})
         (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-        with pytest.raises(ModelError, match=r"/odd cannot be run on this text: index out of range[^\n]*$"):
+        with pytest.raises(
+            ModelError, match=r"^the text has token 334, but .*/odd knows 334 tokens: is this its tokenizer\?$"
+        ):
             attend(LONG, str(folder))
 
 
