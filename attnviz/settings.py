@@ -268,6 +268,10 @@ class FigureSettings(PageSettings):
     title: str = option("--title", default="auto", help="Another title, or none.", metavar="TEXT", panel=LOOK)
     no_caption: bool = option("--no-caption", default=False, help="No text below the picture.", panel=LOOK)
 
+    def __post_init__(self) -> None:
+        PageSettings.__post_init__(self)
+        check_title(self.title)
+
     @property
     def letters(self) -> dict[str, Any]:
         """What is wanted of the letters, and whether there is a caption."""
@@ -337,6 +341,13 @@ class ShellSettings:
     def __post_init__(self) -> None:
         if self.quiet and self.verbose:
             raise SettingsError("give quiet or verbose, not both")
+
+
+def check_title(title: object) -> str | None:
+    """The title, which is None for none; what no picture can have above it is refused by a `SettingsError`."""
+    if title is None or (isinstance(title, str) and not re.search("[\ud800-\udfff]", title)):
+        return title
+    raise SettingsError("it is no text, or holds half a character", "title")
 
 
 def check_endings(paths: Iterable[Path], endings: Collection[str], name: str = "output") -> None:

@@ -14,7 +14,7 @@ from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
-from attnviz.settings import FigureSettings
+from attnviz.settings import FigureSettings, check_title
 from attnviz.storage.record import adopt
 from attnviz.text.names import arguments, check_settings
 from attnviz.text.phrase import expect_language
@@ -71,11 +71,11 @@ def heatmap(
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
-    if isinstance(head, (str, tuple)):
-        if layer is not None:
-            raise SelectionError("give a layer, or a head with its layer, not both")
-        layer, head = head_at(head)
-    lang, title, cmap = look.pop("lang", "en"), look.pop("title", "auto"), DEFAULT if cmap is None else cmap
+    if isinstance(head, (str, tuple)) and layer is not None:
+        raise SelectionError("give a layer, or a head with its layer, not both")
+    layer, head = head_at(head) if isinstance(head, (str, tuple)) else (layer, head)
+    title = check_title(look.pop("title", "auto"))
+    lang, cmap = look.pop("lang", "en"), DEFAULT if cmap is None else cmap
     expect_language(lang)
     sheet = resolve(record.select(None if layer is None else [layer], None if head is None else [head]), scale, lang)
     if ax is None:

@@ -104,6 +104,14 @@ def test_a_slide(make_record: Make) -> None:
     assert "The animal" in words
 
 
+@pytest.mark.parametrize("title", ["a\ud800", 5])
+def test_titles_that_are_none(make_record: Make, title: Any) -> None:
+    """Whether a file or an axes is asked for."""
+    for draw in (draw_record, attnviz.heatmap):
+        with pytest.raises(SettingsError, match="it is no text, or holds half a character"):
+            draw(make_record().select([0], [0]), title=title)
+
+
 @pytest.mark.parametrize("title", [r"a_b $x^2$ \alpha & % {}", "none", "auto"])
 def test_titles(make_record: Make, title: str) -> None:
     """A title is shown as it is typed; none and auto have a meaning."""
