@@ -24,6 +24,7 @@ from attnviz.render.figure.pen import Pen
 from attnviz.render.palette import colours, ink, levels, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.text.display import token_text
+from tests.fixtures.pictures import expect_enlarged_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -349,6 +350,12 @@ def test_numbers_stand_only_where_they_fit(fixed_record: Make, tokens: int) -> N
 
 
 # Somebody's own axes.
+
+
+@pytest.mark.parametrize("n_heads", [1, 3])
+def test_all_grows_with_a_picture(fixed_record: Make, n_heads: int) -> None:
+    """One pattern with its labels and numbers, and a sheet of several."""
+    expect_enlarged_whole(figure(resolve(fixed_record("a b c d", n_heads=n_heads)), annot=True))
 
 
 def own_axes(size: tuple[float, float] = (6, 6)) -> Axes:

@@ -6,17 +6,21 @@ import math
 import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
 
 from attnviz.errors import AttnvizWarning, SettingsError
-from attnviz.render.figure.pen import DPI, LEAST_TEXT, MARGIN, TEXT, Pen
+from attnviz.render.figure.pen import DPI, LEAST_TEXT, MARGIN, POINT, TEXT, Pen
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
 
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
 """Inches in a unit of length; points are those of TeX, in which it tells a column's width."""
-PAD = 3.5  # points between an axis and its labels, where nobody says how many
 NARROWEST, WIDEST = 0.5, 100.0  # inches that a picture may be wide
 MOST_PIXELS = 30_000  # dots that a side of a PNG may have
 
@@ -109,24 +113,81 @@ def fit(pen: Pen, style: Style, advice: str = "") -> None:
 
 
 def enlarge(figure: Figure, factor: float) -> None:
-    """Make a figure and all that is on it larger, or smaller: letters and lines, which have sizes of their own."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-    from matplotlib.text import Text
+    """Make a figure and all that is on it larger, or smaller: Matplotlib has most sizes in points, whatever a figure's.
+
+    Only hatches stay as close as they are.
+    """
+    from matplotlib.artist import Artist
+    from matplotlib.legend import Legend
 
     if factor == 1:
         return
+    for legend in figure.findobj(Legend):
+        _enlarge_legend(legend, factor)
     figure.set_size_inches(*(figure.get_size_inches() * factor))
-    for text in figure.findobj(Text):
-        text.set_fontsize(float(text.get_fontsize()) * factor)
-    for line in figure.findobj(Line2D):
-        line.set(linewidth=line.get_linewidth() * factor, markersize=line.get_markersize() * factor)
-    for patch in figure.findobj(Patch):
-        patch.set_linewidth(patch.get_linewidth() * factor)
+    for artist in figure.findobj(Artist):
+        _enlarge_artist(artist, factor)
     for ax in figure.axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            axis.labelpad *= factor
-            axis.set_tick_params(pad=axis.get_tick_params().get("pad", PAD) * factor)
+        _enlarge_distances(ax, factor)
+
+
+def _enlarge_artist(artist: Artist, factor: float) -> None:
+    """Letters, lines and dots."""
+    from matplotlib.collections import Collection, PathCollection
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.text import Annotation, Text
+
+    match artist:
+        case Text():
+            artist.set_fontsize(float(artist.get_fontsize()) * factor)
+            if isinstance(artist, Annotation) and artist.anncoords == "offset points":
+                artist.xyann = (artist.xyann[0] * factor, artist.xyann[1] * factor)
+        case Line2D():
+            artist.set(linewidth=artist.get_linewidth() * factor, markersize=artist.get_markersize() * factor)
+            artist.set_markeredgewidth(artist.get_markeredgewidth() * factor)
+        case Patch():
+            artist.set_linewidth(artist.get_linewidth() * factor)
+        case Collection():
+            artist.set_linewidth([width * factor for width in np.atleast_1d(artist.get_linewidth())])
+            if isinstance(artist, PathCollection):
+                artist.set_sizes(artist.get_sizes() * factor**2)
+
+
+def _enlarge_distances(ax: Axes, factor: float) -> None:
+    """Those of titles and labels from their axes; letters and marks have their size already."""
+    pad = cast("Any", ax).titleOffsetTrans.get_matrix()[1, 2] / ax.figure.dpi / POINT
+    ax.set_title(ax.get_title(), pad=pad * factor, fontsize=ax.title.get_fontsize())
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.labelpad *= factor
+        tick: Any = axis.get_major_ticks()[0]
+        mark, label = tick.tick1line, tick.label1
+        axis.set_tick_params(
+            pad=tick.get_pad() * factor, length=mark.get_markersize(), width=mark.get_markeredgewidth(),
+            labelsize=label.get_fontsize(),  # by which Matplotlib chooses how many there are
+        )  # fmt: skip
+
+
+def _enlarge_legend(legend: Legend, factor: float) -> None:
+    """The rows, columns and samples of a legend, which stays where it is on its axes."""
+    from matplotlib.artist import Artist
+    from matplotlib.collections import Collection
+    from matplotlib.offsetbox import DrawingArea, PackerBase
+    from matplotlib.transforms import Affine2D
+
+    axes, larger = legend.axes.transAxes, Affine2D().scale(factor)
+    legend.set_bbox_to_anchor(tuple(axes.inverted().transform(legend.get_bbox_to_anchor().p0)), axes)
+    legend.borderaxespad *= factor
+    for box in legend.findobj(PackerBase):
+        box.pad, box.sep = (box.pad or 0) * factor, (box.sep or 0) * factor
+    for area in legend.findobj(DrawingArea):
+        area.width, area.height = area.width * factor, area.height * factor
+        area.xdescent, area.ydescent = area.xdescent * factor, area.ydescent * factor
+        for sample in area.get_children():
+            if isinstance(sample, Collection):
+                sample.set_offset_transform(larger + sample.get_offset_transform())
+            else:
+                sample.set_transform(larger + Artist.get_transform(sample))
 
 
 def smallest_letters(figure: Figure) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pen import MARGIN, POINT, TEXT, TITLE, Pen
+from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import DEFAULT
 from attnviz.settings import PageSettings
 from attnviz.stories.figure.panels import STAGE, draw_bars, draw_lines, draw_matrix, print_numbers, resize, table_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 WIDEST = 17.0  # inches that panels may take side by side before they go on below
 GAP = 0.3
+AROUND = 1.0  # about what the words above and below the panels take
 TALLEST = 6.0  # inches: beside a matrix taller than this a chart keeps its own height
 BAR = 0.55  # what a colour bar takes at the right of its panel, numbers included
 
@@ -46,21 +48,24 @@ class DrawnPanel:
     pad: float  # how far its title stands above the axes, in points
 
 
-def draw(story: Story, palette: str = DEFAULT) -> Picture:
+def draw(story: Story, palette: str = DEFAULT, style: Style = STYLES["sheet"]) -> Picture:
     """A picture with all panels of a story, its title, and below how the numbers were proved.
+
+    An `AttnvizWarning` tells where it cannot be read in its style.
 
     Raises:
         SelectionError: a palette that is not there.
     """
     with usual_settings():
         pen = blank_figure([*_texts((story.title, *_words_below(story), story.picture))])
-        _place([_draw_panel(panel, palette, pen) for panel in story.picture], story, palette, pen)
-    return Picture(pen, story.title, story.receipt)
+        panels = [_draw_panel(panel, palette, pen) for panel in story.picture]
+        _place([_levelled(row, pen) for row in _rows(panels, style)], story, palette, pen)
+    return Picture(pen, story.title, story.receipt).fitted(style)
 
 
 def draw_for(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Picture:
     """The same for what the fields of `attnviz.settings.PageSettings` say."""
-    return draw(story, cmap).fitted(PageSettings(**page).look)
+    return draw(story, cmap, PageSettings(**page).look)
 
 
 def _draw_panel(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
@@ -111,9 +116,8 @@ def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
     return [replace(one, above=above) for one in grown]
 
 
-def _place(panels: list[DrawnPanel], story: Story, palette: str, pen: Pen) -> None:
+def _place(rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen) -> None:
     """Put the panels in their places, in rows and columns, and write what stands above and below them."""
-    rows = [_levelled(row, pen) for row in _rows(panels)]
     panels = [one for row in rows for one in row]
     across = len(rows[0])
     lefts = [max(one.left for one in panels[column::across]) for column in range(across)]
@@ -144,14 +148,10 @@ def _place(panels: list[DrawnPanel], story: Story, palette: str, pen: Pen) -> No
     page.write(below, top + 1.1 * TEXT * larger * POINT, va="baseline")
 
 
-def _rows(panels: list[DrawnPanel]) -> list[list[DrawnPanel]]:
-    """As many panels side by side as the page has room for, in rows of one length; one bar for equal neighbours."""
-    n = len(panels)
-    for down in range(1, n + 1):
-        across = math.ceil(n / down)
-        rows = [panels[start : start + across] for start in range(0, n, across)]
-        if max(sum(one.left + one.width + one.right + GAP for one in row) for row in rows) <= WIDEST:
-            break
+def _rows(panels: list[DrawnPanel], style: Style) -> list[list[DrawnPanel]]:
+    """Rows of one length, as few as can be read best in the style; one bar for equal neighbours."""
+    lengths = sorted({math.ceil(len(panels) / down) for down in range(1, len(panels) + 1)}, reverse=True)
+    ways = [[panels[start : start + n] for start in range(0, len(panels), n)] for n in lengths]
     return [
         [
             replace(one, has_bar=False, right=one.right - BAR + 0.1)
@@ -159,8 +159,17 @@ def _rows(panels: list[DrawnPanel]) -> list[list[DrawnPanel]]:
             else one
             for one, after in zip(row, [*row[1:], None], strict=True)
         ]
-        for row in rows
+        for row in max(ways, key=lambda rows: _zoom(rows, style))
     ]
+
+
+def _zoom(rows: list[list[DrawnPanel]], style: Style) -> float:
+    """How many times as large as they are drawn panels come out in a style; on a sheet, as they are if they fit."""
+    width = max(sum(one.left + one.width + one.right + GAP for one in row) for row in rows)
+    if style.width is None:
+        return min(1.0, WIDEST / width)
+    height = AROUND + sum(max(one.above + one.height + one.below + GAP for one in row) for row in rows)
+    return min(style.width / width, (style.height or math.inf) / height)
 
 
 def _scale(drawn: DrawnPanel | None) -> tuple[tuple[float, float], bool] | None:

@@ -36,6 +36,7 @@ from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import proof
 from attnviz.render.palette import colours, pixels
+from tests.fixtures.pictures import expect_enlarged_whole
 from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NARROW, RULES, made, similarity_of, with_chance
 
 if TYPE_CHECKING:
@@ -433,6 +434,12 @@ def test_pages_keep_clear(page_of: Drawn, place: tuple[int, int]) -> None:
     """With an established role, with one that is not, with none."""
     drawn, shown = page_of(*place)
     assert_clear(shown, drawn)
+
+
+def test_all_grows_with_a_picture() -> None:
+    """The sheet with its map, and a page with its marks and what they mean."""
+    expect_enlarged_whole(sheet.draw(made()).figure)
+    expect_enlarged_whole(heads_page_figure.draw(with_chance(made()), 0, 1).figure)
 
 
 def test_a_page_of_what_was_not_measured(texts_of: Texts) -> None:

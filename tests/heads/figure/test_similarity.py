@@ -19,6 +19,7 @@ from attnviz.heads.wording import proof
 from attnviz.render.figure.export import blank_figure, usual_settings
 from attnviz.render.figure.pen import GREY, LEAST_TEXT
 from attnviz.render.palette import COLOURS, colours, levels
+from tests.fixtures.pictures import expect_enlarged_whole
 from tests.heads.comparisons_by_hand import made as made_by_hand
 
 if TYPE_CHECKING:
@@ -213,6 +214,12 @@ def test_labels_of_a_map_keep_clear(texts_of: Texts, n: int) -> None:
         assert box.x1 <= frame.x1
         assert frame.y0 <= box.y0
         assert box.y1 <= frame.y1
+
+
+def test_all_grows_with_a_picture() -> None:
+    """Dots, and names that stand so many points away from them; trees."""
+    expect_enlarged_whole(drawn(12))
+    expect_enlarged_whole(draw_clusters(comparison(12)).figure)
 
 
 def test_points_are_where_they_are_and_share_a_scale() -> None:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from attnviz.errors import AttnvizWarning
+from attnviz.render.figure.style import STYLES
 from attnviz.render.palette import colours, diverging, levels
 from attnviz.stories.figure.sheet import draw
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story
-from tests.fixtures.pictures import expect_apart
+from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,6 +142,22 @@ def test_a_mixed_sheet_keeps_clear(texts_of: Texts) -> None:
     assert_clear(made, texts_of)
     titles = [axes.get_title(loc="left").replace("\n", " ") for axes in drawn(made)]
     assert titles == [panel.title for panel in PANELS.values()]
+
+
+def test_all_panels_grow_with_their_picture() -> None:
+    """Legends with their samples, titles, numbers at bars, ends of intervals."""
+    expect_enlarged_whole(figure(story(*PANELS.values())))
+
+
+@pytest.mark.parametrize(("style", "n_across"), [("paper", 1), ("slides", 3)])
+def test_panels_stand_as_their_style_has_room(texts_of: Texts, style: str, n_across: int) -> None:
+    """Below one another in a column of a paper, beside one another on a slide: as large as they can be."""
+    with pytest.warns(AttnvizWarning, match="the smallest letters are"):
+        made = draw(story(MASKED, DOUBLING, BARS), style=STYLES[style]).figure
+    assert_clear(made, texts_of)
+    places = [axes.get_position() for axes in drawn(made)][:3]
+    assert len({round(place.y1, 3) for place in places}) == 4 - n_across
+    assert len({round(place.x0, 3) for place in places}) == n_across
 
 
 @pytest.mark.parametrize("n", [5, 40, 41, 300])

@@ -24,6 +24,7 @@ from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import shown_formula
+from tests.fixtures.pictures import expect_enlarged_whole
 from tests.walkthroughs.by_hand import attend, attention_walk
 
 if TYPE_CHECKING:
@@ -114,6 +115,12 @@ WALKS: dict[str, Callable[[], Walkthrough]] = {
     "a recurrent decoder": of_recurrent_decoder,
     "many tokens": lambda: of_model(40, 24, 4),
 }
+
+
+@pytest.mark.parametrize("name", ["toy", "three heads"])
+def test_all_grows_with_the_sheet(name: str) -> None:
+    """Cells, lines, the ends of arrows, colour bars."""
+    expect_enlarged_whole(draw(WALKS[name]()).figure)
 
 
 @pytest.fixture(scope="module")
