@@ -45,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rewrite-golden", action="store_true", help="write tests/golden/ anew instead of comparing")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: one of them often waits, for a browser, a process or a hub."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected is here to stay: it is looked through for garbage no more, and the rest less."""
     gc.collect()

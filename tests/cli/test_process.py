@@ -177,7 +177,7 @@ def run(**_):
     held = type("Held", (), {})()
     watched = weakref.ref(held, lambda _: signal.raise_signal(signal.SIGINT))
     del held
-    time.sleep(20)
+    time.sleep(0.2)
 
 attnviz.cli._group = lambda: types.SimpleNamespace(main=run)
 attnviz.cli.main()
