@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,6 +149,35 @@ def test_no_two_public_classes_have_one_name() -> None:
     names = Counter(node.name for node in NODES if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
     assert names.total() > 300
     assert [name for name, n in names.items() if n > 1] == []
+
+
+def is_for_types(node: ast.AST) -> bool:
+    """Whether it is `if TYPE_CHECKING:`, under which nothing is imported when the program runs."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def imports(node: ast.AST) -> Iterator[str]:
+    """What is imported here and inside it, functions too, when the program runs."""
+    match node:
+        case ast.ImportFrom(module=str(module)):
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+        case ast.Import():
+            yield from (alias.name for alias in node.names)
+    for inner in ast.iter_child_nodes(node):
+        if not is_for_types(inner):
+            yield from imports(inner)
+
+
+def test_no_module_needs_itself() -> None:
+    """There is no circle of imports, wherever they stand."""
+    paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
+    modules = {name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in paths.items()}
+    needs = {
+        name: {found if found in modules else found.rpartition(".")[0] for found in imports(tree)} & set(modules)
+        for name, tree in modules.items()
+    }
+    assert sum(map(len, needs.values())) > 1000
+    TopologicalSorter(needs).prepare()  # raises CycleError
 
 
 def test_functions_are_short() -> None:

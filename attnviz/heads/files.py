@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.heads import settings as defaults
 from attnviz.heads import structure, survey
-from attnviz.heads.settings import SurveySettings
+from attnviz.heads.measures import MAX_OFFSET
+from attnviz.heads.settings import CONTROLS, SurveySettings
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import GROUPS, Tally, regroup
@@ -132,8 +132,8 @@ def _run_before(words: Mapping[str, str]) -> dict[str, Any]:
         "kind": None if words.get("--kind", "the usual") == "the usual" else words["--kind"],
         "specials": words.get("--specials", "keep"), "truncate": words.get("--truncate") == str(True),
         "similarity": words.get("--likeness", str(True)) == str(True),
-        "controls": int(words.get("--controls", defaults.CONTROLS)),
-        "max_offset": int(words.get("--max-offset", defaults.MAX_OFFSET)),
+        "controls": int(words.get("--controls", CONTROLS)),
+        "max_offset": int(words.get("--max-offset", MAX_OFFSET)),
     }  # fmt: skip
     given = words.get("--field", "text")
     return {

@@ -30,8 +30,6 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attnviz.heads.settings import MAX_OFFSET
-
 if TYPE_CHECKING:
     from attnviz.heads.capture.rows import Rows, Sums, Target
 
@@ -41,6 +39,7 @@ weights, the best fixed offset. The fourth, the head on sentences with their tok
 that looks at a position does so on any words."""
 BROAD = round(3.8 / math.log(128), 3)
 """The entropy from which on Clark et al. call a head broad, as a share of the largest."""
+MAX_OFFSET = 8  # how far fixed offsets go where nothing else is set, in tokens
 ENOUGH_ROWS = 3  # a sentence is no example of a measure that counts fewer of its rows
 GREY = "#555555"  # of a role that names no colour
 About: TypeAlias = Literal["position", "content", "spread"]

@@ -17,7 +17,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.render.signs import HeadSign, HeadSigns
 from attnviz.settings import Place, place_of
-from attnviz.storage.formats import COMPARISON, Formats
+from attnviz.storage.formats import COMPARISON, Formats, imported
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -186,9 +186,7 @@ class HeadResult:
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        from attnviz.heads.tables import frame
-
-        return frame(self)  # type: ignore[arg-type]  # one of both
+        return imported(self.FORMATS.frame)(self)
 
     def page(self, lang: str = "en") -> WebPage:
         """It as a page to explore, in English or Korean at first. Raises SelectionError: another language."""

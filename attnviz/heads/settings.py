@@ -12,14 +12,14 @@ from typing import ClassVar, Literal, TypeAlias
 
 from attnviz import settings
 from attnviz.errors import SelectionError, SettingsError
+from attnviz.heads.measures import MAX_OFFSET, MEASURES, measures_of, rules_of
 from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, group, option
 from attnviz.storage.formats import COMPARISON
 from attnviz.text.display import check_sentence
 
 Specials: TypeAlias = Literal["keep", "exclude"]
 """Whether special tokens look and are looked at, or all is as if they were masked."""
-CONTROLS, MAX_OFFSET = 50, 8
-"""What is measured where nothing else is set: of how many sentences controls are taken, how far fixed offsets go."""
+CONTROLS = 50  # of how many sentences controls are taken where nothing else is set
 FARTHEST = 128  # the farthest fixed offset that can be set: the room for measures grows with it
 STATS = ".stats"
 """What a comparison is written as, beside pictures; .tex has its roles, .stats is drawn, merged and gone on with."""
@@ -161,7 +161,6 @@ class TableSettings(ViewSettings):
         """
         if self.sort == "head" and not self.role:
             return
-        from attnviz.heads.measures import MEASURES, measures_of
         from attnviz.heads.selection import ORDERS, find_measure, find_roles
 
         measures, named = measures_of(MEASURES, max_offset), "sort"
@@ -179,7 +178,6 @@ def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
     """Read ``previous=0.4``. Raises SettingsError: it is something else, no such role, or no threshold."""
     if not typed:
         return {}
-    from attnviz.heads.measures import measures_of, rules_of
     from attnviz.heads.roles import with_thresholds
 
     thresholds: dict[str, float] = {}

@@ -20,8 +20,7 @@ from jaxtyping import Bool, Int64, Real
 
 from attnviz.attention import Note
 from attnviz.heads import tally
-from attnviz.heads.measures import offsets_up_to
-from attnviz.heads.settings import MAX_OFFSET
+from attnviz.heads.measures import MAX_OFFSET, offsets_up_to
 from attnviz.text.corpus import Annotation
 
 WAYS = 2  # a head guesses by where a word looks, and by what looks at the word

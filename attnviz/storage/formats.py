@@ -48,10 +48,11 @@ class Format:
 class Formats(dict[str, Format]):
     """The formats of one kind of result, by ending."""
 
-    def __init__(self, what: str, formats: Iterable[tuple[Iterable[str], Format]]) -> None:
-        """Take formats, each with its endings; `what` is such as "a record is"."""
+    def __init__(self, what: str, formats: Iterable[tuple[Iterable[str], Format]], frame: str = "") -> None:
+        """Take formats, each with its endings; `what` is such as "a record is", `frame` what makes a table of it."""
         super().__init__((ending, one) for endings, one in formats for ending in endings)
         self.what = what
+        self.frame = frame
 
     def make(self, ending: str, result: object, **look: Any) -> Any:  # noqa: ANN401 - as each has it
         """What makes a file of this ending makes: a picture, a page.
@@ -117,7 +118,7 @@ RECORD = Formats("a record is", [
 ])  # fmt: skip
 
 _WALK = ("lang", "precision", "steps", "blanks")
-WALKTHROUGH = Formats("a walkthrough is", [
+WALKTHROUGH = Formats("a walkthrough is", frame="attnviz.walkthroughs.view:frame", formats=[
     (PICTURES, Format("attnviz.walkthroughs.figure.sheet:draw_for", (*_WALK, "cmap"), "PageSettings")),
     (FILMS, Format("attnviz.walkthroughs.figure.film:film", (*_WALK, "cmap"))),
     ([".json"], Format("attnviz.walkthroughs.files:to_json", ("blanks",), read="attnviz.walkthroughs.files:load")),
@@ -128,7 +129,7 @@ WALKTHROUGH = Formats("a walkthrough is", [
 ])  # fmt: skip
 
 _HEADS_PICTURE = (PICTURES, Format("attnviz.heads.api:draw", ("head", "examples", "view", "lang"), "PageSettings"))
-COMPARISON = Formats("a comparison is", [
+COMPARISON = Formats("a comparison is", frame="attnviz.heads.tables:frame", formats=[
     _HEADS_PICTURE,
     ([".csv"], Format("attnviz.heads.tables:to_csv")),
     ([".json"], Format("attnviz.heads.tables:to_json")),
@@ -136,7 +137,7 @@ COMPARISON = Formats("a comparison is", [
     ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
     ([".stats"], Format("attnviz.heads.api:stats", read="attnviz.heads.api:compare_heads")),
 ])  # fmt: skip
-CHANGES = Formats("changes are", [
+CHANGES = Formats("changes are", frame="attnviz.heads.tables:frame", formats=[
     _HEADS_PICTURE,
     ([".csv"], Format("attnviz.heads.tables:to_csv")),
     ([".json"], Format("attnviz.heads.tables:to_json")),

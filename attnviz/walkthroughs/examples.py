@@ -12,7 +12,7 @@ import numpy as np
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, Terms, find_row
-from attnviz.walkthroughs.record import Grid, Walkthrough
+from attnviz.walkthroughs.record import Grid, Walkthrough, below
 
 WORDS = ("I", "love", "you", "all")
 NEXT = ("I", "love", "you", "all")  # the words that the decoder of the example knows
@@ -84,7 +84,6 @@ EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxy
 )
 
 
-Cell = tuple[str, int, int]  # a grid's name, a row and a column
 WIDTH, N_KEYS, D_V = 4, 3, 2  # of query and keys, whose root is 2; how many keys there are; of the values
 LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calculator's window
 
@@ -93,7 +92,7 @@ def make(seed: int) -> Walkthrough:
     """An exercise with one query, by its seed: its scores are even, so that divided by sqrt(4) they are whole."""
     chance = random.Random(seed)  # noqa: S311 - an exercise is no secret; Python draws the same one everywhere
     query, keys = _query_and_keys(chance)
-    values = [[_below(chance, 10) for _ in range(D_V)] for _ in range(N_KEYS)]
+    values = [[below(chance, 10) for _ in range(D_V)] for _ in range(N_KEYS)]
     calculation = Calculation()
     calculation.give("q", Grid(values=np.array([query], dtype=np.float64), rows=("query",)))
     names = tuple(f"key {i}" for i in range(N_KEYS))
@@ -105,37 +104,17 @@ def make(seed: int) -> Walkthrough:
     )
 
 
-def blanks(walk: Walkthrough, seed: int) -> frozenset[Cell]:
-    """The computed cells that a student is to fill in: of each step about half, the same for the same seed."""
-    chance = random.Random(seed)  # noqa: S311 - as above
-    chosen = set()
-    for step in walk.steps:
-        n_rows, n_columns = walk.grids[step.result].values.shape
-        cells = [(step.result, row, column) for row in range(n_rows) for column in range(n_columns)]
-        wanted = max(1, round(len(cells) / 2))
-        for taken in range(wanted):  # the first so many of a shuffled list
-            other = taken + _below(chance, len(cells) - taken)
-            cells[taken], cells[other] = cells[other], cells[taken]
-        chosen.update(cells[:wanted])
-    return frozenset(chosen)
-
-
 def _query_and_keys(chance: random.Random) -> tuple[list[int], list[list[int]]]:
     """A query and keys whose dot products are even, at most `LARGEST`, and not all the same."""
     while True:  # about one draw in two will do
-        query = [_below(chance, 3) for _ in range(WIDTH)]
+        query = [below(chance, 3) for _ in range(WIDTH)]
         if sum(map(bool, query)) < WIDTH - 1:  # too many zeros teach nothing
             continue
         keys: list[list[int]] = []
         while len(keys) < N_KEYS:
-            key = [_below(chance, 4) for _ in range(WIDTH)]
+            key = [below(chance, 4) for _ in range(WIDTH)]
             score = sum(a * b for a, b in zip(query, key, strict=True))
             if score % 2 == 0 and 0 < score <= LARGEST and key not in keys:
                 keys.append(key)
         if len({sum(a * b for a, b in zip(query, key, strict=True)) for key in keys}) > 1:
             return query, keys
-
-
-def _below(chance: random.Random, n: int) -> int:
-    """A whole number from 0 to n - 1; of Python's random numbers only these are promised to stay the same."""
-    return int(chance.random() * n)

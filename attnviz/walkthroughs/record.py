@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ from jaxtyping import Float64
 
 from attnviz.attention import Kind, Note, ReadOnly, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
-from attnviz.storage.formats import WALKTHROUGH
+from attnviz.storage.formats import WALKTHROUGH, imported
+from attnviz.text.notes import sentence
 from attnviz.walkthroughs.verify.arithmetic import CalculationStep
 
 if TYPE_CHECKING:
@@ -89,10 +91,9 @@ class Walkthrough:
         return made or tuple(name for name in self.inputs() if name == "weights")
 
     def __repr__(self) -> str:
-        from attnviz.walkthroughs.view import View
-
         if not self.model:
-            return f"<Walkthrough {View(walk=self).title!r}: {len(self.steps)} steps>"
+            name = sentence(replace(self.title, code=self.title.code.removeprefix("title_")))
+            return f"<Walkthrough {name!r}: {len(self.steps)} steps>"
         place = f"layer {self.layer}" if self.head is None else f"head {self.layer}.{self.head}"
         return f"<Walkthrough of {self.model!r} ({self.kind}), {place}: {self.text!r}, {len(self.steps)} steps>"
 
@@ -149,19 +150,30 @@ class Walkthrough:
         return WALKTHROUGH.save(path, self, **view)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
-        """Computed cells that a learner fills in, the same for the same seed: grid, and row and column from 0."""
-        from attnviz.walkthroughs.examples import blanks
+        """Computed cells that a learner fills in, about half of each step's: grid, and row and column from 0.
 
-        return blanks(self, seed)
+        They are the same for the same seed.
+        """
+        chance = random.Random(seed)  # noqa: S311 - which cells are blank is no secret
+        chosen: set[tuple[str, int, int]] = set()
+        for step in self.steps:
+            cells = [(step.result, row, column) for row, column in np.ndindex(self.grids[step.result].values.shape)]
+            wanted = max(1, round(len(cells) / 2))
+            for taken in range(wanted):  # the first so many of a shuffled list
+                other = taken + below(chance, len(cells) - taken)
+                cells[taken], cells[other] = cells[other], cells[taken]
+            chosen.update(cells[:wanted])
+        return frozenset(chosen)
 
     def to_frame(self) -> DataFrame:
         """What each query makes of each key as a pandas frame: scores, weights, and what lies between them.
 
         A row for each query and key, by name or number; a column a grid. Raises SelectionError: there are no scores.
         """
-        from pandas import DataFrame, MultiIndex
+        frame: DataFrame = imported(WALKTHROUGH.frame)(self)
+        return frame
 
-        from attnviz.walkthroughs.view import columns_by_key
 
-        queries, keys, columns = columns_by_key(self)
-        return DataFrame(columns, index=MultiIndex.from_product([queries, keys], names=("query", "key")))
+def below(chance: random.Random, n: int) -> int:
+    """A whole number from 0 to n - 1; of Python's random numbers only these are promised to stay the same."""
+    return int(chance.random() * n)

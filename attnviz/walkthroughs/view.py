@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from jaxtyping import Float64
@@ -21,6 +21,9 @@ from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import ARROW, OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY, NOTES
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
@@ -75,19 +78,22 @@ def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...
     return tuple(dict.fromkeys(found))
 
 
-def columns_by_key(walk: Walkthrough) -> tuple[Sequence[object], Sequence[object], dict[str, np.ndarray]]:
-    """Queries and keys, by name or number, and by grid a number for each pair. Raises SelectionError: no scores."""
+def frame(walk: Walkthrough) -> DataFrame:
+    """What each query makes of each key, by name or number: a column a grid. Raises SelectionError: no scores."""
+    from pandas import DataFrame, MultiIndex
+
     made = [step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"]
     grids = {name: walk.grids[name] for name in dict.fromkeys([*made, *walk.distributions()])}
     if not grids:
         raise SelectionError("this calculation has no scores: no query looks at a key")
     first = next(iter(grids.values()))
     n_queries, n_keys = first.values.shape
+    pairs = first.rows or range(n_queries), first.columns or range(n_keys)
     columns = {
         name: grid.values.ravel() for name, grid in grids.items()
         if grid.values.shape == first.values.shape
     }  # fmt: skip
-    return first.rows or range(n_queries), first.columns or range(n_keys), columns
+    return DataFrame(columns, index=MultiIndex.from_product(pairs, names=("query", "key")))
 
 
 Cut = tuple[int | None, ...]  # the rows or columns that are shown; None stands for those left out there

@@ -91,9 +91,7 @@ def test_a_source_that_is_open_and_its_steps() -> None:
 def test_it_shows_itself() -> None:
     """In one line, as a picture, and as a table of what the query makes of each key."""
     walk = attnviz.walkthrough(example="seq2seq")
-    assert repr(walk) == (
-        '<Walkthrough "Attention by hand: a decoder\'s state and four states of the encoder": 5 steps>'
-    )
+    assert repr(walk) == "<Walkthrough 'seq2seq': 5 steps>"
     one = attnviz.walkthrough(model="toy", head="1.2")
     assert repr(one) == "<Walkthrough of 'toy' (encoder), head 1.2: 'I love all you', 11 steps>"
     whole = attnviz.walkthrough(model="toy", whole_layer=True)

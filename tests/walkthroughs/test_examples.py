@@ -11,7 +11,7 @@ import pytest
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.walkthroughs.examples import EXAMPLES, LARGEST, WORDS, blanks, example, make
+from attnviz.walkthroughs.examples import EXAMPLES, LARGEST, WORDS, example, make
 
 SEEDS = range(40)
 
@@ -119,9 +119,9 @@ def test_a_seed_is_an_exercise() -> None:
 def test_blanks() -> None:
     """Of each step about half, never a number that was given; the same for the same seed."""
     for walk in (make(3), example("self-attention")):
-        chosen = blanks(walk, 7)
-        assert chosen == blanks(walk, 7)
-        assert chosen != blanks(walk, 8)
+        chosen = walk.blanks(7)
+        assert chosen == walk.blanks(7)
+        assert chosen != walk.blanks(8)
         assert {grid for grid, _, _ in chosen} == {step.result for step in walk.steps}
         for step in walk.steps:
             n_rows, n_columns = walk.grids[step.result].values.shape
@@ -133,7 +133,7 @@ def test_blanks() -> None:
 def test_every_cell_may_be_blank() -> None:
     """No cell is left out by the way they are drawn."""
     walk = make(3)
-    drawn = frozenset[tuple[str, int, int]]().union(*(blanks(walk, seed) for seed in SEEDS))
+    drawn = frozenset[tuple[str, int, int]]().union(*(walk.blanks(seed) for seed in SEEDS))
     assert len(drawn) == sum(walk.grids[step.result].values.size for step in walk.steps)
 
 

@@ -20,8 +20,8 @@ from attnviz.capture.stream import Layer, for_each_head, visible_keys
 from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords
-from attnviz.heads.measures import MEASURES, Measure, measures_of, of_rows, offsets_up_to
-from attnviz.heads.settings import MAX_OFFSET, Specials
+from attnviz.heads.measures import MAX_OFFSET, MEASURES, Measure, measures_of, of_rows, offsets_up_to
+from attnviz.heads.settings import Specials
 
 CORNER = 16  # patterns are compared place by place within so many first tokens
 MOST_PAIRS = 2**17

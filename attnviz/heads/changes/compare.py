@@ -28,10 +28,9 @@ from attnviz.errors import RecordError
 from attnviz.heads import survey, tally
 from attnviz.heads.changes.record import ROUNDING, Change, Changes, Difference, RelationChange
 from attnviz.heads.compare import compare
-from attnviz.heads.measures import MEASURES, Entry, Measure
+from attnviz.heads.measures import MAX_OFFSET, MEASURES, Entry, Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation
 from attnviz.heads.relations import name_of
-from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.structure import FORWARD, REVERSE, SCORE, Relations
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally

@@ -11,9 +11,9 @@ from rich.text import Text
 from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import largest_changes, size
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
+from attnviz.heads.measures import MAX_OFFSET
 from attnviz.heads.record import HeadProfile, Role
 from attnviz.heads.selection import MOST as MOST_HEADS
-from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal import cells
 from attnviz.heads.terminal.cells import Writer, bar, draw_grid, role_style, rule_style
 from attnviz.heads.wording import MINOR, TOO_NARROW, narrow, note_words, plural, say

@@ -10,9 +10,9 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.heads import selection, wording
+from attnviz.heads.measures import MAX_OFFSET
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal import cells
 from attnviz.heads.terminal.cells import Writer
 from attnviz.heads.terminal.table import by_offset, draw_relations

@@ -9,11 +9,11 @@ import numpy as np
 from rich.text import Text
 
 from attnviz.heads import selection
+from attnviz.heads.measures import MAX_OFFSET
 from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS, ControlKind
 from attnviz.heads.selection import MOST, HeadRole, choose_heads
-from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal import cells
 from attnviz.heads.terminal.cells import Writer
 from attnviz.heads.wording import description, narrow, plural, sample, say, why_not

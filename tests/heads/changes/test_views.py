@@ -25,7 +25,8 @@ from attnviz.heads.changes.figure import MOST_RELATIONS
 from attnviz.heads.changes.terminal import draw, draw_watch
 from attnviz.heads.changes.wording import group_by_change, heads_of, moves, names_of, relations
 from attnviz.heads.figure.grid import KEY
-from attnviz.heads.settings import MAX_OFFSET, SurveySettings
+from attnviz.heads.measures import MAX_OFFSET
+from attnviz.heads.settings import SurveySettings
 from attnviz.heads.tables import to_csv, to_json
 from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines

@@ -20,7 +20,7 @@ from attnviz.heads.figure.card import ACROSS
 from attnviz.heads.figure.grid import colour_of, paler
 from attnviz.heads.figure.page import MARKS, shares
 from attnviz.heads.figure.similarity import branches, draw_points
-from attnviz.heads.measures import offsets_up_to
+from attnviz.heads.measures import MAX_OFFSET, offsets_up_to
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     MOST_CARDS,
@@ -32,7 +32,6 @@ from attnviz.heads.selection import (
     strongest_links,
     without_card,
 )
-from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import proof
 from attnviz.render.palette import colours, pixels

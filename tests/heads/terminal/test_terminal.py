@@ -19,12 +19,11 @@ from rich.console import Console
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import offsets_up_to
+from attnviz.heads.measures import MAX_OFFSET, offsets_up_to
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import MOST, by_role, choose_heads, find_measure, find_roles, role_names
-from attnviz.heads.settings import MAX_OFFSET
 from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
 from attnviz.heads.terminal.page import draw_head

@@ -14,7 +14,7 @@ from PIL import Image
 import attnviz
 from attnviz.errors import RecordError
 from attnviz.walkthroughs.calculation import compute, spell_out
-from attnviz.walkthroughs.examples import blanks, make
+from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
 from attnviz.walkthroughs.pages.html import html
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -323,7 +323,7 @@ def test_what_is_left_out_of_a_table(show_page: Open) -> None:
 def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     """A step that has a blank, or is made of one, tells no arithmetic; the solution tells all."""
     walk = make(5)
-    hidden = blanks(walk, 2)
+    hidden = walk.blanks(2)
     names = {name for name, _, _ in hidden}
     steps = {step.result: step for step in walk.steps}
     seen = {tuple(one["at"]): one["text"] for one in see_cells(show_page(html(walk, blanks=hidden)))}

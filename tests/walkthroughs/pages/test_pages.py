@@ -15,7 +15,7 @@ import pytest
 
 from attnviz.errors import SelectionError
 from attnviz.render.latex import escaped as latex_escaped
-from attnviz.walkthroughs.examples import blanks, make
+from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL, lay_out
 from attnviz.walkthroughs.pages.html import LEVELS, html
@@ -298,7 +298,7 @@ def test_blanks_stay_blank(form: str) -> None:
     """Every blank cell, wherever it is shown, and no arithmetic that would give it away; the solution has all."""
     write, read = PAGES[form]
     walk = make(5)
-    empty = blanks(walk, 2)
+    empty = walk.blanks(2)
     found = {heads[0]: rows for heads, rows in read(write(walk, blanks=empty))}
     for name, there in walk.grids.items():
         for row in range(there.values.shape[0]):

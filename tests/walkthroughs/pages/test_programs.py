@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.walkthroughs.examples import blanks, make
+from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.pages.content import FIRST, FIRST_ROWS, LAST, LAST_ROWS, MOST, MOST_ROWS, lay_out
 from attnviz.walkthroughs.pages.html import html
@@ -153,7 +153,7 @@ def test_wide_tables_and_wicked_names_are_printed(engine: str, tmp_path: Path) -
 def test_blanks_are_printed(tmp_path: Path) -> None:
     """As lines to write on."""
     walk = make(5)
-    said = compile_tex("pdflatex", latex(walk, blanks=blanks(walk, 2)), tmp_path)
+    said = compile_tex("pdflatex", latex(walk, blanks=walk.blanks(2)), tmp_path)
     whole = compile_tex("pdflatex", latex(walk), tmp_path)
     assert expected(walk) <= numbers(whole)
     assert len(numbers(said)) < len(numbers(whole))
