@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,17 +94,26 @@ def test_a_breach_is_noticed(report: dict[str, str], module: str, line: str, con
     assert re.search(rf"{re.escape(importer)} -> \S+ \(l\.{number}\)", report[CONTRACTS[contract]["name"]])
 
 
-LIBRARY = {
-    path: ast.parse(path.read_text(encoding="utf-8"))
-    for path in PACKAGE.rglob("*.py")
-    if path.parent.name != "cli" and path.name not in {"command.py", "commands.py"}
-}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+LIBRARY = [path for path in MODULES if path.parent.name != "cli" and path.name not in {"command.py", "commands.py"}]
 """What Python users call: every module but those of the command line."""
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """A module, read once."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def nodes() -> list[ast.AST]:
+    """All that the package is made of."""
+    return [node for path in MODULES for node in ast.walk(tree(path))]
 
 
 def test_refusals_name_no_option() -> None:
     """What is raised names settings as Python does; options are named by the command line."""
-    raised = [ast.unparse(node) for tree in LIBRARY.values() for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    raised = [ast.unparse(node) for path in LIBRARY for node in ast.walk(tree(path)) if isinstance(node, ast.Raise)]
     ours = [line for line in raised if re.match(r"raise (errors\.)?\w+Error\(", line)]
     assert len(ours) > 250
     assert [line for line in ours if re.search(r"--[a-z]", line)] == []
@@ -134,19 +144,16 @@ def errors_of(function: ast.AST) -> Iterator[str]:
 @pytest.mark.parametrize("path", LIBRARY, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_docs_name_what_is_raised(path: Path) -> None:
     """Each public function says which errors it raises, and each error that is named is there."""
-    own = {node.name for node in ast.walk(LIBRARY[path]) if isinstance(node, ast.ClassDef)}
-    for function, said in documented(LIBRARY[path]):
+    own = {node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)}
+    for function, said in documented(tree(path)):
         named = set(re.findall(r"\b[A-Z]\w*Error\b", said))
         assert set(errors_of(function)) <= named, function.name
         assert all(hasattr(errors, name) or hasattr(builtins, name) for name in named - own), function.name
 
 
-NODES = [node for path in PACKAGE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
-
-
-def test_no_two_public_classes_have_one_name() -> None:
+def test_no_two_public_classes_have_one_name(nodes: list[ast.AST]) -> None:
     """One name, one meaning."""
-    names = Counter(node.name for node in NODES if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
     assert names.total() > 300
     assert [name for name, n in names.items() if n > 1] == []
 
@@ -170,19 +177,18 @@ def imports(node: ast.AST) -> Iterator[str]:
 
 def test_no_module_needs_itself() -> None:
     """There is no circle of imports, wherever they stand."""
-    paths = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
-    modules = {name.removesuffix(".__init__"): ast.parse(path.read_text("utf-8")) for name, path in paths.items()}
+    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
     needs = {
-        name: {found if found in modules else found.rpartition(".")[0] for found in imports(tree)} & set(modules)
-        for name, tree in modules.items()
+        name: {one if one in paths else one.rpartition(".")[0] for one in imports(tree(path))} & set(paths)
+        for name, path in paths.items()
     }
     assert sum(map(len, needs.values())) > 1000
     TopologicalSorter(needs).prepare()  # raises CycleError
 
 
-def test_functions_are_short() -> None:
+def test_functions_are_short(nodes: list[ast.AST]) -> None:
     """None has more than 60 lines or 10 parameters; a method's own object is none of them."""
-    functions = [node for node in NODES if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     assert len(functions) > 2000
     for node in functions:
         given = node.args
