@@ -31,9 +31,9 @@ def resize(ax: Axes, width: float, height: float) -> None:
     ax.set_position((0.2, 0.2, width / STAGE, height / STAGE))
 
 
-def draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen) -> float:
+def draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, room: float) -> float:
     """Draw the cells and name them."""
-    width, height = _size(matrix, pen.widest(matrix.columns) + 0.12)
+    width, height = _size(matrix, pen.widest(matrix.columns) + 0.12, room)
     resize(ax, width, height)
     n_rows, n_columns = matrix.values.shape
     masked = np.isnan(matrix.values)
@@ -45,8 +45,8 @@ def draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen) -> float:
     ax.imshow(image, aspect="auto", interpolation="none", zorder=2)
     cell_width, cell_height = width / n_columns, height / n_rows
     upright = bool(matrix.columns) and pen.widest(matrix.columns) > cell_width - 0.06
-    turned, room = (90.0, PITCH) if upright else (0.0, 0.3)
-    across = _cells(matrix.columns, n_columns, cell_width, room)
+    turned, apart = (90.0, PITCH) if upright else (0.0, 0.3)
+    across = _cells(matrix.columns, n_columns, cell_width, apart)
     ax.set_xticks(*across, rotation=turned, **pen.style())
     ax.set_yticks(*_cells(matrix.rows, n_rows, cell_height, PITCH), **pen.style())
     ax.tick_params(length=0, pad=3)
@@ -79,9 +79,10 @@ def table_of(matrix: Matrix, palette: str) -> UInt8[np.ndarray, "level rgb"]:
     return diverging() if matrix.diverging else colours(palette)
 
 
-def draw_lines(ax: Axes, lines: Lines, pen: Pen) -> float:
+def draw_lines(ax: Axes, lines: Lines, pen: Pen, room: float) -> float:
     """Draw the lines with their intervals."""
-    resize(ax, WIDTH, HEIGHT)
+    width, height = WIDTH * room, HEIGHT * room
+    resize(ax, width, height)
     few = len(lines.x) <= 24
     for index, one in enumerate(lines.series):
         colour = COLOURS[index % len(COLOURS)]
@@ -103,16 +104,16 @@ def draw_lines(ax: Axes, lines: Lines, pen: Pen) -> float:
         ax.minorticks_off()
     if lines.y_limits is not None:
         ax.set_ylim(*lines.y_limits)
-    _ticks(ax, lines, pen)
-    _finish_axes(ax, pen, lines.x_title, lines.y_title)
-    return _legend(ax, pen, lines.y_title, WIDTH)
+    _ticks(ax, lines, width, pen)
+    _finish_axes(ax, pen, lines.x_title, lines.y_title, height)
+    return _legend(ax, pen, lines.y_title, width)
 
 
-def draw_bars(ax: Axes, bars: Bars, pen: Pen) -> float:
+def draw_bars(ax: Axes, bars: Bars, pen: Pen, room: float) -> float:
     """Draw the bars, those of one label side by side."""
     n, n_series = len(bars.labels), len(bars.series)
-    width = min(6.0, max(2.4, n * (0.2 + 0.3 * n_series)))
-    resize(ax, width, HEIGHT)
+    width, height = min(6.0, max(2.4, n * (0.2 + 0.3 * n_series))) * room, HEIGHT * room
+    resize(ax, width, height)
     thick = 0.8 / n_series
     places = np.arange(n)
     given = [value for one in bars.series for value in one.values if not math.isnan(value)]
@@ -133,19 +134,20 @@ def draw_bars(ax: Axes, bars: Bars, pen: Pen) -> float:
     ax.margins(x=0.02, y=0.12)
     ax.axhline(0, color=pen.quiet, linewidth=0.6, zorder=3)
     _name_bars(ax, bars.labels, width / n, pen)
-    _finish_axes(ax, pen, "", bars.y_title)
+    _finish_axes(ax, pen, "", bars.y_title, height)
     return _legend(ax, pen, bars.y_title, width)
 
 
-def _size(matrix: Matrix, label: float) -> tuple[float, float]:
+def _size(matrix: Matrix, label: float, room: float) -> tuple[float, float]:
     """Width and height of the cells together, in inches: square where there are few, unless names want them wider."""
     n_rows, n_columns = matrix.values.shape
     longest = max(n_rows, n_columns)
     if longest <= NAMED:
-        cell = min(0.5, max(1.1 * PITCH, SIDE / longest))
+        cell = min(0.5 * room, max(1.1 * PITCH, SIDE * room / longest))
         level = max(cell, label)
-        return n_columns * (level if n_columns * level <= LEVEL else cell), n_rows * cell
-    return SIDE * (1.4 if n_columns > 2 * n_rows else 1), SIDE * (1.4 if n_rows > 2 * n_columns else 1)
+        return n_columns * (level if n_columns * level <= LEVEL * room else cell), n_rows * cell
+    side = SIDE * room
+    return side * (1.4 if n_columns > 2 * n_rows else 1), side * (1.4 if n_rows > 2 * n_columns else 1)
 
 
 def _cells(labels: Sequence[str], n: int, cell: float, room: float) -> tuple[range, list[str]]:
@@ -174,14 +176,15 @@ def _name_bars(ax: Axes, labels: Sequence[str], room: float, pen: Pen) -> None:
     ax.set_xticks(places, [labels[place] for place in places], rotation=90, **pen.style())
 
 
-def _ticks(ax: Axes, lines: Lines, pen: Pen) -> None:
+def _ticks(ax: Axes, lines: Lines, width: float, pen: Pen) -> None:
     """Along the bottom the places themselves where they are few or double, else round numbers."""
     if not lines.doubling and len(lines.x) > 12:
+        ax.locator_params(axis="x", integer=all(x.is_integer() for x in lines.x))
         return
     low, high = ax.get_xlim()
     room = pen.widest([f"{x:g}" for x in lines.x]) + 0.06
     along = np.log2 if lines.doubling else np.asarray
-    inches = (along(np.array(lines.x)) - along(low)) / (along(high) - along(low)) * WIDTH
+    inches = (along(np.array(lines.x)) - along(low)) / (along(high) - along(low)) * width
     kept, after = [], math.inf
     for x, at in zip(lines.x[::-1], inches[::-1], strict=True):
         if after - at >= room:
@@ -195,8 +198,8 @@ def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
     ax.set_ylabel(y_title, labelpad=4, **pen.style(color=pen.quiet))
 
 
-def _finish_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
-    _name_axes(ax, pen, x_title, "\n".join(pen.wrap(y_title, HEIGHT)))
+def _finish_axes(ax: Axes, pen: Pen, x_title: str, y_title: str, height: float) -> None:
+    _name_axes(ax, pen, x_title, "\n".join(pen.wrap(y_title, height)))
     ax.tick_params(length=0, pad=4, labelsize=TEXT, labelcolor=pen.ink)
     ax.grid(axis="y", color="#e6e6e6", linewidth=0.6)
     ax.set_axisbelow(True)

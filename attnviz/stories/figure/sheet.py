@@ -25,8 +25,9 @@ from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-WIDEST = 17.0  # inches that panels may take side by side before they go on below
+NARROWEST, WIDEST = 5.0, 17.0  # inches: of the page, and what panels may take side by side before they go on below
 GAP = 0.3
+CLOSE = 0.65  # how large panels are of their usual size in a style that has a width: their letters come out larger
 AROUND = 1.0  # about what the words above and below the panels take
 TALLEST = 6.0  # inches: beside a matrix taller than this a chart keeps its own height
 BAR = 0.55  # what a colour bar takes at the right of its panel, numbers included
@@ -58,8 +59,9 @@ def draw(story: Story, palette: str = DEFAULT, style: Style = STYLES["sheet"]) -
     """
     with usual_settings():
         pen = blank_figure([*_texts((story.title, *_words_below(story), story.picture))])
-        panels = [_draw_panel(panel, palette, pen) for panel in story.picture]
-        _place([_levelled(row, pen) for row in _rows(panels, style)], story, palette, pen)
+        room = 1.0 if style.width is None else CLOSE
+        panels = [_draw_panel(panel, palette, pen, room) for panel in story.picture]
+        _place([_levelled(row, pen) for row in _rows(panels, style)], story, palette, pen, NARROWEST * room)
     return Picture(pen, story.title, story.receipt).fitted(style)
 
 
@@ -68,16 +70,16 @@ def draw_for(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Picture:
     return draw(story, cmap, PageSettings(**page).look)
 
 
-def _draw_panel(panel: Panel, palette: str, pen: Pen) -> DrawnPanel:
+def _draw_panel(panel: Panel, palette: str, pen: Pen, room: float) -> DrawnPanel:
     pen.figure.set_size_inches(STAGE, STAGE)
     ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
     match panel:
         case Matrix():
-            legend = draw_matrix(ax, panel, palette, pen)
+            legend = draw_matrix(ax, panel, palette, pen, room)
         case Lines():
-            legend = draw_lines(ax, panel, pen)
+            legend = draw_lines(ax, panel, pen, room)
         case Bars():
-            legend = draw_bars(ax, panel, pen)
+            legend = draw_bars(ax, panel, pen, room)
     box = ax.get_window_extent()
     title = pen.wrap(panel.title, max(box.width / pen.figure.dpi, 2.4), TEXT + 1)
     pad = 6 + legend / POINT
@@ -116,14 +118,14 @@ def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
     return [replace(one, above=above) for one in grown]
 
 
-def _place(rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen) -> None:
-    """Put the panels in their places, in rows and columns, and write what stands above and below them."""
+def _place(rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen, least: float) -> None:
+    """Put the panels in their places on a page of a least width, and write what stands above and below them."""
     panels = [one for row in rows for one in row]
     across = len(rows[0])
     lefts = [max(one.left for one in panels[column::across]) for column in range(across)]
     widths = [max(one.width + one.right for one in panels[column::across]) for column in range(across)]
     starts = [MARGIN + sum(lefts[: c + 1]) + sum(widths[:c]) + GAP * c for c in range(across)]
-    width = max(starts[-1] + widths[-1] + MARGIN, 5.0)
+    width = max(starts[-1] + widths[-1] + MARGIN, least)
     larger = min(1.4, max(1.0, width / 10))
     title = lines(pen, [story.title], width - 2 * MARGIN, TITLE * larger)
     below = lines(pen, _words_below(story), width - 2 * MARGIN, TEXT * larger)
