@@ -148,7 +148,7 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
             target=Vocabulary(target) if target else None,
             quality=msgspec.convert(described["quality"], dict[str, float]),
         )
-    except (LookupError, TypeError, ValueError, AttributeError, ModelError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ModelError) as error:
         reason = f"train it again ({type(error).__name__}: {error})"
         raise FileFormatError(f"{path} holds no model of attnviz that this version reads: {reason}") from error
     n_weights = sum(weight.numel() for weight in weights.values())
