@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
 
@@ -29,7 +29,9 @@ Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid,
 BLANK = "____"
 MOST_DIGITS = 17  # after the point: all that a double holds
 PRECISION, PRECISE = 3, {"title_seq2seq": 8}  # usual digits after the point; by title, where small weights need more
+MOST_PLACES = 3  # steps of heads whose places are all told; of more, the first two and the last
 LEVEL = 0.005  # weights that differ by less are the same in two digits: such a query looks at all keys alike
+HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}  # of each head
 LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
 
 
@@ -240,6 +242,20 @@ class View:
             found.append(StepView(view=self, number=number, step=step, inputs=needed, is_by_key=by_key))
         return found
 
+    def cards(self) -> list[StepView]:
+        """The steps that are wanted, in the order of the calculation; of several heads the same step once."""
+        made = self.step_views()
+        if len(self.walk.distributions()) <= 1:
+            return made
+        found: dict[tuple[str | bool, ...], list[StepView]] = {}
+        for one in made:
+            is_headed = one.step.name in HEADED
+            of = (one.step.name, "_cross_" in one.step.result) if is_headed else (one.step.result,)
+            found.setdefault(of, []).append(one)
+        return [
+            replace(each[0], heads=tuple(each)) if each[0].step.name in HEADED else each[0] for each in found.values()
+        ]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StepView:
@@ -251,6 +267,12 @@ class StepView:
     inputs: tuple[str, ...]  # the grids made by no step that it is the first to need
     is_by_key: bool  # whether it makes something for each key of one query
     heads: tuple[StepView, ...] = ()  # where it stands for the same step of several heads, these
+
+    @property
+    def numbers(self) -> str:
+        """Its place, as "2"; of several heads theirs, as "2, 9, … 37"."""
+        places = [str(one.number) for one in self.heads] or [str(self.number)]
+        return ", ".join(places) if len(places) <= MOST_PLACES else f"{places[0]}, {places[1]}, … {places[-1]}"
 
     @property
     def title(self) -> str:

@@ -12,7 +12,6 @@ from attnviz.errors import FileFormatError, RecordError
 from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs import operations
 from attnviz.walkthroughs.calculation import Calculation, spell_out
-from attnviz.walkthroughs.figure.plan import cards
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
@@ -78,7 +77,7 @@ def test_it_is_drawn_in_the_terminal(walk: Walkthrough) -> None:
 
 def test_it_is_drawn_as_a_figure(walk: Walkthrough) -> None:
     """The sheet has its matrices, its sign between them, and its title in Korean."""
-    (card,) = cards(View(walk=walk, lang="ko"))
+    (card,) = View(walk=walk, lang="ko").cards()
     assert [sign for sign, _ in card.parts] == ["", CELLS, "→"]
     shown = draw(walk, lang="ko").figure.axes[0].texts
     assert "굳히기" in [text.get_text() for text in shown]

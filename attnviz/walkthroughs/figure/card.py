@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +27,7 @@ USUAL_DIGITS = 3  # digits after the point that are usual: vectors then have one
 GAP_SIGN = {True: "⋮", False: "…"}
 STRONG = 0.72  # how far along the palette the colour of bars and of what they weigh is
 STEP, FORMULA, WORDS = 9.0, 8.0, 7.5  # the sizes of a card's title, of its formula, and of its other words, in points
-DOT = 0.26  # what the number of a step takes before its title, in inches
+DOT = 0.26  # what the number of a step of two digits takes before its title, in inches
 TITLED, SIGN, NEXT = 0.24, 0.3, 0.16  # above a matrix for its symbol, between two, and two lines of them, in inches
 NARROWEST, ROOMY = 1.15, 2.7  # what a card takes at least, beside others and alone, in inches
 BESIDE, BELOW = 0.4, 0.3  # between two cards side by side, and between two lines of them, in inches
@@ -52,7 +53,7 @@ class CardStyle:
     def narrowest(self, card: StepView) -> float:
         """What a card takes at least: the longest word of its title."""
         longest = self.pen.widest(card.title.split(), STEP * self.scale)
-        return max(NARROWEST * self.scale, 1.14 * longest + DOT * self.scale)
+        return max(NARROWEST * self.scale, 1.14 * longest + _dot(card, self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,23 +227,30 @@ class Words:
     def write(self, page: Page, corner: tuple[float, float]) -> None:
         """Write them, with the step's number before the title."""
         left, top, scale = corner[0] + self.left, corner[1], self.style.scale
-        dot = {"boxstyle": "circle,pad=0.25", "facecolor": BLACK, "edgecolor": "none"}
+        dot, shape = _dot(self.card, self.style), "round" if self.card.heads else "circle"
+        box = {"boxstyle": f"{shape},pad=0.25", "facecolor": BLACK, "edgecolor": "none"}
         page.text(
-            left + DOT * scale / 2 - 0.03, top + 0.6 * self.lines[0].pitch, str(self.card.number), WORDS * scale,
-            ha="center", va="center_baseline", color="white", bbox=dot,
+            left + dot / 2 - 0.03, top + 0.6 * self.lines[0].pitch, self.card.numbers, WORDS * scale,
+            ha="center", va="center_baseline", color="white", bbox=box,
         )  # fmt: skip
         for line in self.lines:
             is_title = line.size == STEP * scale
             look = bold(line.text) if is_title else {}
-            x = left + (DOT * scale if is_title else 0.0)
+            x = left + (dot if is_title else 0.0)
             page.text(x, top + line.pitch, line.text, line.size, va="baseline", color=line.colour, **look)
             top += line.pitch
+
+
+def _dot(card: StepView, style: CardStyle) -> float:
+    """What the number of a step takes before its title, in inches; that of several heads is longer."""
+    more = style.pen.width(card.numbers, WORDS * style.scale) - style.pen.width("00", WORDS * style.scale)
+    return DOT * style.scale + max(0.0, more)
 
 
 def words_of(card: StepView, width: float, style: CardStyle, *, shapes: bool = False, left: float = 0.0) -> Words:
     """The words of a step in lines no wider than this; the letters of its title are bold, and wider than measured."""
     scale, pen = style.scale, style.pen
-    written = lines(pen, [card.title], (width - DOT * scale) / 1.12, STEP * scale, colour=BLACK)
+    written = lines(pen, [card.title], (width - _dot(card, style)) / 1.12, STEP * scale, colour=BLACK)
     texts = [(shown_formula(card.formula), FORMULA, BLACK), (card.sentence, WORDS, GREY)]
     texts[1:1] = [(shown_formula(card.shapes), WORDS, GREY)] if shapes else []
     for text, size, colour in texts:
@@ -298,11 +306,18 @@ def block_of(
     rows: int = 48,
 ) -> PlacedCard:  # fmt: skip
     """Measure a card that may be so wide, with these of its matrices, cut as far as they need to be."""
+    signs = [sign for sign, _ in parts]
     for most in range(style.most, FEWEST - 1, -1):
         boxes = [box_of(matrix, replace(style, most=most), n_rows=rows) for _, matrix in parts]
-        spots, width, height = _spots([sign for sign, _ in parts], boxes, style, room)
-        if len({spot.top for spot in spots}) <= 1 and width <= room:
+        if card.heads and boxes:  # cells of all are as wide
+            wide = max(boxes, key=lambda box: box.column)
+            boxes = [replace(box, column=wide.column, upright=wide.upright, below=wide.below) for box in boxes]
+        spots, width, height = _spots(signs, boxes, style, room, len(boxes))
+        n_lines = len({spot.top for spot in spots})
+        if n_lines <= 1 and width <= room:
             break
+    if n_lines > 1 and card.heads:  # in lines of as many each
+        spots, width, height = _spots(signs, boxes, style, room, math.ceil(len(boxes) / n_lines))
     least = max(width, min(room, ROOMY * style.scale)) if words else width
     heading = words_of(card, least, style, shapes=True) if words else None
     head = 0.0 if heading is None else heading.height + 0.06 * style.scale
@@ -310,17 +325,17 @@ def block_of(
 
 
 def _spots(
-    signs: Sequence[str], boxes: Sequence[Box], style: CardStyle, room: float
+    signs: Sequence[str], boxes: Sequence[Box], style: CardStyle, room: float, most: int
 ) -> tuple[list[Spot], float, float]:
-    """Matrices side by side, in as many lines as they need; how wide and how high they are."""
+    """Matrices side by side, so many at most, in as many lines as they need; how wide and how high they are."""
     x = top = widest = tallest = 0.0
     spots: list[Spot] = []
-    for sign, box in zip(signs, boxes, strict=True):
+    for place, (sign, box) in enumerate(zip(signs, boxes, strict=True)):
         own = max(box.width, style.pen.width(box.title, 8 * style.scale))
         before = box.names_width + (SIGN * style.scale if sign and spots else 0.0)
-        if spots and x + before + own > room:
+        if spots and (x + before + own > room or place % most == 0):
             x, top, tallest = 0.0, top + tallest + NEXT * style.scale, 0.0
-            before = box.names_width + SIGN * style.scale
+            before = box.names_width + (SIGN * style.scale if sign else 0.0)
         spots.append(Spot(sign=sign if spots else "", box=box, left=x + before, top=top + TITLED * style.scale))
         x += before + own + 0.06 * style.scale
         widest, tallest = max(widest, x), max(tallest, TITLED * style.scale + box.height + box.below)

@@ -110,9 +110,9 @@ def draw_step(reel: Scenes, card: StepView, size: tuple[float, float]) -> Page:
 
 def _write_crumbs(page: Page, it: SheetText, card: StepView) -> None:
     """Which step of how many this is, and what the steps around it are, pale."""
-    size, place, left = LEAST, it.cards.index(card), EDGE
-    count = it.view.say("step", n=place + 1, total=len(it.cards))
-    around = [one.title for one in it.cards[place + 1 : place + 1 + AROUND]]
+    size, following, left = LEAST, it.cards.index(card) + 1, EDGE
+    count = it.view.say("step", n=card.numbers, total=len(it.view.walk.steps))
+    around = [one.title for one in it.cards[following : following + AROUND]]
     for index, text in enumerate([count, card.title, *around]):
         look = bold(text) if index < 2 else {"color": PALE}
         wide = 1.12 * it.style.pen.width(text, size)

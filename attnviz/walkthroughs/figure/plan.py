@@ -6,35 +6,20 @@ The steps of one query stand side by side, a row a key; several heads below one 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Literal
 
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep
-from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import GridView, StepView, View
+from attnviz.walkthroughs.texts import BEFORE
+from attnviz.walkthroughs.view import HEADED, GridView, StepView
 
-HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}  # of each head
 MOST_JOINED = 3  # vectors put side by side that are drawn; of more, as the contexts of a dozen heads, the result is
 SMALL = (6, 8)  # rows and columns of given numbers that are drawn; larger ones are weights, whose shape says enough
 PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
 """How many operands of an operation, from the first, are no weights of the model; of others all."""
 
 Kind = Literal["before", "attention", "rows", "after"]
-
-
-def cards(view: View) -> list[StepView]:
-    """The steps that are wanted, in the order of the calculation; of several heads the same step once."""
-    made = view.step_views()
-    if len(view.walk.distributions()) <= 1:
-        return made
-    found: dict[tuple[str | bool, ...], list[StepView]] = {}
-    for one in made:
-        is_headed = one.step.name in HEADED
-        of = (one.step.name, "_cross_" in one.step.result) if is_headed else (one.step.result,)
-        found.setdefault(of, []).append(one)
-    return [replace(each[0], heads=tuple(each)) if each[0].step.name in HEADED else each[0] for each in found.values()]
 
 
 def blocks(made: Sequence[StepView]) -> list[tuple[Kind, list[StepView]]]:

@@ -15,7 +15,7 @@ from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
 from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, flow_of
-from attnviz.walkthroughs.figure.plan import blocks, cards, fresh, keys_of
+from attnviz.walkthroughs.figure.plan import blocks, fresh, keys_of
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import BLANK, StepView, View, ViewOptions, query_weights
@@ -41,7 +41,7 @@ class SheetText:
 def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> SheetText:
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view = View(walk=walk, **options)
-    made = cards(view)
+    made = view.cards()
     texts = [
         text
         for card in made

@@ -56,7 +56,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
     elif heads == 1:
         yield from _several_queries(view, [*steps, *(one for one in every if one.step.name == "context")])
     else:
-        yield from _list_of_steps(view, every)
+        yield from _list_of_steps(replace(view, steps=None))
     yield from _foot(view, shaded=heads == 1 and query_weights(walk) is None)
     yield from view.wrap(view.say("more", options="--query WORD, --head 2.3, " if walk.model else ""), "dim")
 
@@ -185,17 +185,14 @@ def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Te
     yield Text()
 
 
-def _list_of_steps(view: ScreenView, every: Sequence[StepView]) -> Iterator[Text]:
+def _list_of_steps(view: ScreenView) -> Iterator[Text]:
     """The steps of a whole layer, those of each head once; and what comes out."""
     walk = view.walk
-    once: dict[tuple[str, str], list[StepView]] = {}
-    for one in every:
-        once.setdefault((one.step.name, one.step.operation), []).append(one)
     titles, shapes, formulas = [], [], []
-    for one, *others in once.values():
-        shape = "({},{})".format(*one.result.values.shape)
-        titles.append(view.spell(f"{one.number}. {one.title}"))
-        shapes.append(view.spell(f"{1 + len(others)}{MATRIX}{shape}" if others else shape))
+    for one in view.cards():
+        shape, n = "({},{})".format(*one.result.values.shape), len(one.heads)
+        titles.append(view.spell(f"{one.numbers}. {one.title}"))
+        shapes.append(view.spell(f"{n}{MATRIX}{shape}" if n > 1 else shape))
         formulas.append(view.spell(wording.shown_formula(one.formula)))
     yield Text()
     if sum(len(walk.grids[name].values) for name in walk.distributions()) <= FEW // 2:
@@ -203,8 +200,9 @@ def _list_of_steps(view: ScreenView, every: Sequence[StepView]) -> Iterator[Text
         yield from _weights_of_heads(view, [view.grid(name) for name in walk.distributions()])
     yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
     yield Text()
-    yield from view.wrap(every[-1].title, "bold")
-    yield from view.draw(every[-1].result)
+    last = view.step_views()[-1]
+    yield from view.wrap(last.title, "bold")
+    yield from view.draw(last.result)
     yield Text()
 
 

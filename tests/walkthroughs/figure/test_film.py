@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from attnviz.capture.source import open_source
 from attnviz.errors import OutputError
 from attnviz.render.figure.export import usual_settings
 from attnviz.render.figure.film import DPI
@@ -19,6 +20,8 @@ from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.wording import shown_formula
 from tests.programs import output, program
 from tests.walkthroughs.by_hand import attention_walk
+from tests.walkthroughs.head_walks import once
+from tests.walkthroughs.head_walks import walk as home_walk
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,6 +97,16 @@ def test_each_picture_has_one_step_in_letters_that_can_be_read(n: int) -> None:
             columns = {"q", "K", "scores", "scaled", "weights", "V"} - {matrix.name for _, matrix in card.parts}
             made = {matrix.name for earlier in reel.it.cards[: number - 1] for _, matrix in earlier.parts} - {"q"}
             assert len(veils) == len(made & columns)
+
+
+def test_a_picture_of_several_heads_tells_their_steps() -> None:
+    """By the places that these have in the whole calculation, above and beside the title."""
+    with usual_settings():
+        reel = reel_of(home_walk("I love all you", once(open_source("toy")), whole_layer=True, every=True))
+        page = draw_step(reel, reel.it.cards[5], (reel.width, reel.height))
+    written = [text.get_text() for text in page.ax.texts]
+    assert written[0] == "step 6, 13, … 41 of 52"
+    assert "6, 13, … 41" in written
 
 
 def test_without_ffmpeg_an_mp4_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

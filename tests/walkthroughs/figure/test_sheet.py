@@ -17,7 +17,7 @@ from attnviz.errors import SelectionError
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.figure.flow import LIT, MOST_KEYS
-from attnviz.walkthroughs.figure.plan import cards, fresh
+from attnviz.walkthroughs.figure.plan import fresh
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.operations import MATRIX
@@ -142,7 +142,7 @@ def images(made: Figure) -> list[AxesImage]:
 
 def plan(walk: Walkthrough) -> list[StepView]:
     """The steps of a walkthrough as they are drawn."""
-    return cards(View(walk=walk))
+    return View(walk=walk).cards()
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
@@ -430,6 +430,18 @@ def test_several_heads_stand_side_by_side_in_each_step() -> None:
     assert [card.step.name for card in plan(c.finish("a decoder"))] == [
         "scores", "scaled", "softmax", "context", "concatenated", "keys"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("n", "across"), [(3, 6), (5, 3), (9, 2)])
+def test_heads_stand_in_rows_of_as_many_each(n: int, across: int) -> None:
+    """Each in its column, below one number that says which steps of the calculation the panel stands for."""
+    walk = of_model(n, 48, 8, one=False, n_heads=6)
+    made = draw(walk).figure
+    assert {"1, 9, … 41", "7, 15, … 47", "49"} <= {text.get_text() for text in made.axes[0].texts}
+    corners = [image.get_extent() for image in images(made) if np.shape(image.get_array())[:2] == (n, n)]
+    left = np.reshape([corner[0] for corner in corners[-6:]], (-1, across))
+    assert np.allclose(left, left[0])
+    assert (np.diff(left) > 1).all()
 
 
 def test_what_is_left_out_of_an_exercise_is_in_no_json() -> None:

@@ -173,11 +173,20 @@ def test_of_several_queries_the_weights_and_contexts_are_shown() -> None:
 
 
 def test_of_a_whole_layer_the_steps_are_listed() -> None:
-    """Those of all heads once, with how many there are; then what comes out."""
+    """Those of all heads once, with their places and how many there are; then what comes out."""
     lines = shown(walk("I love all you", home("toy"), whole_layer=True, every=True))
-    assert any(re.match(r"5\. Attention scores +scores_0 = Q_0 K_0ᵀ +6\W\(4,4\)", line) for line in lines)
+    assert any(re.match(r"6, 13, … 41\. Scaled scores +scaled = scores / √8 +6\W\(4,4\)", line) for line in lines)
+    assert any(line.startswith("44. Concatenation ") for line in lines)
     assert sum(line.startswith(("love ", "you ")) for line in lines) == 2
     assert any(line == "Last layer normalisation" for line in lines)
+
+
+def test_both_attentions_of_a_decoder_s_layer_are_listed() -> None:
+    """Each with its own steps, and the formulas of its own grids."""
+    lines = shown(walk("I love all you", home("toy-transformer"), kind="decoder", whole_layer=True, every=True), 80, 80)
+    listed = [line for line in lines if "Scaled scores" in line or "Scaled" in line.split()]
+    assert [line.split(".")[0] for line in listed] == ["6, 14, … 30", "42, 49, … 63"]
+    assert "scaled_cross = scores_cross / √12" in listed[1]
 
 
 def test_products_in_ascii() -> None:
