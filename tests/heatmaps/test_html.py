@@ -137,6 +137,21 @@ def test_a_large_record_is_rounded_and_says_so(show: Open, fixed_record: Make, m
     assert [value.startswith("≈") for value in values] == [False] * 8 + [True] * 4
 
 
+@pytest.mark.parametrize("width", [390, 800, 1280])
+@pytest.mark.parametrize("chosen", ["head=0.1", "head=0.1&query=1"])
+def test_names_of_links_are_on_one_line(show: Open, fixed_record: Make, width: int, chosen: str) -> None:
+    """Beside bars that can be seen; nothing is wider than its panel, however long a name."""
+    words = ["understanding", "attention", "misunderstood", "it", "was", "street"]
+    shown = show(fixed_record(words, n_heads=2), chosen, viewport={"width": width, "height": 900})
+    lines = shown.locator(".row tbody bdi").evaluate_all("all => all.map((one) => one.getClientRects().length)")
+    assert {*lines} == {1}
+    tallest = shown.locator(".row tbody tr").evaluate_all("all => Math.max(...all.map((one) => one.offsetHeight))")
+    assert tallest < 32
+    assert float(shown.locator(".row .track").first.evaluate("one => one.offsetWidth")) > 24
+    shown = show(fixed_record(["w" * 60, *words], n_heads=2), chosen, viewport={"width": width, "height": 900})
+    assert shown.locator(".scroll").first.evaluate("one => one.scrollWidth - one.clientWidth") == 0
+
+
 def test_means_words_and_specials(show: Open, pieces: Make) -> None:
     """Means over heads and layers, merged words and hidden specials are those that Python computes."""
     record = pieces()
