@@ -334,8 +334,9 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
             for i, query in list(enumerate(queries))[every]:
                 page.text(x - 0.04, y + (i + 0.5) * grid.cell, query, grid.print, ha="right", va="center")
             if not grid.wrapped:
+                write = page.text if grid.numbered else page.write_upward
                 text = f"{panel.layer}" if grid.numbered else f"{layer} {panel.layer}"
-                page.text(edge, y + height / 2, text, large, rotation=0 if grid.numbered else 90, va="center")
+                write(edge, y + height / 2, text, large, va="center")
         if index < grid.across:
             above = y - 0.04 - (PITCH if name else 0)
             for i, key in list(enumerate(keys))[every]:
@@ -347,4 +348,4 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
     if grid.numbered:
         x, y, width, height = grid.place(len(sheet.panels) - 1)
         page.text((grid.left + x + width) / 2, head + 0.06, number, small, ha="center", va="center", color=GREY)
-        page.text(margin, (grid.top + y + height) / 2, layer, small, rotation=90, va="center", color=GREY)
+        page.write_upward(margin, (grid.top + y + height) / 2, layer, small, va="center", color=GREY)

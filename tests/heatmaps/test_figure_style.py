@@ -191,6 +191,9 @@ def test_pictures_in_korean(make_record: Make, layers: int) -> None:
         "층 3개 x 헤드 3개" if layers > 1 else "헤드 0.2",
     ):
         assert part in words
+    if layers > 1:
+        (last,) = (text for text in texts(record.figure(lang="ko")) if text.get_text() == "층\n2")
+        assert last.get_rotation() == 0
     one = " ".join(text.get_text() for text in texts(record.select([0], [1]).figure(lang="ko")))
     assert "키: 보이는 쪽" in one
     assert "쿼리: 보는 쪽" in one

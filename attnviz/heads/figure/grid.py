@@ -94,7 +94,7 @@ def number_grid(
     for layer in range(0, n_layers, max(1, math.ceil(PITCH / down))):
         page.text(x - 0.06, y + (layer + 0.5) * down, str(layer), ha="right", va="center")
     page.text(x, top + 0.02, say("heads_from_0", language), va="top", color=GREY)
-    page.text(left, y + 0.01, say("layer", language), va="top", rotation=90, ha="left", color=GREY)
+    page.write_upward(left, y + 0.01, say("layer", language), va="top", ha="left", color=GREY)
 
 
 def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:

@@ -56,6 +56,13 @@ def test_the_sheet_is_legible_at_its_width(
     assert ("role" in shown) == (lang == "en")
 
 
+@pytest.mark.parametrize(("lang", "name", "turned"), [("en", "layer", 90), ("ko", "층", 0)])
+def test_hangul_does_not_lie_on_its_side(comparison: HeadComparison, lang: str, name: str, turned: float) -> None:
+    """A word that is turned in English stands upright in Korean."""
+    (layer,) = (text for text in comparison.figure(lang=lang).axes[0].texts if text.get_text() == name)
+    assert layer.get_rotation() == turned
+
+
 @pytest.mark.parametrize("view", [{"head": (0, 1)}, {"view": "clustermap"}, {"view": "scatter"}, {"width": "1.2in"}])
 def test_what_cannot_be_read_at_its_width_is_said(comparison: HeadComparison, view: dict[str, Any]) -> None:
     """With the width from which on it can be."""
