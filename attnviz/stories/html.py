@@ -15,6 +15,7 @@ from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
 from attnviz.stories.record import Story, StoryView, Table, cell_text, is_number
+from attnviz.text.display import hold_units
 from attnviz.text.phrase import korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -56,7 +57,7 @@ def _state(view: StoryView, story: Story) -> dict[str, object]:
 
 
 def _bilingual(text: str) -> tuple[str, str]:
-    return str(text), str(korean(text))
+    return hold_units(str(text)), hold_units(str(korean(text)))
 
 
 def _plain(value: Any) -> Any:

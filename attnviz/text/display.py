@@ -9,6 +9,8 @@ import unicodedata
 from attnviz.errors import InputError, SettingsError
 
 JOINERS = "\u200c\u200d"  # zero-width, they shape their neighbours (Persian, emoji): behind a character they stay
+UNITS = "%|nats?|pt|s|MB|GiB"  # that follow a number after a space
+HELD = "\ue000"  # stands for a space at which no line may end where lines are ended at any space of Unicode
 READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")  # endings of files that attnviz reads
 
 
@@ -52,6 +54,16 @@ def _visible(character: str) -> str:
 
 def _spelled(characters: str) -> str:
     return characters.encode("unicode_escape").decode()
+
+
+def hold_units(text: str, space: str = "\u00a0") -> str:
+    """The text with a space at which no line ends between a number and its unit."""
+    return re.sub(rf"(?<=\d) (?=(?:{UNITS})(?![a-zA-Z]))", space, text)
+
+
+def line_words(text: str) -> list[str]:
+    """What a line may end between: the words of a text, a number with its unit as one."""
+    return [word.replace(HELD, " ") for word in hold_units(text, HELD).split()]
 
 
 HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")  # a Korean syllable or letter

@@ -12,6 +12,7 @@ from attnviz.errors import OutputError
 from attnviz.stories import DEMOS, tell
 from attnviz.stories.common import head_name
 from attnviz.stories.record import Matrix, Table, cell_text
+from attnviz.text.display import hold_units
 from attnviz.text.phrase import korean
 from tests.fixtures.browser import barriers, state
 
@@ -38,7 +39,7 @@ def _holds(shown: Page, story: Story) -> None:
             assert _flat(part) in text
             continue
         table = shown.locator(f".lesson > .wide-table[aria-label={_quoted(part.title)}]")
-        assert table.locator("thead th").all_inner_texts() == [_flat(name) for name in part.columns]
+        assert table.locator("thead th").all_inner_texts() == [hold_units(name) for name in part.columns]
         cells = [_flat(cell_text(cell, part.digits)) for row in part.rows for cell in row]
         assert [_flat(cell) for cell in table.locator("tbody > tr > *").all_inner_texts()] == cells
     for panel in story.picture:
@@ -53,7 +54,7 @@ def _holds(shown: Page, story: Story) -> None:
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + hold_units(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 @pytest.mark.parametrize("name", DEMOS)
@@ -64,7 +65,7 @@ def test_the_page_of_a_story(name: str, told: Callable[[str], Story], show_page:
     for lang, one in (("en", story), ("ko", story.translated("ko"))):
         if lang == "ko":
             shown.locator(".lang").first.click()
-        assert shown.inner_text("h1") == one.title
+        assert shown.inner_text("h1") == hold_units(one.title)  # no line ends before a unit
         _holds(shown, one)
         assert shown.evaluate("document.documentElement.scrollWidth") == 360
     assert barriers(shown) == []
@@ -85,7 +86,7 @@ def test_sentences_set_the_views_of_records(
     assert {view.record for view in story.views} == set(range(len(story.records)))
     for button, view in zip(shown.locator(".tour ol button").all(), story.views, strict=True):
         button.click()
-        assert button.inner_text() == view.text
+        assert button.inner_text() == hold_units(view.text)
         assert button.get_attribute("aria-current") == "step"
         record = story.records[view.record]
         assert shown.inner_text("header .model").startswith(record.model)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.render.fonts import Typefaces
-from attnviz.text.display import clip
+from attnviz.text.display import clip, line_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +59,7 @@ class Pen:
         """
         lines: list[str] = []
         end = math.inf  # of the last line, in inches
-        for word in text.split():
+        for word in line_words(text):
             if end + (more := self.width(" ", size) + self.width(word[:LONGEST_LINE], size)) <= width + TINY:
                 lines[-1] += f" {word}"
                 end += more

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from attnviz.render.palette import DEFAULT, colours, diverging
+from attnviz.text.display import hold_units
 
 HERE = Path(__file__).parent
 BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))  # scripts that make elements, and unpack numbers
@@ -48,7 +49,7 @@ def build(
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
     )
-    lines = "\n".join(f'<p class="{name}">{escape(text)}</p>' for name, text in head)
+    lines = "\n".join(f'<p class="{name}">{escape(hold_units(text))}</p>' for name, text in head)
     plain = json.dumps(labels, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     block = f'<script type="application/octet-stream" id="data">{_in_text(data)}</script>\n' if data else ""
     return f"""<!doctype html>

@@ -10,7 +10,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen
-from attnviz.render.terminal.text import fit, fold, hold_percent
+from attnviz.render.terminal.text import fit, fold
+from attnviz.text.display import line_words
 
 GAP = 2  # cells between two columns
 
@@ -65,8 +66,8 @@ def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
 
 def _needs(column: Column, most: int) -> tuple[int, int, int]:
     """The cells that a column needs so that no word is broken, those for its rows in a line each, and for its title."""
-    cells = [hold_percent(str(cell)) for cell in column.cells]
-    words = [word for cell in (hold_percent(column.title), *cells) for word in cell.split()]
+    cells = list(map(str, column.cells))
+    words = [word for cell in (column.title, *cells) for word in line_words(cell)]
     # A shade stands behind its number with no space between, unless it is the empty one.
     padded = [cell_len(cell) for cell in cells if cell.endswith(" ")]
     least = max([1, *map(cell_len, words), *padded])

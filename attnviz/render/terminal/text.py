@@ -5,7 +5,6 @@ A cell is the place of one letter; letters of Korean and Chinese and most emoji 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from io import StringIO
 
@@ -15,7 +14,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen
-from attnviz.text.display import visible
+from attnviz.text.display import HELD, hold_units, visible
 
 SENTENCE_LINES = 4  # lines of a long text that are shown: its first ones and its last
 READABLE = 100  # cells that a line of prose may have; longer lines are hard to come back from
@@ -24,8 +23,6 @@ MARKS = str.maketrans({
     "→": ">", "←": "<", "↔": "-", "␣": "_", "●": "*", "○": "o",
 })  # fmt: skip
 """What stands for the marks of attnviz on a screen that knows no more than ASCII: one cell for each."""
-_HELD = "\ue000"
-"""Stands for a space at which no line may end while Rich makes lines, since it ends them at any space of Unicode."""
 
 
 def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
@@ -74,17 +71,12 @@ def fold(text: Text, width: int) -> list[Text]:
     """The text in lines of so many cells; only a word that is longer than a line is broken."""
     console = Console(file=StringIO(), width=width, legacy_windows=False)
     whole = text.copy()
-    whole.plain = hold_percent(text.plain)
+    whole.plain = hold_units(text.plain, HELD)
     lines = list(whole.wrap(console, width, overflow="fold"))
     for line in lines:
         line.rstrip()
-        line.plain = line.plain.replace(_HELD, " ")
+        line.plain = line.plain.replace(HELD, " ")
     return lines
-
-
-def hold_percent(text: str) -> str:
-    """The text with no space between a number and its percent sign, but a character at which no line ends."""
-    return re.sub(r"(?<=\d) (?=%)", _HELD, text)
 
 
 def legend(text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most: int = READABLE) -> list[Text]:
