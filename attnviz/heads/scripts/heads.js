@@ -209,7 +209,7 @@ class Heads {
       const down = state.sort === `-${name}`, up = state.sort === name;
       const first = name === "head" || name === "role" ? name : `-${name}`;
       const sort = () => this.set({ sort: up ? `-${name}` : down ? name : first });
-      return el("th", { scope: "col", "aria-sort": down ? "descending" : up ? "ascending" : null },
+      return el("th", { scope: "col", class: name === "head" || name === "role" ? "name" : null, "aria-sort": down ? "descending" : up ? "ascending" : null },
         el("button", { type: "button", class: "link", title, click: sort }, `${text}${down ? " ▾" : up ? " ▴" : ""}`));
     });
     const focused = [...this.table.querySelectorAll("thead button")].indexOf(document.activeElement);
@@ -218,6 +218,8 @@ class Heads {
         el("th", { scope: "row" }, el("button", { type: "button", class: "link", click: () => this.set({ head: profile.name }) },
           profile.name)),
         ...this.cells(profile)))));
+    const letters = parseFloat(getComputedStyle(this.table).fontSize);
+    this.table.style.setProperty("--ems", String(Math.ceil(this.table.offsetWidth / letters)));  // its width on paper
     if (focused >= 0) this.table.querySelectorAll("thead button")[focused]?.focus();
   }
 

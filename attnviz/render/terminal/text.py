@@ -5,6 +5,7 @@ A cell is the place of one letter; letters of Korean and Chinese and most emoji 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from io import StringIO
 
@@ -26,9 +27,14 @@ MARKS = str.maketrans({
 
 
 def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
-    r"""The text as the screen can show it; what has nothing that stands for it in ASCII is written as ``\ub098``."""
+    r"""The text as the screen can show it; what has nothing that stands for it in ASCII is written as ``\ub098``.
+
+    A dot between two letters, as in "q·k", is the sign of a product, and there a star.
+    """
     text = visible(text)
-    return text if screen.unicode else text.translate(marks).encode("ascii", "backslashreplace").decode()
+    if screen.unicode:
+        return text
+    return re.sub(r"(?<=\w)·(?=\w)", "*", text).translate(marks).encode("ascii", "backslashreplace").decode()
 
 
 def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:

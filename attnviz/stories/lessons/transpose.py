@@ -1,4 +1,4 @@
-"""K transposed: the same vectors, laid out so that one product gives every q · k."""
+"""K transposed: the same vectors, laid out so that one product gives every q·k."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from attnviz.text.phrase import Texts
 
 SQUARE = ("I", "love", "you", "all", "!")  # as many words as a key has numbers: here Q K can be computed too
 TEXTS = Texts("""
-title | q · k of “{word}” and “{other}”: {score:.3f} from K, {same:.3f} from K transposed
-    | “{word}”와 “{other}”의 q · k: K에서 {score:.3f}, 전치한 K에서 {same:.3f}
+title | q·k of “{word}” and “{other}”: {score:.3f} from K, {same:.3f} from K transposed
+    | “{word}”와 “{other}”의 q·k: K에서 {score:.3f}, 전치한 K에서 {same:.3f}
 receipt | one head with random weights (seed 0); the {pairs} dot products from rows and from columns differ by {apart},
     from the product of matrices by {off}
     | 무작위 가중치(시드 0)의 헤드 하나; 내적 {pairs}개의 차이: 행과 열 {apart}, 행렬의 곱과 {off}
@@ -47,13 +47,13 @@ layouts | K, row of “{other}”; K^T, column of “{other}” | K, “{other}�
 where | where | 어디
 products | product | 곱
 column | column {i} | {i}번째 열
-panels | K: a row for each word; K transposed: a column for each word; Q K^T: every q · k; the weights
-    | K: 단어마다 행; 전치한 K: 단어마다 열; Q K^T: 모든 q · k; 가중치
+panels | K: a row for each word; K transposed: a column for each word; Q K^T: every q·k; the weights
+    | K: 단어마다 행; 전치한 K: 단어마다 열; Q K^T: 모든 q·k; 가중치
 """, globals())  # fmt: skip
 
 
 def read_both_ways(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Every q · k [query, key]: with the rows of K, with the columns of its transpose, and as one product."""
+    """Every q·k [query, key]: with the rows of K, with the columns of its transpose, and as one product."""
     turned = key.T.contiguous()  # written anew, number by number
     by_rows = torch.stack([torch.stack([(q * row).sum() for row in key]) for q in query])
     by_columns = torch.stack([torch.stack([(q * column).sum() for column in turned.T]) for q in query])

@@ -53,9 +53,10 @@ MARKED = "“나” → 2 \N{MULTIPLICATION SIGN} 3 — ●"
 
 
 def test_ascii() -> None:
-    """Marks have one letter that stands for them; what has none is written by its number."""
+    """Marks have one letter that stands for them, a product its own; what has none is written by its number."""
     assert spell(MARKED, ASCII) == r'"\ub098" > 2 x 3 - *'
     assert spell(MARKED, PLAIN) == MARKED
+    assert spell("toy · q·k of ·ing", ASCII) == "toy - q*k of -ing"
     assert spell("a\x1b[2J", PLAIN) == r"a\x1b[2J"
 
 

@@ -26,7 +26,7 @@ def test_the_number_of_the_title(story: Story) -> None:
     """One product, added up by hand; both ways the same."""
     query, key = by_hand()
     score = sum(q * k for q, k in zip(query[1], key[3], strict=True))
-    assert story.title == f"q · k of “love” and “all”: {score:.3f} from K, {score:.3f} from K transposed"
+    assert story.title == f"q·k of “love” and “all”: {score:.3f} from K, {score:.3f} from K transposed"
 
 
 def test_the_panels(story: Story) -> None:

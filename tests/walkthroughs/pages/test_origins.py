@@ -306,6 +306,23 @@ def test_nothing_stands_beyond_the_edge(show_page: Open, name: str, cell: str, l
         assert shown.locator("#origin").evaluate("panel => panel.scrollWidth <= panel.clientWidth")
 
 
+def test_a_table_that_goes_on_fades_out(show_page: Open) -> None:
+    """Its last letters that are seen are paler than those that are whole; scrolled to its end it is as it is."""
+    shown = show_page(html(WALKS["layer"]), viewport={"width": 360, "height": 800})
+    sideways = "all => all.findIndex((one) => one.scrollWidth > one.clientWidth + 40)"
+    box = shown.locator(".table").nth(shown.locator(".table").evaluate_all(sideways))
+
+    def edge() -> np.ndarray:
+        with Image.open(io.BytesIO(box.screenshot())) as taken:
+            pixels = np.asarray(taken.convert("L"))
+        return pixels[2:-20, -6:]  # not the frame, nor the bar that scrolls
+
+    assert edge().min() > 200
+    end = "one => { one.scrollLeft = 1e6; return one.scrollWidth - one.querySelector('table').offsetWidth; }"
+    assert box.evaluate(end) == 32
+    assert (edge() == 255).all()
+
+
 def test_what_is_left_out_of_a_table(show_page: Open) -> None:
     """A part in rows that are not shown has no link; one that is partly shown leads to what is."""
     c = grid(60, 5, seed=4, rows=tuple(f"w{i}" for i in range(60)))
