@@ -328,6 +328,14 @@ OTHERS = {"--no-deps", "--rewrite-golden", "--with-bertviz", "--with-seaborn"}
 """Options of other programs that the pages name."""
 
 
+def test_no_table_has_an_option_twice() -> None:
+    """What an option does stands in one line of a table."""
+    for page in PAGES:
+        for table in re.findall(r"(?:^\|.*\n)+", page.text, re.MULTILINE):
+            named = OPTION.findall(" ".join(re.findall(r"^\| (`-[^|]*)\|", table, re.MULTILINE)))
+            assert len(named) == len({*named}), (page, named)
+
+
 def test_every_option_named_is_there() -> None:
     """No page names an option that no command has; the tables of two commands name all that these have."""
     text = REFERENCE.read_text(encoding="utf-8")

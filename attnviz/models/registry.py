@@ -93,7 +93,7 @@ SEEDS = (0, 1, 2)  # of the models that are compared in the demo of the bottlene
 BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scaled_dot"), ("without", 76, None))
 """Translators that differ in attention alone: as many weights each, so the states of those without it are wider."""
 
-_TRANSLATES = "English-Korean sentence pairs of the small language: to say each in Korean"
+_TRANSLATES = "English-Korean sentence pairs of the small language: to translate each"
 
 
 def _language(language: Language = "english") -> LanguageConfig:
@@ -135,7 +135,7 @@ _MODELS = (
     ),
     HomeBuiltModel(
         name="toy-decoder", architecture="decoder", config=_language, recipe=Recipe(steps=2000),
-        about="English sentences of the small language: to say the next word",
+        about="English sentences of the small language: to predict the next word",
     ),
     HomeBuiltModel(
         name=TOY_KOREAN, architecture="encoder",

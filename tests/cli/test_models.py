@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ def test_list(typed: Callable[..., Result]) -> None:
     assert result.status == 0
     heads = [line.partition(":")[0] for line in result.output.splitlines() if line.startswith("toy")]
     assert heads == list(names())
+    assert not re.search(r"\bto (say|speak)\b", result.output)  # models predict and generate
     for name in set(names()) & set(trained()):
         card = files.load_card(files.FOLDER / f"{name}.safetensors")
         assert f"{name}: {card.plan.learns}\n" in result.output
