@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.render.figure.page import Line, Page, height_of, lines
-from attnviz.render.figure.pen import BLACK, GREY, POINT, Pen, clipped
+from attnviz.render.figure.pen import BLACK, GREY, POINT, TINY, Pen, clipped
 from attnviz.render.fonts import BASE, typefaces_for
 from attnviz.render.palette import colours, diverging, ink, levels, signed_levels
 from attnviz.walkthroughs.hand import format_number
@@ -309,15 +309,15 @@ def block_of(
     signs = [sign for sign, _ in parts]
     for most in range(style.most, FEWEST - 1, -1):
         boxes = [box_of(matrix, replace(style, most=most), n_rows=rows) for _, matrix in parts]
-        if card.heads and boxes:  # cells of all are as wide
+        spots, width, height = _spots(signs, boxes, style, room, len(boxes))
+        if len({spot.top for spot in spots}) <= 1 and width <= room:
+            break
+    else:
+        if card.heads:  # in lines of as many each, with cells as wide
             wide = max(boxes, key=lambda box: box.column)
             boxes = [replace(box, column=wide.column, upright=wide.upright, below=wide.below) for box in boxes]
-        spots, width, height = _spots(signs, boxes, style, room, len(boxes))
-        n_lines = len({spot.top for spot in spots})
-        if n_lines <= 1 and width <= room:
-            break
-    if n_lines > 1 and card.heads:  # in lines of as many each
-        spots, width, height = _spots(signs, boxes, style, room, math.ceil(len(boxes) / n_lines))
+            n_lines = len({spot.top for spot in _spots(signs, boxes, style, room, len(boxes))[0]})
+            spots, width, height = _spots(signs, boxes, style, room, math.ceil(len(boxes) / n_lines))
     least = max(width, min(room, ROOMY * style.scale)) if words else width
     heading = words_of(card, least, style, shapes=True) if words else None
     head = 0.0 if heading is None else heading.height + 0.06 * style.scale
@@ -376,13 +376,20 @@ class Strip:
 
 
 def strip_of(made: Sequence[PlacedCard], room: float, lit: Mapping[str, int]) -> Strip:
-    """Cards side by side, in lines no wider than this."""
+    """Cards side by side, in as few lines as there can be that are no wider than this, as narrow as these can be."""
+    found, widest = Strip(_lines(made, room), lit), max(block.width for block in made)
+    while found.width > widest and len(narrower := _lines(made, found.width - TINY)) == len(found.lines):
+        found = Strip(narrower, lit)
+    return found
+
+
+def _lines(made: Sequence[PlacedCard], room: float) -> list[list[PlacedCard]]:
     found: list[list[PlacedCard]] = []
     for block in made:
         if not found or sum(one.width + BESIDE for one in found[-1]) + block.width > room:
             found.append([])
         found[-1].append(block)
-    return Strip(found, lit)
+    return found
 
 
 def _high(line: Sequence[PlacedCard]) -> float:

@@ -16,6 +16,7 @@ import attnviz
 from attnviz.errors import SelectionError
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.calculation import Calculation
+from attnviz.walkthroughs.figure.card import PlacedCard, strip_of
 from attnviz.walkthroughs.figure.flow import LIT, MOST_KEYS
 from attnviz.walkthroughs.figure.plan import fresh
 from attnviz.walkthroughs.figure.sheet import draw
@@ -442,6 +443,15 @@ def test_heads_stand_in_rows_of_as_many_each(n: int, across: int) -> None:
     left = np.reshape([corner[0] for corner in corners[-6:]], (-1, across))
     assert np.allclose(left, left[0])
     assert (np.diff(left) > 1).all()
+
+
+def test_cards_stand_in_lines_that_are_as_narrow_as_can_be() -> None:
+    """In as few lines as they need: none of them has one card alone where the one above it is full."""
+    cards = [PlacedCard(words=None, spots=(), width=width, head=1.0, body=1.0) for width in (3.0, 2.0, 2.0, 3.0, 2.0)]
+    strip = strip_of(cards, 12.0, {})
+    assert [len(line) for line in strip.lines] == [3, 2]
+    assert strip_of(cards, 1.0, {}).width == 3.0
+    assert [len(line) for line in strip_of(cards[:4], 12.0, {}).lines] == [4]
 
 
 def test_what_is_left_out_of_an_exercise_is_in_no_json() -> None:
