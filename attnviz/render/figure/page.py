@@ -6,7 +6,6 @@ Places are (left, top) or (left, top, width, height), in inches from the upper l
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEGEND_GAP, MARGIN, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEGEND_GAP, MARGIN, POINT, SMALL, TEXT, Pen, upward
 from attnviz.render.fonts import boxes
 
 if TYPE_CHECKING:
@@ -76,10 +75,9 @@ class Page:
         self.ax.text(left, top, text, **self.pen.style(size, **style))
 
     def write_upward(self, left: float, top: float, text: str, size: float = TEXT, **style: Any) -> None:
-        """Write a short text turned, from below to above; Hangul does not lie on its side: syllable below syllable."""
-        if hangul := re.findall(r"[가-힣]", text):
-            text = "\n".join(re.findall(r"[가-힣]|[^가-힣\s]+", text))
-        self.text(left, top, text, size, rotation=0 if hangul else 90, multialignment="center", **style)
+        """Write a text from below to above, as `upward` has it."""
+        text, turned = upward(text)
+        self.text(left, top, text, size, rotation=turned, multialignment="center", **style)
 
     def write(self, written: Sequence[Line], top: float, left: float = MARGIN, *, va: str = "top") -> float:
         """Write lines below one another, and return where the next would stand; `va`: what of a line stands there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,6 +96,16 @@ def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> flo
 def clipped(labels: Sequence[str]) -> list[str]:
     """Token labels, the longest of them cut."""
     return [clip(label, LABEL_LENGTH) for label in labels]
+
+
+def upward(text: str) -> tuple[str, float]:
+    """A text that goes from below to above, and how far it is turned.
+
+    A word of few Hangul syllables, which are not read on their side, has syllable below syllable, a number below them.
+    """
+    if not re.fullmatch(r"[가-힣]{1,3}( \d+)?", text):
+        return text, 90.0
+    return "\n".join(re.findall(r"[가-힣]|\d+", text)), 0.0
 
 
 def ordinal(n: int) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.render.figure.page import legend_above
-from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.pen import BLACK, FRAME, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, upward
 from attnviz.render.palette import COLOURS, MARKERS, colours, diverging, ink, levels
 from attnviz.stories.record import Bars, Lines, Matrix, decimals
 
@@ -195,7 +195,9 @@ def _ticks(ax: Axes, lines: Lines, width: float, pen: Pen) -> None:
 
 def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
     ax.set_xlabel(x_title, labelpad=4, **pen.style(color=pen.quiet))
-    ax.set_ylabel(y_title, labelpad=4, **pen.style(color=pen.quiet))
+    text, turned = upward(y_title)
+    place = {} if turned else {"ha": "right", "va": "center", "multialignment": "center"}
+    ax.set_ylabel(text, labelpad=4, rotation=turned, **place, **pen.style(color=pen.quiet))
 
 
 def _finish_axes(ax: Axes, pen: Pen, x_title: str, y_title: str, height: float) -> None:

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from attnviz.render.figure.export import blank_figure, usual_settings
+from attnviz.render.figure.pen import upward
 
 TEXTS = {
     "English": "The animal didn't cross the street because it was too tired. AVATAR To Ty “WAVE” office ffl 7.1e-07",
@@ -42,3 +43,12 @@ def test_lines_are_as_full_as_can_be(name: str, width: float, size: float) -> No
         for line, after in pairwise(lines):
             assert pen.width(f"{line} {after.split()[0]}", size) > width or after.split()[0] not in TEXTS[name].split()
         assert pen.wrap(TEXTS[name], width, size, most=2) == lines[:2]
+
+
+@pytest.mark.parametrize(("text", "shown", "turned"), [
+    ("layer 2", "layer 2", 90.0), ("층", "층", 0.0), ("층 12", "층\n12", 0.0), ("쿼리", "쿼\n리", 0.0),
+    ("쿼리: 디코딩 단계", "쿼리: 디코딩 단계", 90.0), ("가중치의 합", "가중치의 합", 90.0),
+])  # fmt: skip
+def test_a_word_of_few_syllables_stands_upright(text: str, shown: str, turned: float) -> None:
+    """All else is turned."""
+    assert upward(text) == (shown, turned)
