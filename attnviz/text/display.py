@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from contextlib import suppress
 
 from attnviz.errors import InputError, SettingsError
 
@@ -72,6 +73,25 @@ HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")  # a Korean syllable 
 def is_korean(text: str) -> bool:
     """Whether most letters of a text are Korean."""
     return 2 * len(HANGUL.findall(text)) > sum(map(str.isalpha, text))
+
+
+WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
+"""What files begin with that have two or four bytes a character."""
+
+
+def from_utf8(raw: bytes) -> str:
+    """The text of bytes. Raises InputError: they are no UTF-8; what they look like, and how they become what is."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        reason = f"not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}"
+    encoding = next((name for mark, name in WIDE.items() if raw.startswith(mark)), "")
+    with suppress(UnicodeDecodeError):
+        encoding = encoding or "cp949, the encoding of Korean Windows" * is_korean(raw.decode("cp949"))
+    if encoding:
+        how = f"save it as UTF-8 in an editor, or by iconv -f {encoding.partition(',')[0]} -t UTF-8 FILE > NEW"
+        reason = f"not UTF-8, but looks like {encoding}: {how}"
+    raise InputError(reason)
 
 
 def token_text(

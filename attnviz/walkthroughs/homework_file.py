@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.errors import FileFormatError
-from attnviz.text.display import visible
+from attnviz.errors import FileFormatError, InputError
+from attnviz.text.display import from_utf8, visible
 from attnviz.walkthroughs.verify.saved import contents, named, number
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def read_entries(path: str | os.PathLike[str]) -> Entry:
 
 def _parse(raw: bytes, *, is_json: bool) -> Entry:
     try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FileFormatError(f"it is not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}") from None
+        text = from_utf8(raw.removeprefix(BOM_UTF8))
+    except InputError as error:
+        raise FileFormatError(f"it is {error}") from None
     if is_json:
         try:
             json.loads(text, parse_int=str, parse_float=str)  # for the sake of its refusals

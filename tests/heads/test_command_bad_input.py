@@ -209,7 +209,7 @@ def test_a_head_that_is_not_there_is_missed_early(
         ("a.txt", b"\n\0\n\xff\n", f"a.txt: {NONE}: line 2: a NUL (\\0) at character 1"),
         ("a\tb.txt", b"", f"a\\tb.txt: {NONE}"),
         ("folder/a.txt", b"\0\n", f"folder/a.txt: {NONE}: line 1: a NUL (\\0) at character 1"),
-        ("a.txt", "I".encode("utf-16"), "a.txt is UTF-16: write it as UTF-8"),
+        ("a.txt", "I".encode("utf-16"), "a.txt is not UTF-8, but looks like UTF-16: save it as UTF-8"),
         ("a.jsonl", b'{"said": "I"}\n', f"a.jsonl: {NONE}: line 1: no field 'text'; there are: said"),
         ("a.jsonl", b"I love you\n", f"a.jsonl: {NONE}: line 1: not JSON: Expecting value: line 1 column 1 (char 0)"),
         ("a.gz", b"I love you\n", "a.gz is named .gz, but is not packed so"),

@@ -10,7 +10,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import InputError
-from attnviz.text.display import JOINERS, check_text, clip, token_text, visible
+from attnviz.text.display import JOINERS, check_text, clip, from_utf8, token_text, visible
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"caf\xe9", "not UTF-8: byte 4 is 0xe9"),
+        ("I love 너".encode("cp949"), "not UTF-8: byte 8 is 0xb3"),  # which may be of many encodings
+        ("너를 love".encode("cp949"), "not UTF-8: byte 1 is 0xb3"),
+        (
+            "나는 너를 사랑해".encode("cp949"),
+            "not UTF-8, but looks like cp949, the encoding of Korean Windows: save it",
+        ),
+        (
+            "나는".encode("utf-16"),
+            "not UTF-8, but looks like UTF-16: save it as UTF-8 in an editor, or by iconv -f UTF-16",
+        ),
+        (b"\xfe\xff\xb0\x98", "not UTF-8, but looks like UTF-16"),
+    ],
+)
+def test_other_encodings(raw: bytes, reason: str) -> None:
+    """What a file looks like is said, and what to do; of what may be anything the byte."""
+    assert from_utf8("나는".encode()) == "나는"
+    with pytest.raises(InputError, match=f"^{reason}"):
+        from_utf8(raw)
 
 
 class TestVisible:

@@ -11,13 +11,14 @@ import sys
 import weakref
 import zlib
 from bz2 import BZ2File
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from attnviz.errors import InputError
 from attnviz.text.corpus import BadLine
-from attnviz.text.display import visible
+from attnviz.text.display import WIDE, from_utf8, visible
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -26,8 +27,6 @@ STANDARD_INPUT = "-"
 LONGEST = 2**20  # bytes that a line may have; a longer one is left out without being held
 COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
 """Endings of compressed files, and the bytes that such files begin with."""
-_WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
-_MARK = b"\xef\xbb\xbf"
 
 
 class _CountingStream(io.RawIOBase):
@@ -114,11 +113,11 @@ class LineStream:
                 ended = more.endswith(b"\n") or not more
             return BadLine(number=number, reason=f"longer than {LONGEST:,} bytes")
         if number == 1:
-            raw = raw.removeprefix(_MARK)
+            raw = raw.removeprefix(BOM_UTF8)
         try:
-            return raw.decode()
-        except UnicodeDecodeError as error:
-            return BadLine(number=number, reason=f"not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}")
+            return from_utf8(raw)
+        except InputError as error:
+            return BadLine(number=number, reason=str(error))
 
     def _decompress(self, suffix: str) -> io.BufferedIOBase:
         try:
@@ -141,9 +140,11 @@ class LineStream:
             case ".zst":
                 how = "unpack it first, or write zstdcat FILE | attnviz ... -"
                 raise InputError(f"{self.name} is packed with zstd: {how}")
-        for mark, encoding in _WIDE.items():
-            if first.startswith(mark):
-                raise InputError(f"{self.name} is {encoding}: write it as UTF-8")
+        if first.startswith((*WIDE,)):
+            try:
+                from_utf8(first)
+            except InputError as error:
+                raise InputError(f"{self.name} is {error}") from None
         return buffered
 
     def _unreadable(self, error: Exception, where: str = "") -> InputError:

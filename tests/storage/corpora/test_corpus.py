@@ -193,8 +193,8 @@ def test_a_treebank_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     [
         ("a.gz", b"plain", r"a\.gz is named \.gz, but is not packed so"),
         ("a.zst", b"\x28\xb5\x2f\xfd" + bytes(9), r"packed with zstd: unpack it first, or write zstdcat FILE"),
-        ("a.txt", "words".encode("utf-16"), r"a\.txt is UTF-16: write it as UTF-8"),
-        ("a.txt", b"\x00\x00\xfe\xff\x00\x00\x00a", r"a\.txt is UTF-32: write it as UTF-8"),
+        ("a.txt", "words".encode("utf-16"), r"a\.txt is not UTF-8, but looks like UTF-16: save it as UTF-8"),
+        ("a.txt", b"\x00\x00\xfe\xff\x00\x00\x00a", r"a\.txt is not UTF-8, but looks like UTF-32: save it as UTF-8"),
     ],
 )
 def test_packed_or_encoded_otherwise(tmp_path: Path, name: str, content: bytes, message: str) -> None:
