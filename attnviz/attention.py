@@ -18,6 +18,7 @@ from jaxtyping import Float32, Int32
 
 from attnviz.errors import RecordError, SelectionError
 from attnviz.storage.formats import RECORD
+from attnviz.text.arguments import check_call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -291,18 +292,25 @@ class Attention(ReadOnly):
         png: bytes = RECORD.make(".png", self).png()
         return png
 
-    def pattern(self, layer: int, head: int) -> Float32[np.ndarray, "query key"]:
-        """One head's matrix, by the numbers the model gives them; SelectionError where the record does not hold it."""
+    @check_call()
+    def pattern(self, layer: int | str, head: int | None = None) -> Float32[np.ndarray, "query key"]:
+        """One head's matrix, by the numbers the model gives them; SelectionError where the record does not hold it.
+
+        They may be given as one, such as "1.3".
+        """
+        layer, head = head_at(layer if head is None else (layer, head))
         (row,), (column,) = positions([layer], self.layers, "layer"), positions([head], self.heads, "head")
         return np.asarray(self.weights[row, column])
 
-    def links(self, layer: int, head: int, n: int = 8) -> list[tuple[int, int, float]]:
+    @check_call()
+    def links(self, layer: int | str, head: int | None = None, n: int = 8) -> list[tuple[int, int, float]]:
         """The strongest links of a head, each to another key: query, key (numbers of tokens) and weight.
 
         Special tokens, and what a token gives to itself, are left out. Of a pooled record those alone that are certain:
         a weight that is not larger than the smallest that was kept of some row may not be among the largest. Raises
         SelectionError, as `pattern`.
         """
+        layer, head = head_at(layer if head is None else (layer, head))
         weights, least, of = np.array(self.pattern(layer, head)), 0.0, self.exact or self
         keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
         if self.exact is not None:
@@ -331,6 +339,7 @@ class Attention(ReadOnly):
         part = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
         return int(part.get("query_first", 0)), int(part.get("key_first", 0))
 
+    @check_call()
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
         """The same with these rows and columns only, or SelectionError; what rows then lack went to other keys."""
         if rows is None and keys is None:
@@ -343,11 +352,15 @@ class Attention(ReadOnly):
         weights = self.weights[:, :, rows or slice(None), keys or slice(None)]
         return replace(self, weights=weights, vectors=None, **labels)
 
-    def select(self, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None) -> Attention:
-        """The same with these layers and heads only, or SelectionError; None keeps all, negative numbers count back."""
+    @check_call()
+    def select(self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None) -> Attention:
+        """The same with these layers and heads only, or SelectionError; None keeps all, negative numbers count back.
+
+        A head may be named with its layer, such as "1.3".
+        """
         if layers is None and heads is None:
             return self
-        layers, heads = numbers_of(layers, "layer"), numbers_of(heads, "head")
+        layers, heads = numbers_of(layers, heads)
         rows = positions(self.layers if layers is None else layers, self.layers, "layer")
         columns = positions(self.heads if heads is None else heads, self.heads, "head")
         return replace(
@@ -369,17 +382,23 @@ def head_at(place: object) -> tuple[int, int]:
     raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2")
 
 
-def numbers_of(chosen: Iterable[int] | None, what: str) -> list[int] | None:
-    """The numbers that choose layers or heads; None chooses all. Raises SelectionError: there are none."""
-    if chosen is None:
-        return None
-    try:
-        numbers = [index(one) for one in chosen]
-    except TypeError:
-        numbers = []
-    if not numbers:
-        raise SelectionError(f"choose at least one {what}, by numbers such as [0, 2], not {chosen!r}")
-    return numbers
+def numbers_of(
+    layers: Iterable[int] | None, heads: Iterable[int | str] | None
+) -> tuple[list[int] | None, list[int] | None]:
+    """The numbers that choose layers and heads; None chooses all, a head such as "1.3" its layer, too.
+
+    Raises SelectionError: there are none, or heads are of several layers.
+    """
+    chosen = None if layers is None else [index(one) for one in layers]
+    places = [head_at(one) if isinstance(one, str) else (None, index(one)) for one in (() if heads is None else heads)]
+    named = [*{layer for layer, _ in places if layer is not None}]
+    if len(named) > 1 or (named and chosen not in (None, named)):
+        where = "" if chosen is None else f" in layers {chosen}"
+        raise SelectionError(f"heads {heads!r}{where} are not of one layer: give layers and heads apart")
+    for what, some in (("layer", chosen), ("head", None if heads is None else places)):
+        if some == []:
+            raise SelectionError(f"choose at least one {what}, by numbers such as [0, 2], not []")
+    return named or chosen, None if heads is None else [head for _, head in places]
 
 
 def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
@@ -401,8 +420,6 @@ def cut(queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, col
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
     fields: dict[str, int] = {}
     for name, tokens, chosen in (("query", queries, rows), ("key", keys, columns)):
-        if not isinstance(chosen, slice | None):
-            raise SelectionError(f"{name} tokens are chosen by a slice, such as slice(0, 10), not {chosen!r}")
         held = range(*(chosen or slice(None)).indices(len(tokens)))
         if not held:
             raise SelectionError(f"there is no {name} token there: there are {len(tokens):,}, counted from 0")

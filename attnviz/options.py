@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import MISSING, Field, dataclass, field, fields
-from functools import cache
-from numbers import Integral, Real
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, dataclass_transform, get_args, get_origin
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.render.names import PALETTES, slug
+from attnviz.text.arguments import check_types, types_of
 
 _Group = TypeVar("_Group")
 
@@ -67,37 +66,31 @@ def group(cls: type[_Group]) -> type[_Group]:
 
 
 def _check(settings: object) -> None:
-    """Refuse a value that is none of its choices, no palette, no number, or outside its range."""
-    group: type = type(settings)
-    for one in fields(group):
-        value, option = getattr(settings, one.name), one.metadata["option"]
-        choices, kind = _allowed(group)[one.name]
-        is_number = isinstance(value, kind) and not isinstance(value, bool)
+    """Refuse a value of another type, that is none of its choices, no palette, or outside its range."""
+    types = types_of(type(settings))  # type: ignore[arg-type]  # likewise
+    options: dict[str, Option] = {one.name: one.metadata["option"] for one in fields(settings)}  # type: ignore[arg-type]  # every group is a dataclass
+    given = {name: getattr(settings, name) for name in options}
+    check_types(given, types)
+    for name, option in options.items():
+        value, choices = given[name], _choices(types[name])
         if choices and value not in choices:
             named = ", ".join(map(repr, filter(None, choices)))
-            raise SettingsError(f"{value!r} is not one of {named}", one.name)
+            raise SettingsError(f"{value!r} is not one of {named}", name)
         if option.completes == "palettes":
             check_palette(value)
         if value is None or (option.least is None and option.most is None):
             continue
-        if not is_number:
-            raise SettingsError(f"{value!r} is no {'whole ' * (kind is Integral)}number", one.name)
         least, most = (math.inf * way if end is None else end for end, way in ((option.least, -1), (option.most, 1)))
         if not least <= value <= most:  # so that what is not a number is refused too
             allowed = f"at least {least}" if option.most is None else f"from {least} to {most}"
-            raise SettingsError(f"it must be {allowed}, not {value}", one.name)
+            raise SettingsError(f"it must be {allowed}, not {value}", name)
 
 
-@cache
-def _allowed(group: type) -> dict[str, tuple[tuple[object, ...], type]]:
-    """Of each field its choices, none where it takes any value of its type; and the kind of number that it takes."""
-    found: dict[str, tuple[tuple[object, ...], type]] = {}
-    for name, hint in get_type_hints(group).items():
-        parts = get_args(hint) if get_origin(hint) is UnionType or get_origin(hint) is Union else (hint,)
-        named = [get_args(part) or (None,) for part in parts if part is NoneType or get_origin(part) is Literal]
-        choices = tuple(value for part in named for value in part) if len(named) == len(parts) else ()
-        found[name] = choices, Integral if int in parts else Real
-    return found
+def _choices(hint: object) -> tuple[object, ...]:
+    """What a field may be, one of these; none where it takes any value of its type."""
+    parts = get_args(hint) if get_origin(hint) in {UnionType, Union} else (hint,)
+    named = [get_args(part) or (None,) for part in parts if part is NoneType or get_origin(part) is Literal]
+    return tuple(value for part in named for value in part) if len(named) == len(parts) else ()
 
 
 def changed(settings: object, *names: str) -> tuple[str, ...]:

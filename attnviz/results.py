@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from attnviz.errors import SettingsError
+from attnviz.errors import FileFormatError, SettingsError
+from attnviz.storage.files import listed
 from attnviz.storage.formats import COMPARISON, RECORD, WALKTHROUGH
+from attnviz.text.arguments import check_call
+from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
@@ -29,6 +32,7 @@ class Result(Protocol):
         """Its page, in English or Korean at first."""
 
 
+@check_call()
 def page(
     result: object = None,
     path: str | os.PathLike[str] | None = None,
@@ -75,6 +79,7 @@ def page(
     return made
 
 
+@check_call()
 def save(result: Result | Sequence[Walkthrough], path: str | os.PathLike[str], **look: Any) -> Path:  # noqa: ANN401 - likewise
     """Write a result in the format that the path's ending names: the same as ``result.save(path, **look)``.
 
@@ -92,6 +97,7 @@ def save(result: Result | Sequence[Walkthrough], path: str | os.PathLike[str], *
     return result.save(Path(path), **look)
 
 
+@check_call()
 def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparison:
     """Read what was saved: a record, a walkthrough, or what was measured of heads.
 
@@ -104,10 +110,10 @@ def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparis
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix in COMPARISON and COMPARISON[suffix].read:
-        formats = COMPARISON
-    else:
-        formats = WALKTHROUGH if suffix == ".json" and _is_walkthrough(path) else RECORD
+    if suffix not in (known := [*RECORD.read, *COMPARISON.read]):
+        raise FileFormatError(visible(f"{path}: what was saved is read from {listed(known)}, not {suffix!r}"))
+    is_walk = suffix == ".json" and _is_walkthrough(path)
+    formats = COMPARISON if suffix in COMPARISON.read else WALKTHROUGH if is_walk else RECORD
     found: Attention | Walkthrough | HeadComparison = formats.load(path)
     return found
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.models.registry import RANDOM, is_random
@@ -158,7 +158,10 @@ class Ranges:
             if match is None:
                 raise SettingsError(f"{text!r} is neither a number nor a range such as 0-3", name)
             first = int(match[1])
-            ends.append((first, first if match[2] is None else int(match[2])))
+            last = first if match[2] is None else int(match[2])
+            if last < first and (first < 0) == (last < 0):
+                raise SettingsError(f"the first of {text!r} must not be after the last", name)
+            ends.append((first, last))
         return cls(tuple(ends)) if ends else None
 
     def one(self, name: str) -> int:
@@ -186,7 +189,7 @@ class Ranges:
             if held and start < 0 and first != last:
                 raise SelectionError(f"the range {first}-{last} begins before the first: there are {n}, counted from 0")
             if start > end:
-                raise SettingsError(f"the range {first}-{last} ends before it begins")
+                raise SettingsError(f"the first of '{first}-{last}' must not be after the last")
             numbers += range(start, end + 1)
         return numbers
 
@@ -232,7 +235,7 @@ class PageSettings:
         "--style", default="sheet", help="What the picture is for: a sheet by itself, a slide, a column of a paper.",
         panel=LOOK,
     )  # fmt: skip
-    width: str | None = option(
+    width: Annotated[str, "a length such as 3.3in or 8cm"] | None = option(
         "--width", help="The width of the picture: 3.3in, 8cm, 84mm, 240pt [default: by style].",
         metavar="LENGTH", panel=LOOK,
     )  # fmt: skip
@@ -265,7 +268,7 @@ class FigureSettings(PageSettings):
         "--font-size", help="The size of labels, in points [default: by style and room].", metavar="POINTS",
         least=4, most=72, panel=LOOK,
     )  # fmt: skip
-    title: str = option("--title", default="auto", help="Another title, or none.", metavar="TEXT", panel=LOOK)
+    title: str | None = option("--title", default="auto", help="Another title, or none.", metavar="TEXT", panel=LOOK)
     no_caption: bool = option("--no-caption", default=False, help="No text below the picture.", panel=LOOK)
 
     def __post_init__(self) -> None:
@@ -343,11 +346,11 @@ class ShellSettings:
             raise SettingsError("give quiet or verbose, not both")
 
 
-def check_title(title: object) -> str | None:
+def check_title(title: str | None) -> str | None:
     """The title, which is None for none; what no picture can have above it is refused by a `SettingsError`."""
-    if title is None or (isinstance(title, str) and not re.search("[\ud800-\udfff]", title)):
-        return title
-    raise SettingsError("it is no text, or holds half a character", "title")
+    if re.search("[\ud800-\udfff]", title or ""):
+        raise SettingsError("it holds half a character", "title")
+    return title
 
 
 def check_endings(paths: Iterable[Path], endings: Collection[str], name: str = "output") -> None:

@@ -224,13 +224,32 @@ def test_select_names_what_there_is(held: tuple[int, int], message: str) -> None
 
 
 @pytest.mark.usefixtures("as_installed")
-@pytest.mark.parametrize("chosen", [1, [], ["0.1"], "0"])
-def test_select_takes_numbers(chosen: Any) -> None:
+@pytest.mark.parametrize(
+    ("chosen", "error", "message"),
+    [
+        (1, errors.SettingsError, "'heads': it must be a list of whole numbers or texts, not 1"),
+        ("0", errors.SettingsError, "'heads': it must be a list of whole numbers or texts, not '0'"),
+        ([], errors.SelectionError, "choose at least one head, by numbers such as"),
+        (["0"], errors.SelectionError, "'0' is no head: give its layer and its number, such as 1.2"),
+        (["0.1", "1.1"], errors.SelectionError, "are not of one layer: give layers and heads apart"),
+    ],
+)
+def test_select_takes_numbers(chosen: Any, error: type[Exception], message: str) -> None:
     """What are no numbers, or none, is refused; so is what names no head."""
-    with pytest.raises(errors.SelectionError, match="choose at least one head, by numbers such as"):
+    with pytest.raises(error, match=message):
         record().select(heads=chosen)
     with pytest.raises(errors.SelectionError, match="is no head: give its layer and its number"):
         record()[chosen]
+
+
+def test_heads_with_their_layer() -> None:
+    """A head is named as it is written, too; with another layer beside it, it is none."""
+    made = record()
+    assert made.select(heads=["1.2", "1.0"]) == made.select([1], [0, 2]) == made.select([1], ["1.0", 2])
+    np.testing.assert_array_equal(made.pattern("1.2"), made.pattern(1, 2))
+    assert made.links("1.2", n=3) == made.links(1, 2, 3)
+    with pytest.raises(errors.SelectionError, match=r"heads \['1.2'\] in layers \[0\] are not of one layer"):
+        made.select([0], ["1.2"])
 
 
 def test_select_names_the_only_one() -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, numbers_of
 from attnviz.capture.source import Loading, Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError
+from attnviz.text.arguments import bytes_of, check_call
 from attnviz.text.display import check_sentence, check_text
-from attnviz.text.names import arguments, check_settings
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
@@ -19,17 +19,18 @@ if TYPE_CHECKING:
 class Selection(TypedDict, total=False):
     """Which part of the weights is kept (see `attend`)."""
 
-    layers: Sequence[int] | None
-    heads: Sequence[int] | None
+    layers: Iterable[int] | None
+    heads: Iterable[int | str] | None
     rows: slice | None
     keys: slice | None
-    memory: int
+    memory: int | str
 
 
 class Attending(Selection, Loading, total=False):
     """What is kept, and how the model is found and loaded."""
 
 
+@check_call()
 def attend(
     text: str,
     model: Model = None,
@@ -53,11 +54,12 @@ def attend(
         target: what a model that translates is made to generate (teacher forcing); None lets it run free.
         kind: which attention to show, where the model has several; None is the usual one.
         truncate: cut the text where the model's positions end, with a note in the record, instead of refusing it.
-        settings: what is kept: ``layers`` and ``heads``, such as ``[0, 2]``, counted from 0, negative from the end;
-            ``rows`` and ``keys``, the query and key tokens, such as ``slice(1000, 1200)``; at most ``memory`` bytes of
-            weights. Where they would be more, tokens that follow one another go together: to a group the sum over its
-            keys, from it the mean over its queries, with a note in the record. And how the model is loaded:
-            ``device``, ``dtype``, ``revision``, ``trust_remote_code`` and ``sizes``, as for `open_source`.
+        settings: what is kept: ``layers`` and ``heads``, such as ``[0, 2]``, counted from 0, negative from the end, or
+            heads with their layer, such as ``["1.3"]``; ``rows`` and ``keys``, the query and key tokens, such as
+            ``slice(1000, 1200)``; at most ``memory`` of weights, in bytes or such as ``"4GB"``. Where they would be
+            more, tokens that follow one another go together: to a group the sum over its keys, from it the mean over
+            its queries, with a note in the record. And how the model is loaded: ``device``, ``dtype``, ``revision``,
+            ``trust_remote_code`` and ``sizes``, as for `open_source`.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.
@@ -81,15 +83,15 @@ def attend(
 
 
 def _split(settings: Attending) -> tuple[Selection, Loading]:
-    """What is kept, and how the model is loaded; layers and heads are checked."""
-    check_settings(settings, [*arguments(attend), *Attending.__annotations__], "attend")
+    """What is kept, which is checked, and how the model is loaded."""
     kept: dict[str, Any] = {name: settings[name] for name in Selection.__annotations__ if name in settings}  # type: ignore[literal-required]
-    for name in ("layers", "heads"):
-        kept[name] = numbers_of(kept.get(name), name.removesuffix("s"))
+    kept["layers"], kept["heads"] = numbers_of(kept.get("layers"), kept.get("heads"))
+    bytes_of(kept.get("memory", MEMORY))
     loading = {name: value for name, value in settings.items() if name not in kept}
     return cast("Selection", kept), cast("Loading", loading)
 
 
+@check_call()
 def attend_all(
     texts: Sequence[str],
     model: Model,
@@ -127,16 +129,16 @@ def attend_all(
 
 
 def attend_batch(
-    batch: Batch, source: Source, *, layers: Sequence[int] | None = None, heads: Sequence[int] | None = None,
-    rows: slice | None = None, keys: slice | None = None, memory: int = MEMORY,
+    batch: Batch, source: Source, *, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None,
+    rows: slice | None = None, keys: slice | None = None, memory: int | str = MEMORY,
 ) -> list[Attention]:  # fmt: skip
     """The same of sentences that are encoded already."""
     from attnviz.capture.observers import KeepWeights
     from attnviz.capture.stream import KeepVectors
 
-    layers, heads = numbers_of(layers, "layer"), numbers_of(heads, "head")
+    layers, heads = numbers_of(layers, heads)
     labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
-    keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=memory)
+    keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=bytes_of(memory))
     vectors = KeepVectors(keep)
     receipt = source.stream(batch, [keep, vectors])
     is_part = rows is not None or keys is not None  # which may show no key ahead of its query

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Unpack
 
 import torch
@@ -17,6 +17,7 @@ from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
+from attnviz.text.arguments import check_call
 
 N_TOKENS, N_SHORTER = 24, 17  # of the inputs that run together: long enough for windows to show, and short
 SENTENCE = "I love all you"  # what home-built models and modules of one's own read: their tokens are not drawn
@@ -70,6 +71,7 @@ class Diagnosis:
         return f"{self.model}: verified in {n} layer{'' if n == 1 else 's'}: {proof}{more}"
 
 
+@check_call()
 def doctor(
     model: Model = None, tokenizer: object = None, *, random: bool = False, seed: int = 0, **loading: Unpack[Loading]
 ) -> Diagnosis:
@@ -89,7 +91,7 @@ def doctor(
         InputError, FileFormatError, SettingsError: as `as_source` and `open_source`.
     """
     if random:
-        is_named = tokenizer is None and isinstance(model, str | os.PathLike)
+        is_named = tokenizer is None and isinstance(model, str | Path)
         source = open_source(str(model) if is_named else None, drawn=seed, **loading)
     else:
         source = as_source(model, tokenizer, **loading)

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from numbers import Integral
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
@@ -26,8 +25,9 @@ from attnviz.errors import (
     UnreachableModelError,
 )
 from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, is_random, names
+from attnviz.text.arguments import check_call
 from attnviz.text.display import clip, is_korean, visible
-from attnviz.text.names import check_settings, did_you_mean
+from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
     import torch
@@ -54,6 +54,7 @@ class Loading(TypedDict, total=False):
 Model: TypeAlias = "str | Path | Source | Module | None"  # what names or is a model: see `as_source`
 
 
+@check_call()
 def as_source(
     model: Model = None, tokenizer: object = None, *, reads: str = "", generates: bool = False,
     **loading: Unpack[Loading],
@@ -74,12 +75,10 @@ def as_source(
         SettingsError: a tokenizer for a model that has its own, or ways to load one that is loaded.
         InputError, FileFormatError: as `open_source`.
     """
-    check_settings(loading, Loading.__annotations__, "the loading of a model")
-    is_named = model is None or isinstance(model, str | Path)
-    if tokenizer is not None and (is_named or isinstance(model, Source)):
+    if tokenizer is not None and (model is None or isinstance(model, str | Path | Source)):
         raise SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
-    if is_named:
-        return open_source(None if model is None else str(model), reads=reads, generates=generates, **loading)
+    if model is None or isinstance(model, str | Path):
+        return open_source(model, reads=reads, generates=generates, **loading)
     if given := [name for name, value in loading.items() if value not in (None, "auto", False)]:
         raise SettingsError(f"the model is loaded already: {' and '.join(given)} cannot be chosen")
     if isinstance(model, Source):
@@ -96,8 +95,9 @@ def as_source(
     return from_memory(model, tokenizer)
 
 
+@check_call()
 def open_source(
-    model: str | None = None, *, device: str = "auto", dtype: str = "auto", revision: str | None = None,
+    model: str | Path | None = None, *, device: str = "auto", dtype: str = "auto", revision: str | None = None,
     trust_remote_code: bool = False, sizes: Mapping[str, int] | None = None,
     notify: Callable[[str], None] | None = None, reads: str = "", drawn: int | None = None, generates: bool = False,
 ) -> Source:  # fmt: skip
@@ -126,8 +126,7 @@ def open_source(
         FileFormatError: the file of a home-built model is damaged.
         SettingsError: weights are to be drawn of a model that is not named, or is home-built.
     """
-    if sizes and not all(isinstance(size, Integral) for size in sizes.values()):
-        raise InputError(f"sizes are whole numbers, not {', '.join(map(repr, sizes.values()))}")
+    model = None if model is None else str(model)
     if sizes and not is_random(model):
         raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
     if drawn is not None and (
@@ -167,6 +166,7 @@ class ListedModel:
     card: ModelCard | None = None  # of a home-built one how it was trained, and how good it is
 
 
+@check_call()
 def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[ListedModel, ...]:
     """The home-built models, those trained again whose files lie in these folders, and pretrained ones in the cache."""
     from attnviz.models.training.files import ENDING, file_of, load_card
@@ -244,4 +244,4 @@ def _dtype(name: str) -> torch.dtype | None:
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, AttnvizWarning, stacklevel=4)
+    warnings.warn(line, AttnvizWarning, stacklevel=6)

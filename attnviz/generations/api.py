@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Unpack
 
 from attnviz.attention import Attention, numbers_of
 from attnviz.capture.source import Loading, Model, as_source
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
+from attnviz.text.arguments import check_call
 from attnviz.text.display import check_sentence, check_text
-from attnviz.text.names import arguments, check_settings
 
 if TYPE_CHECKING:
     from attnviz.generations.record import Step
@@ -26,9 +26,10 @@ class Generating(Loading, total=False):
     seed: int
 
 
+@check_call()
 def generate(
     prompt: str, model: Model = None, tokenizer: object = None, *, max_new_tokens: int = 40, chat: bool = False,
-    layers: Sequence[int] | None = None, heads: Sequence[int] | None = None,
+    layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None,
     on_step: Callable[[Step], None] | None = None, **more: Unpack[Generating],
 ) -> Attention:  # fmt: skip
     """Let a model go on with a text, or translate it, and return the attention of all that it read and generated.
@@ -43,7 +44,7 @@ def generate(
         max_new_tokens: at most so many; fewer where the model's positions end before.
         chat: put the prompt into the model's chat template, as what a user says.
         layers: the layers to keep, counted from 0, negative from the end; None keeps all.
-        heads: the heads to keep, likewise.
+        heads: the heads to keep, likewise; or with their layer, such as ``["1.3"]``.
         on_step: is called with each token as it comes, and its row.
         more: ``sample``, ``temperature``, ``top_k``, ``top_p`` and ``seed``; the likeliest token is taken at each step
             where nothing is sampled. And ``device``, ``dtype``, ``revision``, ``trust_remote_code``, as for `attend`.
@@ -59,10 +60,9 @@ def generate(
         SettingsError: sampling that makes no sense, or a prompt that is the name of a file.
         AttnvizError: what `attend` raises of the model.
     """
-    check_settings(more, [*arguments(generate), *Generating.__annotations__], "generate")
     check_text(prompt, "the prompt")
     check_sentence(prompt)
-    layers, heads = numbers_of(layers, "layer"), numbers_of(heads, "head")
+    layers, heads = numbers_of(layers, heads)
     if max_new_tokens < 1:
         raise InputError(f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)")
     names = Sampling.names()

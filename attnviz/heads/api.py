@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from attnviz import errors
 from attnviz.heads import runs
 from attnviz.heads.files import CLASSES, Stats, SurveyRun, load_stats, save_stats
-from attnviz.heads.measures import MEASURES, Entry
+from attnviz.heads.measures import MEASURES, Entry, measures_of, rules_of
+from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
 from attnviz.models.registry import names
 from attnviz.settings import ModelSettings, PageSettings, Place, place_of
 from attnviz.storage.encoding import ONE, in_one_line, to_bytes
 from attnviz.storage.files import check_writable
+from attnviz.text.arguments import check_call
 from attnviz.text.display import clip, visible
 
 if TYPE_CHECKING:
@@ -30,9 +32,9 @@ if TYPE_CHECKING:
 
 VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
 ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # why roles are not shown
-Examples: TypeAlias = "Callable[[HeadComparison, tuple[int, int] | None], tuple[Mapping[str, Attention], str]]"
+Examples: TypeAlias = Callable[["HeadComparison", tuple[int, int] | None], "tuple[Mapping[str, Attention], str]"]
 """Gives the patterns of examples by role, and why there are none."""
-Model: TypeAlias = "str | ModelSettings | Source | None"
+Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model by its name or folder, with how it is loaded, or open already; None is the default."""
 
 
@@ -45,6 +47,7 @@ class Origin:
     source: Any = None  # the model; None where none was run
 
 
+@check_call()
 def compare_heads(
     sentences: runs.Sentences = None, model: Model = None, tokenizer: object = None, *,
     settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
@@ -78,6 +81,7 @@ def compare_heads(
     from attnviz.heads.compare import compare
 
     entries, given = MEASURES if measures is None else tuple(measures), runs.input_of(sentences)
+    with_thresholds(rules_of(measures_of(entries, (settings or SurveySettings()).max_offset)), thresholds or {})
     roles = _saved_roles(given.place.roles or roles, given, thresholds=thresholds, measures=entries)
     run = SurveyRun(model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=given.place.field)
     if (loaded := given.place.saved) is not None:
@@ -101,15 +105,15 @@ def _saved_roles(
     **how: Any,
 ) -> bool | HeadComparison:
     """What was measured on many sentences, read; or whether it is to be measured."""
-    if roles and (given.lines is None or len(given.lines) != 1):
-        raise errors.SettingsError(ONE_MODEL)
-    if isinstance(roles, str | os.PathLike):
-        return compare_heads(CorpusSettings(load=Path(roles)), **how)
     from attnviz.heads.record import HeadComparison
 
-    if roles and roles is not True and not isinstance(roles, HeadComparison):
-        raise errors.SettingsError(f"roles are True, a comparison of heads or its .stats file, not {roles!r}")
-    return roles or False
+    if not isinstance(roles, bool | str | os.PathLike | HeadComparison):
+        raise errors.SettingsError(f"it must be True, a comparison of heads or its .stats file, not {roles!r}", "roles")
+    if roles and (given.lines is None or len(given.lines) != 1):
+        raise errors.SettingsError(ONE_MODEL)
+    if isinstance(roles, bool | HeadComparison):
+        return roles
+    return compare_heads(CorpusSettings(load=Path(roles)), **how)
 
 
 def _roles_on(
@@ -123,8 +127,9 @@ def _roles_on(
     return roles
 
 
+@check_call()
 def compare_models(
-    before: Model, after: Model | os.PathLike[str], sentences: runs.Sentences = None, *, tokenizer: object = None,
+    before: Model, after: Model, sentences: runs.Sentences = None, *, tokenizer: object = None,
     settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None, checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[runs.CorpusProgress], object] | None = None, opening: runs.Opening = runs.open_model,
@@ -143,6 +148,7 @@ def compare_models(
 
     settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
     given = runs.input_of(sentences)
+    with_thresholds(rules_of(measures_of(entries, settings.max_offset)), thresholds or {})
     if given.place.roles is not None:
         raise errors.SettingsError(ONE_MODEL)
     if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
@@ -172,6 +178,7 @@ def compare_models(
     )  # fmt: skip
 
 
+@check_call()
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
     """Put together what was measured on parts of a corpus, and save it; `compare_heads` of that file shows it.
 

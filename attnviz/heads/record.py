@@ -18,6 +18,7 @@ from attnviz.heads.measures import Measure, RoleRule
 from attnviz.render.signs import HeadSign, HeadSigns
 from attnviz.settings import Place, place_of
 from attnviz.storage.formats import COMPARISON, Formats, imported
+from attnviz.text.arguments import check_call
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -301,6 +302,7 @@ class HeadComparison(HeadResult):
         (column,) = positions([head], range(self.n_heads), "head")
         return self.heads[row * self.n_heads + column]
 
+    @check_call()
     def nearest(self, head: HeadProfile, n: int) -> list[tuple[HeadProfile, float]]:
         """The heads most like one and the mean divergence from each, in nats; none where heads were not compared."""
         if self.similarity is None:
@@ -320,7 +322,7 @@ class HeadComparison(HeadResult):
         Raises SelectionError: there is no such measure; and as `head`.
         """
         place = self.head(layer, head).place
-        if measure not in self.names:
+        if not isinstance(measure, str) or measure not in self.names:
             raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")
         return self.estimates.at(*place, self.names.index(measure))
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The sentences that heads are compared on where none are given."""
 OWN = 600  # of a trained home-built model: sentences of its own language
-Sentences: TypeAlias = "str | os.PathLike[str] | Iterable[str] | CorpusSettings | None"
+Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
 """One sentence, a file of them, several of them, or None for those that come with attnviz."""
 Opening: TypeAlias = "Callable[[ModelSettings], Source]"  # opens a model
 

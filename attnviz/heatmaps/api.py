@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import Attention, head_at
+from attnviz.attention import ROW_TOLERANCE, Attention, head_at
 from attnviz.errors import RecordError, SelectionError
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
@@ -16,17 +16,18 @@ from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
 from attnviz.settings import FigureSettings, check_title
 from attnviz.storage.record import adopt
-from attnviz.text.names import arguments, check_settings
+from attnviz.text.arguments import check_call
 from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Labels: TypeAlias = Sequence[str] | tuple[Sequence[str], Sequence[str]]
+Labels: TypeAlias = Sequence[Any] | tuple[Sequence[Any], Sequence[Any]]
 
 
+@check_call(FigureSettings, lang=str)
 def heatmap(
-    attention: Attention | np.ndarray | Sequence[Any],
+    attention: Attention | Any,
     tokens: Labels | None = None,
     *,
     layer: int | None = None,
@@ -65,9 +66,8 @@ def heatmap(
     Raises:
         RecordError: what is no attention: other axes, rows that do not sum to 1, tokens that do not fit.
         SelectionError: a layer, head, scale, colormap or language that is not there, or an `ax` for several patterns.
-        SettingsError: a field of `FigureSettings` that makes no sense.
+        SettingsError: an argument of another type, or a field of `FigureSettings` that makes no sense.
     """
-    check_settings(look, [*arguments(heatmap), "lang", *arguments(FigureSettings)], "heatmap")
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
@@ -117,7 +117,19 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     weights = np.stack(layers) if is_tuple else _array(attention)
     queries, keys = _labels(tokens, weights.shape)
     name = "output_attentions" if is_tuple else "an array"
-    return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
+    try:
+        return adopt({"weights": weights, "query_tokens": queries, "key_tokens": keys}, name)
+    except RecordError as error:
+        if not _may_be_dropped(weights):
+            raise
+        raise RecordError(f"{error}: if the model was in training mode, call model.eval() before it runs") from None
+
+
+def _may_be_dropped(weights: np.ndarray) -> bool:
+    """Whether rows that are else as they should be do not sum to 1, as dropout leaves them."""
+    if weights.dtype.kind != "f" or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
+        return False
+    return not np.allclose(weights.sum(axis=-1), 1, rtol=0, atol=ROW_TOLERANCE)
 
 
 def _one_sentence(weights: np.ndarray) -> np.ndarray:

@@ -153,7 +153,7 @@ def _record(
 
         record = attend(
             sentence, commands.open_model(model, sentence), pair=pair, target=text.target, truncate=text.truncate,
-            memory=selection.bytes, **selection.arguments, **selection.window,
+            memory=selection.memory, **selection.arguments, **selection.window,
         )  # fmt: skip
     else:
         given = text.text is not None or selection.kind is not None

@@ -20,9 +20,10 @@ from attnviz.models.registry import HOME_BUILT, TOY
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
-from attnviz.render.sheet import KINDS, Scale, pool, pooled_note, resolve
+from attnviz.render.sheet import KINDS, Scale, check_scale, pool, pooled_note, resolve
 from attnviz.render.signs import HeadSigns
 from attnviz.storage.formats import COMPARISON
+from attnviz.text.arguments import check_call
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
@@ -64,6 +65,7 @@ Roles: TypeAlias = Any
 """What was measured of heads, which has the `signs` of those with a role, or the path of its file; or None."""
 
 
+@check_call()
 def tour(
     model: str = TOY, *, cmap: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
 ) -> WebPage:
@@ -116,6 +118,7 @@ def _tour(model: str, palette: str, scale: Scale, lang: str, text: StoryText | N
     from attnviz.heatmaps.tour import labels
 
     expect_language(lang)
+    check_scale(scale)
     known, data = labels(model, text)
     known |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
     about = [(name, str(known[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]

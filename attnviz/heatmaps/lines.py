@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.attention import Attention
+from attnviz.capture.attend import attend, attend_batch
 from attnviz.capture.source import Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import AttnvizError, InputError, OutputError
@@ -19,8 +21,8 @@ from attnviz.render.names import DEFAULT, slug
 from attnviz.render.sheet import Scale, resolve
 from attnviz.settings import FigureSettings
 from attnviz.storage.files import write_whole
+from attnviz.text.arguments import check_call, check_settings, check_types, types_of
 from attnviz.text.display import check_text, clip, visible
-from attnviz.text.names import arguments, check_settings
 from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
@@ -42,9 +44,10 @@ class Failure:
         return f"line {self.line} ({clip(visible(self.text.strip()), 30)}): {self.reason}"
 
 
+@check_call(FigureSettings)
 def heatmap_all(
     texts: Sequence[str],
-    path: str | Path,
+    path: str | os.PathLike[str],
     model: Model = None,
     tokenizer: object = None,
     *,
@@ -73,19 +76,20 @@ def heatmap_all(
         What could not be drawn, and why.
 
     Raises:
-        InputError: there is no sentence, or they are one text.
+        InputError: there is no sentence.
         ModelError: the model cannot be used.
-        SettingsError: a field of `attnviz.settings.FigureSettings` that makes no sense.
+        SettingsError: one text, or a field of `attnviz.settings.FigureSettings` that makes no sense.
         SelectionError: a palette, scale or language that is not there.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
-    check_settings(look, [*arguments(heatmap_all), *arguments(FigureSettings)], "heatmap_all")
     path, numbered = Path(path), _numbered(texts)
     if path.suffix.lower() not in {"", ".pdf"}:
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     expect_language(lang)
-    source = as_source(model, tokenizer, reads=numbered[0][1])
+    check_settings(choose or {}, ("kind", "layers", "heads", "truncate"), "choose")
+    check_types(choose or {}, types_of(attend))
     settings, failures, width = FigureSettings(**look), list[Failure](), len(str(len(texts)))
+    source = as_source(model, tokenizer, reads=numbered[0][1])
 
     def pictures() -> Iterator[tuple[str, Picture]]:
         for done, (number, text, found) in enumerate(_records(numbered, source, choose or {}), start=1):
@@ -104,9 +108,7 @@ def heatmap_all(
 
 
 def _numbered(texts: Sequence[str]) -> list[tuple[int, str]]:
-    """The sentences that are not blank, each with its number from 1; or InputError: there is none, or it is one."""
-    if isinstance(texts, str):
-        raise InputError('sentences are a list of texts, such as ["I love you"], not one text')
+    """The sentences that are not blank, each with its number from 1; or InputError: there is none."""
     numbered = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
     if not numbered:
         raise InputError("there is no sentence: all lines are blank")
@@ -142,14 +144,13 @@ def _records(
     numbered: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, Attention | AttnvizError]]:
     """The record of each sentence, or why there is none, in their order; those of like length run together."""
-    from attnviz.capture.attend import attend_batch
     from attnviz.capture.batching import in_batches, join
 
-    def attend(together: Collection[Batch]) -> list[Attention | AttnvizError]:
+    def run(together: Collection[Batch]) -> list[Attention | AttnvizError]:
         try:
             return [*attend_batch(join(together), source, layers=choose.get("layers"), heads=choose.get("heads"))]
         except AttnvizError as error:  # each alone: one of them may be at fault
-            return [error] if len(together) == 1 else [attend([single])[0] for single in together]
+            return [error] if len(together) == 1 else [run([single])[0] for single in together]
 
     for first in range(0, len(numbered), TOGETHER):
         some = numbered[first : first + TOGETHER]
@@ -162,5 +163,5 @@ def _records(
             except AttnvizError as error:
                 found[number] = error
         for together in in_batches(singles, TOKENS):
-            found |= zip(together, attend(together.values()), strict=True)
+            found |= zip(together, run(together.values()), strict=True)
         yield from ((number, text, found[number]) for number, text in some)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from attnviz import settings
-from attnviz.errors import SettingsError
 from attnviz.models.registry import TOY, TOY_KOREAN
 from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, group, option
 from attnviz.render.names import outputs
 from attnviz.storage.formats import FILMS, PAGE, RECORD
+from attnviz.text.arguments import bytes_of
 
 
 @group
@@ -44,7 +43,7 @@ class HeatmapSelection:
     full: bool = option("--full", default=False, help="Print every head by itself, one after the other.", panel=SHOWN)
 
     def __post_init__(self) -> None:
-        _ = self.ranges, self.window, self.bytes  # refused here, before any work
+        _ = self.ranges, self.window, bytes_of(self.memory)  # refused here, before any work
 
     @property
     def ranges(self) -> tuple[settings.Ranges | None, settings.Ranges | None]:
@@ -61,14 +60,6 @@ class HeatmapSelection:
     def window(self) -> dict[str, Any]:
         """The rows and keys chosen; None for all."""
         return {name: _slice(name, getattr(self, name)) for name in ("rows", "keys")}
-
-    @property
-    def bytes(self) -> int:
-        """The memory for weights, in bytes."""
-        match = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", self.memory.strip(), re.ASCII | re.IGNORECASE)
-        if match is None:
-            raise SettingsError(f"{self.memory!r} is no size such as 500MB or 4GB", "memory")
-        return int(float(match[1]) * 2 ** (10 * ("KMGT".index(match[2].upper()) + 1)))
 
 
 def _slice(name: str, typed: str | None) -> slice | None:

@@ -10,9 +10,11 @@ import numpy as np
 
 from attnviz.attention import POOLED, Attention, Note, Token
 from attnviz.errors import SelectionError
+from attnviz.text.arguments import check_call
 from attnviz.text.display import visible
 
 
+@check_call()
 def merge_words(record: Attention) -> Attention:
     """Word pieces merged into words: attention to a word is the sum over its pieces, from it the mean.
 
@@ -20,6 +22,7 @@ def merge_words(record: Attention) -> Attention:
 
     Raises:
         SelectionError: the record does not say which word a token belongs to, or is pooled.
+        SettingsError: it is no record.
     """
     _expect_tokens(record)
     query_groups, key_groups = word_groups(record.query_tokens), word_groups(record.key_tokens)
@@ -40,6 +43,7 @@ def merge_words(record: Attention) -> Attention:
     )
 
 
+@check_call()
 def hide_special(record: Attention) -> Attention:
     """Rows and columns of special tokens left out; the other weights stay as the model computed them.
 
@@ -47,6 +51,7 @@ def hide_special(record: Attention) -> Attention:
 
     Raises:
         SelectionError: there are only special tokens, or the record is pooled.
+        SettingsError: it is no record.
     """
     _expect_tokens(record)
     queries = [i for i, token in enumerate(record.query_tokens) if not token.special]

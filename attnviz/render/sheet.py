@@ -143,6 +143,12 @@ class Sheet:
         return f"{layers}{', ' if 1 in {len(self.layers), len(self.heads)} else ' x '}{heads}"
 
 
+def check_scale(scale: str) -> None:
+    """Refuse a scale that is not there, by a SelectionError."""
+    if scale not in get_args(Scale):
+        raise SelectionError(f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}")
+
+
 def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
     """What to draw of a record, all of its layers and heads.
 
@@ -152,8 +158,7 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
     Raises:
         SelectionError: no such scale.
     """
-    if scale not in get_args(Scale):
-        raise SelectionError(f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}")
+    check_scale(scale)
     text = f"“{visible(record.text)}”" if record.text else ""
     if record.pair is not None:
         text += f" + “{visible(record.pair)}”"

@@ -11,8 +11,8 @@ from typing import Any
 
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.files import check_ending, listed, write_whole
+from attnviz.text.arguments import check_call, check_settings, check_types, types_of
 from attnviz.text.display import visible
-from attnviz.text.names import check_settings
 from attnviz.text.phrase import expect_language
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -54,15 +54,22 @@ class Formats(dict[str, Format]):
         self.what = what
         self.frame = frame
 
+    @property
+    def read(self) -> list[str]:
+        """The endings that it is read from again."""
+        return [ending for ending, one in self.items() if one.read]
+
     def make(self, ending: str, result: object, **look: Any) -> Any:  # noqa: ANN401 - as each has it
         """What makes a file of this ending makes: a picture, a page.
 
         Raises SelectionError: no such language; SettingsError: another setting.
         """
+        make = imported(self[ending].make)
+        check_types(look, types_of(make))
         if look.get("lang") is not None:
             expect_language(look["lang"])
         check_settings(look, self[ending].names, f"{self.what.rpartition(' ')[0]} as {ending}")
-        return imported(self[ending].make)(result, **look)
+        return make(result, **look)
 
     def content(self, path: Path, result: object, look: Mapping[str, Any]) -> Content:
         """What the file at this path is to hold; of the `look` it takes what can be said of such a file.
@@ -79,6 +86,7 @@ class Formats(dict[str, Format]):
         except UnicodeEncodeError as error:
             raise RecordError(f"{visible(path.name)} cannot be written: {error}") from None
 
+    @check_call()
     def save(self, path: str | os.PathLike[str], result: object, **look: Any) -> Path:  # noqa: ANN401 - as each has it
         """Write a result, whole or not at all.
 
@@ -89,12 +97,13 @@ class Formats(dict[str, Format]):
         check_settings(look, self[ending].names, f"{self.what.rpartition(' ')[0]} as {ending}")
         return write_whole(path, self.content(path, result, look))
 
+    @check_call()
     def load(self, path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - as each has it
         """The result in a file. Raises FileFormatError: nothing is read from such a file, or it cannot be read."""
         path = Path(path)
-        known = [ending for ending, one in self.items() if one.read]
-        if (ending := path.suffix.lower()) not in known:
-            raise FileFormatError(visible(f"{path}: {self.what} read from {listed(known)}, not {ending!r}"))
+        if (ending := path.suffix.lower()) not in self.read:
+            other = ", which attnviz compare-heads reads" * (ending in COMPARISON.read)
+            raise FileFormatError(visible(f"{path}: {self.what} read from {listed(self.read)}, not {ending!r}{other}"))
         return imported(self[ending].read)(path)
 
 

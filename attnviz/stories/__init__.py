@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from attnviz.errors import SelectionError
+from attnviz.text.arguments import check_call
 from attnviz.text.names import did_you_mean
 from attnviz.text.phrase import Phrase, entries, expect_language
 
@@ -48,6 +49,7 @@ DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter
 WITH_A_MODEL = ("word-order", "pairs", "reference")  # those that can be told with another model's numbers
 
 
+@check_call()
 def tell(name: str, lang: str = "en", model: Model = None) -> Story:
     """Compute one demo.
 

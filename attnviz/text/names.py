@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
-from attnviz.errors import SettingsError
-
-OTHERWISE = {"palette": "cmap", "colormap": "cmap"}
-"""What the command line or another library calls a setting of Python."""
+from collections.abc import Iterable
 
 
 def did_you_mean(typed: str, known: Iterable[str], shown: Iterable[str] | None = None) -> str:
@@ -25,19 +19,3 @@ def did_you_mean(typed: str, known: Iterable[str], shown: Iterable[str] | None =
         return f": did you mean {names[near[0]]}?"
     there = ", ".join(reversed(names.values()) if shown is None else shown)
     return f": there are {there}" if there else ""
-
-
-def check_settings(given: Iterable[str], known: Iterable[str], what: str) -> None:
-    """Refuse a setting that is not among those known, by a `SettingsError`; `what` has them, such as "attend"."""
-    known = [*known]
-    for name in given:
-        if name not in known:
-            meant = OTHERWISE.get(name, name)
-            raise SettingsError(f"{what} has no setting {name!r}{did_you_mean(meant, known)}")
-
-
-def arguments(function: Callable[..., Any]) -> list[str]:
-    """The names of what a function takes, or a group of settings."""
-    from inspect import Parameter, signature
-
-    return [one.name for one in signature(function).parameters.values() if one.kind is not Parameter.VAR_KEYWORD]

@@ -15,7 +15,7 @@ LANGUAGES = ("en", "ko")
 
 def expect_language(language: str) -> None:
     """Refuse a language that is not there. Raises SelectionError: it is none of `LANGUAGES`."""
-    if language not in LANGUAGES:
+    if not isinstance(language, str) or language not in LANGUAGES:
         raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}")
 
 

@@ -6,45 +6,47 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from attnviz.errors import SettingsError
+from attnviz.settings import Kind
+from attnviz.text.arguments import check_call
 from attnviz.text.display import check_text
-from attnviz.text.names import arguments, check_settings
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.settings import WalkthroughModel, WalkthroughSelection, WalkthroughText, needs_model
+from attnviz.walkthroughs.settings import Score, WalkthroughModel, WalkthroughSelection, WalkthroughText, needs_model
 
 if TYPE_CHECKING:
-    from typing import TypedDict
-
-    from attnviz.attention import Kind
     from attnviz.capture.source import Model
     from attnviz.capture.sources import Source
-    from attnviz.walkthroughs.settings import Score
-
-    class Choices(TypedDict, total=False):
-        """Which part of the model is followed, and how it is loaded; what is left out has its default."""
-
-        layer: int  # its number, counted from 0, negative from the end; 0
-        head: int | str  # likewise; 0. Or "2.3", which names both
-        query: str | int  # the word that looks, or its number; the first word, of a decoder the last
-        all_queries: bool  # all words at once, in place of one
-        whole_layer: bool  # all heads, and what follows them
-        full: bool  # of a whole layer that is large, its projections too, which make a file of 160 MB
-        kind: Kind  # which attention, where the model has several
-        score: Score  # how a query and a key make a score
-        causal: bool  # hide what comes after each word
-        device: Literal["auto", "cpu", "cuda", "mps"]  # as for `attnviz.open_source`, like those that follow
-        dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
-        revision: str
-        trust_remote_code: bool
-
 
 __all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
 SENTENCE = "I love all you"  # what is read where no sentence is given
-LOADING = ("device", "dtype", "revision", "trust_remote_code")
 
 
+class _Loading(TypedDict, total=False):
+    """How the model is loaded, as for `attnviz.open_source`."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"]
+    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
+    revision: str | None
+    trust_remote_code: bool
+
+
+class Choices(_Loading, total=False):
+    """Which part of the model is followed, and how it is loaded; what is left out has its default."""
+
+    layer: int | str | None  # its number, counted from 0, negative from the end; 0
+    head: int | str | None  # likewise; 0. Or "2.3", which names both
+    query: str | int | None  # the word that looks, or its number; the first word, of a decoder the last
+    all_queries: bool  # all words at once, in place of one
+    whole_layer: bool  # all heads, and what follows them
+    full: bool  # of a whole layer that is large, its projections too, which make a file of 160 MB
+    kind: Kind | None  # which attention, where the model has several
+    score: Score  # how a query and a key make a score
+    causal: bool  # hide what comes after each word
+
+
+@check_call()
 def walkthrough(
     text: str | None = None, model: Model = None, tokenizer: object = None, *,
     example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = None,
@@ -58,7 +60,7 @@ def walkthrough(
     SelectionError: a layer, head or query that is not there; ModelError: the model cannot be used, or is not proved.
 
     Args:
-        text: the sentence; None is "I love all you".
+        text: the sentence; None is "I love all you", or for a model that reads no English one that it knows.
         model: as for `attnviz.attend`.
         tokenizer: likewise.
         example: in place of a model a calculation by hand: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
@@ -81,6 +83,7 @@ def walkthrough(
     return _calculate(words, model, tokenizer, choices, seed=exercise)[0]
 
 
+@check_call()
 def decoding_steps(
     text: str | None = None, model: Model = None, tokenizer: object = None, *, pair: str | None = None,
     target: str | None = None, truncate: bool = False, **choices: Unpack[Choices],
@@ -98,11 +101,9 @@ def _calculate(
     each_step: bool = False,
 ) -> list[Walkthrough]:  # fmt: skip
     """From the arguments of Python to groups of settings, and to the calculations."""
-    known = [*arguments(walkthrough), *arguments(WalkthroughSelection), *LOADING, "full"]
-    check_settings(choices, known, "walkthrough")
     chosen: dict[str, Any] = dict(choices)
     full = chosen.pop("full", False)
-    loading = {name: chosen.pop(name) for name in LOADING if name in chosen}
+    loading = {name: chosen.pop(name) for name in _Loading.__annotations__ if name in chosen}
     chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if chosen.get(name) is not None}
     selection, opening = WalkthroughSelection(**chosen), None
     is_named = model is None or isinstance(model, str | os.PathLike)
@@ -128,11 +129,12 @@ def calculate(
     """
     if opening is None:
         return [_by_hand(text, seed, selection.query)]
-    text = replace(text, text=SENTENCE if text.text is None else text.text)
     for one, what in ((text.text, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
         if one is not None:
             check_text(one, what)
     source = opening(text.text or "")
+    if text.text is None:
+        text = replace(text, text=getattr(source, "example", "") or SENTENCE)
     from attnviz.walkthroughs.capture.walks import follow
 
     chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer

@@ -55,7 +55,7 @@ def command(
 
     For each key its score, its weight and what it contributes, on one screen; with --full every step, with its formula,
     its shapes and one cell worked out. The receipt says how far the context is from what the model itself computed.
-    Without a sentence it is "I love all you".
+    Without a sentence it is "I love all you", or for toy-ko a Korean one.
     """
     for name in ("interactive", "jump", "full"):
         if getattr(appearance, name) and output.json:

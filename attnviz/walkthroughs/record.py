@@ -15,6 +15,7 @@ from jaxtyping import Float64
 from attnviz.attention import Kind, Note, ReadOnly, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
 from attnviz.storage.formats import WALKTHROUGH, imported
+from attnviz.text.arguments import check_call
 from attnviz.text.notes import sentence
 from attnviz.walkthroughs.verify.arithmetic import CalculationStep
 
@@ -149,10 +150,11 @@ class Walkthrough:
         """
         return WALKTHROUGH.save(path, self, **view)
 
+    @check_call()
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
         """Computed cells that a learner fills in, about half of each step's: grid, and row and column from 0.
 
-        They are the same for the same seed.
+        They are the same for the same seed. Raises SettingsError: the seed is no whole number.
         """
         chance = random.Random(seed)  # noqa: S311 - which cells are blank is no secret
         chosen: set[tuple[str, int, int]] = set()

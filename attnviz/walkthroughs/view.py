@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
+from attnviz.text.arguments import check_types, types_of
 from attnviz.text.display import visible
 from attnviz.text.names import did_you_mean
 from attnviz.text.notes import proof, sentence
@@ -150,6 +151,7 @@ class View:
     blanks: Blanks = frozenset()
 
     def __post_init__(self) -> None:
+        check_types({name: getattr(self, name) for name in types_of(View)}, types_of(View))
         expect_language(self.lang)
         if self.precision is not None and self.precision not in range(MOST_DIGITS + 1):
             raise SettingsError(f"the precision is from 0 to {MOST_DIGITS} digits, not {self.precision!r}")

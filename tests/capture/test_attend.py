@@ -346,24 +346,26 @@ class TestModel:
         file = tmp_path / "sentences.txt"
         file.write_text(TEXT)
         for given, error, message in (
-            (None, InputError, "the text must be a text, not NoneType"),
-            ([TEXT], InputError, "the text must be a text, not list"),
+            (None, SettingsError, "'text': it must be a text, not None"),
+            ([TEXT], SettingsError, "'text': it must be a text, not \\["),
             (str(file), SettingsError, "is a file, not a sentence"),
         ):
             with pytest.raises(error, match=message):
                 attend(given, "no-such-model")  # type: ignore[arg-type]
-        for layers in (1, [], ["0.1"]):
-            with pytest.raises(SelectionError, match="choose at least one layer, by numbers"):
+        for layers in (1, ["0.1"]):
+            with pytest.raises(SettingsError, match="'layers': it must be a list of whole numbers, not"):
                 attend(TEXT, "no-such-model", layers=layers)  # type: ignore[arg-type]
-        with pytest.raises(SelectionError, match="query tokens are chosen by a slice"):
+        with pytest.raises(SelectionError, match="choose at least one layer, by numbers"):
+            attend(TEXT, "no-such-model", layers=[])
+        with pytest.raises(SettingsError, match="'rows': it must be a slice such as"):
             attend(TEXT, "toy", rows=2)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match=r"sizes are whole numbers, not 24\.0"):
+        with pytest.raises(SettingsError, match="'sizes': it must be a dictionary of whole numbers, not"):
             attend(TEXT, "toy-random", sizes={"d_model": 24.0})  # type: ignore[dict-item]
 
     def test_numbers_of_any_kind(self) -> None:
         """Layers are chosen by arrays and generators too; a long text may end as the name of a file does."""
-        chosen = attend(TEXT, "toy", layers=np.arange(2)).layers  # type: ignore[arg-type]
-        assert chosen == attend(TEXT, "toy").select(layer for layer in (0, 1)).layers  # type: ignore[arg-type]
+        chosen = attend(TEXT, "toy", layers=np.arange(2)).layers
+        assert chosen == attend(TEXT, "toy").select(layer for layer in (0, 1)).layers
         assert attend(f"{TEXT} " * 30 + "see notes.txt", "toy-random").text.endswith("notes.txt")
 
     def test_a_batch_by_the_models_name(self) -> None:

@@ -191,7 +191,7 @@ def test_ranges() -> None:
     assert ranges.from_start() is None
     assert ranges.among(range(6)) == [2, 0, 1, -1]
     assert Ranges.read([], "--layer") is None
-    with pytest.raises(SettingsError, match="the range 3-1 ends before it begins"):
+    with pytest.raises(SettingsError, match="the first of '3-1' must not be after the last"):
         HeatmapSelection(layer=("3-1",)).ranges[0].among(range(6))  # type: ignore[union-attr]
 
 

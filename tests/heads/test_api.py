@@ -245,7 +245,9 @@ def test_settings_that_make_no_sense() -> None:
     with pytest.raises(SettingsError, match="it must be from 1 to 128"):
         SurveySettings(max_offset=0)
     with pytest.raises(SelectionError, match="no role 'prevous'"):
-        attnviz.compare_heads("I love you", model="toy-random", thresholds={"prevous": 0.4})
+        attnviz.compare_heads("I love you", model="no-such-model", thresholds={"prevous": 0.4})
+    with pytest.raises(SelectionError, match="did you mean previous"):  # before a model is loaded
+        attnviz.compare_models("no-such-model", "no-such-model", "I love you", thresholds={"prevous": 0.4})
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import torch
 
 import attnviz
 from attnviz.attention import NO_RECEIPT, Attention
-from attnviz.errors import InputError, RecordError, SelectionError, SettingsError
+from attnviz.errors import RecordError, SelectionError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,11 +60,21 @@ def test_the_tuple_of_output_attentions(dtype: torch.dtype) -> None:
         attnviz.heatmap(tuple(torch.cat([layer, layer]) for layer in layers))
 
 
+SUM = "each row must sum to 1: layer 0, head 0, row 0 sums to"
+TRAINING = r": if the model was in training mode, call model.eval\(\) before it runs$"
+
+
 @pytest.mark.usefixtures("as_installed")
 @pytest.mark.parametrize(
     ("attention", "tokens", "message"),
     [
-        (ROWS * 1.25, None, "each row must sum to 1: layer 0, head 0, row 0 sums to 1.25"),
+        (ROWS * 1.25, None, f"{SUM} 1.25{TRAINING}"),
+        (
+            (ROWS[None, None] * 0.5,),
+            None,
+            f"{SUM} 0.5{TRAINING}",
+        ),
+        (ROWS * -1, None, "weights must not be negative: layer 0, head 0, row 0 holds -0.875$"),
         (ROWS, ["a", "b", "c"], "weights have 2 key_tokens, but 3 are named"),
         (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),
         (ROWS[0], None, "its weights must have the axes"),
@@ -163,11 +173,11 @@ def test_a_setting_that_there_is_none_of(make_record: Callable[..., Attention], 
         (lambda: attnviz.attend("I", model="toy", layer=[1]), "attend has no setting 'layer': did you mean layers"),  # type: ignore[call-arg]
         (lambda: attnviz.walkthrough("I", model="toy", heads="0.1"), "walkthrough .* did you mean head"),  # type: ignore[call-arg]
         (lambda: attnviz.generate("I", tempreature=2.0), "generate .* did you mean temperature"),  # type: ignore[call-arg]
-        (lambda: attnviz.as_source(torch.nn.Linear(1, 1), foo=1), "loading of a model has no setting 'foo'"),  # type: ignore[call-arg]
+        (lambda: attnviz.as_source(torch.nn.Linear(1, 1), foo=1), "as_source has no setting 'foo'"),  # type: ignore[call-arg]
     ):
         with pytest.raises(SettingsError, match=meant):
             call()
-    with pytest.raises(InputError, match="a list of texts"):
+    with pytest.raises(SettingsError, match="it must be a list of texts, not 'I love'"):
         attnviz.heatmap_all("I love", tmp_path / "b.pdf")
 
 

@@ -104,11 +104,13 @@ def test_a_slide(make_record: Make) -> None:
     assert "The animal" in words
 
 
-@pytest.mark.parametrize("title", ["a\ud800", 5])
-def test_titles_that_are_none(make_record: Make, title: Any) -> None:
+@pytest.mark.parametrize(
+    ("title", "reason"), [("a\ud800", "it holds half a character"), (5, "it must be a text, not 5")]
+)
+def test_titles_that_are_none(make_record: Make, title: Any, reason: str) -> None:
     """Whether a file or an axes is asked for."""
     for draw in (draw_record, attnviz.heatmap):
-        with pytest.raises(SettingsError, match="it is no text, or holds half a character"):
+        with pytest.raises(SettingsError, match=f"'title': {reason}"):
             draw(make_record().select([0], [0]), title=title)
 
 

@@ -197,11 +197,17 @@ def test_digits_and_heads_that_are_none() -> None:
     """More digits than a number has, and a place that is no head, are refused."""
     walk = attnviz.walkthrough("I love you", "toy")
     assert (walk["0.0"] == walk[0, 0]).all()
-    for precision in (-1, 99, "a"):
+    for precision in (-1, 99):
         with pytest.raises(SettingsError, match="the precision is from 0 to 17 digits"):
             walk.figure(precision=precision)
     with pytest.raises(SelectionError, match="is no head"):
         _ = walk["0"]
+
+
+def test_the_usual_sentence() -> None:
+    """It is one that the model knows."""
+    assert attnviz.walkthrough(model="toy").text == "I love all you"
+    assert attnviz.walkthrough(model="toy-ko").text == "고양이가 방에서 자고 있어요"
 
 
 def test_what_cannot_be_shown(here: Path) -> None:

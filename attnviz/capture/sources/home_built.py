@@ -163,6 +163,7 @@ class TrainedSource(_HomeBuilt):
         self.generates = self._card.target is not None
         # That it was trained on, of which there are sentences it never saw; None of one that translates.
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
+        self.example = EXAMPLES.get(self.language or "", "")
 
     def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
         source = self._numbers([sentence.tokens for sentence in sentences])
@@ -238,7 +239,7 @@ class TrainedSource(_HomeBuilt):
         if len(unknown) == len(tokens):
             raise InputError(
                 f"{self.name} knows none of these words ({clip(' '.join(unknown), 60)}): it reads sentences such as "
-                f"“{EXAMPLES.get(self.language or '', 'She is eating a green apple')}”; any words at all are read by "
+                f"“{self.example or 'She is eating a green apple'}”; any words at all are read by "
                 "the model toy-random"
             )
         if unknown:

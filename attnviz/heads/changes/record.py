@@ -17,6 +17,7 @@ from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, HeadRes
 from attnviz.heads.settings import check_divergence
 from attnviz.settings import Place
 from attnviz.storage.formats import CHANGES, Formats
+from attnviz.text.arguments import check_call
 
 MOST = math.log(2)  # the divergence of two rows that share no key, in nats: no pattern changes by more
 ROUNDING = 1e-6  # up to here a number is exact: what is less is no change
@@ -150,6 +151,7 @@ class Changes(HeadResult):
         whole = np.array([change.pattern for change in self.heads])
         return whole.reshape(self.before.n_layers, self.before.n_heads)
 
+    @check_call()
     def exceeds(self, threshold: float) -> tuple[Change, ...]:
         """The heads whose pattern changed by more than this many nats, the largest change first.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ from attnviz.models.training.loop import State
 from attnviz.models.training.tasks import Model, task_of
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.storage.files import check_ending, check_writable, write_whole
+from attnviz.text.arguments import check_call
 
 REFERENCE_HEAD = 3
 """Where the head that finds referents is put in its layer: training again numbers heads as it happens."""
@@ -47,8 +49,9 @@ def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> 
     return replace(plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps))
 
 
+@check_call()
 def train(
-    name: str, path: Path | str, *, seed: int | None = None, steps: int | None = None,
+    name: str, path: str | os.PathLike[str], *, seed: int | None = None, steps: int | None = None,
     begin: Callable[[int, int], None] | None = None, progress: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] = lambda: False, write: Callable[[Path, Callable[[Path], object]], object] = write_whole,
 ) -> ModelCard | State:  # fmt: skip
@@ -72,7 +75,7 @@ def train(
 
     Raises:
         InputError: there is no trained home-built model of this name.
-        SettingsError: a seed below 0, or no step.
+        SettingsError: an argument of another type, a seed below 0, or no step.
         FileFormatError: what was kept is damaged, or of another model, seed or recipe.
         OutputError: another ending, or a file that cannot be written: before the first step.
     """

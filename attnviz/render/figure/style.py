@@ -63,10 +63,10 @@ def inches(length: str) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", length)
     if match is None or match[2] not in UNITS:
-        raise SettingsError(f"width: {length!r} is no length: give a number and its unit, {', '.join(UNITS)}")
+        raise SettingsError(f"{length!r} is no length: give a number and its unit, {', '.join(UNITS)}", "width")
     width = float(match[1]) * UNITS[match[2]]
     if not NARROWEST <= width <= WIDEST:
-        raise SettingsError(f"width: {length} is not between {NARROWEST:g}in and {WIDEST:g}in")
+        raise SettingsError(f"{length} is not between {NARROWEST:g}in and {WIDEST:g}in", "width")
     return width
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from attnviz.errors import FileFormatError
+from attnviz.errors import FileFormatError, SettingsError
 from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, CalculationStep, Operands, SavedGrid, UnsoundError
 from attnviz.walkthroughs.verify.saved import SavedFile, number, read
 
@@ -56,7 +56,12 @@ class Verdict:
 
 
 def verify(path: str | os.PathLike[str]) -> Verdict:
-    """Compute a saved walkthrough again. Raises FileFormatError: the file cannot be read or holds no walkthrough."""
+    """Compute a saved walkthrough again.
+
+    Raises FileFormatError: the file cannot be read or holds no walkthrough; SettingsError: it is no path.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise SettingsError(f"it must be a path, not {path!r}", "path")
     return examine(read(path))
 
 
