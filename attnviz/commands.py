@@ -11,6 +11,7 @@ import re
 import signal
 import sys
 import time
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from attnviz.options import changed
 from attnviz.render.names import DEFAULT
 from attnviz.settings import FileSettings, ShellSettings
 from attnviz.storage.formats import PICTURES
-from attnviz.text.display import visible
+from attnviz.text.display import from_utf8, visible
 
 if TYPE_CHECKING:
     import subprocess
@@ -67,9 +68,9 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
     if len(raw) > LARGEST:
         raise InputError(f"{source} is too long: of a text at most {LARGEST:,} bytes are read")
     try:
-        return raw.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{source} is not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}") from None
+        return from_utf8(raw.removeprefix(BOM_UTF8)).rstrip("\r\n")
+    except InputError as error:
+        raise InputError(f"{source} is {error}") from None
 
 
 @dataclass(slots=True)
@@ -230,7 +231,7 @@ def write_content(path: Path, content: Content) -> None:
             from attnviz.render.fonts import advice
 
             if _now.files.strict:
-                raise OutputError(f"{visible(str(path))} is not written: {advice(missing)}")
+                raise OutputError(advice(missing, f"{visible(str(path))} is not written"))
             sys.stderr.write(f"attnviz: {advice(missing)}\n")
 
     write(path, partial(write_whole, path, fill if callable(content) else content))

@@ -62,6 +62,22 @@ def test_what_is_none_of_them(text: str, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
+def test_what_cannot_be_loaded(tmp_path: Path) -> None:
+    """Another ending is refused with those that there are; other JSON of attnviz is named, and what reads it."""
+    with pytest.raises(FileFormatError, match=r"read from \.json, \.npz, \.safetensors or \.stats, not '\.png'"):
+        attnviz.load("a.png")
+    attnviz.tell("library").save(tmp_path / "story.json")
+    with pytest.raises(
+        FileFormatError, match="the numbers of a story, for other programs: attnviz demo tells it again"
+    ):
+        attnviz.load(tmp_path / "story.json")
+    attnviz.compare_heads("I love you", "toy").save(tmp_path / "heads.json")
+    with pytest.raises(
+        FileFormatError, match=r"the numbers of heads compared, .*: attnviz compare-heads reads \.stats"
+    ):
+        attnviz.load(tmp_path / "heads.json")
+
+
 # -------------------------------------------------------------------------------------------------------- pages
 
 

@@ -201,6 +201,8 @@ def _misused(error: typer.TyperException) -> int:
         message = f"there is no option {typed}{did_you_mean(meant, known, ()).replace('mean ', 'mean --')}"
     if "unexpected extra argument" in message and context and context.info_name in _OF_A_SENTENCE:
         message += ": put a sentence in quotation marks"
+    elif "unexpected extra argument" in message and context and context.info_name == "page":
+        message = 'it takes no sentence: attnviz heatmap "I love" -o page.html writes the page of one'
     return _fail(f"{message} (see {where} --help)", 2, where)
 
 

@@ -61,8 +61,8 @@ class Sampling:
     )
 
     def __post_init__(self) -> None:
-        if changed(self, "temperature", "top_k", "top_p") and not self.sample:
-            raise SettingsError("temperature, top_k and top_p say how to sample: they go with sample")
+        if changed(self, "temperature", "top_k", "top_p", "seed") and not self.sample:
+            raise SettingsError("temperature, top_k, top_p and seed say how to sample: they go with sample")
         if not 0 < self.temperature < float("inf"):
             raise SettingsError(f"it must be above 0, not {self.temperature:g}", "temperature")
         if self.top_p is not None and not 0 < self.top_p <= 1:

@@ -53,12 +53,12 @@ PACKAGES = {"East Asian": "fonts-noto-cjk", "emoji": "fonts-symbola", "": "fonts
 """The Debian and Ubuntu packages that have what is missing."""
 
 
-def advice(missing: str) -> str:
+def advice(missing: str, so: str = "the picture shows a box there") -> str:
     """What to tell a user whose machine has no font for these characters: which they are, and what to install."""
     groups = dict.fromkeys(_group(character) for character in missing)
     extra = "pip install attnviz[cjk], or " if "East Asian" in groups else ""
     return (
-        f"no installed font has {' '.join(missing)}: the picture shows a box there; {extra}on Debian or Ubuntu install "
+        f"no installed font has {' '.join(missing)}: {so}; {extra}on Debian or Ubuntu install "
         f"{' and '.join(PACKAGES[group] for group in groups)}, elsewhere the Noto fonts"
     )
 

@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from attnviz.errors import SettingsError
+
 PALETTES = {
     "teal": "attnviz",
     "magma": "matplotlib", "inferno": "matplotlib", "plasma": "matplotlib", "viridis": "matplotlib",
@@ -36,8 +38,15 @@ def picture_path(
 
 
 def outputs() -> Path:
-    """The folder of files that nobody named: ``outputs/``, or the one that ``ATTNVIZ_OUTPUTS`` names."""
-    return Path(os.environ.get("ATTNVIZ_OUTPUTS") or "outputs")
+    """The folder of files that nobody named: ``outputs/``, or the one that ``ATTNVIZ_OUTPUTS`` names.
+
+    Raises SettingsError: it names a file, or a new folder with the ending of a file.
+    """
+    named = os.environ.get("ATTNVIZ_OUTPUTS")
+    folder = Path(named or "outputs")
+    if named and not folder.is_dir() and (folder.exists() or folder.suffix[1:].isalpha()):
+        raise SettingsError(f"ATTNVIZ_OUTPUTS names a folder for pictures, and {folder} is a file, or looks like one")
+    return folder
 
 
 def slug(text: str, length: int) -> str:

@@ -152,6 +152,15 @@ def _check_numbers(value: list[object], axes: int = 1) -> None:
         raise FileFormatError(f"its weights must be numbers, but hold {show(wrong)}")
 
 
+OTHER = {
+    "attnviz-walkthrough": "a walkthrough: attnviz verify computes it again, and attnviz.load reads it",
+    "attnviz-comparison": "the numbers of heads compared, for other programs: attnviz compare-heads reads .stats",
+    "attnviz-changes": "the numbers of two models compared, for other programs: attnviz compare-heads reads .stats",
+    "attnviz-story": "the numbers of a story, for other programs: attnviz demo tells it again",
+}
+"""What other JSON of attnviz holds, by its format, and what reads it."""
+
+
 def adopt(found: Mapping[str, object], name: str) -> Attention:
     """The record of what another program's file of this name holds, without a receipt; or RecordError."""
     weights = _as_weights(_find_weights(found))
@@ -177,6 +186,8 @@ def _find_weights(found: Mapping[str, object]) -> object:
         return found[known[0]]
     if len(arrays) == 1:
         return found[arrays[0]]
+    if (held := OTHER.get(str(found.get("format")))) is not None:
+        raise FileFormatError(f"it holds {held}")
     raise FileFormatError(f"it holds {'several arrays' if arrays else 'no attention'}: name the attention 'weights'")
 
 

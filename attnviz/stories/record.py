@@ -192,5 +192,5 @@ def to_json(story: Story) -> str:
     """The story for programs: its sentences, its tables and the numbers of its panels; null for what is no number."""
     parts = [{"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts]
     picture = [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture]
-    fields = {"name": story.name, "title": story.title, "parts": parts, "picture": picture, "receipt": story.receipt}
-    return to_text(with_nulls(fields), "the story")
+    about = {"format": "attnviz-story", "version": 1, "name": story.name, "title": story.title}
+    return to_text(with_nulls(about | {"parts": parts, "picture": picture, "receipt": story.receipt}), "the story")

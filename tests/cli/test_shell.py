@@ -127,6 +127,8 @@ def test_a_usual_model_is_in_nobodys_way(
         ("ATTNVIZ_LANG", "xx", "'xx' is not one of 'en', 'ko'"),
         ("ATTNVIZ_MODEL", "toy-randmo", "there is no home-built model 'toy-randmo'"),
         ("ATTNVIZ_OUTPUTS", "saved.npz/x", "saved.npz"),
+        ("ATTNVIZ_OUTPUTS", "saved.npz", "ATTNVIZ_OUTPUTS names a folder for pictures, and saved.npz is a file"),
+        ("ATTNVIZ_OUTPUTS", "A.PNG", "ATTNVIZ_OUTPUTS names a folder for pictures, and A.PNG is a file, or looks like"),
     ],
 )
 def test_an_environment_that_makes_no_sense(
@@ -213,4 +215,5 @@ def test_a_character_that_no_font_has(typed: Callable[..., Result], here: Path) 
     assert "no installed font has \N{KHMER LETTER KA}: " in result.errors
     result = typed(*show, "-o", "b.svg", "--strict")
     assert (result.status, (here / "b.svg").exists()) == (1, False)
-    assert result.errors.startswith("attnviz: b.svg is not written: no installed font has \N{KHMER LETTER KA}: ")
+    said = "attnviz: no installed font has \N{KHMER LETTER KA}: b.svg is not written; on Debian or Ubuntu install "
+    assert result.errors.startswith(said)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SEE = "(see attnviz heatmap --help)"
 ENDINGS = "the ending must be one of png, svg, pdf, html, json, npz, safetensors"
+CONVERT = "save it as UTF-8 in an editor, or by iconv -f {} -t UTF-8 FILE > NEW"
+KOREAN = "cp949, the encoding of Korean Windows"
 NAMES = "teal, magma, inferno, plasma, viridis, cividis, gray, mako, rocket, crest, flare"
 PALETTE = "'--palette' (env var: 'ATTNVIZ_PALETTE')"
 
@@ -53,7 +55,8 @@ def test_text_and_numbers(refused: Callable[..., tuple[int, str]], arguments: li
         (b"", "the text is empty"),
         (b" \r\n", "the text is empty (only spaces)"),
         (b"caf\xe9", "{} is not UTF-8: byte 4 is 0xe9"),
-        ("I".encode("utf-16"), "{} is not UTF-8: byte 1 is 0xff"),
+        ("I".encode("utf-16"), "{} is not UTF-8, but looks like UTF-16: " + CONVERT.format("UTF-16")),
+        ("나는 너를 사랑해".encode("cp949"), f"{{}} is not UTF-8, but looks like {KOREAN}: {CONVERT.format('cp949')}"),
         (b"a\xed\xa0\x80", "{} is not UTF-8: byte 2 is 0xed"),  # half a character, as some programs write it
         (None, "standard input is closed"),
     ],
@@ -135,6 +138,19 @@ def half(path: Path) -> bytes:
         ("empty.npz", b"", "empty"),
         ("text.json", b"hello", "not JSON"),
         ("list.json", b"[]", "must hold a JSON object"),
+        (
+            "a.stats",
+            b"{}",
+            "a record is read from .json, .npz or .safetensors, not '.stats', which attnviz compare-heads",
+        ),
+        ("walk.json", b'{"format": "attnviz-walkthrough"}', "it holds a walkthrough: attnviz verify computes it again"),
+        (
+            "heads.json",
+            b'{"format": "attnviz-comparison"}',
+            "it holds the numbers of heads compared, for other programs",
+        ),
+        ("both.json", b'{"format": "attnviz-changes"}', "it holds the numbers of two models compared, for other"),
+        ("story.json", b'{"format": "attnviz-story"}', "it holds the numbers of a story, for other programs"),
         ("name.txt", b"{}", "a record is read from .json, .npz or .safetensors, not '.txt'"),
         ("bytes.npz", b"\x00" * 99, ".npz file"),
         ("bytes.safetensors", b"\xff" * 99, "not a readable .safetensors file"),
@@ -252,8 +268,12 @@ def test_the_default_folder_cannot_be_written(
         (["I", "--palette", "jets"], f"Invalid value for {PALETTE}: there is no palette 'jets': there are {NAMES}"),
         (["I", "--palette", "\x1b"], rf"Invalid value for {PALETTE}: there is no palette '\x1b': there are {NAMES}"),
         (["I", "--device", "tpu"], "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
-        (["I", "--toy", "--layer", "1-0"], "the range 1-0 ends before it begins"),
-        (["I", "--toy", "--head", "-1-0"], "the range -1-0 ends before it begins"),
+        (
+            ["I", "--toy", "--layer", "1-0"],
+            "Invalid value for '--layer': the first of '1-0' must not be after the last",
+        ),
+        (["I", "--toy", "--head", "-1-0"], "the first of '-1-0' must not be after the last"),
+        (["I", "--toy", "--rows", "3-1"], "Invalid value for '--rows': the first of '3-1' must not be after the last"),
         (["I", "--zzz"], "there is no option --zzz"),
         (["I", "--cbar"], "there is no option --cbar"),
         (["I", "--m", "toy"], "there is no option --m"),
@@ -265,6 +285,12 @@ def test_the_default_folder_cannot_be_written(
 def test_usage(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
     """What cannot be understood exits with 2, and says where help is."""
     assert refused("heatmap", *arguments) == (2, f"attnviz heatmap: {line} {SEE}")
+
+
+def test_a_page_of_a_sentence(refused: Callable[..., tuple[int, str]]) -> None:
+    """The command for a page to type in takes none, and names the one that does."""
+    said = 'it takes no sentence: attnviz heatmap "I love" -o page.html writes the page of one'
+    assert refused("page", "I love") == (2, f"attnviz page: {said} (see attnviz page --help)")
 
 
 def test_a_range_that_begins_before_the_first(refused: Callable[..., tuple[int, str]]) -> None:
@@ -286,7 +312,7 @@ def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: 
     ("arguments", "line"),
     [
         (["--rows", "900-1000"], "there is no query token there: there are 4, counted from 0"),
-        (["--keys", "3-1"], "there is no key token there: there are 4, counted from 0"),
+        (["--keys", "3--2"], "there is no key token there: there are 4, counted from 0"),
         (["--memory", "0.001K"], "1 bytes are too few for 6 heads of 1 layers: at least 24 are needed"),
         (["--memory", "1K", "--words"], f"{POOLED}: choose a part of its rows and keys, or give it more memory"),
     ],

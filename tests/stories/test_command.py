@@ -103,7 +103,8 @@ def test_json(typed: Typed, here: Path) -> None:
     assert (result.status, result.errors) == (0, "")
     assert not list(here.iterdir())
     read = json.loads(result.output, parse_constant=refuse)
-    assert (read["name"], list(read)) == (TOLD, ["name", "title", "parts", "picture", "receipt"])
+    assert (read["name"], read["format"], read["version"]) == (TOLD, "attnviz-story", 1)
+    assert list(read) == ["format", "version", "name", "title", "parts", "picture", "receipt"]
     assert len(read["picture"]) == len(attnviz.stories.tell(TOLD).picture)
     typed("demo", TOLD, "-o", "a.json")
     assert json.loads((here / "a.json").read_text()) == read
