@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import UInt8
@@ -196,7 +196,7 @@ def _ticks(ax: Axes, lines: Lines, width: float, pen: Pen) -> None:
 def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
     ax.set_xlabel(x_title, labelpad=4, **pen.style(color=pen.quiet))
     text, turned = upward(y_title)
-    place = {} if turned else {"ha": "right", "va": "center", "multialignment": "center"}
+    place: dict[str, Any] = {} if turned else {"ha": "right", "va": "center", "multialignment": "center"}
     ax.set_ylabel(text, labelpad=4, rotation=turned, **place, **pen.style(color=pen.quiet))
 
 
