@@ -8,6 +8,7 @@ from pathlib import Path
 
 from attnviz.render.html import frame
 from attnviz.storage.files import check_ending, write_whole
+from attnviz.text.arguments import check_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,13 @@ class WebPage:
         """What a file of it holds."""
         return self.html
 
+    @check_call()
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it, whole or not at all.
 
         Raises:
             OutputError: another ending than ``.html``, or a file that cannot be written.
+            SettingsError: it is no path.
         """
         check_ending(path, (".html",), "a page is")
         return write_whole(path, self.html)

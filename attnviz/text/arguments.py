@@ -30,7 +30,7 @@ WORDS = {
     "Path": "a pathlib.Path", "slice": "a slice such as slice(0, 10)", "ndarray": "an array", "Callable": "a function",
     "Mapping": "a dictionary", "Attention": "a record, such as attend returns",
     "Result": "a result, such as attend returns", "Sequence": "a list", "Iterable": "a list", "Collection": "a list",
-    "frozenset": "a list", "tuple": "a tuple",
+    "frozenset": "a list", "tuple": "a tuple", "Token": "a token",
 }  # fmt: skip
 """Types, by name, as a message has them; what is not here has its name."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from torch import nn
 
 import attnviz as installed
 from attnviz.cli import COMMANDS
@@ -122,6 +123,8 @@ def test_every_field_of_every_group(group: type) -> None:
         (lambda *_: library.attend("I", truncate="no"), "'truncate': it must be True or False, not 'no'"),
         (lambda *_: library.walkthrough(example="seq2seq").figure(blanks=7), "be a list of tuples of texts, not 7"),
         (lambda *_: library.walkthrough(example="seq2seq").blanks("1"), "'seed': it must be a whole number, not '1'"),
+        (lambda *_: library.watch(nn.Linear(1, 1)).attention(tokens=7), "it must be a list of texts or tokens, not 7"),
+        (lambda record, _: record.page().save(7), "'path': it must be a text or a path, not 7"),
         (lambda record, _: record.links(0, 0, n="3"), "'n': it must be a whole number, not '3'"),
         (lambda record, _: record.pattern(0.5, 0), "'layer': it must be a whole number or a text, not 0.5"),
         (lambda *_: library.compare_heads(thresholds={"self": "1"}), "it must be a dictionary of numbers, not {'self'"),

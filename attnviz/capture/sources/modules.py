@@ -30,6 +30,7 @@ from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, po
 from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
 from attnviz.capture.stream import ForwardPass, KeepVectors, LastRows, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
+from attnviz.text.arguments import check_call
 
 AXES = 4  # of weights: batch, head, query, key
 FUSED = functional.scaled_dot_product_attention
@@ -306,6 +307,7 @@ class Watched:
         if opened is not None:
             opened.close()
 
+    @check_call()
     def attention(
         self, tokens: Sequence[str | Token] | None = None, key_tokens: Sequence[str | Token] | None = None, *,
         kind: Kind | None = None, layers: Sequence[int] | None = None, index: int = 0,
@@ -327,7 +329,8 @@ class Watched:
             NotVerifiedError: the weights of a layer are not what the module computed.
             SelectionError: there are several kinds or shapes, or no such layer or input.
             RecordError: the tokens do not fit the weights.
-        InputError: the weights take more memory than is kept.
+            InputError: the weights take more memory than is kept.
+            SettingsError: an argument of another type.
         """
         numbers = self._chosen(kind, layers)
         chosen = [self.layers[number] for number in numbers]
