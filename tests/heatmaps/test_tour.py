@@ -192,7 +192,7 @@ def test_a_story_sets_the_views(
     told = tell(name)
     shown = show_page((here / "story.html").read_text(encoding="utf-8"))
     assert shown.inner_text("h1") == hold_units(told.title)
-    assert shown.inner_text(".told") == hold_units(told.parts[0])
+    assert shown.inner_text(".told") == hold_units(str(told.parts[0]))
     for button, view in zip(shown.locator(".tour ol button").all(), told.views, strict=True):
         assert button.inner_text() == hold_units(view.text)
         button.click()
