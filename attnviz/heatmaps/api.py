@@ -127,9 +127,10 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
 
 def _may_be_dropped(weights: np.ndarray) -> bool:
     """Whether rows that are else as they should be do not sum to 1, as dropout leaves them."""
-    if weights.dtype.kind != "f" or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
+    if weights.ndim not in {2, 3, 4} or weights.dtype.kind != "f":
         return False
-    return not np.allclose(weights.sum(axis=-1), 1, rtol=0, atol=ROW_TOLERANCE)
+    is_share = np.isfinite(weights).all() and weights.min(initial=0) >= 0
+    return bool(is_share) and not np.allclose(weights.sum(axis=-1), 1, rtol=0, atol=ROW_TOLERANCE)
 
 
 def _one_sentence(weights: np.ndarray) -> np.ndarray:

@@ -169,7 +169,7 @@ def test_a_token_that_the_model_does_not_know(make: Callable[..., Any]) -> None:
 @pytest.mark.usefixtures("as_installed")
 def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
     """What is no model, no tokenizer, or a model that is loaded already and is to be loaded otherwise."""
-    with pytest.raises(ModelError, match="a torch module, not a dict"):
+    with pytest.raises(ModelError, match="a torch module, not of type dict"):
         attnviz.attend(TEXT, {}, tokenizer)  # type: ignore[arg-type]
     model = make("BertModel")
     with pytest.raises(ModelError, match=r"needs its Hugging Face tokenizer, .*: there is none"):

@@ -77,7 +77,7 @@ TRAINING = r": if the model was in training mode, call model.eval\(\) before it 
         (ROWS * -1, None, "weights must not be negative: layer 0, head 0, row 0 holds -0.875$"),
         (ROWS, ["a", "b", "c"], "weights have 2 key_tokens, but 3 are named"),
         (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),
-        (ROWS[0], None, "its weights must have the axes"),
+        (ROWS[0] * 1.25, None, r"its weights must have the axes .* have shape \(2,\)$"),
         ((), None, "there is no attention: expected an array"),
         (None, None, "attention is a record, an array, a tensor or a tuple of these, not NoneType"),
         ([[1.0], [0.5, 0.5]], None, "each must have a number for each key"),

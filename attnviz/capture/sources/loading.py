@@ -199,7 +199,7 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     if not isinstance(model, PreTrainedModel):
-        raise ModelError(f"the model must be a name, a folder or a torch module, not a {type(model).__name__}")
+        raise ModelError(f"the model must be a name, a folder or a torch module, not of type {type(model).__name__}")
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         given = "there is none" if tokenizer is None else f"this is a {type(tokenizer).__name__}"
         raise ModelError(f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {given}")
