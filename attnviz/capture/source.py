@@ -25,9 +25,8 @@ from attnviz.errors import (
     UnreachableModelError,
 )
 from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, is_random, names
-from attnviz.text.arguments import check_call
+from attnviz.text.arguments import check_call, did_you_mean
 from attnviz.text.display import clip, is_korean, visible
-from attnviz.text.names import did_you_mean
 
 if TYPE_CHECKING:
     import torch

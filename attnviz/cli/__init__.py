@@ -31,8 +31,8 @@ from attnviz.heatmaps import command as heatmap
 from attnviz.options import RARE, group, option
 from attnviz.settings import ShellSettings
 from attnviz.stories import command as demo
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
-from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs import command as walkthrough
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from attnviz.errors import SettingsError
 from attnviz.options import INPUT, PANELS, RARE, REQUIRED, SIZES, Option
 from attnviz.render.names import PALETTES
 from attnviz.settings import FileSettings, ShellSettings
-from attnviz.text.names import did_you_mean
+from attnviz.text.arguments import did_you_mean
 
 
 def groups_of(command: Callable[..., None]) -> dict[str, Any]:

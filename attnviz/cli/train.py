@@ -15,8 +15,8 @@ from attnviz.errors import SettingsError
 from attnviz.models.registry import trained
 from attnviz.options import FILES, REQUIRED, group, option
 from attnviz.render.names import outputs
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
-from attnviz.text.names import did_you_mean
 
 EXAMPLES = """attnviz train toy
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""

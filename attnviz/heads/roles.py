@@ -15,8 +15,8 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED, Measure, RoleRule
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip
-from attnviz.text.names import did_you_mean
 from attnviz.text.phrase import entries
 
 RELATION = "relation"  # what the threshold of all roles is called that relations between words speak for

@@ -16,8 +16,8 @@ from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
 from attnviz.heads.roles import names_of, spelling
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip
-from attnviz.text.names import did_you_mean
 
 NONE = "none"  # stands for no clear role, where roles are chosen or sorted
 ORDERS = ("head", "role", "score")  # how heads can be sorted, beside by a measure

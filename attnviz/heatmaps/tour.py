@@ -15,7 +15,7 @@ from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.render.html import planes
 from attnviz.render.sheet import KINDS
-from attnviz.text.names import did_you_mean
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.phrase import Phrase
 
 if TYPE_CHECKING:

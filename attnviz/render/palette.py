@@ -14,7 +14,7 @@ from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render import names
 from attnviz.render.names import PALETTES
 from attnviz.render.sheet import blank_below
-from attnviz.text.names import did_you_mean
+from attnviz.text.arguments import did_you_mean
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap

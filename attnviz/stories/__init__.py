@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from attnviz.errors import SelectionError
-from attnviz.text.arguments import check_call
-from attnviz.text.names import did_you_mean
+from attnviz.text.arguments import check_call, did_you_mean
 from attnviz.text.phrase import Phrase, entries, expect_language
 
 if TYPE_CHECKING:

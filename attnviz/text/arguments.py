@@ -16,7 +16,6 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
 
 from attnviz.errors import SettingsError
-from attnviz.text.names import did_you_mean
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -62,6 +61,22 @@ def check_settings(given: Iterable[str], known: Iterable[str], what: str) -> Non
         if name not in known:
             meant = OTHERWISE.get(name, name)
             raise SettingsError(f"{what} has no setting {name!r}{did_you_mean(meant, known)}")
+
+
+def did_you_mean(typed: str, known: Iterable[str], shown: Iterable[str] | None = None) -> str:
+    """The end of a message about a name that is not there: the nearest of those known, or else those to be shown.
+
+    Such as ": did you mean heatmap?" or ": there are png, svg, pdf"; the size of letters does not matter.
+    """
+    import difflib
+
+    names = {name.casefold(): name for name in reversed([*known])}
+    meant = typed.strip().casefold()
+    near = [meant] if meant in names else difflib.get_close_matches(meant, names, 1)
+    if near:
+        return f": did you mean {names[near[0]]}?"
+    there = ", ".join(reversed(names.values()) if shown is None else shown)
+    return f": there are {there}" if there else ""
 
 
 def check_types(given: Mapping[str, object], types: Mapping[str, Any]) -> None:

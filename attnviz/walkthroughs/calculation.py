@@ -10,8 +10,8 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import RecordError, SelectionError
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, visible
-from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation, ResultCell
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough

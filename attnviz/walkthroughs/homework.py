@@ -15,8 +15,8 @@ import numpy as np
 
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError, RecordError, SelectionError
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, visible
-from attnviz.text.names import did_you_mean
 from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
 from attnviz.walkthroughs.homework_file import Entry, NumberTable, expect, match, read_entries, read_table
 from attnviz.walkthroughs.record import Grid, Walkthrough

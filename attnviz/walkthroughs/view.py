@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.text.arguments import check_types, types_of
+from attnviz.text.arguments import check_types, did_you_mean, types_of
 from attnviz.text.display import visible
-from attnviz.text.names import did_you_mean
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs import wording

@@ -18,7 +18,7 @@ from attnviz.cli.groups import groups_of
 from attnviz.errors import AttnvizError, SettingsError
 from attnviz.settings import PageSettings
 from attnviz.storage.formats import CHANGES, COMPARISON, RECORD, STORY, WALKTHROUGH, Formats
-from attnviz.text.arguments import EVERY, types_of
+from attnviz.text.arguments import EVERY, did_you_mean, types_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,3 +144,23 @@ def test_what_is_as_good() -> None:
     record = library.attend("I love you", "toy", layers=np.array([0]), heads=["0.1"], memory="1GB", truncate=np.True_)
     assert record == library.attend("I love you", "toy", layers=(0,), heads=[np.int64(1)], memory=2**30)
     assert settings(dpi=np.int64(100)) == settings(dpi=100)
+
+
+@pytest.mark.parametrize(
+    ("typed", "end"),
+    [
+        ("heatmpa", ": did you mean heatmap?"),
+        (" HEAD", ": did you mean head?"),
+        ("x", ": there are head, heatmap, X-ray"),
+        ("", ": there are head, heatmap, X-ray"),
+        ("x-ray", ": did you mean X-ray?"),
+    ],
+)
+def test_did_you_mean(typed: str, end: str) -> None:
+    """The nearest name, whatever the size of its letters; all of them where none is near."""
+    assert did_you_mean(typed, ["head", "heatmap", "X-ray"]) == end
+
+
+def test_only_some_are_listed() -> None:
+    """Of many names those are listed that tell most."""
+    assert did_you_mean("x", ["offset_-1", "offset_1", "self"], ["offset", "self"]) == ": there are offset, self"

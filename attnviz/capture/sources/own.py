@@ -28,8 +28,8 @@ from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
 from attnviz.capture.sources.tokens import broken_syllable, n_tokens, own_generated, own_meaning, own_tokens
 from attnviz.capture.stream import ForwardPass, LastRows
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
-from attnviz.text.names import did_you_mean
 
 
 def build(file: str, name: str) -> tuple[nn.Module, object]:
