@@ -1,30 +1,36 @@
-"""Heads compared from Python: what the commands ``compare-heads``, ``head`` and ``merge`` do, each as one function."""
+"""Heads compared from Python: what the commands ``compare-heads``, ``head`` and ``merge`` do, each as one function.
+
+What is given is read, a checkpoint is gone on with, and how far a run is is told.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
-from attnviz.heads import runs
-from attnviz.heads.files import CLASSES, Stats, SurveyRun, load_stats, save_stats
-from attnviz.heads.measures import MEASURES, Entry, measures_of, rules_of
+from attnviz.heads import wording
+from attnviz.heads.files import CLASSES, PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
+from attnviz.heads.measures import MEASURES, Entry, among, measures_of, rules_of
 from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
 from attnviz.models.registry import names
 from attnviz.settings import ModelSettings, PageSettings, Place, place_of
+from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
 from attnviz.storage.encoding import ONE, in_one_line, to_bytes
 from attnviz.storage.files import check_writable
 from attnviz.text.arguments import check_call
-from attnviz.text.display import clip, visible
+from attnviz.text.corpus import BadLine, CorpusLine
+from attnviz.text.display import check_text, clip, visible
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
+    from attnviz.heads.capture.survey import Progress, Surveys
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.heads.survey import Survey
@@ -32,10 +38,33 @@ if TYPE_CHECKING:
 
 VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
 ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # why roles are not shown
+TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
+"""The sentences that heads are compared on where none are given."""
+OWN = 600  # of a trained home-built model: sentences of its own language
 Examples: TypeAlias = Callable[["HeadComparison", tuple[int, int] | None], "tuple[Mapping[str, Attention], str]"]
 """Gives the patterns of examples by role, and why there are none."""
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model by its name or folder, with how it is loaded, or open already; None is the default."""
+Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
+"""One sentence, a file of them, several of them, or None for those that come with attnviz."""
+Opening: TypeAlias = "Callable[[ModelSettings], Source]"  # opens a model
+
+
+def open_model(model: ModelSettings) -> Source:
+    """Load a model, with nobody looking on."""
+    from attnviz.capture.source import open_source
+
+    return open_source(**model.arguments)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusProgress:
+    """How far a run over sentences is."""
+
+    n_sentences: int  # that were measured, those of an earlier run too
+    bytes_read: int = 0  # of the file of sentences
+    n_bytes: int | None = None  # of the whole file; None where that is not known
+    shape: tuple[int, int] | None = None  # layers of the model, and heads of each; None before the first sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +78,11 @@ class Origin:
 
 @check_call()
 def compare_heads(
-    sentences: runs.Sentences = None, model: Model = None, tokenizer: object = None, *,
+    sentences: Sentences = None, model: Model = None, tokenizer: object = None, *,
     settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None, checkpoint: str | os.PathLike[str] | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
-    progress: Callable[[runs.CorpusProgress], object] | None = None, opening: runs.Opening = runs.open_model,
+    progress: Callable[[CorpusProgress], object] | None = None, opening: Opening = open_model,
 ) -> HeadComparison:  # fmt: skip
     """What each head of a model does, how sure that is, and which heads are alike.
 
@@ -80,16 +109,16 @@ def compare_heads(
     """
     from attnviz.heads.compare import compare
 
-    entries, given = MEASURES if measures is None else tuple(measures), runs.input_of(sentences)
+    entries, (place, lines) = MEASURES if measures is None else tuple(measures), _input_of(sentences)
     with_thresholds(rules_of(measures_of(entries, (settings or SurveySettings()).max_offset)), thresholds or {})
-    roles = _saved_roles(given.place.roles or roles, given, thresholds=thresholds, measures=entries)
-    run = SurveyRun(model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=given.place.field)
-    if (loaded := given.place.saved) is not None:
+    roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
+    run = SurveyRun(model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=place.field)
+    if (loaded := place.saved) is not None:
         check_saved(run.model, run.settings, checkpoint)
-        stats, source = runs.load_finished(loaded), None
+        stats, source = _load_finished(loaded), None
     else:
-        stats, _, (source,) = runs.measure(
-            given, [_opener(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
+        stats, _, (source,) = _measure(
+            place, lines, [_opener(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
             progress=progress,
         )  # fmt: skip
     with in_one_line(loaded) if loaded else nullcontext():
@@ -101,7 +130,7 @@ def compare_heads(
 
 def _saved_roles(
     roles: bool | str | os.PathLike[str] | HeadComparison,  # noqa: FBT001
-    given: runs.Input,
+    lines: tuple[str, ...] | None,
     **how: Any,
 ) -> bool | HeadComparison:
     """What was measured on many sentences, read; or whether it is to be measured."""
@@ -109,7 +138,7 @@ def _saved_roles(
 
     if not isinstance(roles, bool | str | os.PathLike | HeadComparison):
         raise errors.SettingsError(f"it must be True, a comparison of heads or its .stats file, not {roles!r}", "roles")
-    if roles and (given.lines is None or len(given.lines) != 1):
+    if roles and (lines is None or len(lines) != 1):
         raise errors.SettingsError(ONE_MODEL)
     if isinstance(roles, bool | HeadComparison):
         return roles
@@ -129,10 +158,10 @@ def _roles_on(
 
 @check_call()
 def compare_models(
-    before: Model, after: Model, sentences: runs.Sentences = None, *, tokenizer: object = None,
+    before: Model, after: Model, sentences: Sentences = None, *, tokenizer: object = None,
     settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None, checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[runs.CorpusProgress], object] | None = None, opening: runs.Opening = runs.open_model,
+    progress: Callable[[CorpusProgress], object] | None = None, opening: Opening = open_model,
 ) -> Changes:  # fmt: skip
     """What the heads of two models of one architecture and one tokenizer do otherwise.
 
@@ -147,16 +176,16 @@ def compare_models(
     from attnviz.heads.changes.compare import changes
 
     settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
-    given = runs.input_of(sentences)
+    place, lines = _input_of(sentences)
     with_thresholds(rules_of(measures_of(entries, settings.max_offset)), thresholds or {})
-    if given.place.roles is not None:
+    if place.roles is not None:
         raise errors.SettingsError(ONE_MODEL)
     if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
-        other = runs.load_finished(Path(after))
-        if given.place.saved is None:
-            runs.check_same_settings(settings, other, str(after))
+        other = _load_finished(Path(after))
+        if place.saved is None:
+            _check_same_settings(settings, other, str(after))
         found = compare_heads(
-            given.place if given.lines is None else given.lines, before, tokenizer, settings=settings,
+            place if lines is None else lines, before, tokenizer, settings=settings,
             thresholds=thresholds, measures=entries, checkpoint=checkpoint, progress=progress, opening=opening,
         )  # fmt: skip
         stats: Stats = found.origin.stats  # type: ignore[attr-defined]  # it was measured here
@@ -164,14 +193,14 @@ def compare_models(
             stats.survey, other.survey, corpus="; ".join(stats.corpora), corpus_after="; ".join(other.corpora),
             thresholds=thresholds, entries=entries,
         )  # fmt: skip
-    if given.place.saved is not None:
+    if place.saved is not None:
         raise errors.SettingsError("what was measured before is compared with another .stats file alone")
     run = SurveyRun(
-        model=_settings_of(before), settings=settings, sentence_field=given.place.field,
+        model=_settings_of(before), settings=settings, sentence_field=place.field,
         against=_settings_of(after).name,
     )  # fmt: skip
     opened = [_opener(model, tokenizer, opening) for model in (before, after)]
-    stats, pair, _ = runs.measure(given, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
+    stats, pair, _ = _measure(place, lines, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
     return changes(
         pair.before, pair.after, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds,
         entries=entries,
@@ -256,12 +285,10 @@ def draw(
     shown: HeadComparison | Changes, head: Place | None = None, *, examples: Examples | None = example_patterns,
     view: str = "sheet", lang: str = "en", **page: Any,
 ) -> Picture:  # fmt: skip
-    """The picture of a comparison, of one of its heads (``(1, 2)`` or ``"1.2"``), or of what changed.
+    """The picture of a comparison, of one of its heads, or of what changed.
 
-    `examples` gives the patterns of examples, and why there are none; None draws none. The `view` of all heads is
-    ``sheet``, ``clustermap`` (all pairs) or ``scatter`` (heads as points); `page` has the fields of `PageSettings`.
-    Raises SelectionError: there is no such head, no such view, or heads were not compared with one another;
-    SettingsError: a width that no picture has.
+    `examples` gives the patterns of examples, and why there are none; None draws none. All else, and what it raises
+    (SelectionError, SettingsError), is as of `HeadComparison.figure`.
     """
     from attnviz.heads.record import HeadComparison
 
@@ -304,7 +331,7 @@ def _again(origin: Origin) -> Source:
         raise errors.UnreachableModelError(f"{called} is not here, and no model is downloaded for a picture")
     if then.trust_remote_code and not now.trust_remote_code:
         raise errors.ModelError(f"{called} comes with code of its own, which runs only with trust_remote_code")
-    source = runs.open_model(
+    source = open_model(
         replace(then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code)
     )
     if source.digest() != about.weights:
@@ -333,7 +360,7 @@ def _settings_of(model: Any) -> ModelSettings:
     return ModelSettings(model=str(named) if named else None)
 
 
-def _opener(model: Any, tokenizer: object, opening: runs.Opening) -> Callable[[], Source]:
+def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
     """What opens a model, or makes a source of one that is open or in memory."""
     if model is None or isinstance(model, (str, os.PathLike, ModelSettings)):
         if tokenizer is not None:
@@ -342,3 +369,161 @@ def _opener(model: Any, tokenizer: object, opening: runs.Opening) -> Callable[[]
     from attnviz.capture.source import as_source
 
     return lambda: as_source(model, tokenizer)
+
+
+def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | None]:
+    """Where the sentences are (empty settings of the usual ones); and one sentence, or several, None of a file."""
+    if isinstance(sentences, str):
+        sentences = CorpusSettings(text=sentences)
+    elif isinstance(sentences, os.PathLike):
+        path = Path(sentences)
+        is_saved = path.name.lower().endswith(STATS)
+        sentences = CorpusSettings(load=path) if is_saved else CorpusSettings(corpus=str(path))
+    elif sentences is None:
+        sentences = CorpusSettings()
+    elif not isinstance(sentences, CorpusSettings):
+        return CorpusSettings(), tuple(sentences)
+    if sentences.text is None:
+        return sentences, None
+    check_text(sentences.text)
+    return sentences, (sentences.text,)
+
+
+def _load_finished(path: Path) -> Stats:
+    """What a run measured and saved; refused where it was broken off."""
+    stats = load_stats(path)
+    if stats.n_lines is not None:
+        raise errors.RecordError(
+            f"{visible(str(path))} is a checkpoint of a run that was broken off: run it again to go on"
+        )
+    return stats
+
+
+def _check_checkpoint(checkpoint: Path | None, given: str | None) -> None:
+    """Refuse a checkpoint that nobody can go on with."""
+    if checkpoint is None:
+        return
+    if given is None:
+        raise errors.SettingsError("a checkpoint is for a file of sentences")
+    path = Path(given)
+    if str(path) == "-" or (path.exists() and not (path.is_file() or path.is_dir())):
+        name = "standard input" if str(path) == "-" else f"{visible(str(path))}, a pipe,"
+        raise errors.SettingsError(
+            f"a checkpoint is for a file: of {name} nobody can tell whether it is the same when a run goes on"
+        )
+    if checkpoint.suffix.lower() != STATS:
+        raise errors.SettingsError(f"{visible(str(checkpoint))}: a checkpoint ends in .stats")
+
+
+def _measure(
+    place: CorpusSettings, texts: tuple[str, ...] | None, opened: Sequence[Callable[[], Source]], run: SurveyRun, *,
+    checkpoint: str | os.PathLike[str] | None, measures: tuple[Entry, ...],
+    progress: Callable[[CorpusProgress], object] | None,
+) -> tuple[Stats, Surveys, list[Source]]:  # fmt: skip
+    """Run a model, or two, over the sentences, unless a checkpoint holds it all: the stats of the first, and of all."""
+    checkpoint, path = None if checkpoint is None else Path(checkpoint), place.path
+    _check_checkpoint(checkpoint, path)
+    # The sentences are read as far as can be before a model is loaded for nothing.
+    kind: Literal["conllu"] | None = None if place.treebank is None else "conllu"
+    corpus = None if path is None else read_corpus(path, field=place.field, kind=kind)
+    mark = None if path is None else fingerprint(path)
+    left = None if checkpoint is None else _left_by(checkpoint, mark, run, is_pair=len(opened) > 1)
+    from attnviz.heads.capture.survey import Progress, check_readable, survey_models
+
+    sources = [open_one() for open_one in opened]
+    so_far: Progress | None = None
+    if left is not None:
+        first, found = left
+        _check_weights(found, sources, checkpoint)
+        if first.n_lines is None:
+            return first, found, sources
+        so_far = Progress(found=found, n_lines=first.n_lines)
+        measures = among(measures, first.survey.measures)
+    if texts is not None and len(texts) == 1:  # why it cannot be read is no fault of a line 1
+        check_readable(texts[0], sources, run.settings)
+    lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(texts, sources[0])
+
+    def tell(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
+        if progress is not None:
+            n_read, n_bytes = (0, None) if corpus is None else (corpus.read, corpus.size)
+            progress(CorpusProgress(n_sentences=n_sentences, bytes_read=n_read, n_bytes=n_bytes, shape=shape))
+
+    tell(0 if so_far is None else so_far.found.before.n_sentences)
+
+    def save(found: Surveys, n_lines: int | None) -> Stats:
+        stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run)
+        if checkpoint is not None and found.divergences is not None:
+            save_pair(PairStats(before=stats, after=found.after, divergences=found.divergences), checkpoint)
+        elif checkpoint is not None:
+            save_stats(stats, checkpoint)
+        return stats
+
+    def keep(so_far: Progress) -> None:
+        tell(so_far.found.before.n_sentences, so_far.found.before.heads.sums.shape[1:3])
+        save(so_far.found, so_far.n_lines)
+
+    found = survey_models(lines, sources, run.settings, measures=measures, so_far=so_far, tell=keep, corpus=name)
+    return save(found, None), found, sources
+
+
+def _left_by(
+    checkpoint: Path, mark: Fingerprint | None, run: SurveyRun, *, is_pair: bool
+) -> tuple[Stats, Surveys] | None:
+    """What an earlier run left, if it is of this run; refused before a model is loaded for nothing."""
+    left = None
+    if checkpoint.exists():
+        pair = load_pair(checkpoint) if is_pair else None
+        first = load_stats(checkpoint) if pair is None else pair.before
+        _check_same_run(checkpoint, first, mark, run)
+        from attnviz.heads.capture.survey import Surveys
+
+        each = (first.survey,) if pair is None else (first.survey, pair.after)
+        left = first, Surveys(each=each, divergences=None if pair is None else pair.divergences)
+    check_writable(checkpoint)
+    return left
+
+
+def _lines_of(texts: Sequence[str] | None, source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
+    if texts is not None:
+        lines = [CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1)]
+        return lines, f"“{clip(visible(texts[0]), 60)}”" if len(lines) == 1 else f"{len(lines):,} sentences"
+    if hasattr(source, "language"):
+        from attnviz.models.language.splits import corpus_lines, source_lines
+
+        language = source.language
+        return source_lines(OWN) if language is None else corpus_lines(OWN, language=language), wording.OWN
+    return read_corpus(TREEBANK), wording.SAMPLES
+
+
+def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
+    now, then = run.words(), before.run.words()
+    names = [name for name in sorted({*now, *then}) if now.get(name) != then.get(name)]
+    differing = [f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}" for name in names]
+    if before.fingerprint != mark:
+        known = before.fingerprint
+        was = "; ".join(before.corpora) if known is None else f"{known.name}, {known.size:,} bytes"
+        differing.insert(0, f"the corpus is another (it was {visible(was)})")
+    if differing:
+        raise _another_run(path, clip("; ".join(differing), 300))
+
+
+def _check_weights(found: Surveys, sources: Sequence[Source], checkpoint: Path | None) -> None:
+    """Make sure that a checkpoint is of these very models, and not of others that had their names."""
+    for one, source in zip(found.each, sources, strict=True):
+        if one.about.weights != source.digest():
+            raise _another_run(checkpoint, f"{visible(source.name)} had other weights")
+
+
+def _another_run(checkpoint: object, why: str) -> errors.RecordError:
+    return errors.RecordError(
+        f"{visible(str(checkpoint))} is a checkpoint of another run: {why}; remove it to begin anew"
+    )
+
+
+def _check_same_settings(settings: SurveySettings, other: Stats, path: str) -> None:
+    """Make sure, before hours of a run, that both are measured alike."""
+    words = other.survey.about.words()
+    wanted = {"special tokens": settings.specials, "fixed offsets": f"up to {settings.max_offset}"}
+    differing = [f"{what}: {words[what]}, not {value}" for what, value in wanted.items() if words[what] != value]
+    if differing:
+        raise errors.RecordError(f"{visible(path)} was measured otherwise: {'; '.join(differing)}")

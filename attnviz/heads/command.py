@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from attnviz.attention import Attention
+    from attnviz.heads.api import CorpusProgress
     from attnviz.heads.record import HeadComparison
-    from attnviz.heads.runs import CorpusProgress
     from attnviz.render.terminal.screen import Screen
 
 CHANGED = 3  # the exit status where a head changed by more than ``--fail-above`` allows

@@ -17,10 +17,10 @@ from statistics import mean, median
 from typing import TYPE_CHECKING
 
 from attnviz.capture.source import open_source
+from attnviz.heads.api import TREEBANK
 from attnviz.heads.capture.survey import survey_models
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import rule_of
-from attnviz.heads.runs import TREEBANK
 from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import COREFERENCE, CorpusLine, Parse, links, universal
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from attnviz.capture.sources import Source
-    from attnviz.heads.structure import Relations
+    from attnviz.heads.relations import Relations
 
 RELATIONS = "punct case det nsubj amod advmod obj obl conj nmod cc compound mark aux advcl cop parataxis ccomp acl"
 

@@ -26,8 +26,8 @@ from tests.fixtures.command_line import sentences
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from attnviz.heads.api import CorpusProgress
     from attnviz.heads.record import HeadComparison
-    from attnviz.heads.runs import CorpusProgress
     from tests.fixtures.command_line import Result
 
 pytestmark = pytest.mark.usefixtures("few_seeds")
@@ -59,7 +59,7 @@ def test_the_same_as_on_the_command_line(typed: Callable[..., Result], corpus: P
 
 def test_an_open_model_and_the_usual_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that is open is used as it is; without sentences those that come with attnviz are taken."""
-    monkeypatch.setattr("attnviz.heads.runs.OWN", 5)
+    monkeypatch.setattr("attnviz.heads.api.OWN", 5)
     source = open_source("toy")
     found = attnviz.compare_heads(model=source, settings=SurveySettings(controls=0, similarity=False))
     assert (found.model, found.n_sentences) == ("toy", 5)

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from attnviz.heads import api
 from attnviz.heads import files as both
-from attnviz.heads import runs
 from tests.fixtures.command_line import sentences
 from tests.heads.killed import goes_on_after_kill_9
 
@@ -165,7 +165,7 @@ def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         if n_saved == after:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs, "save_pair", broken)
+    monkeypatch.setattr(api, "save_pair", broken)
 
 
 def test_kill_9_of_two_models(typed: Typed, here: Path, environment: Callable[..., dict[str, str]]) -> None:

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from attnviz.heads import api
 from attnviz.heads import files as surveys
-from attnviz.heads import runs
 from attnviz.heads.capture import survey as gathering
 from tests.fixtures.command_line import sentences
 from tests.heads.killed import goes_on_after_kill_9
@@ -47,7 +47,7 @@ def break_off(patch: pytest.MonkeyPatch, after: int) -> None:
         if n_saved == after:
             raise KeyboardInterrupt
 
-    patch.setattr(runs, "save_stats", broken)
+    patch.setattr(api, "save_stats", broken)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def bert(here: Path, tiny_bert: str) -> Path:
 @pytest.fixture(autouse=True)
 def short_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of its own language a model reads 60 sentences, not 600."""
-    monkeypatch.setattr("attnviz.heads.runs.OWN", 60)
+    monkeypatch.setattr("attnviz.heads.api.OWN", 60)
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_the_command_measures_roles_on_many_sentences(
     typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One command, one screen: the table stands above the map of words."""
-    monkeypatch.setattr("attnviz.heads.runs.OWN", 100)
+    monkeypatch.setattr("attnviz.heads.api.OWN", 100)
     shown = typed("compare-heads", SENTENCE, "--toy", "--roles", "--controls", "10", "-o", "a.csv")
     assert shown.status == 0
     assert "established on 100 sentences" in " ".join(shown.output.split())
