@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Note
-from attnviz.heads import measures, relations, roles, selection, structure, survey, tally
+from attnviz.heads import measures, relations, roles, selection, survey, tally
 from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, SHUFFLED, UNTRAINED, Entry, Measure
 from attnviz.heads.record import Estimates, Example, HeadComparison, HeadProfile, HeadSimilarity, Relation
 from attnviz.heads.similarity import cluster, cut, scaled_to_two
@@ -39,7 +39,7 @@ def compare(
     if found.relations is not None:
         hits = found.sample.found
         layers = next(iter(hits.values())).hits.shape[2] if hits else 0  # of the random weights of all seeds
-        untrained = structure.count_links(hits.items(), layers, n_heads) if hits else None
+        untrained = relations.count_links(hits.items(), layers, n_heads) if hits else None
         candidates = relations.candidates(
             found.relations, untrained, threshold, different=counts.different, looked_at=n_looked_at
         )
@@ -90,7 +90,7 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
         if name in found.sample.controls:
             sums, counts = found.sample.controls[name]
             taken = tally.tally_sentences(sums, counts[:, :, None], keys).estimate()
-            controls[name] = taken.with_one_more(_nothing(shape[:2]))
+            controls[name] = _spread(taken, range(shape[2] - 1), shape)
     places = [found.measures.index(name) for name in found.sample.roles]
     if UNTRAINED in found.sample.controls:
         sums, counts = found.sample.controls[UNTRAINED]
@@ -123,23 +123,20 @@ def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Es
 
 
 def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]) -> Estimates:
-    spread = _nothing(shape)
+    """Estimates of some measures among those of all; NaN of the others."""
+    spread = Estimates(value=np.full(shape, np.nan), low=np.full(shape, np.nan), high=np.full(shape, np.nan))
     for ends, given in ((spread.value, found.value), (spread.low, found.low), (spread.high, found.high)):
         ends[..., places] = given
     return spread
-
-
-def _nothing(shape: Sequence[int]) -> Estimates:
-    return Estimates(value=np.full(shape, np.nan), low=np.full(shape, np.nan), high=np.full(shape, np.nan))
 
 
 def _similarity(found: Survey) -> HeadSimilarity | None:
     if found.similarity is None or found.similarity.n_rows == 0:
         return None
     distances = found.similarity.distances()
-    plane = scaled_to_two(distances)
+    points, shares = scaled_to_two(distances)
     return HeadSimilarity(
-        divergences=found.similarity.mean(), linkage=cluster(distances), points=plane.points, kept=sum(plane.shares)
+        divergences=found.similarity.mean(), linkage=cluster(distances), points=points, kept=sum(shares)
     )
 
 
@@ -215,4 +212,4 @@ def _notes(found: Survey) -> Iterator[Note]:
     if found.relations is not None:
         if not found.sample.found and not found.sample.no_random:
             yield Note("relations_uncontrolled")
-        yield from structure.notes(found.relations)
+        yield from relations.notes(found.relations)

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.heads import structure, survey
+from attnviz.heads import survey
 from attnviz.heads.measures import MAX_OFFSET
+from attnviz.heads.relations import HALF_GROUPS, LinkHits, Relations
 from attnviz.heads.settings import CONTROLS, SurveySettings
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
@@ -59,11 +60,21 @@ class Stats:
     run: SurveyRun  # how it was measured, which must be the same for a run to go on
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairStats:
+    """The surveys of two models and how they came about."""
+
+    before: Stats  # of the first model; what it says of the run is said of both
+    after: Survey  # the survey of the second
+    divergences: Tally  # of each head's rows in the one and in the other, summed over sentences
+
+
 CLASSES: encoding.Classes = {
-    "Stats": Stats, "Run": SurveyRun, "ModelSettings": ModelSettings, "SurveySettings": SurveySettings,
-    "Fingerprint": Fingerprint, "Survey": Survey, "About": survey.About, "Places": survey.Places,
+    "Stats": Stats, "BothStats": PairStats, "Run": SurveyRun, "ModelSettings": ModelSettings,
+    "SurveySettings": SurveySettings, "Fingerprint": Fingerprint, "Survey": Survey,
+    "About": survey.About, "Places": survey.Places,
     "Examples": survey.Examples, "Sample": survey.Sample, "Divergences": Divergences, "Tally": Tally,
-    "Relations": structure.Relations, "Found": structure.LinkHits, "Annotated": Annotation, "Link": Link,
+    "Relations": Relations, "Found": LinkHits, "Annotated": Annotation, "Link": Link,
 }  # fmt: skip
 """What may be in a file, by the names that files have for it."""
 
@@ -86,7 +97,7 @@ def _in_groups(found: Survey) -> Survey:
     places, relations, sample = found.places, found.relations, found.sample
     if relations is not None:
         hits, offsets, counts = (
-            np.stack([regroup(half, structure.GROUPS) for half in halves])
+            np.stack([regroup(half, HALF_GROUPS) for half in halves])
             for halves in (relations.hits, relations.offsets, relations.counts)
         )
         relations = replace(relations, hits=hits, offsets=offsets, counts=counts)
@@ -167,30 +178,16 @@ def is_whole(found: Survey) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairStats:
-    """The surveys of two models and how they came about."""
-
-    before: Stats  # of the first model; what it says of the run is said of both
-    after: Survey  # the survey of the second
-    divergences: Tally  # of each head's rows in the one and in the other, summed over sentences
-
-
-_PAIR_CLASSES: encoding.Classes = {**CLASSES, "BothStats": PairStats}
-
-
 def save_pair(stats: PairStats, path: str | os.PathLike[str]) -> Path:
     """Likewise both surveys of two models."""
-    return encoding.write(stats, path, encoding.TWO, _PAIR_CLASSES)
+    return encoding.write(stats, path, encoding.TWO, CLASSES)
 
 
 def load_pair(path: str | os.PathLike[str]) -> PairStats:
     """Likewise what it saved of two models; a file of one is none."""
-    pair = encoding.read(path, encoding.TWO, _PAIR_CLASSES, PairStats, _fits, _upgrade)
-    return PairStats(
-        before=replace(pair.before, survey=_in_groups(pair.before.survey)), after=_in_groups(pair.after),
-        divergences=pair.divergences.regroup(),
-    )  # fmt: skip
+    pair = encoding.read(path, encoding.TWO, CLASSES, PairStats, _fits, _upgrade)
+    first = replace(pair.before, survey=_in_groups(pair.before.survey))
+    return PairStats(before=first, after=_in_groups(pair.after), divergences=pair.divergences.regroup())
 
 
 def _fits(found: PairStats) -> bool:

@@ -28,10 +28,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from attnviz.heads.capture.rows import Rows, Sums, Target
+from typing import Any, Literal, TypeAlias
 
 CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset"
 """The controls. Three can rule a role out: the head's own weights dealt out to keys at random, the best head of random
@@ -80,11 +77,6 @@ class RoleRule:
     def say(self, language: str = "en") -> str:
         """What the head does, in English (``en``) or Korean (``ko``)."""
         return self.korean if language == "ko" else self.words
-
-    @property
-    def ruled_out_by(self) -> tuple[str, ...]:
-        """The controls whose interval the head's must lie above."""
-        return RULED_OUT_BY[self.about]
 
 
 Takes: TypeAlias = Literal["keys", "rows", "received", "norms", "peaks", "places", "unknown"]
@@ -144,23 +136,6 @@ class AtOffsets:
 Entry: TypeAlias = Measure | AtOffsets
 
 
-def _keys(
-    name: str, label: str, words: tuple[str, str], compute: Callable[[Rows], Target], role: RoleRule, **more: Any
-) -> Measure:
-    return Measure(
-        name=name, label=label, unit="share", meaning=words[0], korean=words[1], takes="keys", compute=compute,
-        role=role, **more,
-    )  # fmt: skip
-
-
-def _rows(
-    name: str, label: str, unit: str, words: tuple[str, str], compute: Callable[[Rows], Sums], **more: Any
-) -> Measure:
-    return Measure(
-        name=name, label=label, unit=unit, meaning=words[0], korean=words[1], takes="rows", compute=compute, **more
-    )
-
-
 def _weight_at(offset: int) -> Measure:
     return Measure(
         name=f"offset_{offset:+d}", label=f"{offset:+d}", unit="share", meaning=f"weight at offset {offset:+d}",
@@ -185,85 +160,99 @@ def _peak_at(offset: int) -> Measure:
 
 MEASURES: tuple[Entry, ...] = (
     # A[i, i] (Clark et al. 2019, section 3)
-    _keys("self", "self", ("weight on the token itself", "자기 자신에 주는 가중치"),
-          lambda rows: rows.at(0), RoleRule(
-        name="self", words="looks at itself", korean="자기 자신을 봄", threshold=0.5, about="position", sign="self",
-        colour="#117733",
-    )),
+    Measure(
+        name="self", label="self", unit="share", takes="keys", compute=lambda rows: rows.at(0),
+        meaning="weight on the token itself", korean="자기 자신에 주는 가중치",
+        role=RoleRule(name="self", words="looks at itself", korean="자기 자신을 봄", threshold=0.5, about="position",
+                      sign="self", colour="#117733"),
+    ),
     # A[i, i - 1] (Clark et al. 2019, section 3.1)
-    _keys("previous", "prev", ("weight on the token before", "바로 앞 토큰에 주는 가중치"),
-          lambda rows: rows.at(-1), RoleRule(
-        name="previous", words="looks at the previous token", korean="바로 앞 토큰을 봄", also=("prev", "-1"),
-        threshold=0.5, about="position", sign="-1",
-        colour="#332288",
-    )),
+    Measure(
+        name="previous", label="prev", unit="share", takes="keys", compute=lambda rows: rows.at(-1),
+        meaning="weight on the token before", korean="바로 앞 토큰에 주는 가중치",
+        role=RoleRule(name="previous", words="looks at the previous token", korean="바로 앞 토큰을 봄",
+                      also=("prev", "-1"), threshold=0.5, about="position", sign="-1", colour="#332288"),
+    ),
     # A[i, i + 1] (Clark et al. 2019, section 3.1)
-    _keys("next", "next", ("weight on the token after", "바로 뒤 토큰에 주는 가중치"),
-          lambda rows: rows.at(1), RoleRule(
-        name="next", words="looks at the next token", korean="바로 뒤 토큰을 봄", also=("+1",), threshold=0.5,
-        about="position", sign="+1", colour="#88ccee",
-    )),
+    Measure(
+        name="next", label="next", unit="share", takes="keys", compute=lambda rows: rows.at(1),
+        meaning="weight on the token after", korean="바로 뒤 토큰에 주는 가중치",
+        role=RoleRule(name="next", words="looks at the next token", korean="바로 뒤 토큰을 봄", also=("+1",),
+                      threshold=0.5, about="position", sign="+1", colour="#88ccee"),
+    ),
     # A[i, 0], such as [CLS] (Clark et al. 2019, section 3.2)
-    _keys("first", "1st", ("weight on the first token", "첫 토큰에 주는 가중치"),
-          lambda rows: rows.on(rows.marks.first), RoleRule(
-        name="first", words="rests on the first token", korean="첫 토큰에 머묾 (어텐션 싱크)",
-        also=("sink", "sink [cls]", "[cls]", "cls", "bos"), threshold=0.6, sign="1st", colour="#cc6677",
-    )),
+    Measure(
+        name="first", label="1st", unit="share", takes="keys", compute=lambda rows: rows.on(rows.marks.first),
+        meaning="weight on the first token", korean="첫 토큰에 주는 가중치",
+        role=RoleRule(name="first", words="rests on the first token", korean="첫 토큰에 머묾 (어텐션 싱크)",
+                      also=("sink", "sink [cls]", "[cls]", "cls", "bos"), threshold=0.6, sign="1st", colour="#cc6677"),
+    ),
     # such as [SEP]: the sum of A over them (Clark et al. 2019, section 3.2)
-    _keys("separator", "sep",
-          ("weight on special tokens other than the first", "첫 토큰이 아닌 특수 토큰에 주는 가중치"),
-          lambda rows: rows.on(rows.marks.separator), RoleRule(
-        name="separator", words="rests on the separator", korean="구분 토큰에 머묾", also=("[sep]", "sep"),
-        threshold=0.6, sign="sep", colour="#882255",
-    )),
+    Measure(
+        name="separator", label="sep", unit="share", takes="keys", compute=lambda rows: rows.on(rows.marks.separator),
+        meaning="weight on special tokens other than the first", korean="첫 토큰이 아닌 특수 토큰에 주는 가중치",
+        role=RoleRule(name="separator", words="rests on the separator", korean="구분 토큰에 머묾",
+                      also=("[sep]", "sep"), threshold=0.6, sign="sep", colour="#882255"),
+    ),
     # the sum of A over them (Clark et al. 2019, section 3.2)
-    _keys("punctuation", "punct", ("weight on punctuation marks", "문장 부호에 주는 가중치"),
-          lambda rows: rows.on(rows.marks.punctuation), RoleRule(
-        name="punctuation", words="rests on punctuation", korean="문장 부호에 머묾", also=("punct",), threshold=0.6,
-        sign=".,", colour="#ee8866",
-    ), narrow=True),
+    Measure(
+        name="punctuation", label="punct", unit="share", takes="keys", narrow=True,
+        compute=lambda rows: rows.on(rows.marks.punctuation),
+        meaning="weight on punctuation marks", korean="문장 부호에 주는 가중치",
+        role=RoleRule(name="punctuation", words="rests on punctuation", korean="문장 부호에 머묾", also=("punct",),
+                      threshold=0.6, sign=".,", colour="#ee8866"),
+    ),
     # the sum of A over them (Wang et al. 2023, duplicate token heads)
-    _keys("same_word", "same",
-          ("of a token seen before: weight on its earlier copies", "앞에 나온 토큰: 앞선 같은 토큰에 주는 가중치"),
-          lambda rows: rows.copies(), RoleRule(
-        name="same_word", words="looks back at the same word", korean="앞에 나온 같은 단어를 봄", also=("duplicate",),
-        threshold=0.5, sign="same", colour="#aa4499",
-    ), enough_rows=1, narrow=True),
+    Measure(
+        name="same_word", label="same", unit="share", takes="keys", compute=lambda rows: rows.copies(),
+        meaning="of a token seen before: weight on its earlier copies", enough_rows=1, narrow=True,
+        korean="앞에 나온 토큰: 앞선 같은 토큰에 주는 가중치",
+        role=RoleRule(name="same_word", words="looks back at the same word", korean="앞에 나온 같은 단어를 봄",
+                      also=("duplicate",), threshold=0.5, sign="same", colour="#aa4499"),
+    ),
     # what came right after its earlier copies: the sum of A over it (Olsson et al. 2022)
-    _keys("induction", "induct",
-          ("of a token seen before: weight on what followed its earlier copies",
-           "앞에 나온 토큰: 앞선 같은 토큰의 다음 토큰에 주는 가중치"),
-          lambda rows: rows.after_copies(), RoleRule(
-        name="induction", words="repeats what followed last time", korean="전에 같은 단어 다음에 나온 것을 봄",
-        threshold=0.5, sign="ind", colour="#999933",
-    ), enough_rows=1, narrow=True),
+    Measure(
+        name="induction", label="induct", unit="share", takes="keys", compute=lambda rows: rows.after_copies(),
+        meaning="of a token seen before: weight on what followed its earlier copies", enough_rows=1, narrow=True,
+        korean="앞에 나온 토큰: 앞선 같은 토큰의 다음 토큰에 주는 가중치",
+        role=RoleRule(name="induction", words="repeats what followed last time",
+                      korean="전에 같은 단어 다음에 나온 것을 봄", threshold=0.5, sign="ind", colour="#999933"),
+    ),
     # mean of -sum over j of A ln A (Clark et al. 2019, section 3.3)
-    _rows("entropy", "entropy", "nats", ("how spread a row is", "행이 퍼진 정도"),
-          lambda rows: rows.total(rows.entropy)),
-    _rows("entropy_share", "even", "share",
-          ("entropy as a share of the largest there can be", "최댓값에 대한 엔트로피의 비율"),
-          lambda rows: rows.total(rows.entropy / rows.largest_entropy), role=RoleRule(
-        name="broad", words="spreads over many tokens", korean="여러 토큰을 고루 봄", threshold=BROAD, about="spread",
-        sign="all", colour="#ddcc77",
-    )),
+    Measure(
+        name="entropy", label="entropy", unit="nats", takes="rows", compute=lambda rows: rows.total(rows.entropy),
+        meaning="how spread a row is", korean="행이 퍼진 정도",
+    ),
+    Measure(
+        name="entropy_share", label="even", unit="share", takes="rows",
+        compute=lambda rows: rows.total(rows.entropy / rows.largest_entropy),
+        meaning="entropy as a share of the largest there can be", korean="최댓값에 대한 엔트로피의 비율",
+        role=RoleRule(name="broad", words="spreads over many tokens", korean="여러 토큰을 고루 봄", threshold=BROAD,
+                      about="spread", sign="all", colour="#ddcc77"),
+    ),
     # `attnviz.heads.capture.rows.SimilarWords`
-    _rows("meaning", "sim", "share",
-          ("rank of the words it looks at by how similar they are, 0.5 by chance",
-           "보는 단어가 뜻이 비슷한 정도의 순위, 우연이면 0.5"),
-          lambda rows: rows.similar(), role=RoleRule(
-        name="meaning", words="looks at words of similar meaning", korean="뜻이 비슷한 단어를 봄", also=("similar",),
-        threshold=0.6, sign="sim", colour="#00a5b5",
-    )),
-    _rows("distance", "dist", "tokens", ("mean distance of the keys", "키까지의 평균 거리"),
-          lambda rows: rows.total(rows.distance) if rows.marks.square else rows.nothing(),
-          narrow=True),
-    _rows("spread", "± tokens", "tokens",
-          ("standard deviation of that distance within a row", "행 안에서 그 거리의 표준편차"),
-          lambda rows: rows.total(rows.spread) if rows.marks.square else rows.nothing(), narrow=True),
+    Measure(
+        name="meaning", label="sim", unit="share", takes="rows", compute=lambda rows: rows.similar(),
+        meaning="rank of the words it looks at by how similar they are, 0.5 by chance",
+        korean="보는 단어가 뜻이 비슷한 정도의 순위, 우연이면 0.5",
+        role=RoleRule(name="meaning", words="looks at words of similar meaning", korean="뜻이 비슷한 단어를 봄",
+                      also=("similar",), threshold=0.6, sign="sim", colour="#00a5b5"),
+    ),
+    Measure(
+        name="distance", label="dist", unit="tokens", takes="rows", narrow=True,
+        compute=lambda rows: rows.total(rows.distance) if rows.marks.square else rows.nothing(),
+        meaning="mean distance of the keys", korean="키까지의 평균 거리",
+    ),
+    Measure(
+        name="spread", label="± tokens", unit="tokens", takes="rows", narrow=True,
+        compute=lambda rows: rows.total(rows.spread) if rows.marks.square else rows.nothing(),
+        meaning="standard deviation of that distance within a row", korean="행 안에서 그 거리의 표준편차",
+    ),
     # mean of max A (Voita et al. 2019, section 4)
-    _rows("confidence", "max", "share",
-          ("largest weight of a row, the end of the sentence left out", "행의 최대 가중치 (문장 끝 제외)"),
-          lambda rows: rows.confidence()),
+    Measure(
+        name="confidence", label="max", unit="share", takes="rows", compute=lambda rows: rows.confidence(),
+        meaning="largest weight of a row, the end of the sentence left out", korean="행의 최대 가중치 (문장 끝 제외)",
+    ),
     # Gu et al. 2025, "attention sink"
     Measure(name="sink", label="sink", unit="share", takes="received",
             compute=lambda received: received.largest(),

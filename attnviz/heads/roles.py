@@ -12,7 +12,7 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import CHANCE, OFFSET, UNTRAINED, Measure, RoleRule
+from attnviz.heads.measures import CHANCE, OFFSET, RULED_OUT_BY, UNTRAINED, Measure, RoleRule
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.arguments import did_you_mean
@@ -72,35 +72,31 @@ chance | chance | chance | 우연 | this head's weights dealt out at random
 """The controls, in the order in which they are shown."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
-    """What a role is judged on."""
+def doubt(
+    score: float, low: float, controls: Sequence[Control], *, threshold: float, needs: Iterable[str], cases: float,
+    sentences: float, different: int, even: float = 1.0,
+) -> Note | None:  # fmt: skip
+    """Why a role is not established; None where it is: the one rule. `needs` are controls that must have been taken.
 
-    score: float  # the measure
-    low: float  # the lower end of its interval; NaN where it has none
-    cases: float  # how many rows, or links between words, were counted
-    sentences: float  # over how many sentences these are spread, as `attnviz.heads.tally.effective` counts them
-    different: int  # how many different sentences the corpus has
-    even: float = 1.0  # that, as a share of the same number for all rows
-
-
-def doubt(evidence: Evidence, controls: Sequence[Control], *, threshold: float, needs: Iterable[str]) -> Note | None:
-    """Why a role is not established; None where it is: the one rule. `needs` are controls that must have been taken."""
-    if few := _too_few(evidence):
+    `low` is the lower end of the score's interval. `cases`, rows or links between words, are spread over so many
+    `sentences`, as `attnviz.heads.tally.effective` counts them; `even` is that as a share of the same number for all
+    rows. The corpus has so many `different` sentences.
+    """
+    if few := _too_few(low, cases, sentences, different):
         return few
-    if evidence.score < threshold:
+    if score < threshold:
         return Note.of("below_threshold", percent=round(100 * threshold))
     if missing := set(needs) - {control.name for control in controls}:
         return Note.of("no_control", controls=", ".join(sorted(missing)))
     for control in controls:
-        if control.rules_out and not evidence.low > control.high:
+        if control.rules_out and not low > control.high:
             if not math.isnan(control.high):
                 numbers = {name: f"{getattr(control, name):.2f}" for name in ("value", "low", "high")}
                 return Note.of("control_does_as_much", control=control.name, **numbers)
             return Note.of(
                 "too_few_seeds" if control.name == UNTRAINED else "too_few_for_control", control=control.name
             )
-    return Note("few_carry_it") if evidence.even < UNEVEN else None
+    return Note("few_carry_it") if even < UNEVEN else None
 
 
 def best_of_seeds(best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: float | np.ndarray = 0.0) -> Estimates:
@@ -113,21 +109,21 @@ def best_of_seeds(best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: 
     interval of what is held against it already.
     """
     n = len(best)
+    value = best.mean(axis=0)
     if n < 2:  # one seed says nothing of the next
-        return Estimates.of(best.mean(axis=0), best[0] * np.nan, best[0] * np.nan)
+        return Estimates.of(value, value * np.nan, value * np.nan)
     varied = best.var(axis=0, ddof=1)
     apart = np.sqrt(np.maximum(varied - noise, 0.0) + varied / n)
     far = student(n - 1, FAMILY_ERROR / max(looked_at, 1)) * apart
-    value = best.mean(axis=0)
     return Estimates.of(value, np.maximum(value - far, 0.0), np.minimum(value + far, 1.0))
 
 
-def _too_few(evidence: Evidence) -> Note | None:
-    if evidence.different < FEWEST_DIFFERENT:
-        return Note.of("too_few_different", n=evidence.different, fewest=FEWEST_DIFFERENT)
-    if evidence.cases < FEWEST_CASES:
-        return Note.of("too_few_cases", n=int(evidence.cases), fewest=FEWEST_CASES)
-    if math.isnan(evidence.low) or evidence.sentences < FEWEST_SENTENCES:
+def _too_few(low: float, cases: float, sentences: float, different: int) -> Note | None:
+    if different < FEWEST_DIFFERENT:
+        return Note.of("too_few_different", n=different, fewest=FEWEST_DIFFERENT)
+    if cases < FEWEST_CASES:
+        return Note.of("too_few_cases", n=int(cases), fewest=FEWEST_CASES)
+    if math.isnan(low) or sentences < FEWEST_SENTENCES:
         return Note.of("too_few_sentences", fewest=FEWEST_SENTENCES)
     return None
 
@@ -181,8 +177,6 @@ def roles_of(
     names = [one.name for one in measures]
     roles = []
     for measure, rule in every:
-        if measure.name not in names:
-            continue
         at = names.index(measure.name)
         score, low, high = estimates.at(layer, head, at)
         if not score >= rule.threshold:  # NaN is not
@@ -190,22 +184,22 @@ def roles_of(
         rows = float(counts.rows[layer, at])
         if measure.offset is not None and rows < SEEN * counts.rows[layer, names.index("entropy")]:
             continue
+        beats = RULED_OUT_BY[rule.about]  # the controls that the head's interval must lie above
         taken = tuple(
-            Control(name=name, value=value, low=ends[0], high=ends[1], rules_out=name in rule.ruled_out_by)
+            Control(name=name, value=value, low=ends[0], high=ends[1], rules_out=name in beats)
             for name, one in controls.items()
             for value, *ends in [one.at(layer, head, at)]
             if not math.isnan(value)
         )
-        evidence = Evidence(
-            score=score, low=low, cases=rows, sentences=float(counts.sentences[layer, at]),
-            even=1.0 if measure.family else float(counts.even[layer, at]), different=counts.different,
+        why = doubt(
+            score, low, taken, threshold=rule.threshold, needs={*beats} - {OFFSET}, cases=rows,
+            sentences=float(counts.sentences[layer, at]), different=counts.different,
+            even=1.0 if measure.family else float(counts.even[layer, at]),
         )  # fmt: skip
-        why = doubt(evidence, taken, threshold=rule.threshold, needs=set(rule.ruled_out_by) - {OFFSET})
-        found = Role(
+        roles.append(Role(
             rule=rule, measure=measure.name, score=score, low=low, high=high, controls=taken, doubt=why,
             narrow=measure.narrow,
-        )  # fmt: skip
-        roles.append(found)
+        ))  # fmt: skip
     return clearest_first(roles)
 
 

@@ -122,8 +122,25 @@ class ViewSettings:
 
     @property
     def thresholds(self) -> dict[str, float]:
-        """Of roles, by name."""
-        return read_thresholds(self.threshold)
+        """Of roles, by name. Raises SettingsError: not as ``previous=0.4``, no such role, or no threshold."""
+        if not self.threshold:
+            return {}
+        from attnviz.heads.roles import with_thresholds
+
+        thresholds: dict[str, float] = {}
+        for one in self.threshold:
+            name, _, value = one.partition("=")
+            if name.strip() in thresholds:
+                raise SettingsError(f"{name.strip()!r} is given two thresholds", "threshold")
+            try:
+                thresholds[name.strip()] = float(value)
+            except ValueError:
+                raise SettingsError(f"{one!r} is not ROLE=X, such as previous=0.4", "threshold") from None
+        try:
+            with_thresholds(rules_of(measures_of()), thresholds)
+        except SelectionError as error:
+            raise SettingsError(str(error), "threshold") from None
+        return thresholds
 
 
 @group
@@ -172,28 +189,6 @@ class TableSettings(ViewSettings):
                 find_roles(role, measures)
         except SelectionError as error:
             raise SettingsError(str(error), named) from None
-
-
-def read_thresholds(typed: tuple[str, ...]) -> dict[str, float]:
-    """Read ``previous=0.4``. Raises SettingsError: it is something else, no such role, or no threshold."""
-    if not typed:
-        return {}
-    from attnviz.heads.roles import with_thresholds
-
-    thresholds: dict[str, float] = {}
-    for one in typed:
-        name, _, value = one.partition("=")
-        if name.strip() in thresholds:
-            raise SettingsError(f"{name.strip()!r} is given two thresholds", "threshold")
-        try:
-            thresholds[name.strip()] = float(value)
-        except ValueError:
-            raise SettingsError(f"{one!r} is not ROLE=X, such as previous=0.4", "threshold") from None
-    try:
-        with_thresholds(rules_of(measures_of()), thresholds)
-    except SelectionError as error:
-        raise SettingsError(str(error), "threshold") from None
-    return thresholds
 
 
 @group

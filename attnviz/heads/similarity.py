@@ -103,17 +103,10 @@ def _members(tree: Linkage, n_heads: int) -> dict[int, list[int]]:
     return members
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Map:
-    """Heads as points on two axes."""
-
-    points: Float64[np.ndarray, "head 2"]  # a point for each head, in the unit of the distances
-    shares: tuple[float, float]  # of the squared distances of all pairs, how much each axis keeps, from 0 to 1
-
-
-def scaled_to_two(distances: Distances) -> Map:
+def scaled_to_two(distances: Distances) -> tuple[Float64[np.ndarray, "head 2"], tuple[float, float]]:
     """Heads on two axes so that their distances are kept as well as two axes can: classical scaling (Torgerson 1952).
 
+    A point for each, in the unit of the distances, and of the squared distances how much each axis keeps, from 0 to 1.
     The squared distances, centred by row and column, are products of points; the two largest eigenvalues are the axes.
     An axis points to the side of its farthest point, so that the same heads give the same picture each time. Raises
     InputError: no distances, as for `cluster`.
@@ -135,7 +128,7 @@ def scaled_to_two(distances: Distances) -> Map:
         points[:, axis] = vector * np.sign(vector[farthest]) * np.sqrt(kept)
         if whole > 0:
             shares[axis] = kept / whole
-    return Map(points=points, shares=(shares[0], shares[1]))
+    return points, (shares[0], shares[1])
 
 
 def _check(distances: Distances) -> None:

@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, UInt64
 
 from attnviz.errors import RecordError
-from attnviz.heads import structure, tally
+from attnviz.heads import relations, tally
 from attnviz.heads.record import Estimates
+from attnviz.heads.relations import LinkHits, Relations
 from attnviz.heads.similarity import Divergences
-from attnviz.heads.structure import LinkHits, Relations
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation
 
@@ -80,7 +80,7 @@ class Sample:
     texts: Mapping[int, tuple[str, str | None]]  # the sentences, by their keys
     roles: tuple[str, ...] = ()  # measures that may give one: of these alone are `OWN` and the random weights of seeds
     controls: Mapping[str, PerSentence] = field(default_factory=dict)  # measures taken otherwise, by name, and `OWN`
-    # the sentences that the controls of relations are taken of, as `structure.sample_links` draws them
+    # the sentences that the controls of relations are taken of, as `relations.sample_links` draws them
     linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
     annotated: Mapping[int, Annotation] = field(default_factory=dict)  # of these, the words that belong together
     # likewise what heads of random weights find of that, the layers of all seeds in a row
@@ -137,15 +137,15 @@ def merge(one: Survey, other: Survey) -> Survey:
         raise RecordError("these cannot be put together: they were measured by different versions of attnviz")
     if (one.similarity is None) != (other.similarity is None):
         raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
-    relations = one.relations or other.relations
+    linked = one.relations or other.relations
     if one.relations is not None and other.relations is not None:
-        relations = structure.merge(one.relations, other.relations)
+        linked = relations.merge(one.relations, other.relations)
     both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
     return replace(
         one, heads=one.heads.merge(other.heads), offsets=one.offsets.merge(other.offsets),
         places=one.places + other.places, examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample), similarity=both,
-        relations=relations, n_tokens=one.n_tokens + other.n_tokens,
+        relations=linked, n_tokens=one.n_tokens + other.n_tokens,
         n_cut=one.n_cut + other.n_cut, n_bad=one.n_bad + other.n_bad, bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
         tolerance=max(one.tolerance, other.tolerance),
@@ -179,13 +179,11 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
     texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
     at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
     controls = {}
-    for name in one.controls if texts else ():  # of no sentence there are none
-        if name not in other.controls:
-            continue
+    for name in [name for name in one.controls if name in other.controls and texts]:  # of no sentence there are none
         parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
         sums, counts = (np.stack([part[side][row] for part, row in parts]) for side in (0, 1))
         controls[name] = sums, counts
-    said = structure.sample_links((*one.annotated.items(), *other.annotated.items()))
+    said = relations.sample_links((*one.annotated.items(), *other.annotated.items()))
     linked = {**one.linked, **other.linked}
     return Sample(
         size=one.size, texts=texts, roles=one.roles or other.roles, controls=controls,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from attnviz.heads import wording
-from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
+from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
 from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
@@ -20,8 +19,6 @@ from attnviz.render.latex import document, escaped
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.text.display import visible
 
-ENDS = ("before", "after", "difference", "low", "high")
-"""What stands behind the name of a measure, and of a relation, in a table of changes."""
 PACKAGES = "booktabs"
 MARKS = {True: r"\ensuremath{\bullet}", False: r"\ensuremath{\circ}"}
 """Stand before a role in LaTeX: whether it is established."""
@@ -44,11 +41,10 @@ def to_csv(found: HeadComparison | Changes) -> str:
     was not measured is empty.
     """
     written = io.StringIO()
-    rows = list(_rows(found))
-    table = csv.DictWriter(written, list(rows[0]), lineterminator="\n")
+    rows = _rows(found)
+    table = csv.DictWriter(written, rows[0], lineterminator="\n")
     table.writeheader()
-    for row in rows:
-        table.writerow({name: shown(value) if isinstance(value, float) else value for name, value in row.items()})
+    table.writerows({name: with_nulls(value) for name, value in row.items()} for row in rows)
     return written.getvalue()
 
 
@@ -61,16 +57,10 @@ def frame(found: HeadComparison | Changes) -> Any:
     return pd.DataFrame([{name: None if cell == "" else cell for name, cell in row.items()} for row in _rows(found)])
 
 
-def shown(value: float) -> str:
-    """A number in full; what is none is left empty, as pandas and spreadsheets read it."""
-    return repr(float(value)) if math.isfinite(value) else ""
-
-
-def _rows(found: HeadComparison | Changes) -> Iterator[Row]:
+def _rows(found: HeadComparison | Changes) -> list[Row]:
     if isinstance(found, Changes):
-        yield from (_row_of_change(found, change) for change in found.heads)
-    else:
-        yield from (_row_of_head(found, head) for head in found.heads)
+        return [_row_of_change(found, change) for change in found.heads]
+    return [_row_of_head(found, head) for head in found.heads]
 
 
 def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
@@ -97,17 +87,19 @@ def _row_of_change(found: Changes, change: Change) -> Row:
     }  # fmt: skip
     for name in found.before.names:
         one = found.difference(name, *at)
-        ends = (one.before, one.after, one.value, one.low, one.high)
-        row |= {f"{name}_{end}": value for end, value in zip(ENDS, ends, strict=True)}
+        row |= _ends(name, one.before, one.after, one)
     for relation in found.relations:
         best, after = relation.before, relation.after
         own = (best.layer, best.head) == at
         row[f"relation_{relation.name}_head_after"] = f"{after.layer}.{after.head}" if own else ""
-        ends = (best.accuracy, after.accuracy, relation.value, relation.low, relation.high)
-        row |= {
-            f"relation_{relation.name}_{end}": value if own else math.nan for end, value in zip(ENDS, ends, strict=True)
-        }
+        numbers = _ends(f"relation_{relation.name}", best.accuracy, after.accuracy, relation)
+        row |= numbers if own else dict.fromkeys(numbers, math.nan)
     return row
+
+
+def _ends(name: str, before: float, after: float, one: Difference | RelationChange) -> Row:
+    ends = {"before": before, "after": after, "difference": one.value, "low": one.low, "high": one.high}
+    return {f"{name}_{end}": value for end, value in ends.items()}
 
 
 def _roles(change: Change, none: str | None) -> Row:
@@ -125,9 +117,8 @@ def to_json(found: HeadComparison | Changes) -> str:
 
 def _comparison(comparison: HeadComparison) -> dict[str, Any]:
     return {
-        "format": "attnviz-comparison", "version": 1, "model": comparison.model, "kind": comparison.kind,
-        "corpus": comparison.corpus, "specials": comparison.specials, "n_sentences": comparison.n_sentences,
-        "n_tokens": comparison.n_tokens, "n_bad": comparison.n_bad,
+        "format": "attnviz-comparison", "version": 1,
+        **_fields(comparison, "model", "kind", "corpus", "specials", "n_sentences", "n_tokens", "n_bad"),
         "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad], "proof": proof(comparison),
         "notes": [wording.note_words(note) for note in comparison.notes], "axes": ["layer", "head", "measure"],
         "measures": [
@@ -153,10 +144,8 @@ def _role(role: Role) -> dict[str, Any]:
     """A role without what only pictures need."""
     rule = role.rule
     controls = [
-        {
-            "name": one.name, "what": CONTROLS[one.name].say(control=one), "value": one.value, "low": one.low,
-            "high": one.high, "rules_out": one.rules_out,
-        }
+        {"name": one.name, "what": CONTROLS[one.name].say(control=one),
+         **_fields(one, "value", "low", "high", "rules_out")}
         for one in role.controls
     ]  # fmt: skip
     return {
@@ -191,8 +180,8 @@ def _changes(found: Changes) -> dict[str, Any]:
         "format": "attnviz-changes", "version": 1, "paired": found.paired, "most": MOST,
         "measures": found.before.names, "heads": [_change(found, change) for change in found.heads],
         "relations": [_relation_change(one) for one in found.relations],
-        "notes": [wording.note_words(note) for note in found.notes], "before": json.loads(to_json(found.before)),
-        "after": json.loads(to_json(found.after)),
+        "notes": [wording.note_words(note) for note in found.notes], "before": _comparison(found.before),
+        "after": _comparison(found.after),
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import torch
 
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
-from attnviz.heads import structure, survey, tally
+from attnviz.heads import relations, survey, tally
 from attnviz.heads.capture.runner import TOKENS, Runner
 from attnviz.heads.compare import _with_peaks
 from attnviz.heads.measures import measures_of, of_rows
@@ -97,7 +97,7 @@ def of_measures(population: Population, draws: int, rng: np.random.Generator) ->
 def of_relations(population: Population, draws: int, rng: np.random.Generator) -> dict[str, list[str]]:
     """Likewise of each frequent relation, for the head that finds it best, on the half that scores."""
     names = [name for one in population.links if one is not None for name in one.names]
-    found = structure.count_links(enumerate(one for one in population.links if one is not None), 6, 12)
+    found = relations.count_links(enumerate(one for one in population.links if one is not None), 6, 12)
     table: dict[str, list[str]] = {}
     for at, name in enumerate(found.names):
         if names.count(name) < 500:
@@ -111,8 +111,8 @@ def of_relations(population: Population, draws: int, rng: np.random.Generator) -
         for size in SIZES:
             held = known = 0
             for _ in range(draws):
-                chosen = rng.integers(len(hits), size=max(1, size // structure.HALVES))
-                groups = rng.integers(structure.GROUPS, size=len(chosen))
+                chosen = rng.integers(len(hits), size=max(1, size // relations.HALVES))
+                groups = rng.integers(relations.HALF_GROUPS, size=len(chosen))
                 n = tally.sum_groups(counts[chosen].astype(float), groups)
                 if n[0]:
                     _, low, high = tally.share(tally.sum_groups(hits[chosen].astype(float), groups), n).at()

@@ -119,12 +119,12 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
 @cache
 def similarity_of(n: int, groups: int = 3) -> tuple[HeadSimilarity, np.ndarray]:
     """Heads on a line, in groups; and the cluster of each."""
-    points = np.array([[(index % groups) * 3 + 0.1 * index, math.sin(index)] for index in range(n)])
-    far = np.linalg.norm(points[:, None] - points, axis=-1)
+    spots = np.array([[(index % groups) * 3 + 0.1 * index, math.sin(index)] for index in range(n)])
+    far = np.linalg.norm(spots[:, None] - spots, axis=-1)
     far = 0.7 * far / max(float(far.max()), 1e-9)
     tree = cluster(far)
-    plane = scaled_to_two(far)
-    made = HeadSimilarity(divergences=far**2, linkage=tree, points=plane.points, kept=sum(plane.shares))
+    points, shares = scaled_to_two(far)
+    made = HeadSimilarity(divergences=far**2, linkage=tree, points=points, kept=sum(shares))
     return made, cut(tree, min(groups, n))
 
 

@@ -10,11 +10,11 @@ import pytest
 
 from attnviz.heads import relations
 from attnviz.text.corpus import COREFERENCE
-from tests.heads.test_structure import found, small
+from tests.heads.test_relations_counts import found, small
 
 if TYPE_CHECKING:
     from attnviz.heads.record import Role
-    from attnviz.heads.structure import LinkHits, Relations
+    from attnviz.heads.relations import LinkHits, Relations
 
 RANDOM = (0, 1, 1)
 HEAD = (0, 0, 2)

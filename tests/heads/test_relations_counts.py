@@ -1,4 +1,4 @@
-"""What heads find of a sentence's structure: counted by hand, merged exactly, chosen and scored apart."""
+"""What heads find of the relations between words: counted by hand, merged exactly, chosen and scored apart."""
 
 from __future__ import annotations
 
@@ -12,9 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.heads import structure, tally
-from attnviz.heads.relations import best_of, candidates
-from attnviz.heads.structure import DISTANCES, HALVES, LINKED, MOST_RELATIONS, LinkHits, Relations, count_links
+from attnviz.heads import relations, tally
+from attnviz.heads.relations import (
+    DISTANCES,
+    HALVES,
+    LINKED,
+    MOST_RELATIONS,
+    LinkHits,
+    Relations,
+    best_of,
+    candidates,
+    count_links,
+)
 from attnviz.heads.wording import note_words
 from attnviz.text.corpus import Annotation, Link
 
@@ -105,9 +114,9 @@ class TestCounts:
 
     def test_a_sentence_counts_in_its_half_in_all_and_in_one_group(self) -> None:
         counted = small([(key, found(("det", 1, (0, 0, 1)), ("det", 5, None))) for key in (EVEN, EVEN + 2, EVEN + 34)])
-        groups = np.zeros(1 + structure.GROUPS, dtype=int)
-        first = EVEN // 2 % structure.GROUPS
-        groups[[0, 1 + first, 1 + (first + 1) % structure.GROUPS]] = 3, 1, 2
+        groups = np.zeros(1 + relations.HALF_GROUPS, dtype=int)
+        first = EVEN // 2 % relations.HALF_GROUPS
+        groups[[0, 1 + first, 1 + (first + 1) % relations.HALF_GROUPS]] = 3, 1, 2
         assert counted.counts[0, :, 0].tolist() == (2 * groups).tolist()
         assert counted.hits[0, :, 0, 0, 0, 1].tolist() == groups.tolist()
         assert counted.offsets[0, :, 0, DISTANCES.index(5)].tolist() == groups.tolist()
@@ -120,7 +129,7 @@ class TestCounts:
 
     def test_no_sentence(self) -> None:
         assert relations_of(small([])) == ()
-        assert not [*structure.notes(small([]))]
+        assert not [*relations.notes(small([]))]
 
 
 class TestMerging:
@@ -128,17 +137,17 @@ class TestMerging:
 
     @given(CORPORA, st.integers(0, 6))
     def test_parts_make_the_whole(self, drawn: Drawn, cut: int) -> None:
-        assert same(structure.merge(made(drawn[:cut]), made(drawn[cut:])), made(drawn))
+        assert same(relations.merge(made(drawn[:cut]), made(drawn[cut:])), made(drawn))
 
     @given(CORPORA, st.permutations(range(6)))
     def test_the_order_changes_nothing(self, drawn: Drawn, order: list[int]) -> None:
         assert same(made([drawn[place] for place in order if place < len(drawn)]), made(drawn))
         one, other = made(drawn[:3]), made(drawn[3:])
-        assert same(structure.merge(one, other), structure.merge(other, one))
+        assert same(relations.merge(one, other), relations.merge(other, one))
 
     def test_sentences_of_other_words_are_added_up(self) -> None:
         one = replace(small([(EVEN, found(("det", 1, None)))]), n_other=2)
-        assert structure.merge(one, one).n_other == 4
+        assert relations.merge(one, one).n_other == 4
 
     @given(st.permutations(range(4)))
     def test_too_many_relations_are_cut_alike_in_any_order(self, order: list[int]) -> None:
@@ -146,14 +155,14 @@ class TestMerging:
         parts = [small([(place, found(*((name, 1, None) for name in names[place::4])))]) for place in range(4)]
         merged = parts[order[0]]
         for place in order[1:]:
-            merged = structure.merge(merged, parts[place])
+            merged = relations.merge(merged, parts[place])
         whole = small([(place, found(*((name, 1, None) for name in names[place::4]))) for place in range(4)])
         assert same(merged, whole)
         assert merged.names == tuple(names[:MOST_RELATIONS])
         assert merged.n_uncounted == 40
         assert any(
             "more than 128 relations" in note and "40 links" in note
-            for note in map(note_words, structure.notes(merged))
+            for note in map(note_words, relations.notes(merged))
         )
 
 
@@ -232,7 +241,7 @@ class TestBestHeads:
     def test_a_relation_of_one_half_is_left_out_and_said(self) -> None:
         counted = small([(EVEN, found(("det", 1, None), ("obj", 1, None))), (ODD, found(("det", 1, None)))])
         assert [one.name for one in relations_of(counted)] == ["det"]
-        (note,) = structure.notes(counted)
+        (note,) = relations.notes(counted)
         assert note_words(note).startswith("1 relation comes up in one half of the sentences only")
 
 
@@ -241,12 +250,12 @@ class TestNotes:
 
     def test_lost_links(self) -> None:
         counted = small([(key, found(("det", 1, None), lost=("aux",))) for key in (EVEN, ODD)])
-        (note,) = structure.notes(counted)
+        (note,) = relations.notes(counted)
         assert note_words(note) == "2 of 4 relations between words were left out: a word has no token of its own"
 
     def test_sentences_of_other_words(self) -> None:
         for number, said in ((1, "1 sentence has"), (2, "2 sentences have")):
-            (note,) = structure.notes(replace(small([]), n_other=number))
+            (note,) = relations.notes(replace(small([]), n_other=number))
             assert note_words(note).startswith(f"{said} relations, but between other words")
 
 
@@ -281,7 +290,7 @@ class TestDrawn:
 
     def test_ten_of_each_half_for_each_relation(self) -> None:
         """Of a relation that many have, those of the smallest keys; all of one that few have; none for nothing."""
-        drawn = structure.sample_links(LINKED_SENTENCES.items())
+        drawn = relations.sample_links(LINKED_SENTENCES.items())
         for half in range(HALVES):
             here = [key for key in drawn if key % HALVES == half]
             assert here[:LINKED] == list(range(half, HALVES * LINKED, HALVES))
@@ -297,6 +306,6 @@ class TestDrawn:
     @given(st.sets(st.integers(0, 299)), st.sets(st.integers(0, 299)))
     def test_of_two_parts_together_it_is_that_of_the_whole(self, one: set[int], other: set[int]) -> None:
         """Drawn of each part, and again of what both drew."""
-        parts = [structure.sample_links((key, LINKED_SENTENCES[key]) for key in some) for some in (one, other)]
-        whole = structure.sample_links((key, LINKED_SENTENCES[key]) for key in one | other)
-        assert structure.sample_links((*parts[0].items(), *parts[1].items())) == whole
+        parts = [relations.sample_links((key, LINKED_SENTENCES[key]) for key in some) for some in (one, other)]
+        whole = relations.sample_links((key, LINKED_SENTENCES[key]) for key in one | other)
+        assert relations.sample_links((*parts[0].items(), *parts[1].items())) == whole

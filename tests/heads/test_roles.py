@@ -11,13 +11,13 @@ import torch
 
 from attnviz.capture.source import as_source, open_source
 from attnviz.errors import SelectionError
+from attnviz.heads.api import TREEBANK
 from attnviz.heads.capture.runner import Runner
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.measures import named as measures_named
 from attnviz.heads.record import Estimates
 from attnviz.heads.roles import Counts, roles_of
-from attnviz.heads.runs import TREEBANK
 from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import CorpusLine
@@ -179,11 +179,11 @@ def test_random_weights_of_a_real_architecture(real_model: str) -> None:
 @pytest.mark.parametrize(("seen", "named"), [(24, []), (25, ["offset_-9"]), (100, ["offset_-9"])])
 def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(seen: int, named: list[str]) -> None:
     """Of an offset as long as the sentences a single row sees one: that is no role, whatever it does."""
-    value = np.array([[[1.0, 0.97]]])
+    value, taken = np.array([[[1.0, 0.97]]]), measures_named(("entropy", "peak_-9"), max_offset=9)
     made = roles_of(
-        0, 0, measures=measures_named(("entropy", "peak_-9"), max_offset=9),
+        0, 0, measures=taken,
         estimates=Estimates(value=value, low=value - 0.01, high=value),
-        controls={}, counts=counts(np.array([[100.0, seen]])), every=rules_of(measures_of(max_offset=9)),
+        controls={}, counts=counts(np.array([[100.0, seen]])), every=rules_of(taken),
     )  # fmt: skip
     assert [role.name for role in made] == named
 
@@ -191,12 +191,13 @@ def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(seen: int, named
 def test_established_roles_come_first() -> None:
     """However clear one is that random weights have too."""
     value, low = np.array([[[0.55, 0.99]]]), np.array([[[0.53, 0.98]]])
+    taken = measures_named(("previous", "entropy_share"))
     made = roles_of(
-        0, 0, measures=measures_named(("previous", "entropy_share")),
+        0, 0, measures=taken,
         estimates=Estimates(value=value, low=low, high=value),
         controls={name: Estimates(value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]]))
                   for name in ("chance", "untrained")},
-        counts=counts(np.full((1, 2), 50.0)), every=rules_of(measures_of()),
+        counts=counts(np.full((1, 2), 50.0)), every=rules_of(taken),
     )  # fmt: skip
     assert [(role.name, role.established) for role in made] == [("previous", True), ("broad", False)]
 

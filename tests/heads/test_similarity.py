@@ -73,9 +73,9 @@ def test_one_head() -> None:
     assert tree.shape == (0, 4)
     np.testing.assert_array_equal(cut(tree, 1), [0])
     np.testing.assert_array_equal(leaves(tree), [0])
-    found = scaled_to_two(alone)
-    np.testing.assert_array_equal(found.points, [[0, 0]])
-    assert found.shares == (1.0, 0.0)
+    points, shares = scaled_to_two(alone)
+    np.testing.assert_array_equal(points, [[0, 0]])
+    assert shares == (1.0, 0.0)
 
 
 def test_cluster_leaves_its_distances_alone() -> None:
@@ -115,47 +115,47 @@ def test_what_is_no_distance(distances: np.ndarray, said: str) -> None:
 def test_points_of_a_plane_are_found_again(seed: int, n: int) -> None:
     """Distances of points on two axes are kept whole, and shares say so; the first axis keeps most."""
     far = some(seed, n, 2)
-    found = scaled_to_two(far)
-    np.testing.assert_allclose(between(found.points), far, atol=1e-6)
-    assert sum(found.shares) == pytest.approx(1)
-    assert found.shares[0] >= found.shares[1] >= 0
-    np.testing.assert_allclose(found.points.mean(0), 0, atol=1e-9)
+    points, shares = scaled_to_two(far)
+    np.testing.assert_allclose(between(points), far, atol=1e-6)
+    assert sum(shares) == pytest.approx(1)
+    assert shares[0] >= shares[1] >= 0
+    np.testing.assert_allclose(points.mean(0), 0, atol=1e-9)
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(4, 20))
 def test_shares_are_of_the_squared_distances(seed: int, n: int) -> None:
     """What an axis keeps is the sum of its squared distances by the sum of all."""
     far = some(seed, n)
-    found = scaled_to_two(far)
-    for axis, share in enumerate(found.shares):
-        assert share == pytest.approx((between(found.points[:, [axis]]) ** 2).sum() / (far**2).sum())
-    assert sum(found.shares) < 1
+    points, shares = scaled_to_two(far)
+    for axis, share in enumerate(shares):
+        assert share == pytest.approx((between(points[:, [axis]]) ** 2).sum() / (far**2).sum())
+    assert sum(shares) < 1
 
 
 @given(seed=st.integers(0, 10_000), order=st.permutations(range(7)))
 def test_the_map_does_not_depend_on_the_order(seed: int, order: list[int]) -> None:
     """The same heads in another order stand on the same points: signs are chosen by the points themselves."""
     far = some(seed, 7, 3)
-    found, turned = scaled_to_two(far), scaled_to_two(far[np.ix_(order, order)])
-    np.testing.assert_allclose(turned.points, found.points[order], atol=1e-6)
-    assert (found.points.max(0) >= -found.points.min(0) - 1e-9).all()
+    (points, _), (turned, _) = scaled_to_two(far), scaled_to_two(far[np.ix_(order, order)])
+    np.testing.assert_allclose(turned, points[order], atol=1e-6)
+    assert (points.max(0) >= -points.min(0) - 1e-9).all()
 
 
 def test_a_line_and_no_distance() -> None:
     """Heads on a line keep to the first axis; heads that are all equal stand on one point, and nothing is lost."""
-    found = scaled_to_two(LINE)
-    np.testing.assert_allclose(np.abs(found.points[:, 0] - found.points[0, 0]), LINE[0], atol=1e-9)
-    np.testing.assert_allclose(found.points[:, 1], 0, atol=1e-6)
-    assert found.shares == pytest.approx((1, 0))
-    same = scaled_to_two(np.zeros((5, 5)))
-    np.testing.assert_array_equal(same.points, np.zeros((5, 2)))
-    assert same.shares == (1.0, 0.0)
+    points, shares = scaled_to_two(LINE)
+    np.testing.assert_allclose(np.abs(points[:, 0] - points[0, 0]), LINE[0], atol=1e-9)
+    np.testing.assert_allclose(points[:, 1], 0, atol=1e-6)
+    assert shares == pytest.approx((1, 0))
+    points, shares = scaled_to_two(np.zeros((5, 5)))
+    np.testing.assert_array_equal(points, np.zeros((5, 2)))
+    assert shares == (1.0, 0.0)
 
 
 def test_distances_that_no_points_have() -> None:
     """They break the triangle: what negative eigenvalues hold counts as lost, and no root of them is drawn."""
     far = between(np.random.default_rng(0).normal(size=(6, 2)))
     far[0, 1] = far[1, 0] = 9.0
-    found = scaled_to_two(far)
-    assert np.isfinite(found.points).all()
-    assert sum(found.shares) < 1
+    points, shares = scaled_to_two(far)
+    assert np.isfinite(points).all()
+    assert sum(shares) < 1

@@ -16,8 +16,8 @@ from attnviz.capture.observers import Batch, Block
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.heads.capture.measure import marks_of
 from attnviz.heads.capture.rows import rows_of
+from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import Specials
-from attnviz.heads.structure import LinkHits
 from attnviz.text.corpus import Annotation, Link
 
 

@@ -15,14 +15,14 @@ from attnviz.capture.batching import in_batches, join, shuffle, take_first
 from attnviz.capture.observers import Batch, Observer
 from attnviz.capture.sources import Source
 from attnviz.errors import ModelError
-from attnviz.heads import structure, survey, tally
+from attnviz.heads import relations, survey, tally
 from attnviz.heads.capture.divergences import divergences
 from attnviz.heads.capture.links import FindLinks
 from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
 from attnviz.heads.measures import CHANCE, MEASURES, SHUFFLED, UNTRAINED, Entry, Measure, measures_of, of_rows
+from attnviz.heads.relations import LinkHits, Relations
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.similarity import Divergences
-from attnviz.heads.structure import LinkHits, Relations
 from attnviz.heads.survey import About, Examples, Places, Sample, Survey
 from attnviz.text.corpus import Annotation
 
@@ -220,7 +220,7 @@ def _sample(
         for key, said, one in zip(part.keys, part.annotated, part.found, strict=True)
         if said is not None and one is not None
     ]
-    annotated = structure.sample_links((key, said) for key, said, _ in linked) if size else {}
+    annotated = relations.sample_links((key, said) for key, said, _ in linked) if size else {}
     hits = {key: one for key, said, one in linked if said == annotated.get(key)}
     return Sample(
         size=size, texts=texts, roles=tuple(measures[place].name for place in places),
@@ -235,4 +235,4 @@ def _relations(parts: Sequence[BatchSummary]) -> Relations | None:
         return None
     pairs = [(key, one) for part in parts for key, one in zip(part.keys, part.found, strict=True)]
     found = [(key, one) for key, one in pairs if one is not None]
-    return replace(structure.count_links(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))
+    return replace(relations.count_links(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))

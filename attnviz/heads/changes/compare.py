@@ -30,8 +30,7 @@ from attnviz.heads.changes.record import ROUNDING, Change, Changes, Difference, 
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import MAX_OFFSET, MEASURES, Entry, Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation
-from attnviz.heads.relations import name_of
-from attnviz.heads.structure import FORWARD, REVERSE, SCORE, Relations
+from attnviz.heads.relations import FORWARD, REVERSE, SCORE, Relations, name_of
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import Tally
 

@@ -16,7 +16,7 @@ from attnviz.capture import stream
 from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
-from attnviz.heads import structure, survey
+from attnviz.heads import relations, survey
 from attnviz.heads.capture import runner
 from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.links import FindLinks, align
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from attnviz.capture.sources import Source
     from attnviz.heads.capture.survey import Progress
+    from attnviz.heads.relations import LinkHits
     from attnviz.heads.settings import Specials
-    from attnviz.heads.structure import LinkHits
     from attnviz.heads.survey import Survey
     from tests.fixtures.zoo import Zoo
 
@@ -356,10 +356,10 @@ class TestHomeBuilt:
         """Links to a later word cannot be found by looking, and count all the same."""
         found = survey_corpus(ahead(corpus_lines(60)), open_source("toy-decoder"), QUICK)
         assert found.relations is not None
-        forward = found.relations.hits[:, 0, :, structure.FORWARD]
+        forward = found.relations.hits[:, 0, :, relations.FORWARD]
         assert found.relations.counts[:, 0].sum() > 50
         assert not forward.any()
-        assert found.relations.hits[:, 0, :, structure.REVERSE].any()
+        assert found.relations.hits[:, 0, :, relations.REVERSE].any()
 
     def test_what_is_said_has_no_relations(self) -> None:
         """Attention to or from words that the model itself says is between others than those annotated."""
@@ -367,7 +367,7 @@ class TestHomeBuilt:
         assert found.about.kind == "cross"
         assert found.relations is not None
         assert candidates(found.relations, None, different=6) == {}
-        (note,) = structure.notes(found.relations)
+        (note,) = relations.notes(found.relations)
         assert note_words(note).startswith("6 sentences have relations, but between other words")
         assert found.sample.annotated == {}
 

@@ -17,7 +17,7 @@ from attnviz.capture.observers import KeepWeights
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, RecordError, SelectionError, SettingsError
 from attnviz.heads import files as surveys
-from attnviz.heads import structure, survey, tally
+from attnviz.heads import survey, tally
 from attnviz.heads.capture.divergences import divergence_between
 from attnviz.heads.capture.survey import Surveys, check_readable
 from attnviz.heads.changes.compare import (
@@ -31,6 +31,7 @@ from attnviz.heads.changes.compare import (
     role_difference,
 )
 from attnviz.heads.changes.record import MOST, Changes
+from attnviz.heads.relations import HALF_GROUPS, SCORE, LinkHits, Relations, count_links, half_of
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.wording import note_words
 from attnviz.models.language import splits
@@ -374,19 +375,19 @@ def links(n: int, right: float, seed: int) -> np.ndarray:
 def scored(n: int) -> list[int]:
     """The keys of so many sentences of the half on which relations are scored."""
     keys = (tally.key_of(f"sentence {number}") for number in count())
-    return list(islice((key for key in keys if structure.half_of(key) == structure.SCORE), n))
+    return list(islice((key for key in keys if half_of(key) == SCORE), n))
 
 
-def relations(hits: np.ndarray) -> structure.Relations:
+def relations(hits: np.ndarray) -> Relations:
     """One relation, a link a sentence, of a model of one head; the sentences are the same ones for the same length."""
     found = [
         (
             key,
-            structure.LinkHits(names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()),
+            LinkHits(names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()),
         )
         for key, hit in zip(scored(len(hits)), hits, strict=True)
     ]
-    return structure.count_links(found, 1, 1)
+    return count_links(found, 1, 1)
 
 
 def differing(hits: np.ndarray, hits_after: np.ndarray) -> tuple[float, float, float]:
@@ -400,7 +401,7 @@ def test_a_difference_of_shares_is_that_without_each_group() -> None:
     """Straight from the definition of the jackknife: the same sentences are left out of both models."""
     one = links(300, 0.6, 1)
     other = np.where(links(300, 0.8, 2), one, links(300, 0.9, 3))
-    n = structure.GROUPS
+    n = HALF_GROUPS
     group = np.array([key // 2 % n for key in scored(300)])
     without = np.array([(other.astype(float) - one)[group != g].mean() for g in range(n)])
     error = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())

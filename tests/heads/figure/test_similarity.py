@@ -185,7 +185,7 @@ def test_files_are_the_same_each_time() -> None:
 def drawn(n: int, far: np.ndarray | None = None, roles: tuple[str, ...] = ROLES) -> Figure:
     """Heads as points."""
     groups = [roles[number % len(roles)] for number in range(n)]
-    return plotted(scaled_to_two(distances(n) if far is None else far).points, groups)
+    return plotted(scaled_to_two(distances(n) if far is None else far)[0], groups)
 
 
 def plotted(points: np.ndarray, groups: Sequence[str]) -> Figure:
@@ -226,7 +226,7 @@ def test_points_are_where_they_are_and_share_a_scale() -> None:
     """All of them, in their group; an inch along is as far as an inch up, marked in the same steps."""
     made = drawn(12)
     axes = made.axes[0]
-    expected = scaled_to_two(distances(12)).points
+    expected = scaled_to_two(distances(12))[0]
     for index, group in enumerate(axes.collections):
         np.testing.assert_allclose(np.asarray(group.get_offsets()), expected[index::3])
     box = axes.get_window_extent()
