@@ -221,8 +221,7 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     whole: Stats | None = None
     read: dict[str, Survey] = {}
     for path in parts:
-        stats = load_stats(path)
-        name = visible(str(path))
+        stats, name = load_stats(path), visible(str(path))
         if stats.n_lines is not None:
             raise errors.RecordError(f"{name} is a checkpoint of a run that was broken off: let it end first")
         if whole is None:
@@ -254,7 +253,7 @@ def example_patterns(
     from attnviz.heads.selection import own_card, strongest
 
     every = strongest(comparison) if head is None else own_card(comparison.head(*head), comparison)
-    cards = [card for card in every if card.example is not None]
+    cards = [(card, card.example.text) for card in every if card.example is not None]
     origin = comparison.origin
     if not cards or not isinstance(origin, Origin):
         return {}, ""
@@ -264,11 +263,10 @@ def example_patterns(
 
         return {
             card.role.name: attend(
-                "" if card.example is None else card.example.text, source, kind=comparison.kind,
+                text, source, kind=comparison.kind, layers=[card.head.layer], heads=[card.head.head],
                 truncate=True,  # where nothing was cut, nothing is
-                layers=[card.head.layer], heads=[card.head.head],
             )
-            for card in cards
+            for card, text in cards
         }, ""  # fmt: skip
     except errors.AttnvizError as error:
         return {}, clip(str(error), 300)

@@ -156,7 +156,6 @@ def _examples(
         ]
         if best:
             examples[f"{layer}.{head}", found.measures[measure]] = tuple(best)
-    own = {key: text for key, (text, _) in found.sample.texts.items()}
     linked = {key: text for key, (text, _) in found.sample.linked.items()}
     ranked = relations.examples_of(found.sample.own, linked)
     examples |= {place: tuple(several[: survey.EXAMPLES]) for place, several in ranked.items()}
@@ -167,8 +166,8 @@ def _examples(
         several = ranked.get((name, measure), [])
         if survey.OWN in found.sample.controls and measure in found.sample.roles:
             at, (sums, counts) = found.sample.roles.index(measure), found.sample.controls[survey.OWN]
-            pairs = zip(own.values(), sums[:, layer, head, at], counts[:, layer, at], strict=True)
-            means = [Example(text=text, score=float(sum_ / n)) for text, sum_, n in pairs if n >= enough[measure]]
+            given = zip(found.sample.texts.values(), sums[:, layer, head, at], counts[:, layer, at], strict=True)
+            means = [Example(text=text, score=float(sum_ / n)) for (text, _), sum_, n in given if n >= enough[measure]]
             several = sorted(means, key=lambda one: (-one.score, one.text))
         if (one := selection.typical(several)) is not None:
             typical[name, measure] = one

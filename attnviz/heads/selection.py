@@ -57,12 +57,11 @@ def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str
     families = dict.fromkeys([*(rule.family for _, rule in rules_of(measures)), FAMILY.name, NONE])
     known |= {family: {family} for family in families} | names_of_relations(relations)
     typed = spelling(wanted)
-    if typed not in known and wanted.startswith(f"{FAMILY.name}_"):
+    if typed in known:
+        return known[typed]
+    if wanted.startswith(f"{FAMILY.name}_"):
         return {wanted}
-    if typed not in known:
-        hint = did_you_mean(typed, known, families)
-        raise SelectionError(f"there is no role {clip(wanted, 40)!r}{hint}")
-    return known[typed]
+    raise SelectionError(f"there is no role {clip(wanted, 40)!r}{did_you_mean(typed, known, families)}")
 
 
 def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
@@ -119,19 +118,16 @@ def _order(comparison: HeadComparison, sort: str) -> Callable[[HeadRole], tuple[
     return key
 
 
-def estimate_of(comparison: HeadComparison, measure: str | None, profile: HeadProfile) -> tuple[float, float, float]:
+def estimate_of(comparison: HeadComparison, measure: str, profile: HeadProfile) -> tuple[float, float, float]:
     """A measure of a head and both ends of its interval; NaN where it was not measured."""
-    if measure is None or measure not in comparison.names:
-        return math.nan, math.nan, math.nan
-    return comparison.estimate(measure, *profile.place)
+    return comparison.estimate(measure, *profile.place) if measure in comparison.names else (math.nan,) * 3
 
 
 def at_offset(
     comparison: HeadComparison, offset: int, profile: HeadProfile, family: str = "offset"
 ) -> tuple[float, float, float]:
     """The weight at a fixed offset (or of ``peak``, how often the largest is there) with its interval; NaN likewise."""
-    names = (one.name for one in comparison.measures if (one.family, one.offset) == (family, offset))
-    return estimate_of(comparison, next(names, None), profile)
+    return estimate_of(comparison, f"{family}_{offset:+d}", profile)
 
 
 def control_of(comparison: HeadComparison, control: str, name: str, profile: HeadProfile) -> float:

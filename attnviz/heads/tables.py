@@ -11,7 +11,7 @@ from typing import Any
 
 from attnviz.heads import wording
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
-from attnviz.heads.record import NO_ROLE, Example, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.record import Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import by_role
 from attnviz.heads.wording import proof, reason_of, say
@@ -22,7 +22,7 @@ from attnviz.text.display import visible
 PACKAGES = "booktabs"
 MARKS = {True: r"\ensuremath{\bullet}", False: r"\ensuremath{\circ}"}
 """Stand before a role in LaTeX: whether it is established."""
-Row = dict[str, object]  # what a table says of a head, by the names of its columns
+Row = dict[str, object]  # what a table says of a head, by the names of its columns; None of an empty cell
 
 
 def to_csv(found: HeadComparison | Changes) -> str:
@@ -54,7 +54,7 @@ def frame(found: HeadComparison | Changes) -> Any:
 
     if isinstance(found, Changes):
         return pd.read_csv(io.StringIO(to_csv(found)), dtype=dict.fromkeys(("role_before", "role_after"), "string"))
-    return pd.DataFrame([{name: None if cell == "" else cell for name, cell in row.items()} for row in _rows(found)])
+    return pd.DataFrame(_rows(found))
 
 
 def _rows(found: HeadComparison | Changes) -> list[Row]:
@@ -66,10 +66,9 @@ def _rows(found: HeadComparison | Changes) -> list[Row]:
 def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
     role = head.role
     row: Row = {
-        "layer": head.layer, "head": head.head, "role": role.name if role else "",
-        "words": role.rule.words if role else NO_ROLE, "established": role.established if role else "",
-        "reason": visible(reason_of(role.doubt)) if role else "", "score": role.score if role else math.nan,
-        "cluster": "" if head.cluster is None else head.cluster,
+        "layer": head.layer, "head": head.head, "role": role and role.name, "words": head.words,
+        "established": role and role.established, "reason": (role and visible(reason_of(role.doubt))) or None,
+        "score": role.score if role else math.nan, "cluster": head.cluster,
     }  # fmt: skip
     e = comparison.estimates
     parts = {"": e.value, "_low": e.low, "_high": e.high}
@@ -83,7 +82,7 @@ def _row_of_change(found: Changes, change: Change) -> Row:
     at = change.before.place
     row: Row = {
         "layer": at[0], "head": at[1], "change": change.pattern, "change_low": change.low,
-        "change_high": change.high, "nearest": change.nearest, "others": change.others, **_roles(change, ""),
+        "change_high": change.high, "nearest": change.nearest, "others": change.others, **_roles(change),
     }  # fmt: skip
     for name in found.before.names:
         one = found.difference(name, *at)
@@ -91,7 +90,7 @@ def _row_of_change(found: Changes, change: Change) -> Row:
     for relation in found.relations:
         best, after = relation.before, relation.after
         own = (best.layer, best.head) == at
-        row[f"relation_{relation.name}_head_after"] = f"{after.layer}.{after.head}" if own else ""
+        row[f"relation_{relation.name}_head_after"] = f"{after.layer}.{after.head}" if own else None
         numbers = _ends(f"relation_{relation.name}", best.accuracy, after.accuracy, relation)
         row |= numbers if own else dict.fromkeys(numbers, math.nan)
     return row
@@ -102,10 +101,9 @@ def _ends(name: str, before: float, after: float, one: Difference | RelationChan
     return {f"{name}_{end}": value for end, value in ends.items()}
 
 
-def _roles(change: Change, none: str | None) -> Row:
-    before, after = (none if role is None else role.name for role in change.roles)
-    sure = {"role_changed": change.role_changed, "role_established": change.role_established}
-    return {"role_before": before, "role_after": after, **sure}
+def _roles(change: Change) -> Row:
+    before, after = (role and role.name for role in change.roles)
+    return {"role_before": before, "role_after": after, **_fields(change, "role_changed", "role_established")}
 
 
 def to_json(found: HeadComparison | Changes) -> str:
@@ -191,7 +189,7 @@ def _change(found: Changes, change: Change) -> dict[str, object]:
     return {
         "layer": at[0], "head": at[1], "name": change.name,
         "change": _fields(change, "pattern", "low", "high", "nearest", "others"),
-        "beyond_nearest": change.beyond_nearest, **_roles(change, None),
+        "beyond_nearest": change.beyond_nearest, **_roles(change),
         "differences": {name: _fields(found.difference(name, *at), *ends) for name in found.before.names},
     }  # fmt: skip
 
