@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -271,35 +270,34 @@ def _progress_bar(
     text: CorpusSettings, expect: Callable[[int, int], object] = lambda _layers, _heads: None
 ) -> Iterator[Callable[[CorpusProgress], None]]:
     """How far a run is, on standard error, where a person is looking at more than a few sentences."""
+
+    def look(progress: CorpusProgress) -> None:
+        if progress.shape is not None:
+            expect(*progress.shape)
+
     if text.path is None or not commands.is_watched():
-
-        def look(progress: CorpusProgress) -> None:
-            if progress.shape is not None:
-                expect(*progress.shape)
-
         yield look
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     from attnviz.heads.wording import plural
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        began: list[tuple[TaskID, float, int]] = []
 
         def tick(progress: CorpusProgress) -> None:
-            if not began:
+            n = progress.n_sentences
+            if not bar.tasks:
                 known = (BarColumn(), TimeRemainingColumn()) if progress.n_bytes else ()
                 rate_column = TextColumn("{task.fields[rate]}")
                 bar.columns = (TextColumn("{task.description}"), *known, TimeElapsedColumn(), rate_column)
-                task = bar.add_task("measuring heads", total=progress.n_bytes, rate="")
-                began.append((task, time.monotonic(), progress.n_sentences))
+                bar.add_task("measuring heads", total=progress.n_bytes, rate="", n_before=n)
+            look(progress)
             if progress.shape is not None:
-                expect(*progress.shape)
-                task, since, n_before = began[0]
-                n = progress.n_sentences
-                speed = (n - n_before) / max(time.monotonic() - since, 1e-9)
-                bar.update(task, completed=progress.bytes_read, rate=f"{plural(n, 'sentence')}, {speed:,.0f} a second")
+                (task,) = bar.tasks
+                speed = (n - task.fields["n_before"]) / max(task.elapsed or 0, 1e-9)
+                rate = f"{plural(n, 'sentence')}, {speed:,.0f} a second"
+                bar.update(task.id, completed=progress.bytes_read, rate=rate)
 
         yield tick
 

@@ -97,8 +97,7 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
         total, rows = sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
             means = total.reshape(-1, *shape[:2], len(places)) / rows[:, None]  # (seed, layer, head, role)
-        means = np.where(np.isfinite(means), means, -np.inf).max(axis=(1, 2))
-        best = roles.best_of_seeds(np.where(np.isfinite(means), means, np.nan), looked_at)
+        best = roles.best_of_seeds(np.fmax.reduce(means, axis=(1, 2)), looked_at)
         controls[UNTRAINED] = _carried_over(_spread(best, places, shape), found, places)
     fixed = found.offsets.estimate()  # (offset, share), shares come first
     if np.isfinite(fixed.value).any():
