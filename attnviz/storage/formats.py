@@ -153,7 +153,7 @@ CHANGES = Formats("changes are", frame="attnviz.heads.tables:frame", formats=[
     ([PAGE], Format("attnviz.heads.html:page_of_changes", ("lang",))),
 ])  # fmt: skip
 STORY = Formats("a story is", [
-    (PICTURES, Format("attnviz.stories.figure.sheet:draw_for", ("cmap",), "PageSettings")),
+    (PICTURES, Format("attnviz.stories.figure:draw", ("cmap",), "PageSettings")),
     ([".json"], Format("attnviz.stories.record:to_json")),
     ([PAGE], Format("attnviz.stories.html:page", ("cmap", "lang"))),
 ])  # fmt: skip

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.render.figure.style import STYLES
 from attnviz.render.palette import colours, diverging, levels
-from attnviz.stories.figure.sheet import draw
+from attnviz.stories.figure import draw
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Series, Story
 from tests.fixtures.pictures import expect_apart, expect_enlarged_whole
 
@@ -26,7 +25,7 @@ Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 
 def figure(shown: Story, palette: str = "magma") -> Figure:
     """The figure of a story's picture."""
-    return draw(shown, palette).figure
+    return draw(shown, cmap=palette).figure
 
 
 KOREAN = ("나는", "너희", "모두를", "사랑해")
@@ -151,7 +150,7 @@ def test_all_panels_grow_with_their_picture() -> None:
 @pytest.mark.parametrize(("style", "n_across"), [("paper", 1), ("slides", 3)])
 def test_panels_stand_as_their_style_has_room(texts_of: Texts, style: str, n_across: int) -> None:
     """Below one another in a column of a paper, beside one another on a slide: as large as they can be."""
-    made = draw(story(MASKED, DOUBLING, BARS), style=STYLES[style]).figure  # which tells of letters that are too small
+    made = draw(story(MASKED, DOUBLING, BARS), style=style).figure  # which tells of letters that are too small
     assert_clear(made, texts_of)
     places = [axes.get_position() for axes in drawn(made)][:3]
     assert len({round(place.y1, 3) for place in places}) == 4 - n_across
