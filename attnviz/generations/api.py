@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import TYPE_CHECKING, Unpack
 
 from attnviz.attention import Attention, numbers_of
@@ -65,7 +66,7 @@ def generate(
     layers, heads = numbers_of(layers, heads)
     if max_new_tokens < 1:
         raise InputError(f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)")
-    names = Sampling.names()
+    names = {one.name for one in fields(Sampling)}
     sampling = Sampling(**{name: value for name, value in more.items() if name in names})  # type: ignore[arg-type]  # as the dictionary's types say
     loading = {name: value for name, value in more.items() if name not in names}
     chosen = DEFAULT_MODEL if model is None else model

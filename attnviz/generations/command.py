@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from attnviz.commands import check_writable, open_model, read_text, took, write_result
+from dataclasses import asdict
+
+from attnviz.commands import check_writable, console_here, open_model, read_text, took, write_result
 from attnviz.generations import settings
 from attnviz.options import name_parts
 from attnviz.render.names import picture_path
@@ -34,14 +36,14 @@ def command(
     check_text(text, "the prompt")
     check_writable(output.planned())
     from attnviz.generations.api import generate
-    from attnviz.generations.live import Live
+    from attnviz.generations.terminal import Live
 
     source = open_model(model, text, generates=True)
-    with Live(appearance) as live:
+    layers, heads = selection.numbers
+    with Live(appearance, console_here) as live:
         record = generate(
             text, source, max_new_tokens=prompt.max_new_tokens, chat=prompt.chat, on_step=live.show,
-            layers=selection.layers, heads=selection.heads, sample=sampling.sample, temperature=sampling.temperature,
-            top_k=sampling.top_k, top_p=sampling.top_p, seed=sampling.seed,
+            layers=layers, heads=heads, **asdict(sampling),
         )  # fmt: skip
         live.look_back()
     took("generated")

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.generations.record import Step, running_text, steps_of, whose
@@ -27,24 +24,20 @@ SECONDS, LAST = 1.0, 4.0  # how long a token is shown, and the last one
 Box = tuple[str, float, int]  # a token, and where it stands in the text: its left edge in inches, and its line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
     """What all pictures of a film share."""
 
-    pen: Pen
-    boxes: list[Box]  # the tokens that can be attended to, as they stand at the end
-    written: list[Box]  # what is generated, of a model that translates; else nothing
-    title: str
-    proof: str
-    language: str
-    table: np.ndarray  # the palette
-
-    @property
-    def height(self) -> float:
-        """Of every picture, in inches."""
-        n_lines = 1 + max(line for _, _, line in self.boxes)
-        n_lines += 1 + max((line for _, _, line in self.written), default=-1)
-        return 2 * EDGE + 2 * ROW + (n_lines + bool(self.written) * 0.4) * LINE + (TOP + 2.2) * ROW
+    def __init__(self, record: Attention, steps: Sequence[Step], palette: str, language: str) -> None:
+        keys, generated = running_text(steps[-1].keys), running_text(steps[-1].so_far)
+        self.korean, self.table = language == "ko", colours(palette)
+        self.title = f"{visible(record.model)} · {KINDS[record.kind][self.korean]} · {whose(steps[0], language)}"
+        self.proof = proof(record.receipt, language)
+        self.pen = blank_figure([self.title, self.proof, *keys, *generated])
+        self.boxes = _placed(keys, self.pen)  # the tokens that can be attended to, as they stand at the end
+        # What is generated, of a model that translates.
+        self.written = _placed(generated, self.pen) if record.kind == "cross" else []
+        n_lines = _n_lines(self.boxes) + _n_lines(self.written)
+        self.height = 2 * EDGE + 2 * ROW + (n_lines + bool(self.written) * 0.4) * LINE + (TOP + 2.2) * ROW
 
 
 def film(record: Attention, *, cmap: str = DEFAULT, lang: str = "en") -> Callable[[Path], str]:
@@ -57,23 +50,12 @@ def film(record: Attention, *, cmap: str = DEFAULT, lang: str = "en") -> Callabl
     def fill(path: Path) -> str:
         expect_writer(path.suffix.lower())
         with usual_settings():
-            scene = _scene(record, steps, cmap, lang)
+            scene = Scene(record, steps, cmap, lang)
             reel = Reel(pictures=[pixels_of(_draw(scene, step)) for step in steps], seconds=SECONDS, last=LAST)
             write_film([reel], path)
         return scene.pen.typefaces.missing
 
     return fill
-
-
-def _scene(record: Attention, steps: Sequence[Step], palette: str, language: str) -> Scene:
-    title = f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']} · {whose(steps[0], language)}"
-    told = proof(record.receipt, language)
-    keys, generated = running_text(steps[-1].keys), running_text(steps[-1].so_far)
-    pen = blank_figure([title, told, *keys, *generated])
-    return Scene(
-        pen=pen, boxes=_placed(keys, pen), written=_placed(generated, pen) if record.kind == "cross" else [],
-        title=title, proof=told, language=language, table=colours(palette),
-    )  # fmt: skip
 
 
 def _placed(parts: Sequence[str], pen: Pen) -> list[Box]:
@@ -90,13 +72,17 @@ def _placed(parts: Sequence[str], pen: Pen) -> list[Box]:
     return boxes
 
 
+def _n_lines(boxes: Sequence[Box]) -> int:
+    return 1 + max((line for _, _, line in boxes), default=-1)
+
+
 def _draw(scene: Scene, step: Step) -> Page:
     scene.pen.figure.clear()
     page = page_of(scene.pen, even(WIDE), even(scene.height))
-    korean, mean = scene.language == "ko", step.mean
+    mean = step.mean
     highest = float(mean.max())
     page.text(EDGE, EDGE, scene.title, SMALL, va="center", color=GREY)
-    count = f"{'토큰' if korean else 'token'} {step.number} / {step.most}"
+    count = f"{'토큰' if scene.korean else 'token'} {step.number} / {step.most}"
     page.text(WIDE - EDGE, EDGE, count, SMALL, va="center", ha="right", color=GREY)
     top = EDGE + 1.6 * ROW
     white = ink(scene.table)
@@ -112,19 +98,19 @@ def _draw(scene: Scene, step: Step) -> Page:
         page.text(left, middle, text, LARGE, va="center", color=colour)
         if place == newest:
             page.ax.plot([left, left + wide], [middle + 0.19] * 2, color=BLACK, linewidth=1.4)
-    top += (1 + max(line for _, _, line in scene.boxes)) * LINE
+    top += _n_lines(scene.boxes) * LINE
     if scene.written:
         top += 0.4 * LINE
         for text, left, line in scene.written[: step.number]:
             page.text(left, top + (line + 0.5) * LINE, text, LARGE, va="center")
-        top += (1 + max(line for _, _, line in scene.written)) * LINE
+        top += _n_lines(scene.written) * LINE
     _draw_top(page, scene, step, top + 0.5 * ROW)
     page.text(EDGE, scene.height - EDGE, scene.proof, SMALL, va="center", color=GREY)
     return page
 
 
 def _draw_top(page: Page, scene: Scene, step: Step, top: float) -> None:
-    said = f"“{step.token.text}”의 어텐션:" if scene.language == "ko" else f"“{step.token.text}” attends to:"
+    said = f"“{step.token.text}”의 어텐션:" if scene.korean else f"“{step.token.text}” attends to:"
     page.text(EDGE, top + ROW / 2, said, SMALL, va="center")
     beside = EDGE + 1.6
     for row, (token, weight) in enumerate(step.top(TOP), start=1):

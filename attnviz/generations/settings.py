@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import fields
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -68,11 +67,6 @@ class Sampling:
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise SettingsError(f"it must be above 0 and at most 1, not {self.top_p:g}", "top_p")
 
-    @classmethod
-    def names(cls) -> set[str]:
-        """Its fields."""
-        return {one.name for one in fields(cls)}
-
     @property
     def how(self) -> str:
         """What differs from the likeliest token, as ``temperature 0.8, seed 3``."""
@@ -103,17 +97,13 @@ class GenerationSelection:
     head: tuple[str, ...] = settings.head_option()
 
     def __post_init__(self) -> None:
-        _ = self.layers, self.heads  # refused here, before any work
+        _ = self.numbers  # refused here, before any work
 
     @property
-    def layers(self) -> list[int] | None:
-        """The layers chosen; None for all."""
-        return _numbers(settings.layers_and_heads(self.layer, self.head)[0], "layers")
-
-    @property
-    def heads(self) -> list[int] | None:
-        """The heads chosen; None for all."""
-        return _numbers(settings.layers_and_heads(self.layer, self.head)[1], "heads")
+    def numbers(self) -> tuple[list[int] | None, list[int] | None]:
+        """The layers and the heads chosen; None for all."""
+        layers, heads = settings.layers_and_heads(self.layer, self.head)
+        return _numbers(layers, "layers"), _numbers(heads, "heads")
 
 
 def _numbers(ranges: settings.Ranges | None, what: str) -> list[int] | None:
