@@ -97,8 +97,7 @@ def _tell_bottleneck(*, measure: bool) -> None:
         from attnviz.stories.lessons import bottleneck
 
         sys.stderr.write("measuring the bottleneck models ...\n")
-        kinds = {kind: bottleneck.open_kind(kind) for kind in (bottleneck.WITH, bottleneck.WITHOUT)}
-        shorter, longer = bottleneck.gaps(bottleneck.compare(kinds, bottleneck.unseen_pairs()))
+        shorter, longer = bottleneck.gaps(bottleneck.compare(bottleneck.open_kinds(), bottleneck.unseen_pairs()))
         typer.echo("  sentences without a fault, with attention minus without, and the 95 % interval:")
         typer.echo(f"  shorter half of the lengths: {shorter}; longer half: {longer}")
     typer.echo("")

@@ -11,14 +11,7 @@ from attnviz.commands import check_look, check_writable, print_json, print_lines
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.options import FILES, MODEL, group, name_parts, option
 from attnviz.render.names import outputs
-from attnviz.settings import (
-    Background,
-    OutputSettings,
-    PageSettings,
-    background_option,
-    lang_option,
-    palette_option,
-)
+from attnviz.settings import Background, OutputSettings, PageSettings, background_option, lang_option, palette_option
 from attnviz.storage.formats import STORY
 from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check
 

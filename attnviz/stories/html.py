@@ -23,11 +23,7 @@ OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
 
 
 def page(story: Story, *, cmap: str = DEFAULT, lang: str | None = None) -> WebPage:
-    """A story as a page in both languages, the story's own at first where none is named.
-
-    Raises:
-        SelectionError: a palette or a language that is not there.
-    """
+    """A story as a page in both languages, the story's own at first; or SelectionError: no such palette or language."""
     lang = lang or story.language
     story = story.original or story
     title, parts = _bilingual(story.title), [_plain(part) for part in story.parts]

@@ -12,7 +12,7 @@ from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, SelectionError, TooLongError
 from attnviz.models.training import measure
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories import WITH_A_MODEL, own_model, tell
+from attnviz.stories import WITH_A_MODEL, common, tell
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import pairs, reference, word_order
 from attnviz.stories.record import Bars, Matrix
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few other sentences, so that tests are quick."""
-    monkeypatch.setattr(own_model, "SENTENCES", 12)
+    monkeypatch.setattr(common, "OWN_SENTENCES", 12)
 
 
 def by_words(zoo: Zoo, name: str, text: str) -> np.ndarray:
@@ -54,14 +54,14 @@ def test_reference_shows_the_models_own_rows(zoo: Zoo, name: str) -> None:
     found = re.search(r"(\d+)\.(\d+): “it” looks at", story.title)
     assert found is not None
     head = int(found[1]), int(found[2])
-    assert head == reference.best_head(own_model.looks_of(source, 12)[0], 12)
+    assert head == reference.best_head(common.looks_of(source, 12)[0], 12)
     table = tables(story)[0]
     for number, text in enumerate((reference.TIRED, reference.WIDE)):
         words = words_of(text)
         row = by_words(zoo, name, text)[(*head, words.index("it"))]
         assert [cells[number + 1] for cells in table.rows] == pytest.approx(row, abs=1e-4)
         assert f"{words[row.argmax()]} ({row.max():.2f})" in story.title or "too (" in story.title
-    assert f"Of the heads of {own_model.name_of(source)}" in told(story)
+    assert f"Of the heads of {common.name_of(source)}" in told(story)
     assert story.receipt.startswith("verified")
 
 
@@ -69,11 +69,11 @@ def test_the_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
     """The head's looks, sentence by sentence, as they are and turned."""
     source = zoo.source("distilbert")
     test = measure.references("test", 12)
-    look, *_ = own_model.looks_of(source, 12)
+    look, *_ = common.looks_of(source, 12)
     looks = reference.looks_from_it(look, test).numpy()
     for number, one in enumerate(test[:3]):
         assert one.reference is not None
-        weights = by_words(zoo, "distilbert", own_model.sentence_text(one))
+        weights = by_words(zoo, "distilbert", common.sentence_text(one))
         assert (looks[..., number] == weights[:, :, one.reference.pronoun].argmax(axis=-1)).all()
     story = reference.tell(source)
     table = tables(story)[1]
@@ -85,7 +85,7 @@ def test_the_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
     both = right & (turned == [one.reference.noun for one in others if one.reference])
     assert table.rows[0][1:] == (f"{100 * right.mean():.1f} %", f"{100 * both.mean():.1f} %")
     assert "no more than the best head of random weights" in told(story)
-    assert f"{own_model.name_of(source)} does not show it" in told(story)
+    assert f"{common.name_of(source)} does not show it" in told(story)
 
 
 @pytest.mark.parametrize("name", ["llama", "toy-decoder"])
@@ -132,7 +132,7 @@ def test_positions_that_cannot_be_taken_away(zoo: Zoo, name: str) -> None:
     bars = story.picture[-1]
     assert isinstance(bars, Bars)
     assert [series.name for series in bars.series] == ["positions on"]
-    assert story.translated("ko").title.startswith(own_model.name_of(open_source(name)) if "toy" in name else name)
+    assert story.translated("ko").title.startswith(common.name_of(open_source(name)) if "toy" in name else name)
 
 
 def test_other_pairs_are_the_same_words() -> None:
@@ -163,17 +163,17 @@ def test_a_model_that_knows_no_word(zoo: Zoo) -> None:
     """Its vocabulary makes one unknown token of every word."""
     source = zoo.source("distilbert")
     with pytest.raises(InputError, match="knows none of the words of “🙂 🙃”"):
-        list(own_model.read_words(source, ["🙂 🙃"]))
-    (half,) = own_model.read_words(source, ["🙂 love"])
-    assert "read as unknown words: 🙂" in " ".join(own_model.notes_of([half]))
+        list(common.read_words(source, ["🙂 🙃"]))
+    (half,) = common.read_words(source, ["🙂 love"])
+    assert "read as unknown words: 🙂" in " ".join(common.notes_of([half]))
 
 
 def test_a_home_built_translator_translates_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its encoder's attention needs no translation: not of the model, of its random weights, or at one place."""
     monkeypatch.delattr(TranslationTransformer, "translate")
     source = open_source("toy-transformer")
-    for one in (source, source.untrained(), own_model.AtOnePlace(source)):
-        (record,) = own_model.read_words(one, ["She is eating a green apple"])
+    for one in (source, source.untrained(), common.AtOnePlace(source)):
+        (record,) = common.read_words(one, ["She is eating a green apple"])
         assert [token.text for token in record.query_tokens][:2] == ["She", "is"]
 
 
@@ -208,7 +208,7 @@ def test_pairs_are_counted_in_the_models_own_weights(zoo: Zoo, name: str) -> Non
         layer, head = map(int, str(row[1]).split("."))
         hits = []
         for one in pairs.sentences("test", 12):
-            weights = by_words(zoo, name, own_model.sentence_text(one))[layer, head]
+            weights = by_words(zoo, name, common.sentence_text(one))[layer, head]
             hits.append(weights[-ends[looker]].argmax() == len(weights) - ends[other])
         assert row[2] == f"{100 * np.mean(hits):.1f} %"
         weights = by_words(zoo, name, pairs.SENTENCE)[layer, head]
@@ -216,6 +216,6 @@ def test_pairs_are_counted_in_the_models_own_weights(zoo: Zoo, name: str) -> Non
         assert row[5] == pytest.approx(weights[words.index(looker), words.index(other)], abs=1e-4)
     assert ("three of the six ways are closed" in told(story)) == (name == "llama")
     assert "95 % intervals" in told(story)
-    assert story.title.startswith(f"{own_model.name_of(source)}, how often a head links them: eating-apple")
+    assert story.title.startswith(f"{common.name_of(source)}, how often a head links them: eating-apple")
     assert len(story.title) <= 120
     assert story.translated("ko").title != story.title

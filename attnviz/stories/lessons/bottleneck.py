@@ -101,23 +101,15 @@ class LengthGroup(NamedTuple):
     words: Tensor  # the share of each one's words that are right at their place [seed, sentence]
 
 
-class Trained(NamedTuple):
-    """The models of one kind, one for each seed, and the card of the first."""
-
-    card: ModelCard
-    models: tuple[RecurrentTranslator, ...]
-
-
-Kinds: TypeAlias = Mapping[str, Trained]
+Kinds: TypeAlias = Mapping[str, Sequence[tuple[ModelCard, RecurrentTranslator]]]
+"""The models of each kind with their cards, one for each seed."""
 Results: TypeAlias = Mapping[str, Sequence[LengthGroup]]
 
 
-def open_kind(kind: str) -> Trained:
-    """The models with attention, or those without."""
-    cards, models = zip(
-        *(open_model(f"bottleneck-{kind}-{seed}", RecurrentTranslator) for seed in range(SEEDS)), strict=True
-    )
-    return Trained(cards[0], models)
+def open_kinds() -> Kinds:
+    """The models with attention, and those without."""
+    seeds = range(SEEDS)
+    return {w: [open_model(f"bottleneck-{w}-{seed}", RecurrentTranslator) for seed in seeds] for w in (WITH, WITHOUT)}
 
 
 def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
@@ -168,7 +160,7 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
     """How the models of each kind do on each group of sentences."""
-    return {kind: [measure_group(one.models, pairs) for pairs in groups] for kind, one in kinds.items()}
+    return {kind: [measure_group([m for _, m in ones], pairs) for pairs in groups] for kind, ones in kinds.items()}
 
 
 def gaps(results: Results) -> tuple[Estimate, Estimate]:
@@ -185,8 +177,7 @@ def gaps(results: Results) -> tuple[Estimate, Estimate]:
 
 def tell() -> Story:
     """The demo: six models, sentences of six groups of lengths, and what attention makes of the difference."""
-    groups = unseen_pairs()
-    kinds = {kind: open_kind(kind) for kind in (WITH, WITHOUT)}
+    groups, kinds = unseen_pairs(), open_kinds()
     results = compare(kinds, groups)
     one, other = (percent(share(results[kind][-1].exact).mean) for kind in (WITH, WITHOUT))
     say = TEXTS.filled(long=_span(LENGTHS[-1]), one=one, other=other, n_pairs=sum(map(len, groups)))
@@ -211,13 +202,11 @@ def _span(lengths: range) -> Phrase:
 
 
 def _models(kinds: Kinds) -> Phrase:
-    one, other = kinds[WITH], kinds[WITHOUT]
-    wide, wide_other = (kind.models[0].config.d_hidden for kind in (one, other))
-    sizes = [sum(parameter.numel() for parameter in kind.models[0].parameters()) for kind in (one, other)]
-    plans = [
-        replace(kind.card.plan, config=one.card.plan.config, recipe=replace(kind.card.plan.recipe, seed=0))
-        for kind in (one, other)
-    ]
+    cards, models = zip(kinds[WITH][0], kinds[WITHOUT][0], strict=True)
+    wide, wide_other = (model.config.d_hidden for model in models)
+    sizes = [sum(parameter.numel() for parameter in model.parameters()) for model in models]
+    config = cards[0].plan.config
+    plans = [replace(card.plan, config=config, recipe=replace(card.plan.recipe, seed=0)) for card in cards]
     return TEXTS(
         "models", sizes=sizes, wide=wide, wide_other=wide_other, short=LENGTHS[0][0], long=LENGTHS[-1][-1],
         alike=TEXTS("alike" if plans[0] == plans[1] else "not_alike"), most_clauses=CLAUSES[-1],
@@ -255,9 +244,9 @@ def _interval(results: Results) -> Phrase:
 
 def _example(kinds: Kinds, pair: Pair) -> Table:
     rows = [(TEXTS("english"), " ".join(pair.english)), (TEXTS("right"), " ".join(pair.korean))]
-    for name, kind in zip(TEXTS.names("kinds"), kinds.values(), strict=True):
-        vocabulary, end = kind.card.target or kind.card.source, kind.card.plan.config.end
+    for name, ((card, model), *_) in zip(TEXTS.names("kinds"), kinds.values(), strict=True):
+        vocabulary, end = card.target or card.source, card.plan.config.end
         source, target = encode_pairs([pair], end)
-        words = kind.models[0].translate(source, max_length=target.shape[1]).words[0].tolist()
+        words = model.translate(source, max_length=target.shape[1]).words[0].tolist()
         rows.append((name, " ".join(vocabulary.decode([word for word in words if word != end]))))
     return Table(TEXTS("example"), ("", TEXTS("sentence")), tuple(rows))

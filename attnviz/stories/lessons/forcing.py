@@ -230,8 +230,9 @@ def tell() -> Story:
         command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
     )  # fmt: skip
     late = Phrase("", "") if word is None or row is None else say("late")
+    title, measures, lines = _measures(both)
     parts = (
-        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(word, *steps), *_measures(both),
+        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(word, *steps), *measures,
         *_one_sentence(both, pairs, vocabulary), say("patterns", late=late),
     )  # fmt: skip
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
@@ -240,17 +241,7 @@ def tell() -> Story:
         for step in sorted({word or 0, word or 0 if row is None else row})
         for number, (way, record) in enumerate(zip(WAYS, records, strict=True))
     )
-    return story(say, parts, (*patterns, *_lines(both)), title=_verdict(both), views=views, records=records)
-
-
-def _verdict(both: TwoWays) -> Phrase:
-    """What is right after an error, each way; or in all, where there is none."""
-    after = both.after_error()
-    if not after:
-        right, own = (percent(both.accuracy(words)) for words in (both.forced, both.free))
-        return TEXTS("no_error", n=len(both.target), right=right, own=own)
-    last = after[-1]
-    return TEXTS("errors", last=last, mended=percent(last.forced.mean), unmended=percent(last.free.mean))
+    return story(say, parts, (*patterns, *lines), title=title, views=views, records=records)
 
 
 def _two_ways(recipe: Recipe) -> Phrase:
@@ -276,24 +267,32 @@ def _what_follows(place: int | None, free: Sequence[ForcedStep], forced: Sequenc
     return say("what_follows")
 
 
-def _measures(both: TwoWays) -> tuple[Phrase | Table, ...]:
-    """How often each way is right: in all, step by step after the first error, and wherever the words stand."""
+def _measures(both: TwoWays) -> tuple[Phrase, tuple[Phrase | Table, ...], tuple[Lines, ...]]:
+    """How often each way is right: in all, step by step after the first error, and wherever the words stand.
+
+    Returns a title, the parts of the story, and lines with their intervals; none where there is no error.
+    """
     n, after = len(both.target), both.after_error()
     placed, ordered = ([way(words) for words in (both.forced, both.free)] for way in (both.accuracy, both.in_order))
     right, own = map(percent, placed)
-    text = TEXTS("accuracy", n=n, right=right, own=own)
+    say = TEXTS.filled(n=n, right=right, own=own)
+    text = say("accuracy")
     if not after:
-        return (join_phrases([text, TEXTS("nothing_goes_on")]),)
+        return say("no_error"), (join_phrases([text, say("nothing_goes_on")]),), ()
     wrong, last = len(both.firsts), after[-1]
-    text = TEXTS(
-        "after_error", text=text, which=TEXTS("all" if wrong == n else "some", wrong=wrong), last=last,
-        forced=percent(last.forced.mean), free=percent(last.free.mean),
-        verdict=TEXTS("goes_on" if last.forced.low > last.free.high else "by_chance"),
+    mended, unmended = percent(last.forced.mean), percent(last.free.mean)
+    text = say(
+        "after_error", text=text, which=say("all" if wrong == n else "some", wrong=wrong), last=last,
+        forced=mended, free=unmended, verdict=say("goes_on" if last.forced.low > last.free.high else "by_chance"),
     )  # fmt: skip
     rows = ((a.steps, a.n, percent(a.forced.mean), percent(a.free.mean)) for a in after)
+    series = Series.of(WAYS[1], [a.forced for a in after]), Series.of(WAYS[0], [a.free for a in after])
+    x = tuple(float(a.steps) for a in after)
+    lines = Lines(say("lines"), x, say("steps_after"), series, say("at_place"), (0.0, 1.0))
     forced, free = map(percent, ordered)
     near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))  # words at another place, words lost
-    return text, table(TEXTS.filled(n=n), "after", rows), TEXTS("moved", forced=forced, free=free, near=near, far=far)
+    parts = text, table(say, "after", rows), say("moved", forced=forced, free=free, near=near, far=far)
+    return say("errors", last=last, mended=mended, unmended=unmended), parts, (lines,)
 
 
 def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
@@ -313,14 +312,3 @@ def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) 
         rows.append((place, right, *(word if word == right else TEXTS("wrong", word=word) for word in generated)))
     say = TEXTS.filled(what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english))
     return (table(say, "around", rows),)
-
-
-def _lines(both: TwoWays) -> tuple[Lines, ...]:
-    """Both ways, step by step after the first error, with their intervals."""
-    after = both.after_error()
-    if not after:
-        return ()
-    free, forced = WAYS
-    series = Series.of(forced, [a.forced for a in after]), Series.of(free, [a.free for a in after])
-    x = tuple(float(a.steps) for a in after)
-    return (Lines(TEXTS("lines"), x, TEXTS("steps_after"), series, TEXTS("at_place"), (0.0, 1.0)),)

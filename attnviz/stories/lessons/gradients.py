@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -18,8 +17,8 @@ from attnviz.models.language import splits
 from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import CERTAIN, Estimate, open_model, percent, story
-from attnviz.stories.record import Lines, Series, Story, Table
+from attnviz.stories.common import CERTAIN, Estimate, open_model, percent, story, table
+from attnviz.stories.record import Lines, Series, Story
 from attnviz.text.phrase import Texts
 
 MODEL, WITHOUT = "toy-seq2seq", "bottleneck-without-0"
@@ -66,13 +65,6 @@ interval | {estimate} | {estimate}
 """, globals())  # fmt: skip
 
 
-class Reach(NamedTuple):
-    """How strongly what a model computes depends on each word: the norm of its Jacobian by the word's vector."""
-
-    chain: Tensor  # of the encoder's last state [sentence, distance from the end]
-    attention: Tensor | None  # of the context of the step that looks at the word most; None without attention
-
-
 def sentences(n: int = N_SENTENCES) -> list[Pair]:
     """Unseen test pairs of one length."""
     return list(islice((pair for pair in splits.pairs("test", clauses=2) if len(pair.english) == LENGTH), n))
@@ -92,8 +84,12 @@ def jacobian_norms(
     return (squares / PROBES).sqrt()
 
 
-def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> Reach:
-    """Read sentences of one length, generate the right translations, and go back to each word's vector."""
+def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor | None]:
+    """Read sentences of one length, generate the right translations, and go back to each word's vector.
+
+    Returns norms of Jacobians by that vector [sentence, distance from the end]: along the chain, of the encoder's last
+    state; along attention, of the context of the step that looks at the word most, None without attention.
+    """
     random, kept = torch.Generator().manual_seed(SEED), list[Tensor]()
     source, target = encode_pairs(pairs, model.config.end)
 
@@ -108,7 +104,7 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> Reach:
         (x,) = kept
         chain = jacobian_norms(encoded.last[0], x, random).flip(-1)
         if model.attention is None or encoded.key is None or encoded.value is None:
-            return Reach(chain, None)
+            return chain, None
         state, word, weights, norms = encoded.last, torch.full_like(source[:, 0], model.config.start), [], []
         for right in target.T:
             context, looks = model.attention(state[0], encoded.key, encoded.value, encoded.mask)
@@ -117,7 +113,7 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> Reach:
             _, state, _ = model.step(word, state, encoded)
             word = right
     most = torch.stack(weights).argmax(dim=0)  # [sentence, word]
-    return Reach(chain, torch.stack(norms).gather(0, most[None])[0].flip(-1))
+    return chain, torch.stack(norms).gather(0, most[None])[0].flip(-1)
 
 
 def means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
@@ -131,17 +127,15 @@ def means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
 def tell() -> Story:
     """The demo: three ways back to a word, by its distance from the end of the sentence."""
     pairs = sentences()
-    translator, plain = (reach(open_model(name, RecurrentTranslator)[1], pairs) for name in (MODEL, WITHOUT))
-    ways = zip(TEXTS.names("ways"), (translator.attention, translator.chain, plain.chain), strict=True)
+    (chain, attention), (plain, _) = (
+        reach(open_model(name, RecurrentTranslator)[1], pairs) for name in (MODEL, WITHOUT)
+    )
+    ways = zip(TEXTS.names("ways"), (attention, chain, plain), strict=True)
     found = {way: means(norms) for way, norms in ways if norms is not None}
     attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
     say = TEXTS.filled(far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs))
-    table = Table(
-        say("table"),
-        (say("back"), *found),
-        tuple((back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN),
-    )
+    rows = ((back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN)
     series = tuple(Series.of(way, estimates) for way, estimates in found.items())
     x, words_back = tuple(map(float, range(LENGTH))), say("words_back")
     lines = Lines(say("picture"), x, words_back, series, say("share"), y_doubling=True)
-    return story(say, ("introduction", table, "chain", "cost"), [lines])
+    return story(say, ("introduction", table(say, "table", rows, (say("back"), *found)), "chain", "cost"), [lines])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from attnviz.attention import Attention
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_product_attention
@@ -64,7 +63,6 @@ steps | score; masked; exp(masked - largest); weight: exp / sum; without the mas
     | 스코어; 마스크; exp(마스크 - 최댓값); 가중치: exp / 합; 마스크가 없다면
 step | step | 단계
 none | exactly 0 | 정확히 0
-some | {future} | {future}
 changes | changes by at most {still} | 많아야 {still}만큼 바뀝니다
 stays | does not change at all | 전혀 바뀌지 않습니다
 receipt | toy {seen}; toy-decoder {masked} | toy {seen}; toy-decoder {masked}
@@ -82,39 +80,23 @@ change | change of a weight | 가중치의 변화
 """, globals())  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A sentence as one model reads it, and how that changes with its last word."""
+    """A sentence as one model reads it, and how that changes with its last word.
 
-    record: Attention
-    ahead: Float64[np.ndarray, "layer head query"]  # the weight that each row puts on later words
-    changes: list[float]  # for each word but the last, the largest change of its rows, in any layer and head
-    outputs: float  # the largest change of what the model computes at those words
-
-    @property
-    def future(self) -> float:
-        """The sum of all weights on later words, over all layers, heads and rows."""
-        return float(self.ahead.sum())
-
-    @property
-    def a_row(self) -> float:
-        """The same as a mean over the rows that have later words."""
-        return float(self.ahead[:, :, :-1].mean())
-
-
-def read(name: str, outputs: Sequence[Tensor]) -> Read:
-    """Read both sentences with a model; its outputs [tokens, ...] for each were computed beside it.
-
-    Each sentence is read alone: in one batch their words would stand in other rows, where rounding may differ.
+    Each sentence is read alone: in one batch their words would stand in other rows, where rounding may differ. The
+    model's outputs [tokens, ...] for each are computed beside it.
     """
-    source = open_source(name)
-    first, second = (attend(text, source) for text in (SENTENCE, OTHER))
-    return Read(
-        record=first,
-        ahead=np.triu(first.weights, k=1).sum(axis=-1, dtype=np.float64),
-        changes=np.abs(first.weights - second.weights).max(axis=(0, 1, 3))[:-1].tolist(),
-        outputs=float((outputs[0][:-1] - outputs[1][:-1]).abs().max()),
-    )
+
+    def __init__(self, name: str, outputs: Sequence[Tensor]) -> None:
+        source = open_source(name)
+        self.record, other = (attend(text, source) for text in (SENTENCE, OTHER))
+        first, second = self.record.weights, other.weights
+        # The weight that each row puts on later words; all of it; and its mean over the rows that have later words.
+        self.ahead: Float64[np.ndarray, "layer head query"] = np.triu(first, k=1).sum(axis=-1, dtype=np.float64)
+        self.future, self.a_row = float(self.ahead.sum()), float(self.ahead[:, :, :-1].mean())
+        # For each word but the last, the largest change of its rows, in any layer and head; then of the outputs there.
+        self.changes: list[float] = np.abs(first - second).max(axis=(0, 1, 3))[:-1].tolist()
+        self.outputs = float((outputs[0][:-1] - outputs[1][:-1]).abs().max())
 
 
 def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
@@ -134,10 +116,10 @@ def tell() -> Story:
     """The demo: the trained encoder beside the trained decoder."""
     words, others = words_of(SENTENCE), words_of(OTHER)
     card, both = open_model("toy", LanguageEncoder)
-    ways = read("toy", [both(numbers(card.source, [text])).vectors[0] for text in (words, others)])
+    ways = Read("toy", [both(numbers(card.source, [text])).vectors[0] for text in (words, others)])
     card, onward = open_model("toy-decoder", LanguageDecoder)
     one, other = (numbers(card.source, [text]) for text in (words, others))
-    causal = read("toy-decoder", [onward(ids)[0][0] for ids in (one, other)])
+    causal = Read("toy-decoder", [onward(ids)[0][0] for ids in (one, other)])
     forward = largest(ways.ahead)
     backward = largest(np.tril(causal.record.weights, k=-1).sum(axis=-1, dtype=np.float64))
     pattern = causal.record.pattern(*backward)
@@ -146,32 +128,28 @@ def tell() -> Story:
         ways=ways, causal=causal, ahead=head_name(forward), back=head_name(backward), name=head_name(backward),
         seen=receipt_of(ways.record), masked=receipt_of(causal.record), word=words[ROW], last=words[-1],
         other=others[-1], heads=math.prod(causal.record.weights.shape[:2]), moved=max(ways.changes),
-        over=ways.ahead[forward][ROW], rows=ROWS, future=small(causal.future), still=small(still),
+        over=ways.ahead[forward][ROW], rows=ROWS, still=small(still),
     )  # fmt: skip
-    say = say.filled(none=say("some" if causal.future else "none"), text=say("changes" if still else "stays"))
+    none = small(causal.future) if causal.future else say("none")
+    say = say.filled(none=none, text=say("changes" if still else "stays"))
     models = {"toy": ways, "toy-decoder": causal}
     rows = (
         (name, *(f"{weight:.3f}" if weight else "0" for weight in (model.future, model.a_row)),
          *(small(change) for change in (max(model.changes), model.outputs)))
         for name, model in models.items()
     )  # fmt: skip
-    changes = common.table(say, "changes_table", rows)
+    changes = Series.each({name: model.changes for name, model in models.items()})
     steps = _steps(say, scores_of(onward, one, backward), pattern, words)
     ahead = StoryView(text=say("view_ahead"), head=forward, query=ROW)
     back = replace(ahead, text=say("view_back"), record=1, head=backward)
     step = replace(back, text=say("view_step"), key=int(pattern[ROW].argmax()), step="softmax")
     return common.story(
         say,
-        ("introduction", *steps, changes, "ahead", "picture"),
+        ("introduction", *steps, common.table(say, "changes_table", rows), "ahead", "picture"),
         (
             square(say("both_ways"), ways.record.pattern(*forward), words),
             square(say("left_to_right"), np.where(np.tri(len(words), dtype=bool), pattern, np.nan), words),
-            Bars(
-                say("bars"),
-                tuple(words[:-1]),
-                Series.each({name: model.changes for name, model in models.items()}),
-                say("change"),
-            ),
+            Bars(say("bars"), tuple(words[:-1]), changes, say("change")),
         ),
         views=(ahead, back, step, StoryView(text=say("view_all"), record=1)),
         records=(ways.record, causal.record),

@@ -75,11 +75,6 @@ def unmasked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> 
     return scaled_dot_product_attention(query, key, value)
 
 
-def patterns(reading: Reading, n: int) -> np.ndarray:
-    """The weights of the first sentence's words [layer, head, query, key], on padding too."""
-    return torch.stack([w[0, :, :n] for w in reading.weights if w is not None]).numpy()
-
-
 def seen_in(model: LanguageEncoder, both: Tensor, **more: Any) -> tuple[Reading, Attention]:
     """A batch read by the model, and the record of its first sentence with the padding after it."""
     with watch(model) as seen:
@@ -114,7 +109,7 @@ def tell() -> Story:
     both, n = numbers(card.source, [words, words_of(LONG)]), len(words)
     alone = model(both[:1, :n]).vectors[0]
     (right, whole), (wrong, without) = seen_in(model, both), seen_in(model, both, attend=unmasked)
-    masked, forgotten = patterns(right, n), patterns(wrong, n)
+    masked, forgotten = (record.weights[:, :, :n] for record in (whole, without))
     on_padding = [weights[..., n:].sum(axis=-1) for weights in (masked, forgotten)]
     changes = [((one.vectors[0, :n] - alone).norm(dim=-1) / alone.norm(dim=-1)).tolist() for one in (right, wrong)]
     head, hidden = common.largest(on_padding[1]), hidden_words(card.source, model.config)

@@ -17,8 +17,8 @@ from attnviz.models.language.lexicon import QUALITIES
 from attnviz.models.language.splits import Split
 from attnviz.models.registry import TOY
 from attnviz.models.training.measure import Head
-from attnviz.stories.common import ROWS, Estimate, head_name, percent, receipt_of, square, story, table, words_of
-from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
+from attnviz.stories import common
+from attnviz.stories.common import Estimate, Look, head_name, percent, square, words_of
 from attnviz.stories.record import Bars, Cell, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
@@ -84,7 +84,6 @@ verdict | {agreed} So it is in this model; `attnviz demo pairs -m MODEL` tells i
     | {agreed} 이 모델에서는 그렇습니다. 다른 모델은 `attnviz demo pairs -m MODEL`로 봅니다. {rows}
 who | how often the head of each pair links such words | 쌍마다 그 쌍의 헤드가 그런 단어를 잇는 비율
 who_else | {name}, how often a head links them | {name}, 헤드가 잇는 비율
-none | none | 없음
 nothing | nothing | 없음
 just | {pair} is just that | {pair} 꼭 그만큼
 more | {pair} is above that | {pair} 그보다 큼
@@ -105,7 +104,6 @@ share | share of unseen sentences | 학습에 쓰지 않은 문장에서의 비�
 view | In head {head}, “{one}” gives {weight:.2f} of its weight to “{other}”.
     | 헤드 {head}에서 “{one}”이 “{other}”에 주는 가중치는 {weight:.2f}입니다.
 view_all | All heads at once. | 모든 헤드를 한눈에.
-name | {name} | {name}
 """, globals())  # fmt: skip
 
 
@@ -142,9 +140,9 @@ def choose(look: Look, n: int) -> tuple[list[Head], Rates]:
 @torch.inference_mode()
 def tell(model: Model = None) -> Story:
     """The demo: three pairs of one sentence, over all heads and in the heads that other sentences choose."""
-    source = open_own(model or TOY)
-    (record,), name, is_toy = read_words(source, [SENTENCE]), name_of(source), source.name == TOY
-    *ways, n = looks_of(source, SENTENCES)
+    source = common.open_own(model or TOY)
+    (record,), name, is_toy = common.read_words(source, [SENTENCE]), common.name_of(source), source.name == TOY
+    *ways, n = common.looks_of(source, SENTENCES)
     (heads, rates), (_, of_random) = (choose(look, n) for look in ways)
     weights = record.weights
     shares = (percent(rates[way][0]) for way in better_ways(rates))
@@ -158,14 +156,14 @@ def tell(model: Model = None) -> Story:
         for way, head, mine, (random, _) in zip(WAYS, heads, rates, of_random, strict=True)
     )
     parts: list[str | Table] = [
-        "introduction", "heads", table(say, "tried", rows), _clear_pairs(rates, of_random, n),
+        "introduction", "heads", common.table(say, "tried", rows), _clear_pairs(rates, of_random, n),
         *(["one_way"] if record.kind == "decoder" else []), *_verdict(rates, [there for there, _ in of_random]),
-        _pairs(weights), _means(weights.mean(axis=(0, 1))), *notes_of([record]),
+        _pairs(weights), _means(weights.mean(axis=(0, 1))), *common.notes_of([record]),
     ]  # fmt: skip
-    picture = _picture(say, weights, heads, rates, of_random)
-    return story(
+    picture = _picture(name, weights, heads, rates, of_random)
+    return common.story(
         say.filled(shown_who=say("who" if is_toy else "who_else")), parts, picture,
-        receipt=receipt_of(record), views=_views(weights, heads, rates), records=() if is_toy else (record,),
+        receipt=common.receipt_of(record), views=_views(weights, heads, rates), records=() if is_toy else (record,),
     )  # fmt: skip
 
 
@@ -186,7 +184,7 @@ def _clear_pairs(rates: Rates, of_random: Rates, n: int) -> Phrase:
         (there, elsewhere), (chance, _) = rates[way], of_random[way]
         beyond = Estimate.of_share(there, n).low > max(elsewhere, Estimate.of_share(chance, n).high)
         (clear if beyond else rest).append(pair)
-    yes, no = (", ".join(names) or TEXTS("none") for names in (clear, rest))
+    yes, no = (", ".join(names) or TEXTS("nothing") for names in (clear, rest))
     return TEXTS("shown", yes=yes, no=no)
 
 
@@ -211,7 +209,7 @@ def _pairs(weights: np.ndarray) -> Table:
         way = _way(pair[:: -1 if both[0, layer, head] < both[1, layer, head] else 1])
         where = TEXTS("most_in", layer=layer, head=head, way=way)
         rows.append((name, *between(weights.mean(axis=(0, 1)), pair), float(both.max()), where))
-    return table(TEXTS, "between", rows, shade=(0.0, 1.0))
+    return common.table(TEXTS, "between", rows, shade=(0.0, 1.0))
 
 
 def _means(mean: np.ndarray) -> Phrase:
@@ -257,10 +255,10 @@ def _verdict(rates: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
         orders.append(order)
     one, other = orders
     agreed = "disagree" if one[0] != other[0] else "one_leads" if one != other else "agree"
-    return join_phrases(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=ROWS)
+    return join_phrases(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=common.ROWS)
 
 
-def _picture(say: Texts, weights: np.ndarray, heads: Sequence[Head], rates: Rates, of_random: Rates) -> Iterator[Panel]:
+def _picture(name: str, weights: np.ndarray, heads: Sequence[Head], rates: Rates, of_random: Rates) -> Iterator[Panel]:
     """The heads that link the first two pairs, the mean over all, and how often each way is gone."""
     linked: dict[Head, list[Phrase]] = {}
     for way in better_ways(rates)[:-1]:
@@ -268,7 +266,7 @@ def _picture(say: Texts, weights: np.ndarray, heads: Sequence[Head], rates: Rate
     top = float(max(weights[head].max() for head in linked))
     for head, ways in linked.items():
         yield square(join_phrases([head_name(head), join_phrases(ways, ", ")], ": "), weights[head], WORDS, top)
-    yield square(say("mean"), weights.mean(axis=(0, 1)), WORDS, top)
+    yield square(TEXTS("mean"), weights.mean(axis=(0, 1)), WORDS, top)
     (there, elsewhere), (random, _) = zip(*rates, strict=True), zip(*of_random, strict=True)
-    series = Series.each({say("name"): there, say("elsewhere"): elsewhere, say("random"): random})
-    yield Bars(say("bars"), tuple(map(_way, WAYS)), series, say("share"))
+    series = Series.each({name: there, TEXTS("elsewhere", name=name): elsewhere, TEXTS("random"): random})
+    yield Bars(TEXTS("bars"), tuple(map(_way, WAYS)), series, TEXTS("share"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from attnviz.models.embedding import sinusoidal_positions
+from attnviz.stories import common
 from attnviz.stories.common import signed, story
 from attnviz.stories.record import Lines, Matrix, Panel, Series, Story, Table
 from attnviz.text.phrase import Texts
@@ -87,19 +88,13 @@ def tell() -> Story:
         n_clocks=n_clocks, first=wavelength(0, D_MODEL), last=wavelength(n_clocks - 1, D_MODEL),
     )  # fmt: skip
     slower = [f" / {10_000 ** (2 * i / SMALL):.0f}" if i else "" for i in range(SMALL // 2)]
-    by_hand = Table(
-        say("by_hand"),
-        ("pos", *(f"{wave}(pos{by})" for by in slower for wave in ("sin", "cos"))),
-        tuple((place, *row) for place, row in enumerate(sinusoidal_positions(6, SMALL).tolist())),
-        digits=4,
-    )
+    columns = "pos", *(f"{wave}(pos{by})" for by in slower for wave in ("sin", "cos"))
+    rows = ((place, *row) for place, row in enumerate(sinusoidal_positions(6, SMALL).tolist()))
+    by_hand = common.table(say, "by_hand", rows, columns, digits=4)
     products = {f"pos = {start}": [float(dots[start, start + step]) for step in STEPS] for start in STARTS}
     products[say("sum")] = [by_cosines(step) for step in STEPS]
-    by_distance = Table(
-        f"PE(pos) . PE(pos + k), d = {D_MODEL}",
-        ("", *(f"k = {step}" for step in STEPS)),
-        tuple((name, *row) for name, row in products.items()),
-    )
+    rows = tuple((name, *row) for name, row in products.items())
+    by_distance = Table(f"PE(pos) . PE(pos + k), d = {D_MODEL}", ("", *(f"k = {step}" for step in STEPS)), rows)
     position = say("position")
     three = Series.each({say("place", start=start): cosines[start] for start in STARTS})
     picture: list[Panel] = [

@@ -17,8 +17,7 @@ from attnviz.models.training import measure
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import common
-from attnviz.stories.common import ROWS, Estimate, head_name, numbers, percent, receipt_of, words_of
-from attnviz.stories.own_model import Look, looks_of, name_of, notes_of, open_own, read_words
+from attnviz.stories.common import Estimate, Look, head_name, percent, receipt_of, words_of
 from attnviz.stories.record import Bars, Panel, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
@@ -131,65 +130,62 @@ def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: i
 
 def tell(model: Model = None) -> Story:
     """The demo: one row of attention in two sentences that differ in their last word."""
-    source = open_own(model or TOY)
-    records, name, is_toy = list(read_words(source, (TIRED, WIDE))), name_of(source), source.name == TOY
+    source = common.open_own(model or TOY)
+    records, name, is_toy = list(common.read_words(source, (TIRED, WIDE))), common.name_of(source), source.name == TOY
     words = [words_of(text) for text in (TIRED, WIDE)]
     it, named = words[0].index(IT), 0.0
     nouns: Sequence[str] = ("", "")
-    *looks, n = looks_of(source, SENTENCES)
+    *looks, n = common.looks_of(source, SENTENCES)
     heads = [best_head(look, n) for look in looks]
     if is_toy:
         card, toy = common.open_model(TOY, LanguageEncoder)
         with torch.inference_mode():
-            places = toy(numbers(card.source, words)).referents[:, it].argmax(dim=-1)
+            places = toy(common.numbers(card.source, words)).referents[:, it].argmax(dim=-1)
         nouns, named = card.source.decode(places.tolist()), measure.named_referents(toy, n=n)
     head, found = heads[0], measure_shares(name, looks, heads, n)
     patterns = [record.pattern(*head) for record in records]
     rows = [pattern[it] for pattern in patterns]
-    (first, here), (second, there) = ((w[row.argmax()], row.max()) for w, row in zip(words, rows, strict=True))
+    (first, here), (second, there) = looks_most = [
+        (w[row.argmax()], row.max()) for w, row in zip(words, rows, strict=True)
+    ]
+    says = [TEXTS.filled(end=w[-2], word=at, weight=most) for w, (at, most) in zip(words, looks_most, strict=True)]
     mine, random, *_, coin = found
     say = TEXTS.filled(
         name=name, head=head_name(head), n=n, tired=TIRED[:-1], told=TEXTS("told") if is_toy else Phrase("", ""),
         who="" if is_toy else f"{name} {head[0]}.{head[1]}: ", first=first, here=here, second=second, there=there,
         wide=words[1][-2], turns=percent(mine.turned), random=percent(random.turned), coin=percent(coin.turned),
-        rows=ROWS, share=percent(named), looks=percent(mine.right),
+        rows=common.ROWS, share=percent(named), looks=percent(mine.right),
         more=TEXTS("more") if named > mine.right else Phrase("", ""),
     )  # fmt: skip
     mine_turned, random_turned = (Estimate.of_share(one.turned, n) for one in (mine, random))
     clear = mine_turned.low > max(random_turned.high, coin.turned)
     shares = ((one.who, percent(one.right), percent(one.turned)) for one in found)
     parts: list[str | Table] = [
-        "introduction", _looks(words, rows, nouns), *(["ahead"] if records[0].kind == "decoder" else []),
+        "introduction", _looks(says, nouns), *(["ahead"] if records[0].kind == "decoder" else []),
         _row(words, rows), common.table(say, "table", shares), *(["whole"] if is_toy else []),
-        say("turned", verdict=say("more_than_chance" if clear else "no_more")), *notes_of(records),
+        say("turned", verdict=say("more_than_chance" if clear else "no_more")), *common.notes_of(records),
     ]  # fmt: skip
     return common.story(
         say, parts, _picture(patterns, head, words, rows), title="title_same" if first == second else "title",
-        receipt=receipt_of(records[0]), views=_views(head, words, rows, is_toy=is_toy),
+        receipt=receipt_of(records[0]), views=_views(says, head, it, int(rows[0].argmax()) if is_toy else None),
         records=() if is_toy else records,
     )  # fmt: skip
 
 
-def _looks(words: list[list[str]], rows: list[np.ndarray], nouns: Sequence[str]) -> Phrase:
-    looks = []
-    for sentence, row, noun in zip(words, rows, nouns, strict=True):
-        most = int(row.argmax())
-        say = TEXTS.filled(end=sentence[-2], weight=row[most], word=sentence[most], noun=noun)
-        looks.append(say("looks_and_names" if noun else "looks"))
+def _looks(says: list[Texts], nouns: Sequence[str]) -> Phrase:
+    looks = (say("looks_and_names" if noun else "looks", noun=noun) for say, noun in zip(says, nouns, strict=True))
     found = join_phrases(looks, "; ", " ")
     return join_phrases([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
 
 
-def _views(head: Head, words: list[list[str]], rows: list[np.ndarray], *, is_toy: bool) -> list[StoryView]:
-    """The row in both sentences; how its weight comes about, which a record of words does not hold; all heads."""
-    views, steps = [], []
-    for number, (text, sentence, row) in enumerate(zip((TIRED, WIDE), words, rows, strict=True)):
-        most = int(row.argmax())
-        say, query = TEXTS.filled(end=sentence[-2], weight=row[most], word=sentence[most]), sentence.index(IT)
-        at = StoryView(text=say("view"), sentence=text, record=number, head=head, query=query)
-        views.append(at)
-        steps.append(replace(at, text=say("view_step"), key=most, step="score"))
-    return [*views, *(steps[:1] if is_toy else []), StoryView(text=TEXTS("view_all"), sentence=TIRED)]
+def _views(says: list[Texts], head: Head, it: int, key: int | None) -> list[StoryView]:
+    """The row in both sentences; how its weight on a key comes about, where there is one; all heads."""
+    views = [
+        StoryView(text=say("view"), sentence=text, record=number, head=head, query=it)
+        for number, (say, text) in enumerate(zip(says, (TIRED, WIDE), strict=True))
+    ]
+    step = [] if key is None else [replace(views[0], text=says[0]("view_step"), key=key, step="score")]
+    return [*views, *step, StoryView(text=TEXTS("view_all"), sentence=TIRED)]
 
 
 def _row(words: list[list[str]], rows: list[np.ndarray]) -> Table:

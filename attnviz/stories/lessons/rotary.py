@@ -13,8 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.stories.common import signed, small, story
-from attnviz.stories.record import Story, Table
+from attnviz.stories.common import signed, small, story, table
+from attnviz.stories.record import Story
 from attnviz.text.phrase import Phrase, Texts
 
 D, N = 16, 24  # numbers of a vector, and positions
@@ -114,22 +114,14 @@ def tell() -> Story:
         length=float(one.norm()), off=small(float((turned.norm(dim=-1) - one.norm()).abs().max())), n_pairs=D // 2,
     )  # fmt: skip
     position, angle_0, pair_0, angle_1, pair_1 = say.names("turns")
-    at_places = Table(
-        say("turned"),
-        (position, angle_0, pair_0, "", angle_1, pair_1, ""),
-        tuple(
-            (place, *(x for i in (0, 1) for x in (float(turn[place, i]), *turned[place, 2 * i : 2 * i + 2].tolist())))
-            for place in (0, 1, 2, DISTANCE, 10)
-        ),
+    turns = (
+        (place, *(x for i in (0, 1) for x in (float(turn[place, i]), *turned[place, 2 * i : 2 * i + 2].tolist())))
+        for place in (0, 1, 2, DISTANCE, 10)
     )
+    at_places = table(say, "turned", turns, (position, angle_0, pair_0, "", angle_1, pair_1, ""))
     places, most = [(start, start + DISTANCE) for start in STARTS], say.names("places")
-    distances = Table(
-        say("distances"),
-        (most[0], *(f"{m}, {n}" for m, n in places), most[1]),
-        tuple(
-            (WAYS[way], *(float(values[place]) for place in places), small(apart[way])) for way, values in found.items()
-        ),
-    )
+    rows = ((WAYS[way], *(float(values[at]) for at in places), small(apart[way])) for way, values in found.items())
+    distances = table(say, "distances", rows, (most[0], *(f"{m}, {n}" for m, n in places), most[1]))
     axes = say.names("axes")
     picture = (
         signed(say("angles"), angles(4 * N).cos().numpy(), say.names("pairs"), 1.0),

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from attnviz.models.scores import dot, scaled_dot
-from attnviz.stories.common import CERTAIN, Estimate, story
-from attnviz.stories.record import Lines, Series, Story, Table
+from attnviz.stories.common import CERTAIN, Estimate, story, table
+from attnviz.stories.record import Lines, Series, Story
 from attnviz.text.phrase import Texts
 
 WIDTHS = tuple(2**power for power in range(10))  # each d_k that is tried
@@ -129,14 +129,10 @@ def tell() -> Story:
         winners=100 * last.one_sided, even=1 / N_KEYS, most=math.log(N_KEYS),
     )  # fmt: skip
     measures = ("variance", "largest", "entropy", "movement")
-    table = Table(
-        say("table"),
-        ("d_k", *(way for name in say.names("columns") for way in (name, say("divided", what=name)))),
-        tuple(
-            (d_k, *(getattr(scores, name).mean for name in measures for scores in pair))
-            for d_k, *pair in zip(WIDTHS, plain, divided, strict=True)
-        ),
-        digits=2,
+    columns = (way for name in say.names("columns") for way in (name, say("divided", what=name)))
+    rows = (
+        (d_k, *(getattr(scores, name).mean for name in measures for scores in pair))
+        for d_k, *pair in zip(WIDTHS, plain, divided, strict=True)
     )
     ways = dict(zip(say.names("ways"), (plain, divided), strict=True))
     drawn = {"variance": None, "largest": 1.0, "movement": 2.0}  # and how high its axis goes
@@ -148,4 +144,5 @@ def tell() -> Story:
         )
         for (name, top), title, height in zip(drawn.items(), say.names("panels"), say.names("heights"), strict=True)
     )  # fmt: skip
-    return story(say, ("variance", "experiment", table, "spread", "peaks", "slopes"), picture)
+    numbers = table(say, "table", rows, ("d_k", *columns), digits=2)
+    return story(say, ("variance", "experiment", numbers, "spread", "peaks", "slopes"), picture)

@@ -5,7 +5,7 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2: https://a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -105,19 +105,6 @@ class OneHead(NamedTuple):
     output: Tensor  # the values, each times its weight, added up [1, word, d_k]
 
 
-class FusedProjection(NamedTuple):
-    """One projection in place of three."""
-
-    weight: Tensor  # the three weights, one below the other [3 d_model, d_model]
-    product: Tensor  # query, key and value side by side, from one multiplication [1, word, 3 d_model]
-    separate: Tensor  # what the three projections give, each on its own
-
-    @property
-    def difference(self) -> float:
-        """The largest difference between the two."""
-        return float((self.product - self.separate).abs().max())
-
-
 def vectors(shown: Sequence[str] = WORDS) -> Float[Tensor, "1 word d_model"]:
     """The words' vectors with their positions, a batch of one sentence."""
     words = torch.stack([word_vector(word, D_MODEL, SEED) for word in shown])
@@ -159,20 +146,21 @@ def apart(model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]) -> floa
 
 
 @torch.no_grad()
-def fused(model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]) -> FusedProjection:
-    """The projections of all heads as one, and how far what it gives is from what the three give."""
+def fused(
+    model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]
+) -> tuple[Float[Tensor, "1 word three_d_model"], Float[Tensor, "1 word three_d_model"]]:
+    """Query, key and value side by side: from the projections of all heads as one, and from the three."""
     projections = (model.query_projection, model.key_projection, model.value_projection)
-    together = fuse(*projections)
-    return FusedProjection(together.weight, together(x), torch.cat([one(x) for one in projections], dim=-1))
+    return fuse(*projections)(x), torch.cat([one(x) for one in projections], dim=-1)
 
 
-def refusal() -> str:
-    """What the model says to a number of heads that does not divide its width."""
+def refusal(compute: Callable[..., object], *given: object) -> str:
+    """What is said to values that it cannot compute with."""
     try:
-        MultiHeadAttention(D_MODEL, NOT_A_DIVISOR)
-    except ModelError as error:
+        compute(*given)
+    except (ModelError, RuntimeError) as error:
         return str(error)
-    raise AssertionError(f"{NOT_A_DIVISOR} heads share {D_MODEL} numbers")
+    raise AssertionError(f"computed of {given}")
 
 
 @torch.inference_mode()
@@ -183,24 +171,23 @@ def tell() -> Story:
         head = one_head(one, x)
     with watch(four) as side_by_side:
         output, weights = four(x)
-    together, difference = fused(four, x), apart(four, x)
-    own = float((head.weights @ head.value - head.output).abs().max())
-    proved, heads, three = map(small, (own, difference, together.difference))
-    row, n, n_out = head.weights[0, QUERY], weights.shape[1], together.weight.shape[0]
+    (together, separate), difference = fused(four, x), apart(four, x)
+    own, other = float((head.weights @ head.value - head.output).abs().max()), float((together - separate).abs().max())
+    proved, heads, three = map(small, (own, difference, other))
+    row, n, n_out = head.weights[0, QUERY], weights.shape[1], together.shape[-1]
     say = TEXTS.filled(
         word=WORDS[QUERY], other=WORDS[KEY], most=WORDS[int(row.argmax())], weight=float(row.max()),
         proved=proved, heads=heads, three=three, words=" ".join(WORDS), n=len(WORDS), shape=_shape(head.output),
     )  # fmt: skip
     four_heads = say(
-        "four_heads", n=n, d_k=D_MODEL // n, refused=refusal(), shape=_shape(weights), mixed=_shape(output),
-        same=_sameness(difference, "to_the_last_bit"),
+        "four_heads", n=n, d_k=D_MODEL // n, shape=_shape(weights), mixed=_shape(output),
+        same=_sameness(difference, "to_the_last_bit"), refused=refusal(MultiHeadAttention, D_MODEL, NOT_A_DIVISOR),
     )  # fmt: skip
     one_projection = say(
-        "one_projection", n_in=together.weight.shape[1], n_out=n_out, n_part=n_out // 3, shape=_shape(together.product),
-        exact=_sameness(together.difference, "exactly"),
+        "one_projection", n_in=D_MODEL, n_out=n_out, n_part=n_out // 3, shape=_shape(together),
+        exact=_sameness(other, "exactly"),
     )  # fmt: skip
-    values = (x, head.query, head.key, head.value, head.scores, head.weights, head.output)
-    steps = zip(say.names("steps"), say.names("formulas"), map(_shape, values), strict=True)
+    steps = zip(say.names("steps"), say.names("formulas"), map(_shape, (x, *head)), strict=True)
     tables = (
         Table(say(title), (say("a_word"), *columns), tuple((w, *r) for w, r in zip(WORDS, rows.tolist(), strict=True)))
         for title, columns, rows in (
@@ -215,7 +202,7 @@ def tell() -> Story:
         say,
         (
             "one_head", table(say, "shapes", steps), scores, _one_cell(say, head), *others,
-            four_heads, one_projection, _number_by_number(say, together),
+            four_heads, one_projection, _number_by_number(say, together, separate),
         ),
         (square(*one, WORDS) for one in zip(panels, torch.cat([head.weights, weights[0]]).numpy(), strict=True)),
         views=(row_view(say, records[0], (0, 0), QUERY, 0), StoryView(text=say("view_all"), record=1)),
@@ -240,11 +227,11 @@ def _sameness(difference: float, exactly: str) -> Phrase:
     return TEXTS("rounded", apart=small(difference)) if difference else TEXTS(exactly)
 
 
-def _number_by_number(say: Texts, together: FusedProjection) -> Table:
+def _number_by_number(say: Texts, together: Tensor, separate: Tensor) -> Table:
     """The query, key and value of one word in head 0: cut out of the one product, and computed alone."""
-    n, rows = together.product.shape[-1] // 3, list[tuple[str | float, ...]]()
+    n, rows = together.shape[-1] // 3, list[tuple[str | float, ...]]()
     for number, what in enumerate(say.names("parts")):
-        for how, vector in zip(say.names("ways"), (together.product, together.separate), strict=True):
+        for how, vector in zip(say.names("ways"), (together, separate), strict=True):
             first, last = number * n, number * n + D_K - 1
             numbers = vector[0, QUERY, first : last + 1].tolist()
             rows.append((say("what", what=what, how=how), say("columns", first=first, last=last), *numbers))

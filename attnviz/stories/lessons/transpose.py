@@ -6,7 +6,17 @@ import torch
 from torch import Tensor
 
 from attnviz.stories.common import number_names, signed, small, square, story
-from attnviz.stories.lessons.self_attention import D_K, KEY, QUERY, WORDS, models, one_head, vectors, written_out
+from attnviz.stories.lessons.self_attention import (
+    D_K,
+    KEY,
+    QUERY,
+    WORDS,
+    models,
+    one_head,
+    refusal,
+    vectors,
+    written_out,
+)
 from attnviz.stories.record import Story, Table
 from attnviz.text.phrase import Texts
 
@@ -60,15 +70,6 @@ def read_both_ways(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return by_rows, by_columns, query @ turned
 
 
-def refusal(query: Tensor, key: Tensor) -> str:
-    """What torch says to Q K without the transpose."""
-    try:
-        query @ key
-    except RuntimeError as error:
-        return str(error)
-    raise AssertionError("Q K of unequal sizes")
-
-
 @torch.inference_mode()
 def tell() -> Story:
     """The demo: one dot product read from K and from its transpose, then all of them; and Q K, which is none."""
@@ -80,7 +81,7 @@ def tell() -> Story:
         n=len(WORDS), pairs=product.numel(), n_square=len(SQUARE), word=WORDS[QUERY], other=WORDS[KEY],
         score=float(by_rows[QUERY, KEY]), same=float(by_columns[QUERY, KEY]),
         apart=small(float((by_rows - by_columns).abs().max())), off=small(float((by_rows - product).abs().max())),
-        terms=written_out(query[QUERY], key[KEY]), refused=refusal(query, key),
+        terms=written_out(query[QUERY], key[KEY]), refused=refusal(torch.matmul, query, key),
         square=" ".join(SQUARE), place=SQUARE.index(WORDS[KEY]),
     )  # fmt: skip
     numbers, axes, titles = number_names(D_K), say.names("axes"), say.names("panels")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,8 +19,7 @@ from attnviz.capture.sources import Source
 from attnviz.models.language import splits
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories import common
-from attnviz.stories.common import LEAST, numbers, percent, receipt_of, small, words_of
-from attnviz.stories.own_model import name_of, notes_of, open_own, read_words, sentence_text, without_positions
+from attnviz.stories.common import LEAST, percent, read_words, receipt_of, small, words_of
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
@@ -112,18 +110,6 @@ view_all | All heads on “{pair}”. | “{pair}”의 모든 헤드.
 PAIRS = TEXTS.names("pairs")
 
 
-class Compared(NamedTuple):
-    """The same words in two orders."""
-
-    words: Sequence[str]  # of the first sentence
-    places: Sequence[int]  # where each of them stands in the second
-    without: float  # the largest difference between a word's two vectors, positions off
-    placeless: float  # the same computed so that rounding cannot depend on a word's place
-    bare: Sequence[float]  # each word's difference without positions, as a share of its vector's length
-    placed: Sequence[float]  # the same with positions
-    largest: float  # the largest difference with positions
-
-
 def same_words(first: Sequence[str], second: Sequence[str]) -> tuple[int, ...]:
     """Where each word of the first sentence stands in the second; a word that comes twice is paired in order."""
     left: dict[str, list[int]] = {}
@@ -167,37 +153,34 @@ def _fsum(x: Tensor) -> Tensor:
     return torch.tensor([math.fsum(row) for row in rows], dtype=x.dtype).reshape(x.shape[:-1])
 
 
-def compare(model: LanguageEncoder, ids: Tensor, words: Sequence[str], places: Sequence[int]) -> Compared:
-    """Read two sentences of the same words [2, tokens], with positions and without, in float64."""
+def compare(model: LanguageEncoder, ids: Tensor, places: Sequence[int]) -> tuple[list[float], list[list[float]]]:
+    """Read two sentences of the same words [2, tokens], with positions and without, in float64.
+
+    Returns the largest difference between a word's two vectors: positions off; off, and computed so that rounding
+    cannot depend on a word's place; on. Then each word's difference as a share of its vector's length: off, on.
+    """
     without, with_them = model(ids, positions=False).vectors, model(ids).vectors
     with placeless(model):
         once = model(ids, positions=False, attend=summed_once).vectors
     apart = [x[0] - x[1, list(places)] for x in (without, once, with_them)]
-    off, left, on = (float(difference.abs().max()) for difference in apart)
-    bare, placed = (
-        (difference.norm(dim=-1) / x[0].norm(dim=-1)).tolist()
-        for difference, x in ((apart[0], without), (apart[2], with_them))
+    shares = ((apart[0], without), (apart[2], with_them))
+    return (
+        [float(difference.abs().max()) for difference in apart],
+        [(difference.norm(dim=-1) / x[0].norm(dim=-1)).tolist() for difference, x in shares],
     )
-    return Compared(words, places, off, left, bare, placed, on)
-
-
-def moved_share(first: np.ndarray, second: np.ndarray, places: Sequence[int]) -> np.ndarray:
-    """The share of each row's weight that lies on other words in the second sentence [layer, head, query].
-
-    What a row lacks lies on special tokens, which are one more word here.
-    """
-    change = first - second[:, :, list(places)][..., list(places)]
-    shares: np.ndarray = (np.abs(change).sum(axis=-1) + np.abs(change.sum(axis=-1))) / 2
-    return shares
 
 
 def moved_shares(records: Iterable[Attention]) -> list[np.ndarray]:
-    """The same for each two records of the same words, one after the other."""
-    found = list(records)
-    return [
-        moved_share(one.weights, other.weights, same_words(words_of(one.text), words_of(other.text)))
-        for one, other in zip(found[::2], found[1::2], strict=True)
-    ]
+    """Of each two records of the same words the share of each row's weight that moves to others [layer, head, query].
+
+    What a row lacks lies on special tokens, which are one more word here.
+    """
+    found, shares = list(records), []
+    for one, other in zip(found[::2], found[1::2], strict=True):
+        places = list(same_words(words_of(one.text), words_of(other.text)))
+        change = one.weights - other.weights[:, :, places][..., places]
+        shares.append((np.abs(change).sum(axis=-1) + np.abs(change.sum(axis=-1))) / 2)
+    return shares
 
 
 def other_pairs(n: int = OTHERS) -> list[str]:
@@ -206,19 +189,19 @@ def other_pairs(n: int = OTHERS) -> list[str]:
     for one in islice(splits.sentences("validation", kind="although"), n):
         words = [word for word in one.words if word != "not"]
         at = words.index("could" if "not" in one.words[: one.words.index(",")] else "did") + 1
-        texts += [sentence_text(one), sentence_text(replace(one, words=(*words[:at], "not", *words[at:])))]
+        texts += map(common.sentence_text, (one, replace(one, words=(*words[:at], "not", *words[at:]))))
     return texts
 
 
 def tell(model: Model = None) -> Story:
     """The demo: two pairs of sentences, each of the same words, with positions and without."""
-    source = open_own(model or TOY)
+    source = common.open_own(model or TOY)
     others = [shares.mean(axis=-1, keepdims=True) for shares in moved_shares(read_words(source, other_pairs()))]
     head, is_toy = common.largest(np.mean(others, axis=0)), source.name == TOY
     records = attend_all(LONG, open_source(TOY)) if is_toy else list(read_words(source, (*SHORT, *LONG)))
     patterns, shares = [record.weights for record in records[-2:]], moved_shares(records)[-1]
     say = TEXTS.filled(
-        name=name_of(source), mean=percent(shares.mean()), seen=receipt_of(records[-2]), rows=common.ROWS,
+        name=common.name_of(source), mean=percent(shares.mean()), seen=receipt_of(records[-2]), rows=common.ROWS,
         head=common.head_name(head), most=percent(shares[head].mean()),
     )  # fmt: skip
     say, parts, bars = _of_toy(say) if is_toy else _of_another(say, source, records)
@@ -228,7 +211,7 @@ def tell(model: Model = None) -> Story:
         for what, pattern, text in zip(say.names("which"), patterns, LONG, strict=True)
     )
     return common.story(
-        say, ("introduction", *parts, _rows_moved(shares, *patterns), "most_moved", *notes_of(records)),
+        say, ("introduction", *parts, _rows_moved(shares, *patterns), "most_moved", *common.notes_of(records)),
         (*panels, bars), title="title" if is_toy else "title_of_another",
         receipt="receipt" if is_toy else receipt_of(records[-2]), views=_views(shares, patterns),
         records=() if is_toy else records,
@@ -237,7 +220,7 @@ def tell(model: Model = None) -> Story:
 
 def _of_another(say: Texts, source: Source, records: Sequence[Attention]) -> tuple[Texts, list[Phrase | Table], Bars]:
     """With the weights of any model: what moves, with positions and without where they can be taken away."""
-    on, bare = moved_shares(records), without_positions(source, (*SHORT, *LONG))
+    on, bare = moved_shares(records), common.without_positions(source, (*SHORT, *LONG))
     off = moved_shares(bare) if bare else None
     say = say.filled(rest=say("rest", without=percent(off[1].mean())) if off else Phrase("", ""))
     ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
@@ -268,29 +251,31 @@ def _of_toy(say: Texts) -> tuple[Texts, list[Phrase | Table], Bars]:
     found = []
     for pair in (SHORT, LONG):
         words = [words_of(sentence) for sentence in pair]
-        found.append(compare(model, numbers(card.source, words), words[0], same_words(*words)))
-    long = found[1]
-    say = say.filled(off=small(max(c.without for c in found)), on=small(max(c.largest for c in found)))
-    rows = ((pair, *map(small, (c.without, c.placeless, c.largest))) for pair, c in zip(PAIRS, found, strict=True))
-    differences = common.table(say, "differences", rows)
-    series = Series.each(dict(zip(say.names("ways"), (long.bare, long.placed), strict=True)))
-    bars = Bars(say("bars"), tuple(long.words), series, say("length"))
-    return say, [differences, _exactness(found), _what_positions_do(long)], bars
+        found.append(compare(model, common.numbers(card.source, words), same_words(*words)))
+    without, once, largest = (max(each) for each in zip(*(differences for differences, _ in found), strict=True))
+    rows = ((pair, *map(small, differences)) for pair, (differences, _) in zip(PAIRS, found, strict=True))
+    say = say.filled(off=small(without), on=small(largest))
+    long, (_, shares) = words_of(LONG[0]), found[1]
+    series = Series.each(dict(zip(say.names("ways"), shares, strict=True)))
+    bars = Bars(say("bars"), tuple(long), series, say("length"))
+    parts = common.table(say, "differences", rows), _exactness(without, once), _what_positions_do(long, shares[1])
+    return say, [*parts], bars
 
 
-def _exactness(found: Sequence[Compared]) -> Phrase:
-    without, once = small(max(c.without for c in found)), max(c.placeless for c in found)
-    return TEXTS("exactness", without=without, left=TEXTS("left" if once else "nothing_left", once=small(once)))
+def _exactness(without: float, once: float) -> Phrase:
+    left = TEXTS("left" if once else "nothing_left", once=small(once))
+    return TEXTS("exactness", without=small(without), left=left)
 
 
-def _what_positions_do(long: Compared) -> Phrase:
-    order = sorted(range(len(long.words)), key=lambda place: -long.placed[place])
-    most, least = ((place, long.words[place], percent(long.placed[place])) for place in (order[0], order[-1]))
-    stay = [place for place, there in enumerate(long.places) if place == there]
-    go = [place for place, there in enumerate(long.places) if place != there]
-    gone, stayed = (percent(sum(long.placed[place] for place in places) / len(places)) for places in (go, stay))
+def _what_positions_do(words: Sequence[str], moved: Sequence[float]) -> Phrase:
+    order = sorted(range(len(words)), key=lambda place: -moved[place])
+    most, least = ((place, words[place], percent(moved[place])) for place in (order[0], order[-1]))
+    stay, go = list[float](), list[float]()
+    for place, there in enumerate(same_words(words, words_of(LONG[1]))):
+        (stay if place == there else go).append(moved[place])
+    gone, stayed = (percent(sum(shares) / len(shares)) for shares in (go, stay))
     return TEXTS(
-        "positions", n=len(long.words), most=most, least=least, n_go=len(go), n_stay=len(stay), gone=gone, stayed=stayed
+        "positions", n=len(words), most=most, least=least, n_go=len(go), n_stay=len(stay), gone=gone, stayed=stayed
     )
 
 

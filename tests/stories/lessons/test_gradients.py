@@ -32,7 +32,7 @@ def test_the_reach_of_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     source, _ = encode_pairs(pairs, model.config.end)
     assert source.shape == (1, gradients.LENGTH)
     model.attention = None  # the way along it is not measured here
-    found = gradients.reach(model, pairs)
+    chain, _ = gradients.reach(model, pairs)
     model = model.double()
     x, step = model.source_embedding(source).detach(), 1e-5
     moves = step * torch.eye(x.shape[-1], dtype=x.dtype)
@@ -41,7 +41,7 @@ def test_the_reach_of_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
         moved[:, gradients.LENGTH - 1 - distance] += torch.cat([moves, -moves])
         more, less = model.encoder(moved)[1][0].detach().chunk(2)
         length = float(((more - less) / (2 * step)).norm())
-        assert float(found.chain[0, distance]) == pytest.approx(length, rel=0.1)
+        assert float(chain[0, distance]) == pytest.approx(length, rel=0.1)
 
 
 def test_what_is_found(story: Story) -> None:
@@ -68,6 +68,6 @@ def test_what_is_found(story: Story) -> None:
 def test_a_model_without_attention_has_no_way_along_it() -> None:
     """Only its chain is measured."""
     _, model = open_model(gradients.WITHOUT, RecurrentTranslator)
-    found = gradients.reach(model, gradients.sentences(2))
-    assert found.attention is None
-    assert found.chain.shape == (2, gradients.LENGTH)
+    chain, attention = gradients.reach(model, gradients.sentences(2))
+    assert attention is None
+    assert chain.shape == (2, gradients.LENGTH)

@@ -159,8 +159,6 @@ def test_maps_number_by_number_are_the_same_maps() -> None:
 
 def test_what_is_left_of_rounding_is_told_as_it_is() -> None:
     """Exactly 0 is only said where it is 0."""
-    same = {"words": (), "places": (), "bare": (), "placed": (), "largest": 1.0}
-    once = word_order.Compared(without=3e-15, placeless=2e-16, **same)  # type: ignore[arg-type]
-    text = word_order._exactness([once])
+    text = word_order._exactness(3e-15, 2e-16)
     assert "2.0e-16 is left" in text
     assert "exactly 0" not in text
