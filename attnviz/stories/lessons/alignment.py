@@ -140,10 +140,8 @@ def golds(pair: Pair) -> list[list[int]]:
 def tell() -> Story:
     """The demo: two sentences whose order Korean turns around, one unseen pair with its gold, the error rate."""
     pair = crossing_pair()
-    (card, recurrent), (other_card, transformer) = (
-        open_model(RECURRENT, RecurrentTranslator),
-        open_model(TRANSFORMER, TranslationTransformer),
-    )
+    card, recurrent = open_model(RECURRENT, RecurrentTranslator)
+    other_card, transformer = open_model(TRANSFORMER, TranslationTransformer)
     heads = [  # those that were found to align best on validation pairs
         (int(one.quality["alignment layer"]), int(one.quality["alignment head"])) for one in (card, other_card)
     ]

@@ -202,7 +202,8 @@ def _span(lengths: range) -> Phrase:
 
 
 def _models(kinds: Kinds) -> Phrase:
-    cards, models = zip(kinds[WITH][0], kinds[WITHOUT][0], strict=True)
+    (card, model), (other_card, other) = kinds[WITH][0], kinds[WITHOUT][0]
+    cards, models = (card, other_card), (model, other)
     wide, wide_other = (model.config.d_hidden for model in models)
     sizes = [sum(parameter.numel() for parameter in model.parameters()) for model in models]
     config = cards[0].plan.config

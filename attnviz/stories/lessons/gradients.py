@@ -18,7 +18,7 @@ from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import CERTAIN, Estimate, open_model, percent, story, table
-from attnviz.stories.record import Lines, Series, Story
+from attnviz.stories.record import Cell, Lines, Series, Story
 from attnviz.text.phrase import Texts
 
 MODEL, WITHOUT = "toy-seq2seq", "bottleneck-without-0"
@@ -134,7 +134,9 @@ def tell() -> Story:
     found = {way: means(norms) for way, norms in ways if norms is not None}
     attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
     say = TEXTS.filled(far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs))
-    rows = ((back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN)
+    rows: list[tuple[Cell, ...]] = [
+        (back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN
+    ]
     series = tuple(Series.of(way, estimates) for way, estimates in found.items())
     x, words_back = tuple(map(float, range(LENGTH))), say("words_back")
     lines = Lines(say("picture"), x, words_back, series, say("share"), y_doubling=True)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from attnviz.models.attention import attention_scores, scaled_dot_product_attention
 from attnviz.stories.common import story, table
-from attnviz.stories.record import Bars, Lines, Matrix, Series, Story, Table
+from attnviz.stories.record import Bars, Cell, Lines, Matrix, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts
 
 TOPICS = (
@@ -168,7 +168,7 @@ def _scored(title: str, scores: Tensor, weights: Tensor) -> Table:
     products = [[weight * pages for pages in CONTENTS[spine]] for spine, weight in zip(SPINES, shares, strict=True)]
     books = zip(SPINES, scores.tolist(), shares, products, strict=True)
     rows = [(spine, score, weight, *pages) for spine, score, weight, pages in books]
-    total = TEXTS("sum"), "", float(weights.sum()), *map(sum, zip(*products, strict=True))
+    total: tuple[Cell, ...] = (TEXTS("sum"), "", float(weights.sum()), *map(sum, zip(*products, strict=True)))
     columns = SPINE, TEXTS("score"), WEIGHT, *(TEXTS("weighed", kind=kind) for kind in PAGES)
     return table(TEXTS.filled(title=title), "sought", [*rows, total], columns, digits=2)
 
@@ -178,8 +178,8 @@ def _sharpened(say: Texts, title: str) -> Table:
     rows = zip(FACTORS, weights.tolist(), contexts.tolist(), strict=True)
     weight_of, pages_of = (say("weight_of", spine=s) for s in SPINES), (say("pages_of", kind=k) for k in PAGES)
     soft = ((f"{factor:g}", *row, *context) for factor, row, context in rows)
-    exact = say("as_dictionary"), *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title])
-    return table(say, "sharpened", [*soft, exact], (TIMES, *weight_of, *pages_of), digits=2)
+    held = *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title])
+    return table(say, "sharpened", [*soft, (say("as_dictionary"), *held)], (TIMES, *weight_of, *pages_of), digits=2)
 
 
 def _on_one_another(weights: Tensor) -> tuple[Phrase, ...]:

@@ -84,6 +84,7 @@ verdict | {agreed} So it is in this model; `attnviz demo pairs -m MODEL` tells i
     | {agreed} 이 모델에서는 그렇습니다. 다른 모델은 `attnviz demo pairs -m MODEL`로 봅니다. {rows}
 who | how often the head of each pair links such words | 쌍마다 그 쌍의 헤드가 그런 단어를 잇는 비율
 who_else | {name}, how often a head links them | {name}, 헤드가 잇는 비율
+none | none | 없음
 nothing | nothing | 없음
 just | {pair} is just that | {pair} 꼭 그만큼
 more | {pair} is above that | {pair} 그보다 큼
@@ -184,7 +185,7 @@ def _clear_pairs(rates: Rates, of_random: Rates, n: int) -> Phrase:
         (there, elsewhere), (chance, _) = rates[way], of_random[way]
         beyond = Estimate.of_share(there, n).low > max(elsewhere, Estimate.of_share(chance, n).high)
         (clear if beyond else rest).append(pair)
-    yes, no = (", ".join(names) or TEXTS("nothing") for names in (clear, rest))
+    yes, no = (", ".join(names) or TEXTS("none") for names in (clear, rest))
     return TEXTS("shown", yes=yes, no=no)
 
 

@@ -93,8 +93,9 @@ def tell() -> Story:
     by_hand = common.table(say, "by_hand", rows, columns, digits=4)
     products = {f"pos = {start}": [float(dots[start, start + step]) for step in STEPS] for start in STARTS}
     products[say("sum")] = [by_cosines(step) for step in STEPS]
-    rows = tuple((name, *row) for name, row in products.items())
-    by_distance = Table(f"PE(pos) . PE(pos + k), d = {D_MODEL}", ("", *(f"k = {step}" for step in STEPS)), rows)
+    columns = "", *(f"k = {step}" for step in STEPS)
+    title = f"PE(pos) . PE(pos + k), d = {D_MODEL}"
+    by_distance = Table(title, columns, tuple((name, *row) for name, row in products.items()))
     position = say("position")
     three = Series.each({say("place", start=start): cosines[start] for start in STARTS})
     picture: list[Panel] = [

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.stories.common import signed, small, story, table
-from attnviz.stories.record import Story
+from attnviz.stories.record import Cell, Story
 from attnviz.text.phrase import Phrase, Texts
 
 D, N = 16, 24  # numbers of a vector, and positions
@@ -120,7 +120,9 @@ def tell() -> Story:
     )
     at_places = table(say, "turned", turns, (position, angle_0, pair_0, "", angle_1, pair_1, ""))
     places, most = [(start, start + DISTANCE) for start in STARTS], say.names("places")
-    rows = ((WAYS[way], *(float(values[at]) for at in places), small(apart[way])) for way, values in found.items())
+    rows: list[tuple[Cell, ...]] = [
+        (WAYS[way], *(float(values[at]) for at in places), small(apart[way])) for way, values in found.items()
+    ]
     distances = table(say, "distances", rows, (most[0], *(f"{m}, {n}" for m, n in places), most[1]))
     axes = say.names("axes")
     picture = (

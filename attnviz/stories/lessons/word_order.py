@@ -185,7 +185,7 @@ def moved_shares(records: Iterable[Attention]) -> list[np.ndarray]:
 
 def other_pairs(n: int = OTHERS) -> list[str]:
     """Other sentences as the long pair, and after each the same with its “not” in the other clause."""
-    texts = []
+    texts: list[str] = []
     for one in islice(splits.sentences("validation", kind="although"), n):
         words = [word for word in one.words if word != "not"]
         at = words.index("could" if "not" in one.words[: one.words.index(",")] else "did") + 1
