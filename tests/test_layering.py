@@ -50,7 +50,7 @@ def test_the_rules_hold() -> None:
 
 BREACHES = [
     ("errors.py", "import attnviz.attention", 0),
-    ("text/words.py", "from attnviz.models import toy", 0),
+    ("text/words.py", "from attnviz.models import wholes", 0),
     ("heatmaps/words.py", "from attnviz.heads import record", 0),
     ("render/sheet.py", "from attnviz import storage", 0),
     ("capture/source.py", "from attnviz.heads import survey", 0),
@@ -58,7 +58,7 @@ BREACHES = [
     ("attention.py", "import torch", 1),
     ("render/palette.py", "from transformers import AutoModel", 1),
     ("heads/record.py", "def late() -> None:\n    import torch", 1),
-    ("models/checks.py", "import rich", 2),
+    ("models/config.py", "import rich", 2),
     ("capture/sources/hub.py", "def late() -> None:\n    import matplotlib.pyplot", 2),
     ("walkthroughs/verify/__init__.py", "import numpy", 3),
     ("heads/measures.py", "import torch", 4),

@@ -55,7 +55,7 @@ def command(training: TrainingSettings) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from attnviz.models.training.loop import State
+    from attnviz.models.training.files import State
     from attnviz.models.training.measure import quality_lines
     from attnviz.models.training.run import train, unfinished
     from attnviz.storage.files import write_whole

@@ -3,10 +3,9 @@
 - ``attention``: scaled dot-product attention, one head, many heads, masks, three projections as one.
 - ``transformer``: a layer, a stack of layers, encoder, decoder, and both halves together.
 - ``embedding``: words as vectors, and where each word stands.
-- ``toy``: a whole model for any words of any language.
 - ``scores``: the ways to score a query against a key.
-- ``wholes``, ``seq2seq``: whole models of one language and of two.
-- ``config``, ``registry``: their sizes, and one table of all that there are; reading these needs no torch.
+- ``wholes``, ``seq2seq``: whole models of any words, of one language and of two.
+- ``config``, ``registry``: their sizes, how what does not fit them is refused, and one table of all that there are;
+  reading these needs no torch.
 - ``language``, ``training``: what they learn, and how.
-- ``checks``: how all of them refuse a tensor of the wrong shape, or sizes that make no sense.
 """

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.checks import expect_shape, expect_sizes
+from attnviz.models.config import expect_shape, expect_sizes
 
 AttendFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
 """What stands between the projections of every layer: (query, key, value, mask) -> (context, weights).

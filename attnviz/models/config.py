@@ -1,12 +1,17 @@
-"""The sizes of the home-built models, each model's as one frozen value; to read them needs no torch."""
+"""The sizes of the home-built models, each model's as one frozen value, and how what does not fit them is refused.
+
+To read them needs no torch. What is refused, sizes and shapes, is a ModelError that says what was expected and what came.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from attnviz.errors import ModelError
-from attnviz.models.checks import expect_share, expect_sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor  # for its name alone: who reads a table of models need not wait for torch
 
 Activation = Literal["relu", "gelu"]
 Cell = Literal["gru", "lstm", "rnn"]
@@ -56,11 +61,7 @@ class WordsConfig:
     dropout: float = 0.0
 
     def check(self, n_words: int) -> None:
-        """Refuse what makes no sense with a vocabulary of this size.
-
-        Raises:
-            ModelError: special numbers that are equal or that the vocabulary cannot hold, no length, or no share.
-        """
+        """Refuse special numbers that are equal or that a vocabulary of this size cannot hold, no length, or no share."""
         special = (self.pad, self.unknown, self.start, self.end)
         if len(set(special)) < len(special) or min(*special, self.mask) < 0:
             raise ModelError(f"special words must differ: expected 4 numbers from 0 on, got {special}")
@@ -111,3 +112,31 @@ class RecurrentConfig(WordsConfig):
     # whether the encoder's gates, before training, let little of the past through, so that each state is at first about
     # its own word, and the decoder learns to look for the others
     forgetful: bool = False
+
+
+def expect_shape(name: str, tensor: Tensor, *axes: str | int) -> None:
+    """Refuse a tensor that has not these axes: a number is the size expected, a name stands for any size.
+
+    ``expect_shape("x", x, "batch", "tokens", 20)`` says: x has the wrong shape: expected (batch, tokens, 20),
+    got (1, 4, 19).
+    """
+    got = tuple(tensor.shape)
+    if len(got) != len(axes) or any(
+        isinstance(axis, int) and axis != size for axis, size in zip(axes, got, strict=True)
+    ):
+        expected = ", ".join(map(str, axes))
+        raise ModelError(f"{name} has the wrong shape: expected ({expected}), got {got}")
+
+
+def expect_sizes(**sizes: int) -> None:
+    """Refuse a size below 1: ``expect_sizes(d_ff=0)`` says: d_ff is too small: expected at least 1, got 0."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise ModelError(f"{name} is too small: expected at least 1, got {size}")
+
+
+def expect_share(**shares: float) -> None:
+    """Refuse a share, such as that of a dropout, below 0 or from 1 on."""
+    for name, share in shares.items():
+        if not 0 <= share < 1:
+            raise ModelError(f"{name} must be a share: expected at least 0 and less than 1, got {share}")

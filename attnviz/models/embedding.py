@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError, TooLongError
-from attnviz.models.checks import expect_shape, expect_sizes
-from attnviz.models.config import WordsConfig
+from attnviz.models.config import WordsConfig, expect_shape, expect_sizes
 
 
 # PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same)

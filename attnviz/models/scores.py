@@ -23,8 +23,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import attention_scores
-from attnviz.models.checks import expect_shape, expect_sizes
-from attnviz.models.config import ScoreName
+from attnviz.models.config import ScoreName, expect_shape, expect_sizes
 
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """(query [..., query, d_k], key [..., key, d_k]) -> scores [..., query, key], before the softmax."""

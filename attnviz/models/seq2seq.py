@@ -28,8 +28,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import AttendFunction, Projecting, weigh
-from attnviz.models.checks import expect_shape, expect_sizes
-from attnviz.models.config import RecurrentConfig, ScoreName
+from attnviz.models.config import RecurrentConfig, ScoreName, expect_shape, expect_sizes
 from attnviz.models.embedding import WordEmbedding, likeliest, most_steps
 from attnviz.models.scores import score_named
 

@@ -30,8 +30,7 @@ from attnviz.models.attention import (
     full_mask,
     scaled_dot_product_attention,
 )
-from attnviz.models.checks import expect_shape, expect_share, expect_sizes
-from attnviz.models.config import Activation, StackConfig
+from attnviz.models.config import Activation, StackConfig, expect_shape, expect_share, expect_sizes
 
 
 # FFN(x) = max(0, x W_1 + b_1) W_2 + b_2

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from attnviz.models.training import files, loop, measure
+from attnviz.models.training import files, measure, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -98,13 +98,13 @@ def test_a_full_disk(typed: Callable[..., Result], here: Path) -> None:
 @pytest.fixture
 def kept(here: Path, typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A training of 3 steps that was stopped before the first."""
-    train = loop.train
+    train = run.take_steps
 
-    def stopped(task: Task, **more: object) -> loop.State:
+    def stopped(task: Task, **more: object) -> files.State:
         return train(task, **more | {"stop": lambda: True})  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "train", stopped)
+        patch.setattr(run, "take_steps", stopped)
         assert typed("train", "toy-decoder", "--steps", "3", "-o", "x.safetensors").status == 130
     assert [path.name for path in here.iterdir()] == ["x.unfinished.safetensors"]
     return here / "x.unfinished.safetensors"

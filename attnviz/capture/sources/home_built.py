@@ -30,11 +30,10 @@ from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.korean import could_be_generated
 from attnviz.models.language.vocabulary import END, START, UNKNOWN, Vocabulary
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
-from attnviz.models.toy import ToyEncoder, word_vector
 from attnviz.models.training.files import load_home_built
 from attnviz.models.training.tasks import new_model, pad_numbers
 from attnviz.models.transformer import pad
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
+from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, ToyEncoder, TranslationTransformer, word_vector
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 

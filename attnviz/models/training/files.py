@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from attnviz.errors import FileFormatError, ModelError
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan
-from attnviz.models.training.loop import State
 from attnviz.models.training.tasks import ARCHITECTURES, Model
 
 _T = TypeVar("_T")
@@ -32,6 +31,14 @@ class ModelCard:
     source: Vocabulary  # the words it reads
     target: Vocabulary | None = None  # the words it generates; None where they are those it reads
     quality: Mapping[str, float] = field(default_factory=dict)  # what was measured on test sentences, by name
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that training needs to go on."""
+
+    step: int  # the next step
+    tensors: dict[str, Tensor]  # the weights and the optimizer's running means, by name
 
 
 def save(path: Path, card: ModelCard, model: nn.Module) -> None:

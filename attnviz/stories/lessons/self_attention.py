@@ -16,8 +16,7 @@ from attnviz.capture.sources.modules import watch
 from attnviz.errors import ModelError
 from attnviz.models.attention import MultiHeadAttention, SelfAttention, attention_scores, fuse
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.models.toy import word_vector
-from attnviz.models.wholes import initialise
+from attnviz.models.wholes import initialise, word_vector
 from attnviz.stories.common import number_names, row_view, small, square, story, table
 from attnviz.stories.record import Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts

@@ -12,7 +12,7 @@ from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.sources.home_built import NOTES, ToySource, random_source
 from attnviz.errors import InputError, ModelError
 from attnviz.models.config import ToyConfig
-from attnviz.models.toy import ToyEncoder
+from attnviz.models.wholes import ToyEncoder
 
 SIZES = ToyConfig(d_model=21, n_heads=3, n_layers=5, d_ff=11, seed=13)
 TEXTS = ["I love all you", "Yes!", "The animal didn't cross the street.", "나는 너희 모두를 사랑해"]

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from attnviz.errors import FileFormatError, InputError, OutputError, SettingsError
 from attnviz.models.registry import HOME_BUILT, trained
 from attnviz.models.training import files, measure
-from attnviz.models.training.loop import State
+from attnviz.models.training.files import State
 from attnviz.models.training.run import plan_of, train, unfinished
 
 if TYPE_CHECKING:

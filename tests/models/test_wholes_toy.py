@@ -16,8 +16,8 @@ from attnviz.errors import InputError, ModelError
 from attnviz.models.attention import causal_mask, scaled_dot_product_attention
 from attnviz.models.config import ToyConfig
 from attnviz.models.embedding import sinusoidal_positions
-from attnviz.models.toy import ToyEncoder, word_vector
 from attnviz.models.transformer import pad
+from attnviz.models.wholes import ToyEncoder, word_vector
 
 WORDS = ["I", "love", "you", "all"]
 

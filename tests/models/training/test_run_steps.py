@@ -12,8 +12,9 @@ from torch import nn
 from attnviz.errors import FileFormatError
 from attnviz.models.language import vocabulary
 from attnviz.models.registry import Recipe
-from attnviz.models.training import files, loop
-from attnviz.models.training.files import ModelCard
+from attnviz.models.training import files
+from attnviz.models.training.files import ModelCard, State
+from attnviz.models.training.run import rate_at, take_steps
 from attnviz.models.training.tasks import Task, dropping_heads, hide, pad_numbers, task_of
 from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from attnviz.models.registry import TrainingPlan
 
 
-def equal(one: loop.State, other: loop.State) -> bool:
+def equal(one: State, other: State) -> bool:
     """Whether two states are the same to the last bit."""
     return (
         one.step == other.step
@@ -49,29 +50,29 @@ class TestTrain:
         """By more than four fifths of a nat in 120 small steps."""
         losses: list[float] = []
         task = task_of(plan(kind, steps=120, batch=16))
-        loop.train(task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None)
+        take_steps(task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None)
         assert len(losses) == 120
         assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 0.8
         assert not task.model.training
 
     def test_same_seed_same_weights(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """Whatever random numbers others drew meanwhile; another seed, other weights."""
-        one = loop.train(task_of(plan(kind, steps=4)))
+        one = take_steps(task_of(plan(kind, steps=4)))
         torch.rand(5)
-        assert equal(one, loop.train(task_of(plan(kind, steps=4))))
-        assert not equal(one, loop.train(task_of(plan(kind, steps=4, seed=1))))
+        assert equal(one, take_steps(task_of(plan(kind, steps=4))))
+        assert not equal(one, take_steps(task_of(plan(kind, steps=4, seed=1))))
 
     def test_stopped_and_resumed(self, plan: Callable[..., TrainingPlan], kind: str, tmp_path: Path) -> None:
         """Stopped after step 7, kept in a file, and taken up by a new model: the same weights as without a stop."""
-        whole, path = loop.train(task_of(plan(kind))), tmp_path / "kept.safetensors"
-        stopped = loop.train(task_of(plan(kind)), stop=after(7))
+        whole, path = take_steps(task_of(plan(kind))), tmp_path / "kept.safetensors"
+        stopped = take_steps(task_of(plan(kind)), stop=after(7))
         assert stopped.step == 7
         files.save_state(path, "tiny", plan(kind), stopped)
         kept = files.load_state(path, "tiny", plan(kind))
         assert equal(kept, stopped)
         task = task_of(plan(kind, seed=0))
         seen: list[int] = []
-        resumed = loop.train(task, state=kept, progress=lambda step, _: seen.append(step))
+        resumed = take_steps(task, state=kept, progress=lambda step, _: seen.append(step))
         assert seen == list(range(7, 12))
         assert equal(resumed, whole)
         for name, tensor in task.model.state_dict().items():
@@ -100,15 +101,15 @@ class TestStop:
 
     def test_at_once(self, plan: Callable[..., TrainingPlan]) -> None:
         """No step is taken, and nothing is lost."""
-        first = loop.train(task_of(plan("decoder")), stop=lambda: True)
+        first = take_steps(task_of(plan("decoder")), stop=lambda: True)
         assert first.step == 0
-        assert equal(loop.train(task_of(plan("decoder")), state=first), loop.train(task_of(plan("decoder"))))
+        assert equal(take_steps(task_of(plan("decoder")), state=first), take_steps(task_of(plan("decoder"))))
 
     def test_at_the_end(self, plan: Callable[..., TrainingPlan]) -> None:
         """What has ended stays as it is."""
-        done = loop.train(task_of(plan("decoder")))
+        done = take_steps(task_of(plan("decoder")))
         assert done.step == 12
-        assert equal(loop.train(task_of(plan("decoder")), state=done), done)
+        assert equal(take_steps(task_of(plan("decoder")), state=done), done)
 
 
 class TestRate:
@@ -117,13 +118,13 @@ class TestRate:
     def test_by_hand(self) -> None:
         """200 steps rise for 10, are half way down at 100, and end at nothing."""
         recipe = Recipe(steps=200, rate=2.0)
-        rates = [loop.rate_at(step, recipe) for step in range(200)]
+        rates = [rate_at(step, recipe) for step in range(200)]
         assert rates[0] == pytest.approx(0.2)
         assert rates[4] == pytest.approx(1.0, rel=2e-3)
         assert rates[100] == pytest.approx(1.0)
         assert rates[199] == pytest.approx(0, abs=2e-4)
         assert rates.index(max(rates)) == 9
-        assert loop.rate_at(0, Recipe(steps=1)) == pytest.approx(3e-3)
+        assert rate_at(0, Recipe(steps=1)) == pytest.approx(3e-3)
 
 
 class TestKept:
@@ -133,7 +134,7 @@ class TestKept:
     def kept(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> Path:
         """A decoder's training stopped after a step."""
         path = tmp_path / "kept.safetensors"
-        state = loop.train(task_of(plan("decoder")), stop=after(1))
+        state = take_steps(task_of(plan("decoder")), stop=after(1))
         files.save_state(path, "tiny", plan("decoder"), state)
         return path
 
