@@ -6,8 +6,9 @@ References:
     Radford et al. 2019, GPT-2, whose `c_attn` is one projection for all three: https://github.com/openai/gpt-2
 
 Everywhere: rows are queries, columns are keys, and True in a mask means "may look"; shapes and sizes that do not match,
-and a mask that leaves a query no key to look at, are refused (ModelError). The trails of shapes use
-B batch, H heads, Q queries, K keys, d the width of a head (d_k) and D the width of the model (d_model).
+projections of which only some have a bias, and a mask that leaves a query no key to look at are refused (ModelError).
+The trails of shapes use B batch, H heads, Q queries, K keys, d the width of a head (d_k) and D the width of the model
+(d_model).
 """
 
 from __future__ import annotations
@@ -92,11 +93,7 @@ def weigh(
 
 
 def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """The mask in its full shape, refused where it does not fit or where the softmax would divide 0 by 0.
-
-    Raises:
-        ModelError: it is not of torch.bool, has another shape, or leaves a query no key to look at.
-    """
+    """The mask in its full shape, refused where it does not fit or where the softmax would divide 0 by 0."""
     if mask.dtype != torch.bool:
         raise ModelError(f"a mask says True where a query may look: expected torch.bool, got {mask.dtype}")
     try:
@@ -207,11 +204,7 @@ def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | N
 
 # x [W^Q W^K W^V] = [x W^Q, x W^K, x W^V]
 def fuse(query_projection: nn.Linear, key_projection: nn.Linear, value_projection: nn.Linear) -> nn.Linear:
-    """One projection from d_model to 3 h d_k that gives query, key and value side by side, in one multiplication.
-
-    Raises:
-        ModelError: the three projections differ in shape, or only some have a bias.
-    """
+    """One projection from d_model to 3 h d_k that gives query, key and value side by side, in one multiplication."""
     projections = (query_projection, key_projection, value_projection)
     kinds = {(*p.weight.shape, "no bias" if p.bias is None else "bias") for p in projections}
     if len(kinds) > 1:
@@ -221,11 +214,7 @@ def fuse(query_projection: nn.Linear, key_projection: nn.Linear, value_projectio
 
 
 def split(fused: nn.Linear) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-    """The three projections that one fused projection holds: the inverse of ``fuse``.
-
-    Raises:
-        ModelError: its output does not divide by three.
-    """
+    """The three projections that one fused projection holds: the inverse of ``fuse``."""
     if fused.out_features % 3:
         raise ModelError(f"a fused projection holds three: expected a width that 3 divides, got {fused.out_features}")
     biases = (None, None, None) if fused.bias is None else fused.bias.chunk(3)

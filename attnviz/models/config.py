@@ -1,6 +1,6 @@
-"""The sizes of the home-built models, each model's as one frozen value, and how what does not fit them is refused.
+"""The sizes of the home-built models, each model's as one frozen value, and how what does not fit is refused.
 
-To read them needs no torch. What is refused, sizes and shapes, is a ModelError that says what was expected and what came.
+To read them needs no torch. Sizes and shapes are refused with a ModelError: what was expected, and what came.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class WordsConfig:
     dropout: float = 0.0
 
     def check(self, n_words: int) -> None:
-        """Refuse special numbers that are equal or that a vocabulary of this size cannot hold, no length, or no share."""
+        """Refuse special numbers that are equal or that so small a vocabulary cannot hold, no length, or no share."""
         special = (self.pad, self.unknown, self.start, self.end)
         if len(set(special)) < len(special) or min(*special, self.mask) < 0:
             raise ModelError(f"special words must differ: expected 4 numbers from 0 on, got {special}")

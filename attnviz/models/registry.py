@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from attnviz.models.config import Language, LanguageConfig, RecurrentConfig, ScoreName, ToyConfig, TranslationConfig
@@ -20,12 +19,10 @@ if TYPE_CHECKING:
 Architecture = Literal["random", "encoder", "decoder", "recurrent", "translation"]
 Config: TypeAlias = LanguageConfig | RecurrentConfig | TranslationConfig
 
-KINDS: Mapping[Architecture, tuple[Kind, ...]] = MappingProxyType(
-    {
-        "random": ("encoder",), "encoder": ("encoder",), "decoder": ("decoder",), "recurrent": ("cross",),
-        "translation": ("cross", "encoder", "decoder"),
-    }
-)  # fmt: skip
+KINDS: Mapping[Architecture, tuple[Kind, ...]] = {
+    "random": ("encoder",), "encoder": ("encoder",), "decoder": ("decoder",), "recurrent": ("cross",),
+    "translation": ("cross", "encoder", "decoder"),
+}  # fmt: skip
 """The kinds of attention that each architecture has, the usual one first."""
 
 
@@ -74,16 +71,13 @@ class HomeBuiltModel:
     weights: Path | None = None  # the file of its weights; None is the one that comes with attnviz
 
     def plan(self) -> TrainingPlan:
-        """How it is trained.
-
-        Raises:
-            ValueError: it is not; its weights are random.
-        """
+        """How it is trained. Raises ValueError: it is not; its weights are random."""
         config = self.config()
         if self.recipe is None or isinstance(config, ToyConfig):
             raise ValueError(f"{self.name} is not trained: its weights are random")
-        kind, recipe = self.architecture, self.recipe
-        return TrainingPlan(kind=kind, config=config, recipe=recipe, learns=self.about, clauses=self.clauses)
+        return TrainingPlan(
+            kind=self.architecture, config=config, recipe=self.recipe, learns=self.about, clauses=self.clauses
+        )
 
 
 TOY = "toy"  # the home-built encoder, which stands in where no pretrained model can be had
@@ -102,19 +96,16 @@ def _language(language: Language = "english") -> LanguageConfig:
     return LanguageConfig(n_words=len(vocabulary.of_language(language)), language=language)
 
 
-def _translator(sizes: Callable[..., Config]) -> Callable[[], Config]:
-    def config() -> Config:
-        from attnviz.models.language import vocabulary
+def _translator(kind: Callable[..., Config], **sizes: object) -> Config:
+    from attnviz.models.language import vocabulary
 
-        return sizes(n_source_words=len(vocabulary.source()), n_target_words=len(vocabulary.target()))
-
-    return config
+    return kind(n_source_words=len(vocabulary.source()), n_target_words=len(vocabulary.target()), **sizes)
 
 
 def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuiltModel:
     return HomeBuiltModel(
         name=f"bottleneck-{which}-{seed}", architecture="recurrent", about=_TRANSLATES,
-        config=_translator(partial(RecurrentConfig, d_embedding=24, d_hidden=d_hidden, attention=attention)),
+        config=partial(_translator, RecurrentConfig, d_embedding=24, d_hidden=d_hidden, attention=attention),
         recipe=Recipe(steps=4000, rate=4e-3, seed=seed), clauses=(1, 1, 2, 3), for_a_demo=True,
     )  # fmt: skip
 
@@ -144,12 +135,12 @@ _MODELS = (
     ),
     HomeBuiltModel(
         name="toy-seq2seq", architecture="recurrent", about=_TRANSLATES,
-        config=_translator(partial(RecurrentConfig, d_embedding=48, d_hidden=96, forgetful=True)),
+        config=partial(_translator, RecurrentConfig, d_embedding=48, d_hidden=96, forgetful=True),
         recipe=Recipe(steps=3500, forget=0.3),
     ),
     HomeBuiltModel(
         name="toy-transformer", architecture="translation", about=_TRANSLATES,
-        config=_translator(partial(TranslationConfig, n_heads=4, n_layers=2)),
+        config=partial(_translator, TranslationConfig, n_heads=4, n_layers=2),
         recipe=Recipe(steps=4000, drop_heads=0.3, forget=0.4),
     ),
     *(_bottleneck(*kind, seed) for kind in BOTTLENECK for seed in SEEDS),

@@ -14,7 +14,6 @@ d their width (d_k) and A the width in which ``additive`` adds them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 import torch
@@ -112,9 +111,9 @@ class Additive(nn.Module):
         return additive(query, key, self.query_weight, self.key_weight, self.direction)
 
 
-SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = MappingProxyType(
-    {"dot": lambda _: dot, "scaled_dot": lambda _: scaled_dot, "general": General, "additive": Additive}
-)
+SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = {
+    "dot": lambda _: dot, "scaled_dot": lambda _: scaled_dot, "general": General, "additive": Additive,
+}  # fmt: skip
 """Each name, and what makes its score function for queries and keys of a width d_k."""
 
 

@@ -8,8 +8,8 @@ References:
     Devlin et al. 2019, "BERT", section 3.1, the hidden words: https://arxiv.org/abs/1810.04805
     Radford et al. 2018, GPT, the next word: https://openai.com/research/language-unsupervised
 
-All refuse sizes and masks that make no sense (ModelError), a sentence without words or with too many (InputError, TooLongError),
-and numbers that no word has (ModelError).
+All refuse sizes and masks that make no sense (ModelError), a sentence without words or with too many (InputError,
+TooLongError), and numbers that no word has (ModelError).
 
 The trails of shapes use B batch, S source, T tokens (or target), W words of the vocabulary and D the width of the model
 (d_model).
@@ -50,9 +50,6 @@ class ToyEncoder(nn.Module):
     """Word vectors, positions and an encoder, all drawn from one seed.
 
     For several sentences at once: ``toy.encoder(*pad([toy.embed(words) for words in sentences]))``.
-
-    Raises:
-        ModelError: sizes that do not fit together, or positions of an unknown kind.
     """
 
     def __init__(self, config: ToyConfig | None = None) -> None:
@@ -71,11 +68,7 @@ class ToyEncoder(nn.Module):
         self.eval()
 
     def embed(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
-        """Each word's vector plus its position's: shape [tokens, d_model].
-
-        Raises:
-            InputError: there are no words, or one string came in place of a sequence of them.
-        """
+        """Each word's vector plus its position's: shape [tokens, d_model]; one string is no sequence of words."""
         if isinstance(words, str) or not words:
             raise InputError(f"no words: expected a sequence of at least 1, got {words!r}")
         d_model, seed = self.config.d_model, self.config.seed
@@ -96,12 +89,7 @@ class ToyEncoder(nn.Module):
         self, words: Sequence[str], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]]:  # fmt: skip
-        """One sentence's output [1, tokens, d_model] and each layer's weights [1, head, query, key].
-
-        Raises:
-            InputError: there are no words.
-            ModelError: the mask does not fit.
-        """
+        """One sentence's output [1, tokens, d_model] and each layer's weights [1, head, query, key]."""
         output, weights, _ = self.encoder(self.embed(words)[None], mask, attend=attend)
         return output, weights
 
@@ -210,14 +198,12 @@ class TranslationTransformer(Projecting):
         initialise(self)
 
     def forward(
-        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"], *,
-        attend_encoder: AttendFunction = scaled_dot_product_attention,
-        attend_decoder: AttendFunction = scaled_dot_product_attention,
-        attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> Translation:  # fmt: skip
+        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"], **attend: AttendFunction
+    ) -> Translation:
         """Teacher forcing: at each step it has read the right words before it, whatever it would have chosen itself.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
+        ``attend_encoder``, ``attend_decoder`` and ``attend_cross`` are as in `EncoderDecoder`.
         """
         config = self.config
         here = self.source_embedding.expect_words(source)  # (B, S)
@@ -227,9 +213,7 @@ class TranslationTransformer(Projecting):
             self.source_embedding(source),  # (B, S) -> (B, S, D)
             self.target_embedding(after_start(target, config.start)),  # (B, T) -> (B, T, D)
             here[:, None],
-            attend_encoder=attend_encoder,
-            attend_decoder=attend_decoder,
-            attend_cross=attend_cross,
+            **attend,
         )
         logits = self.word_projection(x)  # (B, T, D) -> (B, T, W)
         words = likeliest(logits, config).masked_fill(~there, config.pad)

@@ -14,11 +14,11 @@ from typing import TypeAlias
 
 from attnviz.models.language import lexicon as words
 from attnviz.models.language.lexicon import (
+    FITTING,
     Adjective,
     Noun,
     Verb,
     am_is_are,
-    fitting,
     takes_plural,
     was_were,
     with_article,
@@ -78,7 +78,7 @@ def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.
 
 def _phrase(random: Random, noun: Noun, *, many: bool = False, definite: bool | None = None) -> str:
     """A noun with its article, number or owner, and perhaps an adjective."""
-    bare = f"{_maybe(random, fitting(noun))} {noun.many if many else noun.one}".strip()
+    bare = f"{_maybe(random, FITTING[noun])} {noun.many if many else noun.one}".strip()
     if many:
         return f"{random.choice(('the', random.choice(words.NUMBERS)))} {bare}"
     if definite is None:
@@ -97,7 +97,7 @@ def _somebody(random: Random) -> tuple[str, bool]:
     which = random.random()
     if which < 0.55:
         pronoun = random.choice(tuple(words.PRONOUNS))
-        return pronoun, pronoun not in {"he", "she"}
+        return pronoun, takes_plural(pronoun)
     if which < 0.75:
         return random.choice(words.NAMES), False
     if which < 0.8:
@@ -130,8 +130,8 @@ def _reference(random: Random) -> GoldSentence:
     animal, place = random.choice(words.ANIMALS), random.choice(words.PLACES)
     lives = random.random() < 0.5
     last = random.choice(words.FEELINGS if lives else words.SHAPES).english
-    first = f"the {_maybe(random, fitting(animal), 0.3)} {animal.one}".split()
-    second = f"the {_maybe(random, fitting(place), 0.3)} {place.one}".split()
+    first = f"the {_maybe(random, FITTING[animal], 0.3)} {animal.one}".split()
+    second = f"the {_maybe(random, FITTING[place], 0.3)} {place.one}".split()
     verb = random.choice(words.MOVES).base
     animal_at = len(first) - 1
     place_at = len(first) + 2 + len(second) - 1
@@ -150,7 +150,7 @@ def _copula(random: Random) -> GoldSentence:
     noun, near = random.choice(words.LIVING), random.choice(words.PLACES)
     subject = f"the {noun.many if many else noun.one}"
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
-    adjective = random.choice(fitting(noun) + words.FEELINGS).english
+    adjective = random.choice(FITTING[noun] + words.FEELINGS).english
     verb_at = len(f"{subject} {place}".split())
     return marked(
         "copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".",
@@ -323,7 +323,7 @@ def _weather(random: Random) -> GoldSentence:
     """The sky is blue; it was cold yesterday."""
     noun, past = random.choice(words.NATURE), random.random() < 0.4
     what = random.choice(("raining", "snowing", "sunny", "cold", "hot", "warm"))
-    so = random.choice((f"the {noun.one} {{}} {random.choice(fitting(noun)).english}", f"it {{}} {what}"))
+    so = random.choice((f"the {noun.one} {{}} {random.choice(FITTING[noun]).english}", f"it {{}} {what}"))
     return marked(
         "weather", so.format("was" if past else "is"), random.choice(("", *words.TIMES["past" if past else "is"])), ".",
     )  # fmt: skip
@@ -336,7 +336,7 @@ def _reflexive(random: Random) -> GoldSentence:
     verb = random.choice(words.ACTIONS[:5])
     she = noun.one in {"princess", "queen", "girl"}
     self_ = "themselves" if many else "herself" if she else "himself"
-    who = f"the {_maybe(random, fitting(noun))} {noun.many if many else noun.one}".split()
+    who = f"the {_maybe(random, FITTING[noun])} {noun.many if many else noun.one}".split()
     noun_at = len(who) - 1
     return marked(
         "reflexive", *who, verb.base if many else verb.third, f"[{self_}] .",

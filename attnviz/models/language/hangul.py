@@ -13,7 +13,7 @@ from functools import partial
 from random import Random
 
 from attnviz.models.language.english import GoldSentence, Kinds, Reference, marked
-from attnviz.models.language.lexicon import ends_in_consonant, read_words, words_of
+from attnviz.models.language.lexicon import PARTICLES, ends_in_consonant, particle_of, read_words, words_of
 from attnviz.text.corpus import Link
 
 PIECE = "##"
@@ -22,12 +22,6 @@ OBJECT = "object"  # the relation of a verb to the noun that bears its 을/를
 
 _LISTED = read_words("words_ko.txt")
 _of = partial(words_of, _LISTED)
-PARTICLES = {
-    "topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를"), "with": ("과", "와"),
-    "is": ("이에요", "예요"), "was": ("이었어요", "였어요"), "too": ("도", "도"), "to": ("으로", "로"),
-    "at": ("에서", "에서"), "in": ("에", "에"), "whom": ("에게", "에게"),
-}  # fmt: skip
-"""What follows a final consonant, and what follows none."""
 SUBJECTS = {
     "저": "제 ##가", "나": "내 ##가", "너": "네 ##가", "우리": "우리 ##가", "그": "그 ##가", "그녀": "그녀 ##가",
     "그들": "그들 ##이", "여러분": "여러분 ##이",
@@ -125,15 +119,9 @@ def _sentence(kind: str, *parts: str, refers: tuple[str, str, str] | None = None
     return replace(plain, reference=reference, links=found)
 
 
-def particle_of(noun: str, role: str) -> str:
-    """The particle of a noun by its final consonant, as a piece; before 로 ㄹ counts as none."""
-    with_final = ends_in_consonant(noun) and not (role == "to" and (ord(noun[-1]) - 0xAC00) % 28 == 8)
-    return PIECE + PARTICLES[role][not with_final]
-
-
 def _with(noun: str, role: str, *, decided: bool = False) -> str:
     """A noun and its particle, which the grammar may decide."""
-    piece = particle_of(noun, role)
+    piece = PIECE + particle_of(noun, role)
     return f"{noun} [{piece}]" if decided else f"{noun} {piece}"
 
 
@@ -151,9 +139,7 @@ def _subject(random: Random, living: Sequence[str]) -> str:
     role, which = random.choice(("topic", "subject")), random.random()
     if which < 0.25:
         pronoun = random.choice(tuple(SUBJECTS))
-        if role == "subject":
-            return SUBJECTS[pronoun]
-        return _with(pronoun, role)
+        return SUBJECTS[pronoun] if role == "subject" else _with(pronoun, role)
     if which < 0.45:
         return _with(random.choice(NAMES) + random.choice(("", " 씨")), role)
     return _with(_phrase(random, random.choice(living), 0.3), role)

@@ -112,10 +112,23 @@ def ends_in_consonant(word: str) -> bool:
     return (ord(word[-1]) - 0xAC00) % 28 != 0
 
 
+PARTICLES = {
+    "topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를"), "with": ("과", "와"),
+    "is": ("이에요", "예요"), "was": ("이었어요", "였어요"), "too": ("도", "도"), "to": ("으로", "로"),
+    "at": ("에서", "에서"), "in": ("에", "에"), "whom": ("에게", "에게"),
+}  # fmt: skip
+"""What follows a final consonant, and what follows none."""
+
+
+def particle_of(noun: str, role: str) -> str:
+    """The particle of a Korean noun by its final consonant; before 로 ㄹ counts as none."""
+    with_final = ends_in_consonant(noun) and not (role == "to" and (ord(noun[-1]) - 0xAC00) % 28 == 8)
+    return PARTICLES[role][not with_final]
+
+
 def with_particle(noun: str, role: str) -> str:
-    """A Korean noun with its particle, by its final consonant: topic 은/는, subject 이/가, object 을/를."""
-    after_consonant, after_vowel = {"topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를")}[role]
-    return noun + (after_consonant if ends_in_consonant(noun) else after_vowel)
+    """A Korean noun with its particle: topic 은/는, subject 이/가, object 을/를."""
+    return noun + particle_of(noun, role)
 
 
 Listed: TypeAlias = tuple[tuple[str, str, str], ...]
@@ -162,7 +175,7 @@ NOUNS = tuple(dict.fromkeys(PEOPLE + ANIMALS + PLACES + ROOMS + SPOTS + FOOD + T
 QUALITIES, TRAITS, FEELINGS, SHAPES = (
     tuple(map(_adjective, _of(group))) for group in ("qualities", "traits", "feelings", "shapes")
 )
-"""Of what `fitting` says; of people; of what lives alone; of a place alone."""
+"""Of what `FITTING` says; of people; of what lives alone; of a place alone."""
 ADJECTIVES = QUALITIES + TRAITS + FEELINGS + SHAPES
 
 ACTIONS, MOVES, STAYS, GOES, GIVES = map(_verbs, ("verbs", "moves", "stays", "goes", "gives"))
@@ -187,11 +200,6 @@ def in_korean(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return tuple(word for word in words if word.korean)
 
 
-def fitting(noun: Noun) -> tuple[Adjective, ...]:
-    """The adjectives that go with a noun, so that the two have something to tell each other."""
-    return _FITTING[noun]
-
-
 def _fitting() -> dict[Noun, tuple[Adjective, ...]]:
     groups = {"people": PEOPLE} | {noun.one: (noun,) for noun in NOUNS}
     found: dict[Noun, tuple[Adjective, ...]] = dict.fromkeys(PEOPLE, TRAITS)
@@ -202,7 +210,8 @@ def _fitting() -> dict[Noun, tuple[Adjective, ...]]:
     return found
 
 
-_FITTING = _fitting()
+FITTING = _fitting()
+"""The adjectives that go with a noun, so that the two have something to tell each other."""
 
 PRONOUNS = {
     # English subject: (Korean as topic, English object, Korean object, Korean as subject)

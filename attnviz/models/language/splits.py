@@ -59,8 +59,7 @@ def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[P
 def corpus_lines(n: int, *, kind: str | None = None, language: Language = "english") -> tuple[CorpusLine, ...]:
     """Test sentences of which words are known to belong together, each once; of a construction or of any.
 
-    Raises:
-        ValueError: there are not so many.
+    Raises ValueError: there are not so many.
     """
     drawn = map(line_of, islice(sentences("test", kind=kind, language=language), MOST_DRAWN * n))
     known = (line for line in drawn if line.annotated is not None and line.annotated.links)

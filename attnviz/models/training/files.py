@@ -1,4 +1,8 @@
-"""Trained models as files: weights as safetensors, all that is known about a model in the metadata."""
+"""Trained models as files: weights as safetensors, all that is known about a model in the metadata.
+
+A file that is not there, is damaged, holds something else or was written by another version is refused
+(FileFormatError).
+"""
 
 from __future__ import annotations
 
@@ -60,11 +64,7 @@ def save_state(path: Path, name: str, plan: TrainingPlan, state: State) -> None:
 
 
 def load_state(path: Path, name: str, plan: TrainingPlan) -> State:
-    """Read where training stopped.
-
-    Raises:
-        FileFormatError: the file is damaged, or of another model, seed or recipe.
-    """
+    """Read where training stopped; a file of another model, seed or recipe is refused too."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -85,11 +85,7 @@ def _described(name: str, plan: TrainingPlan) -> str:
 
 
 def load_home_built(name: str) -> tuple[ModelCard, Model]:
-    """A trained model, by its name in `HOME_BUILT` or by the file that ``attnviz train`` wrote, and its card.
-
-    Raises:
-        FileFormatError: its file is not there, is damaged, or was written by another version of attnviz.
-    """
+    """A trained model, by its name in `HOME_BUILT` or by the file that ``attnviz train`` wrote, and its card."""
     return load(file_of(name))
 
 
@@ -101,20 +97,12 @@ def file_of(name: str) -> Path:
 
 
 def load_card(path: Path) -> ModelCard:
-    """The card of a model, without its weights.
-
-    Raises:
-        FileFormatError: the file holds no model of attnviz.
-    """
+    """The card of a model, without its weights."""
     return _open(path)[0]
 
 
 def load(path: Path) -> tuple[ModelCard, Model]:
-    """A trained model, ready to run, and its card.
-
-    Raises:
-        FileFormatError: the file holds no model of attnviz.
-    """
+    """A trained model, ready to run, and its card."""
     card, weights = _open(path)
     try:
         # Drawing first weights that are then replaced takes milliseconds; the meta device, which draws none, takes

@@ -15,7 +15,7 @@ from attnviz.models.language import hangul, splits, vocabulary
 from attnviz.models.language.english import GoldSentence, Reference
 from attnviz.models.language.hangul import PIECE
 from attnviz.models.language.korean import Pair
-from attnviz.models.language.lexicon import FEELINGS, SHAPES
+from attnviz.models.language.lexicon import FEELINGS, SHAPES, particle_of
 from attnviz.models.language.splits import Split
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import Model, encode_pairs, pad_numbers
@@ -124,7 +124,7 @@ def turn_particles(sentence: GoldSentence) -> GoldSentence:
     """A sentence with 자기 whose subject becomes its object, and whose object its subject."""
     reference, words = _reference(sentence), list(sentence.words)
     for place, role in ((reference.noun, "object"), (reference.other, "subject")):
-        words[place + 1] = hangul.particle_of(words[place], role)
+        words[place + 1] = PIECE + particle_of(words[place], role)
     return replace(sentence, words=tuple(words), reference=reference.turned)
 
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from random import Random
-from types import MappingProxyType
 from typing import TypeAlias
 
 import torch
@@ -29,12 +28,10 @@ IGNORED = -100  # the target that no loss counts
 
 Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
 
-ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = MappingProxyType(
-    {
-        "encoder": (LanguageEncoder, LanguageConfig), "decoder": (LanguageDecoder, LanguageConfig),
-        "recurrent": (RecurrentTranslator, RecurrentConfig), "translation": (TranslationTransformer, TranslationConfig),
-    }
-)  # fmt: skip
+ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = {
+    "encoder": (LanguageEncoder, LanguageConfig), "decoder": (LanguageDecoder, LanguageConfig),
+    "recurrent": (RecurrentTranslator, RecurrentConfig), "translation": (TranslationTransformer, TranslationConfig),
+}  # fmt: skip
 """What each architecture that is trained is built of, and what its sizes are."""
 
 
