@@ -15,7 +15,7 @@ from attnviz.errors import FileFormatError
 from attnviz.models.language import vocabulary
 from attnviz.models.registry import HOME_BUILT, is_random, names, trained
 from attnviz.models.training import files, measure
-from attnviz.models.training.files import ModelCard
+from attnviz.models.training.files import ModelCard, State
 from attnviz.models.training.tasks import new_model, task_of
 from tests.models.training.conftest import KINDS
 
@@ -130,8 +130,6 @@ class TestRefused:
 
     def test_unfinished_training(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> None:
         """Where training stopped is no model yet."""
-        from attnviz.models.training.loop import State
-
         path = tmp_path / "kept.safetensors"
         files.save_state(path, "tiny", plan("decoder"), State(3, {"weights.a": torch.zeros(2)}))
         with pytest.raises(FileFormatError, match="holds no model of attnviz"):
