@@ -127,7 +127,8 @@ def at_offset(
     comparison: HeadComparison, offset: int, profile: HeadProfile, family: str = "offset"
 ) -> tuple[float, float, float]:
     """The weight at a fixed offset (or of ``peak``, how often the largest is there) with its interval; NaN likewise."""
-    return estimate_of(comparison, f"{family}_{offset:+d}", profile)
+    names = (one.name for one in comparison.measures if (one.family, one.offset) == (family, offset))
+    return estimate_of(comparison, next(names, ""), profile)
 
 
 def control_of(comparison: HeadComparison, control: str, name: str, profile: HeadProfile) -> float:

@@ -50,11 +50,9 @@ def to_csv(found: HeadComparison | Changes) -> str:
 
 def frame(found: HeadComparison | Changes) -> Any:
     """The table of the CSV file as a pandas data frame; NaN and None where a cell is empty."""
-    import pandas as pd
+    from pandas import DataFrame
 
-    if isinstance(found, Changes):
-        return pd.read_csv(io.StringIO(to_csv(found)), dtype=dict.fromkeys(("role_before", "role_after"), "string"))
-    return pd.DataFrame(_rows(found))
+    return DataFrame(_rows(found))
 
 
 def _rows(found: HeadComparison | Changes) -> list[Row]:

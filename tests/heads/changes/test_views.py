@@ -454,6 +454,16 @@ def test_relations_in_csv_stand_beside_their_head(cases: dict[str, Changes]) -> 
         assert [float(row[f"relation_{one.name}_{end}"]) for end in ends] == numbers
 
 
+def test_a_frame_has_the_table_of_the_csv_and_heads_by_their_names(cases: dict[str, Changes]) -> None:
+    """Head 1.10 is no number: it would be head 1.1."""
+    first = cases["alike"].relations[0]
+    found = replace(cases["alike"], relations=(replace(first, after=replace(first.after, layer=1, head=10)),))
+    frame = found.to_frame()
+    assert list(frame.columns) == to_csv(found).splitlines()[0].split(",")
+    assert len(frame) == len(found.heads)
+    assert [*frame[f"relation_{first.name}_head_after"].dropna()] == ["1.10"]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_json_holds_all_there_is(cases: dict[str, Changes], case: str) -> None:
     """Both comparisons and what differs; no NaN."""
