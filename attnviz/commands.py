@@ -44,9 +44,7 @@ LARGEST = 2**20  # bytes of a text that is read: some hundred thousand words, fa
 def read_text(text: str | None, file: Path | None = None, what: str = "the text") -> str:
     """The sentence, from the argument, standard input or a file; the line end after it is not part of it.
 
-    Raises:
-        SettingsError: there is none.
-        InputError: it cannot be read, is not UTF-8, or is longer than any model reads.
+    Raises SettingsError: there is none; InputError: it cannot be read, is not UTF-8, or longer than any model reads.
     """
     if file is None and text is None:
         raise SettingsError('give a sentence, as in "I love all you", or - to read it from standard input')
@@ -159,9 +157,7 @@ def loading(model: str | None) -> Iterator[Callable[[str], None]]:
 def check_writable(paths: Iterable[Path]) -> None:
     """Find out before any work whether its files can be written, each once.
 
-    Raises:
-        SettingsError: two of them are one.
-        OutputError: one of them cannot be written, or there is no ffmpeg for an ``.mp4``.
+    Raises SettingsError: two are one; OutputError: one cannot be written, or there is no ffmpeg for an ``.mp4``.
     """
     from attnviz.storage import files
 
@@ -221,8 +217,7 @@ def write_result(formats: Formats, result: object, path: Path, **look: Any) -> N
 def write_content(path: Path, content: Content) -> None:
     """Write a file, whole or not at all, and tell so, and which characters on it no font has.
 
-    Raises:
-        OutputError: the file cannot be written; or there are such characters, and none is wanted.
+    Raises OutputError: the file cannot be written; or there are such characters, and none is wanted.
     """
     from attnviz.storage.files import write_whole
 

@@ -130,11 +130,7 @@ def _long_name(one: Field[Any]) -> str:
 
 
 def check_palette(name: str) -> None:
-    """Refuse a palette that is not there.
-
-    Raises:
-        SettingsError: no palette has this name.
-    """
+    """Refuse a palette that is not there, by a `SettingsError`."""
     if name.removesuffix("_r") in PALETTES:
         return  # those that are listed need not be loaded to be known
     from attnviz.render.palette import colours

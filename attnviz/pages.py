@@ -30,9 +30,7 @@ class WebPage:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it, whole or not at all.
 
-        Raises:
-            OutputError: another ending than ``.html``, or a file that cannot be written.
-            SettingsError: it is no path.
+        Raises OutputError: another ending than ``.html``, or it cannot be written; SettingsError: it is no path.
         """
         check_ending(path, (".html",), "a page is")
         return write_whole(path, self.html)

@@ -45,6 +45,14 @@ background_option = partial(
     option, "--background", default="auto", help="The terminal's background; auto asks it.", panel=RARE
 )
 lang_option = partial(option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
+Dtype = Literal["auto", "float32", "float64", "float16", "bfloat16"]
+dtype_option = partial(
+    option, "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=RARE
+)
+revision_option = partial(option, "--revision", help="A branch, tag or commit of the model.", panel=RARE)
+trust_option = partial(
+    option, "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=RARE
+)
 """Options of several groups: `layers_and_heads` reads layers and heads."""
 
 
@@ -81,13 +89,9 @@ class LoadingSettings:
     device: Literal["auto", "cpu", "cuda", "mps"] = option(
         "--device", default="auto", help="Where the model runs.", panel=RARE
     )
-    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"] = option(
-        "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=RARE
-    )
-    revision: str | None = option("--revision", help="A branch, tag or commit of the model.", panel=RARE)
-    trust_remote_code: bool = option(
-        "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=RARE
-    )
+    dtype: Dtype = dtype_option()
+    revision: str | None = revision_option()
+    trust_remote_code: bool = trust_option()
 
     def __post_init__(self) -> None:
         if self.toy and changed(self, "model"):
@@ -178,9 +182,7 @@ class Ranges:
     def among(self, held: Sequence[int]) -> list[int]:
         """The numbers, where those held tell what the last one is.
 
-        Raises:
-            SelectionError: a range that begins before the first.
-            SettingsError: a range that ends before it begins.
+        Raises SelectionError: a range begins before the first; SettingsError: one ends before it begins.
         """
         numbers: list[int] = []
         n = held[-1] + 1 if held else 0
@@ -195,11 +197,7 @@ class Ranges:
 
 
 def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges | None, Ranges | None]:
-    """Layers and heads as they are typed: layer 2 and head 3, or head 2.3, which says both.
-
-    Raises:
-        SettingsError: something else was typed, or the two contradict each other.
-    """
+    """Layers and heads as they are typed: layer 2 and head 3, or head 2.3, which says both; or SettingsError."""
     parts = [one.strip().rpartition(".") for one in head]
     named = {before if dot else None for before, dot, _ in parts}
     heads = Ranges.read([number for _, _, number in parts], "head")

@@ -16,7 +16,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TextIO
+from typing import TYPE_CHECKING, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -72,28 +72,22 @@ def _begin(context: Any, settings: MainSettings) -> None:  # noqa: ANN401 - of T
 app.callback(invoke_without_command=True)(as_command(_begin, takes_shell=False))
 
 
-class _Command(NamedTuple):
-    """One of several commands of a module, as a module of one command has them."""
-
-    command: Callable[..., None]
-    EXAMPLES: str
-    Command: type[Command] = Command
-
-
-COMMANDS: dict[str, Any] = {
-    "heatmap": heatmap, "page": _Command(heatmap.page_command, heatmap.PAGE_EXAMPLES),
-    "generate": generate, "walkthrough": walkthrough,
-    "verify": _Command(walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES), "compare-heads": heads,
-    "head": _Command(heads.head_command, heads.HEAD_EXAMPLES, HeadCommand),
-    "merge": _Command(heads.merge_command, heads.MERGE_EXAMPLES), "demo": demo, "models": models,
-    "doctor": doctor, "train": train,
+COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
+    "heatmap": (heatmap.command, heatmap.EXAMPLES), "page": (heatmap.page_command, heatmap.PAGE_EXAMPLES),
+    "generate": (generate.command, generate.EXAMPLES), "walkthrough": (walkthrough.command, walkthrough.EXAMPLES),
+    "verify": (walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES),
+    "compare-heads": (heads.command, heads.EXAMPLES), "head": (heads.head_command, heads.HEAD_EXAMPLES),
+    "merge": (heads.merge_command, heads.MERGE_EXAMPLES), "demo": (demo.command, demo.EXAMPLES),
+    "models": (models.command, models.EXAMPLES), "doctor": (doctor.command, doctor.EXAMPLES),
+    "train": (train.command, train.EXAMPLES),
 }  # fmt: skip
+"""By name, each with its examples."""
 
-for _name, _module in COMMANDS.items():
+for _name, (_command, _examples) in COMMANDS.items():
     app.command(
-        _name, cls=getattr(_module, "Command", Command), context_settings={"max_content_width": 100},
-        epilog="\n\n".join(["Examples:", *_module.EXAMPLES.splitlines()]),
-    )(as_command(_module.command))  # fmt: skip
+        _name, cls=HeadCommand if _name == "head" else Command, context_settings={"max_content_width": 100},
+        epilog="\n\n".join(["Examples:", *_examples.splitlines()]),
+    )(as_command(_command))  # fmt: skip
 
 
 class _Output(io.FileIO):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from attnviz.commands import loading, print_lines
-from attnviz.options import RARE, REQUIRED, group, option
+from attnviz.options import REQUIRED, group, option
+from attnviz.settings import Dtype, dtype_option, revision_option, trust_option
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -38,13 +39,9 @@ class DoctorSettings:
         "--random", default=False, help="Draw the weights at random: the model's configuration is enough."
     )
     seed: int = option("--seed", default=0, help="Of the tokens, and of random weights.", metavar="N", least=0)
-    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"] = option(
-        "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=RARE
-    )
-    revision: str | None = option("--revision", help="A branch, tag or commit of the model.", panel=RARE)
-    trust_remote_code: bool = option(
-        "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=RARE
-    )
+    dtype: Dtype = dtype_option()
+    revision: str | None = revision_option()
+    trust_remote_code: bool = trust_option()
 
 
 def command(doctor: DoctorSettings) -> None:

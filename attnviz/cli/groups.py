@@ -31,15 +31,14 @@ def groups_of(command: Callable[..., None]) -> dict[str, Any]:
 
 
 _SHELL = "shell"
+_METAVARS: dict[object, str] = {str: "TEXT", Path: "FILE", int: "N"}  # what help shows for a value, by its type
 
 
 def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Callable[..., None]:
     """The command as Typer wants it: a parameter for each field of each of its groups.
 
-    A setting that is refused becomes a misuse of the command line.
-
-    Raises:
-        TypeError: a parameter is no group, or two groups have a field of one name.
+    A setting that is refused becomes a misuse of the command line. Raises TypeError: a parameter is no group, or two
+    groups have a field of one name.
     """
     groups = groups_of(command) if takes_shell else {"settings": get_type_hints(command)["settings"]}
     if strange := [name for name, group in groups.items() if not is_dataclass(group)]:
@@ -91,10 +90,11 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     option: Option = one.metadata["option"]
     repeatable = get_origin(hint) is tuple
     kind = list[get_args(hint)[0]] | None if repeatable else hint  # type: ignore[misc]
+    usual = _METAVARS.get((get_args(kind) or (kind,))[0])
     endings = ", ".join(end.removeprefix(".") for end in getattr(group, "ENDINGS", ()))
     more: dict[str, Any] = {
         "help": option.help.replace("{endings}", endings), "show_default": option.shows_default,
-        "metavar": option.metavar or (_METAVARS.get(kind) if option.names else one.name.upper()),
+        "metavar": option.metavar or (usual if option.names else one.name.upper()),
         "rich_help_panel": option.panel or INPUT,
         "envvar": option.variable or None, "show_envvar": bool(option.variable),
         "autocompletion": _COMPLETERS.get(option.completes),
@@ -104,17 +104,6 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     return inspect.Parameter(
         one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, described]
     )
-
-
-_METAVARS: dict[Any, str] = {
-    str: "TEXT",
-    str | None: "TEXT",
-    Path: "FILE",
-    Path | None: "FILE",
-    int: "N",
-    int | None: "N",
-}
-"""What help shows for a value, by its type."""
 
 
 def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # noqa: ANN401 - of Typer

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from attnviz.attention import Attention, Kind, Note, positions
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
-from attnviz.render.signs import HeadSign, HeadSigns
+from attnviz.render.sheet import HeadSign, HeadSigns
 from attnviz.settings import Place, place_of
 from attnviz.storage.formats import COMPARISON, Formats, imported
 from attnviz.text.arguments import check_call

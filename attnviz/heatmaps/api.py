@@ -15,7 +15,7 @@ from attnviz.render.figure.pattern import draw_on
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
 from attnviz.settings import FigureSettings, check_title
-from attnviz.storage.record import adopt
+from attnviz.storage.record_files import adopt
 from attnviz.text.arguments import check_call
 from attnviz.text.phrase import expect_language
 

@@ -20,8 +20,7 @@ from attnviz.models.registry import HOME_BUILT, TOY
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
-from attnviz.render.sheet import KINDS, Scale, check_scale, pool, pooled_note, resolve
-from attnviz.render.signs import HeadSigns
+from attnviz.render.sheet import KINDS, HeadSigns, Scale, check_scale, pool, pooled_note, resolve
 from attnviz.storage.formats import COMPARISON
 from attnviz.text.arguments import check_call
 from attnviz.text.display import visible

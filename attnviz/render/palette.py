@@ -59,10 +59,7 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
     It is one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or the
     object. Weight 0 is the end nearest to the background, so that what matters stands out; ours begins with the
     background itself, white or black. A name that ends in ``_r`` turns the palette round. A colormap that gets lighter
-    and darker by turns is used, and an `AttnvizWarning` tells of it.
-
-    Raises:
-        SelectionError: no palette has this name.
+    and darker by turns is used, and an `AttnvizWarning` tells of it. Raises SelectionError: no palette has this name.
     """
     if isinstance(palette, str):
         return _by_name(palette, on_dark=on_dark)

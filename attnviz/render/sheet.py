@@ -1,9 +1,9 @@
-"""What a heatmap shows, resolved before anything is drawn: labels, matrices, colour limits, and what must be said."""
+"""What a heatmap shows, resolved before it is drawn: labels, matrices, colour limits, signs, what must be said."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal, get_args
@@ -143,6 +143,38 @@ class Sheet:
         return f"{layers}{', ' if 1 in {len(self.layers), len(self.heads)} else ' x '}{heads}"
 
 
+@dataclass(frozen=True, slots=True)
+class HeadSign:
+    """What a head does, in a few characters, a colour (``#rrggbb``) and in words."""
+
+    sign: str
+    colour: str
+    words: tuple[str, str]  # in English and in Korean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadSigns:
+    """The signs of a model's heads, by layer and head; a head without one has no established role."""
+
+    model: str
+    kind: str  # which attention, such as ``encoder``
+    n_layers: int
+    n_heads: int
+    of: Mapping[tuple[int, int], HeadSign]
+
+    def among(
+        self, model: str, kind: str, layers: Sequence[int], heads: Sequence[int]
+    ) -> dict[tuple[int, int], HeadSign]:
+        """Those of some heads of a model; a `SelectionError` where it is another, or another attention of it."""
+        if (model, kind) != (self.model, self.kind) or max(layers) >= self.n_layers or max(heads) >= self.n_heads:
+            raise SelectionError(
+                f"the roles are those of {self.model} ({self.kind}, {self.n_layers} layers x {self.n_heads} heads), "
+                f"and cannot be shown on {model} ({kind}, layers to {max(layers)}, heads to {max(heads)}): "
+                "measure them by attnviz compare-heads on the same model"
+            )
+        return {place: sign for place, sign in self.of.items() if place[0] in layers and place[1] in heads}
+
+
 def check_scale(scale: str) -> None:
     """Refuse a scale that is not there, by a SelectionError."""
     if scale not in get_args(Scale):
@@ -153,10 +185,7 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
     """What to draw of a record, all of its layers and heads.
 
     The scale is `shared`, one of colours up to the largest weight shown; `panel`, each head's up to its own; or `unit`,
-    0 to 1.
-
-    Raises:
-        SelectionError: no such scale.
+    0 to 1. Raises SelectionError: no such scale.
     """
     check_scale(scale)
     text = f"“{visible(record.text)}”" if record.text else ""

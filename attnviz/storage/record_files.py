@@ -6,23 +6,32 @@ the others have `meta`, the labels as JSON text, beside `weights`.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import stat
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Attention, Weights
+from attnviz import attention
+from attnviz.attention import AXES, NUMBERS, Attention, Exact, Kind, Note, Token, Weights
 from attnviz.errors import FileFormatError, RecordError
-from attnviz.storage.encoding import from_text, to_text
+from attnviz.storage.encoding import decode, decode_fields, from_text, plain, show, to_text
 from attnviz.storage.formats import RECORD
-from attnviz.storage.record import FORMAT, adopt, arrays, describe, rebuild
 from attnviz.text.display import visible
 
+FORMAT = "attnviz"
+VERSION, WITH_LINKS = 1, 2  # of files, and of those of pooled records, which have links and statistics
+LINKS = {"link_keys": np.int32, "link_weights": np.float32}  # the arrays of a pooled record beside its weights
+_LATER = frozenset({"target"})  # labels that older files lack: they then are what a record has by default
+_NAMES = ("weights", "attention", "attentions")  # what another program may call its weights
 _WHAT = "a label of the record"
 _LARGE = 2**30  # bytes that an archive may unpack to, whatever it was packed to
 _PACKED = 200  # How many times smaller than what it unpacks to a larger archive may be. Attention packs about 2 times.
@@ -118,24 +127,17 @@ def load(path: str | os.PathLike[str]) -> Attention:
     return record
 
 
-def read_json(path: Path) -> Attention:
-    """The record in a JSON file; what is raised is as of `load`."""
-    return _record(path, lambda path: from_text(path.read_bytes()))
+_READERS: dict[str, Callable[[Path], dict[str, object]]] = {
+    ".json": lambda path: from_text(path.read_bytes()),
+    ".npz": _npz_fields,
+    ".safetensors": _safetensors_fields,
+}
 
 
-def read_npz(path: Path) -> Attention:
-    """Likewise in an archive of NumPy's."""
-    return _record(path, _npz_fields)
-
-
-def read_safetensors(path: Path) -> Attention:
-    """Likewise in safetensors."""
-    return _record(path, _safetensors_fields)
-
-
-def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
+def read(path: Path) -> Attention:
+    """The record in a file of one of these endings; what is raised is as of `load`."""
     try:
-        fields = _fields(path, read)
+        fields = _fields(path)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
         with np.errstate(over="ignore", invalid="ignore"):  # the record refuses infinity in its own words
             return rebuild(fields) if ours else adopt(fields, path.name)
@@ -153,10 +155,10 @@ def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
-def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
+def _fields(path: Path) -> dict[str, object]:
     try:
         _check_is_file(path)
-        return read(path)
+        return _READERS[path.suffix.lower()](path)
     except (RecordError, OSError, MemoryError, RecursionError):
         raise
     except Exception as error:  # whatever a parser raises on foreign bytes, the file is at fault
@@ -169,3 +171,194 @@ def _check_is_file(path: Path) -> None:
         raise FileFormatError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
     if not found.st_size:
         raise FileFormatError("it is empty")
+
+
+def describe(record: Attention) -> dict[str, object]:
+    """Everything but the numbers; a receipt brings a digest, which ties it to the numbers and the labels."""
+    version = VERSION if record.exact is None else WITH_LINKS
+    described = {"format": FORMAT, "version": version, **_labels(record)}
+    return described if record.receipt is None else {**described, "digest": _digest(record)}
+
+
+def _labels(record: Attention) -> dict[str, object]:
+    labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name not in NUMBERS}
+    labels["notes"] = [plain_note(note) for note in record.notes]
+    if (exact := record.exact) is not None:
+        labels["exact"] = {one.name: getattr(exact, one.name) for one in fields(exact) if one.name not in LINKS}
+    return labels
+
+
+def arrays(record: Attention) -> dict[str, np.ndarray]:
+    """The numbers: the weights, and of a pooled record the links."""
+    exact = {} if record.exact is None else {name: getattr(record.exact, name) for name in LINKS}
+    return {"weights": record.weights, **exact}
+
+
+def rebuild(found: Mapping[str, object]) -> Attention:
+    """The record of a file of attnviz's.
+
+    Raises RecordError: a label is missing, of another type, or changed since; FileFormatError: of another version.
+    """
+    version = decode(found.get("version"), int, "version")
+    if version not in {VERSION, WITH_LINKS}:
+        raise FileFormatError(
+            f"it is of version {version}, but this attnviz reads versions {VERSION} and {WITH_LINKS}: update attnviz"
+        )
+    if "weights" not in found:
+        raise FileFormatError("it lacks weights")
+    weights = _as_weights(found["weights"])
+    if isinstance(notes := found.get("notes"), list):
+        found = {**found, "notes": [full_note(note) for note in notes]}
+    labels = decode_fields(found, Attention, apart=NUMBERS, later=_LATER)
+    exact = _exact(found) if "exact" in found else None
+    record, digest = Attention(weights=weights, exact=exact, **labels), found.get("digest")
+    if (record.receipt is not None or digest is not None) and digest != _digest(record):
+        raise FileFormatError("its weights or labels were changed after the receipt was issued")
+    return _harmless(record)
+
+
+def _exact(found: Mapping[str, object]) -> Exact:
+    labels = decode(found["exact"], dict[str, Any], "exact")
+    numbers: dict[str, Any] = {}
+    for name, kind in LINKS.items():
+        array = np.asarray(found.get(name))
+        if array.dtype.kind not in "fiu" or array.ndim != len(AXES):
+            raise FileFormatError(f"its {name} must be numbers of a layer, head, query and link")
+        numbers[name] = array.astype(kind)
+    return Exact(**decode_fields(labels, Exact, apart=frozenset(LINKS)), **numbers)
+
+
+def _digest(record: Attention) -> str:
+    """What differs whenever a label or a number does, whichever program wrote them down."""
+    text = json.dumps([_labels(record), record.weights.shape], default=plain)
+    canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
+    digest = hashlib.sha256(canonical.encode())
+    for array in arrays(record).values():
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
+
+
+def _harmless(record: Attention) -> Attention:
+    """The record with nothing in it, of what every view prints, that a terminal would obey.
+
+    attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
+    """
+
+    def tokens(of: Attention | Exact) -> dict[str, Any]:
+        sides = {"query_tokens": of.query_tokens, "key_tokens": of.key_tokens}
+        return {name: tuple(replace(one, text=visible(one.text)) for one in side) for name, side in sides.items()}
+
+    exact, receipt = record.exact, record.receipt
+    return replace(
+        record, model=visible(record.model), notes=tuple(map(harmless_note, record.notes)), **tokens(record),
+        exact=None if exact is None else replace(exact, **tokens(exact)),
+        receipt=receipt and replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype)),
+    )  # fmt: skip
+
+
+def harmless_note(note: Note) -> Note:
+    """The note with nothing in it that a terminal would obey."""
+    fields = ((visible(name), visible(value) if isinstance(value, str) else value) for name, value in note.fields)
+    return Note(visible(note.code), tuple(fields))
+
+
+def plain_note(note: Note) -> object:
+    """A note as files have it: a sentence that stands for itself is just that, as all notes of older files are."""
+    return dict(note.fields)["text"] if note.code == "text" else asdict(note)
+
+
+def full_note(value: object) -> object:
+    """A note of a file with its code and fields."""
+    return {"code": "text", "fields": [["text", value]]} if isinstance(value, str) else value
+
+
+def _as_weights(value: object) -> Weights:
+    if isinstance(value, list):
+        _check_numbers(value)
+        try:
+            value = np.array(value, dtype=np.float64)
+        except ValueError:
+            raise FileFormatError("its weights' rows differ in length") from None
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "fiu":
+        raise FileFormatError(f"its weights must be numbers, not {show(value)}")
+    missing = len(AXES) - value.ndim
+    if missing not in {0, 1, 2}:
+        raise FileFormatError(
+            f"its weights must have the axes ({', '.join(AXES)}), of which the first two may be left out, "
+            f"but have shape {value.shape}"
+        )
+    return value.reshape((1,) * missing + value.shape).astype(np.float32)
+
+
+def _check_numbers(value: list[object], axes: int = 1) -> None:
+    """Refuse what numpy would take for a number without a word, such as "0.5" and true."""
+    if value and isinstance(value[0], list) and axes < len(AXES):
+        for inner in value:
+            if not isinstance(inner, list):
+                raise FileFormatError("its weights' rows differ in length")
+            _check_numbers(inner, axes + 1)
+    elif not set(map(type, value)) <= {int, float}:
+        wrong = next(item for item in value if type(item) not in {int, float})
+        raise FileFormatError(f"its weights must be numbers, but hold {show(wrong)}")
+
+
+OTHER = {
+    "attnviz-walkthrough": "a walkthrough: attnviz verify computes it again, and attnviz.load reads it",
+    "attnviz-comparison": "the numbers of heads compared, for other programs: attnviz compare-heads reads .stats",
+    "attnviz-changes": "the numbers of two models compared, for other programs: attnviz compare-heads reads .stats",
+    "attnviz-story": "the numbers of a story, for other programs: attnviz demo tells it again",
+}
+"""What other JSON of attnviz holds, by its format, and what reads it."""
+
+
+def adopt(found: Mapping[str, object], name: str) -> Attention:
+    """The record of what another program's file of this name holds, without a receipt; or RecordError."""
+    weights = _as_weights(_find_weights(found))
+    queries, keys = (_tokens(found, name) for name in ("query_tokens", "key_tokens"))
+    is_causal = len(keys) > 1 and not np.triu(weights, 1).any()
+    usual: Kind = "cross" if queries != keys else "decoder" if is_causal else "encoder"
+    off = np.abs(weights.sum(axis=-1, dtype=np.float64) - 1)
+    is_rounded = bool((off > attention.ROW_TOLERANCE).any() and (off <= attention.ROUNDED_TOLERANCE).all())
+    return Attention(
+        weights=weights, query_tokens=queries, key_tokens=keys,
+        kind=decode(found["kind"], Kind, "kind") if "kind" in found else usual,
+        model=visible(decode(found.get("model", visible(name)), str, "model")),
+        text=decode(found.get("text", ""), str, "text"),
+        short_rows=("rounded",) if is_rounded else (),
+        notes=(Note("rounded"),) if is_rounded else (),
+    )  # fmt: skip
+
+
+def _find_weights(found: Mapping[str, object]) -> object:
+    known = [name for name in _NAMES if name in found]
+    arrays = [name for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
+    if known:
+        return found[known[0]]
+    if len(arrays) == 1:
+        return found[arrays[0]]
+    if (held := OTHER.get(str(found.get("format")))) is not None:
+        raise FileFormatError(f"it holds {held}")
+    raise FileFormatError(f"it holds {'several arrays' if arrays else 'no attention'}: name the attention 'weights'")
+
+
+def _tokens(found: Mapping[str, object], name: str) -> tuple[Token, ...]:
+    where = name if name in found else "tokens"
+    if where not in found:
+        raise FileFormatError(
+            f"it holds no {name}: attnviz needs 'tokens', or both 'query_tokens' and 'key_tokens', "
+            f"a label for each row and each column"
+        )
+    labels = found[where]
+    if isinstance(labels, list):
+        labels = [_in_full(label, f"{where}[{i}]") for i, label in enumerate(labels)]
+    tokens: tuple[Token, ...] = decode(labels, tuple[Token, ...], where)
+    return tuple(replace(token, text=visible(token.text), piece=visible(token.piece)) for token in tokens)
+
+
+def _in_full(label: object, where: str) -> dict[str, object]:
+    """A label, which may be text alone, as an object with the text to show and the vocabulary's piece."""
+    if isinstance(label, str):
+        return {"text": label, "piece": label}
+    if isinstance(label, dict):
+        return {"text": label.get("piece"), "piece": label.get("text"), **label}
+    raise FileFormatError(f"{where} must be text, or an object with a text")

@@ -36,7 +36,6 @@ def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) ->
     its pair together.
     """
     words = [split_words(text), split_words(pair or "")]
-    past = [[end for _, end in spans] for spans in words]
     texts = (text, pair or "")
     offset = (0, len(words[0]))
     assigned = []
@@ -48,9 +47,9 @@ def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) ->
             inside = texts[token.segment][start:end]
             start += len(inside) - len(inside.lstrip())
             is_break = inside.isspace() and inside.strip(" ")  # such as a new line: never part of a word
-            ends = past[token.segment]
-            number = bisect.bisect_right(ends, start)  # the first word that ends behind the token's start
-            if not is_break and number < len(ends) and words[token.segment][number][0] < max(end, start + 1):
+            spans = words[token.segment]
+            number = bisect.bisect_right(spans, start, key=lambda span: span[1])  # the first that ends behind the start
+            if not is_break and number < len(spans) and spans[number][0] < max(end, start + 1):
                 word = number + offset[token.segment]
         assigned.append(replace(token, word=word))
     return tuple(assigned)

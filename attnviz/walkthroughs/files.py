@@ -15,7 +15,7 @@ from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, OutputError, RecordError, SettingsError
 from attnviz.storage.encoding import decode_fields, plain, to_text
 from attnviz.storage.formats import FILMS, WALKTHROUGH
-from attnviz.storage.record import full_note, harmless_note, plain_note
+from attnviz.storage.record_files import full_note, harmless_note, plain_note
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.record import Grid, Walkthrough

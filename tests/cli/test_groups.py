@@ -97,7 +97,7 @@ def test_every_option_comes_from_a_group(name: str) -> None:
     """What help lists are the fields of the groups that the command takes, and nothing else."""
     import typer
 
-    fields_of = {one.name for group in groups_of(COMMANDS[name].command).values() for one in fields(group)}
+    fields_of = {one.name for group in groups_of(COMMANDS[name][0]).values() for one in fields(group)}
     context = typer.main.get_command(app)
     listed = {parameter.name for parameter in context.commands[name].params}  # type: ignore[attr-defined]
     assert listed == fields_of

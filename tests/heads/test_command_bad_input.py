@@ -185,16 +185,16 @@ def test_a_head_that_is_not_there_is_missed_early(
     read = []
     from attnviz.storage.corpora.corpus import Corpus
 
-    following = Corpus.__next__
+    line_of = Corpus._line
 
-    def count(self: Corpus) -> Any:
-        read.append(1)
-        return following(self)
+    def count(self: Corpus, raw: bytes, number: int) -> Any:
+        read.append(number)
+        return line_of(self, raw, number)
 
-    monkeypatch.setattr(Corpus, "__next__", count)
+    monkeypatch.setattr(Corpus, "_line", count)
     status, line = refused("head", "1.4", *TOY, "--corpus", "a.txt")
     assert (status, line) == (1, "attnviz: there is no head 4: this model has heads 0 to 3 (counted from 0)")
-    assert len(read) <= 4
+    assert 0 < len(read) <= 4
 
 
 # ------------------------------------------------------------------------------------------------ the corpus

@@ -12,7 +12,7 @@ from attnviz.attention import Note
 from attnviz.errors import FileFormatError, SelectionError
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import Role
-from attnviz.render.signs import HeadSign, HeadSigns
+from attnviz.render.sheet import HeadSign, HeadSigns
 from tests.fixtures.browser import barriers
 
 if TYPE_CHECKING:

@@ -27,8 +27,7 @@ from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.results import save
 from attnviz.storage.files import check_ending, check_writable, write_whole
-from attnviz.storage.record import adopt
-from attnviz.storage.record_files import load, to_json
+from attnviz.storage.record_files import adopt, load, to_json
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ WRONG: Any = object()  # of no type that anything takes
 FUNCTIONS = [name for name in library.__all__ if inspect.isfunction(getattr(library, name))]
 OTHERS = {"model", "tokenizer", "before", "after", "module", "attention", "ax", "cmap", "result"}
 """Arguments of types that other libraries have: where they are used they are refused, by an error of attnviz."""
-GROUPS = {group for command in COMMANDS.values() for group in groups_of(command.command).values()}
+GROUPS = {group for command, _ in COMMANDS.values() for group in groups_of(command).values()}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -58,8 +58,7 @@ STYLES = {
 def inches(length: str) -> float:
     """A length as it is typed: ``3.3in``, ``8cm``, ``84mm`` or ``240pt``.
 
-    Raises:
-        SettingsError: no number, no such unit, or a width that no picture has.
+    Raises SettingsError: no number, no such unit, or a width that no picture has.
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", length)
     if match is None or match[2] not in UNITS:
@@ -74,11 +73,7 @@ def style_of(
     name: str = "sheet", *, width: str | None = None, dpi: int | None = None, font_size: float | None = None,
     caption: bool = True, transparent: bool = False,
 ) -> Style:  # fmt: skip
-    """A style, with what is wanted otherwise.
-
-    Raises:
-        SettingsError: a width or dots an inch with which no picture can be made.
-    """
+    """A style, with what is wanted otherwise; or SettingsError: a width or dots an inch that no picture can have."""
     style = STYLES[name]
     if width is not None:
         high = style.height and style.width and style.height * inches(width) / style.width
@@ -94,7 +89,7 @@ def style_of(
     return replace(style, caption=style.caption if caption else "", transparent=transparent)
 
 
-def fit(pen: Pen, style: Style, advice: str = "") -> None:
+def fit(pen: Pen, style: Style) -> None:
     """Give a picture that is drawn already the size of a style; an `AttnvizWarning` tells where it cannot be read."""
     width, height = map(float, pen.figure.get_size_inches())
     if style.width is None:
@@ -106,7 +101,7 @@ def fit(pen: Pen, style: Style, advice: str = "") -> None:
     if smallest < style.least - 0.05:
         warnings.warn(
             f"at {width * factor:.3g}in the smallest letters are {smallest:.1f} pt: they can be read from "
-            f"{width * factor * style.least / smallest:.2g}in on{advice}",
+            f"{width * factor * style.least / smallest:.2g}in on",
             AttnvizWarning,
             stacklevel=4,
         )

@@ -96,8 +96,8 @@ def behind(start: Text, lines: Sequence[Text]) -> list[Text]:
     return [Text.assemble(start, lines[0][start.cell_len :], no_wrap=True), *lines[1:]]
 
 
-def shortened(lines: list[Text], screen: Screen, most: int = SENTENCE_LINES) -> list[Text]:
-    """The lines of a text of any length, at most so many: its first ones and its last."""
-    if len(lines) <= most:
+def shortened(lines: list[Text], screen: Screen) -> list[Text]:
+    """The lines of a text of any length, at most `SENTENCE_LINES`: its first ones and its last."""
+    if len(lines) <= SENTENCE_LINES:
         return lines
-    return [*lines[: most - 1], Text(spell("…", screen), lines[0].style), lines[-1]]
+    return [*lines[: SENTENCE_LINES - 1], Text(spell("…", screen), lines[0].style), lines[-1]]

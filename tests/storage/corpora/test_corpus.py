@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 from attnviz.errors import InputError
 from attnviz.storage.corpora import conllu
-from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
-from attnviz.storage.corpora.stream import LONGEST
+from attnviz.storage.corpora.corpus import LONGEST, Fingerprint, fingerprint, read_corpus
 from attnviz.text.corpus import BadLine, CorpusLine
 
 if TYPE_CHECKING:
@@ -173,7 +172,7 @@ def test_a_treebank(tmp_path: Path, packed: str) -> None:
         (10, "!word 1 (“Birds”) has no relation to its head"),
         (14, "Birds sing."),
     ]
-    line = next(read_corpus(path))
+    line = next(iter(read_corpus(path)))
     assert isinstance(line, CorpusLine)
     assert line.parsed is not None
     assert [word.relation for word in line.parsed.words] == ["nsubj", "root", "punct"]
@@ -296,9 +295,10 @@ def test_left_before_the_end(tmp_path: Path) -> None:
     """A corpus that nobody reads to its end, or at all, leaves no file open (an unclosed one fails every test here)."""
     path = write(tmp_path, "one\ntwo\n")
     corpus = read_corpus(path)
-    next(corpus)
-    source = corpus._file._source._source
-    del corpus
+    lines = iter(corpus)
+    next(lines)
+    source = corpus._source._source
+    del corpus, lines
     assert source.closed
     for line in read_corpus(path):
         assert line.number == 1

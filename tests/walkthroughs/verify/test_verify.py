@@ -312,7 +312,7 @@ def test_it_imports_neither_torch_nor_numpy(tmp_path: Path) -> None:
         "jaxtyping",
         "attnviz.walkthroughs.record",
         "attnviz.attention",
-        "attnviz.storage.record",
+        "attnviz.storage.record_files",
         "attnviz.storage.encoding",
         "attnviz.walkthroughs.calculation",
     ]
