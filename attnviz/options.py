@@ -98,16 +98,12 @@ def changed(settings: object, *names: str) -> tuple[str, ...]:
 
     Usual is the default, or what a variable of the environment says.
     """
-
-    def usual(one: Field[Any]) -> tuple[object, ...]:
-        variable = one.metadata["option"].variable
-        return one.default, *([os.environ[variable]] if variable in os.environ else [])
-
-    return tuple(
-        _long_name(one)
-        for one in fields(settings)  # type: ignore[arg-type]  # every group is a dataclass
-        if (not names or one.name in names) and getattr(settings, one.name) not in usual(one)
-    )
+    found = []
+    for one in fields(settings):  # type: ignore[arg-type]  # every group is a dataclass
+        usual = one.default, os.environ.get(one.metadata["option"].variable, one.default)
+        if (not names or one.name in names) and getattr(settings, one.name) not in usual:
+            found.append(_long_name(one))
+    return tuple(found)
 
 
 def name_parts(settings: object, *names: str) -> list[str]:

@@ -78,12 +78,9 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
 
 def _together(typed: ShellSettings, context: Any) -> ShellSettings:  # noqa: ANN401 - of Typer
     """What was typed after the command's name, and before it."""
-    usual = ShellSettings()
-    after = {one.name: getattr(typed, one.name) for one in fields(typed)}
-    return replace(
-        context.find_root().obj or usual,
-        **{name: value for name, value in after.items() if value != getattr(usual, name)},
-    )
+    given = {one.name: getattr(typed, one.name) for one in fields(typed)}
+    after = {one.name: given[one.name] for one in fields(typed) if given[one.name] != one.default}
+    return replace(context.find_root().obj or ShellSettings(), **after)
 
 
 def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  # noqa: ANN401 - a type

@@ -85,15 +85,12 @@ class Sheet:
         largest = max(panel.top for panel in self.panels)
         over = max(float(panel.matrix.max()) for panel in self.panels)
         blank = self.say(*(("blank", "빈칸") if self.has_blanks else ("coloured as 0", "0과 같은 색")))
-        some, few = (
-            self.say(f"{blank}: below {BLANK}", f"{blank}: {BLANK}"),
-            self.say("a fiftieth of that", "그 50분의 1 미만"),
-        )
         above = f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" * (over > largest)
         if self.scale == "panel" and len(self.panels) > 1:
             return self.say(
-                f"weight, in each panel 0 to its own largest (max){above}; {some} or {few}",
-                f"가중치, 패널마다 0부터 최댓값(max)까지{above}; {some} 또는 {few}",
+                f"weight, in each panel 0 to its own largest (max){above}; "
+                f"{blank}: below {BLANK} or a fiftieth of that",
+                f"가중치, 패널마다 0부터 최댓값(max)까지{above}; {blank}: {BLANK} 또는 그 50분의 1 미만",
             )
         if self.scale == "unit":
             return self.say(f"weight 0 to 1; {blank}: below {BLANK}", f"가중치 0~1; {blank}: {BLANK} 미만")

@@ -42,7 +42,8 @@ def build(
         body: what can be read without scripts too, in HTML; empty where all is drawn.
         rules: styles that were computed, after the others.
     """
-    script = bundle([*shared, *(path for path in own if path.suffix == ".js")])
+    scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
+    script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"  # in a scope of their own
     styles = [path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"]
     style = "\n".join([*styles, *filter(None, [rules])])
     policy = (
@@ -87,12 +88,6 @@ _WAIT = {
     "en": "The picture is drawn by a script in this file. Where this line stays, scripts are turned off.",
     "ko": "그림은 이 파일 안의 스크립트가 그립니다. 이 줄이 사라지지 않으면 스크립트가 꺼져 있는 것입니다.",
 }
-
-
-def bundle(paths: Sequence[Path]) -> str:
-    """Scripts one after the other, in a scope of their own."""
-    text = "\n".join(path.read_text("utf-8") for path in paths)
-    return f'"use strict";\n(() => {{\n{text}}})();\n'
 
 
 def _in_text(data: bytes) -> str:
