@@ -135,7 +135,7 @@ _READERS: dict[str, Callable[[Path], dict[str, object]]] = {
 
 
 def read(path: Path) -> Attention:
-    """The record in a file of one of these endings; what is raised is as of `load`."""
+    """The record in a file of one of these endings, or FileFormatError, as of `load`."""
     try:
         fields = _fields(path)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
