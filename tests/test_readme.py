@@ -22,7 +22,7 @@ import torch
 from PIL import Image
 
 import attnviz
-from attnviz.capture.receipt import tolerance_of
+from attnviz.capture.stream import tolerance_of
 from tests.fixtures.ready import Ready
 
 ROOT = Path(__file__).parent.parent

@@ -149,7 +149,7 @@ def attend_batch(
         pooled = [Note.of("pooled", **size)] if keep.cell > 1 else []
         record = Attention(
             weights=weights, query_tokens=_grouped(queries, keep.cell), key_tokens=_grouped(columns, keep.cell),
-            kind=batch.kind or source.kinds[0] if is_part else keep.kind(weights), model=source.name,
+            kind=batch.kind or (source.kinds[0] if is_part else keep.kind(weights)), model=source.name,
             text=sentence.text, pair=sentence.pair, target=sentence.target, receipt=receipt,
             layers=keep.layers, heads=keep.heads,
             short_rows=(*(("sink",) if source.has_sinks else ()), *label["short_rows"]),
@@ -169,7 +169,7 @@ def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
     )
 
 
-def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None] = ()) -> None:
+def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None]) -> None:
     if not texts:
         raise InputError("there is no text: expected at least one")
     for what, some in (("the text", texts), ("the second sentence", pairs), ("the target", targets)):

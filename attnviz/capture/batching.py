@@ -100,11 +100,9 @@ def shuffle(single: Batch, seed: int) -> Batch | None:
         return None
     tokens = sentence.tokens if sentence.keys is None else sentence.keys
     free = [place for place, token in enumerate(tokens) if not token.special]
-    order = list(range(len(tokens)))
-    drawn = np.random.Generator(np.random.PCG64(seed)).permutation(free).tolist()
-    for place, taken in zip(free, drawn, strict=True):
-        order[place] = taken
-    mixed = tuple(tokens[place] for place in order)
+    order = np.arange(len(tokens))
+    order[free] = np.random.Generator(np.random.PCG64(seed)).permutation(free)
+    mixed = tuple(tokens[place] for place in order.tolist())
     notes = (*sentence.notes, Note("tokens_shuffled"))
     changed = replace(sentence, tokens=mixed) if sentence.keys is None else replace(sentence, keys=mixed)
     inputs = {name: given[:, order] if name in READ else given for name, given in single.inputs.items()}

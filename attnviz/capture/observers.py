@@ -272,9 +272,7 @@ class KeepWeights:
         return Exact(query_tokens=queries, key_tokens=keys, statistics=statistics, **links)
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
-        """Which attention it is: as the batch says, or causal or bidirectional as the weights show."""
-        if self._batch.kind is not None:
-            return self._batch.kind
+        """Which attention it is, causal or bidirectional, as the weights show."""
         ahead = np.triu(np.ones(weights.shape[2:], dtype=bool), 1)
         causal = self._causal if weights.shape[2] == 1 else not weights[:, :, ahead].any()
         return "decoder" if causal else "encoder"

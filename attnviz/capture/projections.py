@@ -119,24 +119,39 @@ class KeepProjections(LayerObserver):
     @property
     def layer(self) -> Layer:
         """The layer, or SelectionError: there is none of that number."""
-        return self._wanted_layer()[0]
+        return self._wanted_layer[0]
+
+    @property
+    def before(self) -> list[Call]:
+        """The calls before the layer's attention, from the layer's before it on."""
+        return self._wanted_layer[1]
+
+    @property
+    def after(self) -> list[Call]:
+        """The calls after the layer's attention, up to the next layer's."""
+        return self._wanted_layer[2]
+
+    @property
+    def _wanted_layer(self) -> tuple[Layer, list[Call], list[Call]]:
+        positions([self._wanted], self._seen, "layer")
+        return self._kept[0]
 
     def projections(self) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
         """The projections to query, key and value of all heads, and that of all contexts; None where there is none."""
-        layer, before, after = self._wanted_layer()
-        calls = _join_steps(before)
+        layer, calls = self.layer, _join_steps(self.before)
         query, key, value = (maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value))
         together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
-        user = next((projection_of(call, 0, call.made.shape[2]) for call in after if same(call.given, together)), None)
+        users = (call for call in self.after if same(call.given, together))
+        user = next((projection_of(call, 0, call.made.shape[2]) for call in users), None)
         return query, key, value, user
 
     def embedded(self, x: Tensor) -> Embedded | None:
         """The embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""
-        _, before, _ = self._wanted_layer()
         words = self._batch.inputs.get("input_ids")
-        norm = next((c for c in before if isinstance(c.module, nn.LayerNorm) and _equal(c.made[0], x)), None)
+        layer_norms = [c for c in self.before if isinstance(c.module, nn.LayerNorm)]
+        norm = next((c for c in layer_norms if same(c.made[0].to(x), x)), None)
         total = x if norm is None else norm.given[0].to(x)
-        tables = [c for c in before if isinstance(c.module, nn.Embedding) and c.made.shape[1:] == x.shape]
+        tables = [c for c in self.before if isinstance(c.module, nn.Embedding) and c.made.shape[1:] == x.shape]
         first = [c for c in tables if words is not None and same(c.given, words)]
         # Positions have many vectors, segments two.
         rest = sorted((c for c in tables if c not in first), key=lambda c: -c.module.num_embeddings)  # type: ignore[operator]
@@ -148,11 +163,10 @@ class KeepProjections(LayerObserver):
 
     def beside(self) -> Tensor | None:
         """What a recurrent cell reads at each step beside the context [step, d]; None where no cell reads it."""
-        layer, before, _ = self._wanted_layer()
-        context = layer.output.flatten(2)[0].to("cpu", torch.float64)  # (T, H * d)
+        context = self.layer.output.flatten(2)[0]  # (T, H * d)
         width = context.shape[1]
-        cells = (call.given[0] for call in _join_steps(before) if isinstance(call.module, nn.RNNCellBase))
-        return next((given[:, :-width] for given in cells if _equal(given[:, -width:], context)), None)
+        given = (call.given[0] for call in _join_steps(self.cells()))
+        return next((one[:, :-width] for one in given if same(one[:, -width:].to(context), context)), None)
 
     def read_by(self, head: WordHead) -> Tensor | None:
         """What a projection to words reads [token, d_model]; where it did not run, what the model ends in."""
@@ -162,23 +176,9 @@ class KeepProjections(LayerObserver):
         made = (call.made[0] for call in reversed(calls) if call.made.shape[1:] == shape)
         return next(itertools.chain(ran, made), None)
 
-    @property
-    def before(self) -> list[Call]:
-        """The calls before the layer's attention, from the layer's before it on."""
-        return self._wanted_layer()[1]
-
-    @property
-    def after(self) -> list[Call]:
-        """The calls after the layer's attention, up to the next layer's."""
-        return self._wanted_layer()[2]
-
-    def is_recurrent(self) -> bool:
-        """Whether recurrent cells run between one step of the attention and the next."""
-        return any(isinstance(call.module, nn.RNNCellBase) for call in self.before)
-
-    def _wanted_layer(self) -> tuple[Layer, list[Call], list[Call]]:
-        positions([self._wanted], self._seen, "layer")
-        return self._kept[0]
+    def cells(self) -> list[Call]:
+        """The recurrent cells that run between one step of the attention and the next."""
+        return [call for call in self.before if isinstance(call.module, nn.RNNCellBase)]
 
 
 def maker_of(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
@@ -240,11 +240,6 @@ def _join_steps(calls: Sequence[Call]) -> list[Call]:
         if len(own) > 1 and all(one.made.shape[1] == 1 for one in own)
     ]
     return [*calls, *together]
-
-
-def _equal(one: Tensor, exact: Tensor) -> bool:
-    """Whether two tensors are equal, where the second is in float64 on the processor."""
-    return one.shape == exact.shape and torch.equal(one.to("cpu", torch.float64), exact)
 
 
 def same(one: Tensor, other: Tensor) -> bool:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
 
 from attnviz.capture.sources import Source
@@ -150,7 +149,7 @@ def open_source(
         if model is not None:
             raise
         name = TOY_KOREAN if is_korean(reads) else TOY
-        toy = _home_built(name, device, dtype)  # first: with a device that is not there, this fails too
+        toy = _home_built(name, device, dtype, {})  # first: with a device that is not there, this fails too
         reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
         (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
         return toy
@@ -211,7 +210,7 @@ def _expect_home_built(model: str) -> None:
     )
 
 
-def _home_built(name: str, device: str, dtype: str, sizes: Mapping[str, int] = MappingProxyType({})) -> Source:
+def _home_built(name: str, device: str, dtype: str, sizes: Mapping[str, int]) -> Source:
     from attnviz.capture.sources.home_built import TrainedSource, random_source
 
     if is_random(name):

@@ -5,20 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
-from torch import Tensor
+from jaxtyping import Bool, Float, Float32
+from torch import Tensor, nn
 
 from attnviz.attention import Receipt, Vectors
 from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
-from attnviz.capture.receipt import EVERY_NUMBER, SUMS, check_layer, signs, tolerance_of
-from attnviz.errors import NoAttentionError
+from attnviz.errors import NoAttentionError, NotVerifiedError
 
 BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256  # of a block of weights: keeps the cores busy, small beside any model
 LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+"""The largest difference accepted between weights times values and the native output, per number format: about ten
+times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1."""
+EVERY_NUMBER, SUMS = 4096, 8
+"""Keys up to which every number of an output is compared; beyond, this many random sums of each row. Wrong numbers of a
+row cancel out in one sum with a chance of a half at most, and so in all of them once in 2**8 times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +143,7 @@ class KeepVectors(LayerObserver):
 
 
 def weights_in_blocks(
-    query: Float[Tensor, "batch head query d_k"],
-    key: Float[Tensor, "batch group key d_k"],
-    scoring: Scoring,
-    block_bytes: int | None = None,
+    query: Float[Tensor, "batch head query d_k"], key: Float[Tensor, "batch group key d_k"], scoring: Scoring
 ) -> Iterator[tuple[int, int, Float[Tensor, "batch head rows seen"]]]:
     """The attention weights, softmax(q k^T * scaling + mask), as (first row, first key, block of rows).
 
@@ -156,7 +159,7 @@ def weights_in_blocks(
     own = query.dtype if scoring.rounded else dtype
     keys = for_each_head(key.to(own), n_heads).mT  # (B, H, d, K)
     keys = keys.contiguous() if n_keys > EVERY_NUMBER else keys
-    size = max(1, min(BLOCK_ROWS, (block_bytes or BLOCK_BYTES) // (n_batch * n_heads * n_keys * dtype.itemsize)))
+    size = max(1, min(BLOCK_ROWS, BLOCK_BYTES // (n_batch * n_heads * n_keys * dtype.itemsize)))
     buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=own)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
@@ -169,11 +172,10 @@ def weights_in_blocks(
         block = buffer[: math.prod(shape)].view(shape)
         block[..., :low] = 0.0
         scores = block[..., low:]
+        queries = query[:, :, first:last].to(own)
+        torch.matmul(queries if scoring.rounded else queries * scaling, keys[..., low:high], out=scores)
         if scoring.rounded:
-            torch.matmul(query[:, :, first:last].to(own), keys[..., low:high], out=scores)
             scores *= scaling
-        else:
-            torch.matmul(query[:, :, first:last].to(own) * scaling, keys[..., low:high], out=scores)
         if scoring.softcap is not None:
             scores.div_(scoring.softcap).tanh_().mul_(scoring.softcap)
         if scoring.bias is not None:
@@ -184,10 +186,8 @@ def weights_in_blocks(
         if scoring.sinks is not None:
             sinks = scoring.sinks.to(own).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
             weights = torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1, dtype=dtype)[..., :-1]
-        elif own == dtype:
-            weights = torch.softmax(scores, dim=-1, out=scores)
         else:
-            weights = torch.softmax(scores, dim=-1, dtype=dtype)
+            weights = torch.softmax(scores, dim=-1, dtype=dtype, out=scores if own == dtype else None)
         weights = weights if blind is None else weights.masked_fill_(blind, 0.0)
         if low:
             scores.copy_(weights)
@@ -260,11 +260,6 @@ class ForwardPass:
         for observer in self.observers:
             observer.begin(self.batch)
 
-    @property
-    def _records(self) -> bool:
-        """Whether all that comes of the pass is a record, whose receipt says how it was taken."""
-        return all(isinstance(observer, KeepWeights | KeepVectors) for observer in self.observers)
-
     def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
         """Stream a layer's rows, or NotVerifiedError, which names `unknown` keywords: it is not the native output."""
         layer = replace(layer, number=max(layer.number, max(self._differences, default=-1) + 1))
@@ -272,7 +267,9 @@ class ForwardPass:
         self.dtype = query.dtype
         self.has_sinks |= scoring.sinks is not None
         width = layer.value.shape[3]
-        by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and self._records
+        # Where all that comes of the pass is a record, its receipt says so.
+        is_record = all(isinstance(observer, KeepWeights | KeepVectors) for observer in self.observers)
+        by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and is_record
         self._sums |= by_sums
         self.observing = True
         for observer in self.observers:
@@ -355,3 +352,45 @@ def _larger(largest: float, values: Tensor) -> float:
     """The larger of the two, NaN if any value is: NaN must never pass for a small difference."""
     top = values.max().item() if values.numel() else 0.0
     return top if top != top or top > largest else largest  # noqa: PLR0124 - x != x is true of NaN alone
+
+
+def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:
+    """With which signs the numbers of a row are added up, for each sum: at random, of a layer always the same."""
+    chance = torch.Generator().manual_seed(layer)
+    return torch.randint(0, 2, (width, SUMS), generator=chance).float() * 2 - 1
+
+
+def tolerance_of(dtype: torch.dtype) -> float:
+    """The tolerance of a number format, relative to a layer's largest output; of one not listed, that of float32."""
+    return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
+
+
+def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()) -> None:
+    """Raise NotVerifiedError for a layer whose difference is above the tolerance, or not a finite number.
+
+    `difference` is the largest one between weights times values and the native output, `scale` that output's largest
+    number, at least 1; `unknown` are keywords of the layer that attnviz does not know.
+    """
+    tolerance = tolerance_of(dtype) * scale
+    if difference <= tolerance < math.inf:
+        return
+    if math.isfinite(difference):
+        fault = (
+            f"its captured weights times its values differ by {difference:.1e} from the model's own output "
+            f"(tolerance {tolerance:.1e} for {str(dtype).removeprefix('torch.')})"
+        )
+        why = "it may compute attention in a way attnviz does not know (an extra term in its scores, or dropout)"
+        why = f"it was given {', '.join(unknown)}, which attnviz does not know" if unknown else why
+    else:
+        fault = "its output, or its captured weights times its values, is not a finite number"
+        why = "its weights may be damaged, or too large for this number format (try dtype float32)"
+    raise NotVerifiedError(f"refused, because layer {layer} is not verified: {fault}; {why}")
+
+
+def digest_of(model: nn.Module) -> str:
+    """A short digest of every byte of a model's weights, with names, shapes and formats; takes seconds a gigabyte."""
+    found = blake2b(digest_size=8)
+    for name, tensor in sorted(model.state_dict().items()):
+        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        found.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return found.hexdigest()

@@ -25,11 +25,11 @@ def numbers(*shape: int, seed: int = 5) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
-def whole(query: Tensor, key: Tensor, scoring: Scoring, block_bytes: int | None = None) -> Tensor:
+def whole(query: Tensor, key: Tensor, scoring: Scoring) -> Tensor:
     """All rows put together again, after a look at where each block says it begins."""
     blocks = [
         (first, pad(seen, (0, key.shape[2] - seen.shape[3])).clone())
-        for first, _, seen in weights_in_blocks(query, key, scoring, block_bytes)
+        for first, _, seen in weights_in_blocks(query, key, scoring)
     ]
     starts = [first for first, _ in blocks]
     lengths = [block.shape[2] for _, block in blocks]
@@ -152,12 +152,13 @@ SCORINGS = {
 
 @pytest.mark.parametrize("scoring", SCORINGS.values(), ids=SCORINGS)
 @pytest.mark.parametrize("rows", [0, 1, 2, 5, 12, 13, 99])
-def test_blocks_are_the_whole(scoring: Scoring, rows: int) -> None:
+def test_blocks_are_the_whole(scoring: Scoring, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many rows a block has, the weights are the same; a block has one row at least."""
     query, key = numbers(BATCH, HEADS, TOKENS, WIDTH), numbers(BATCH, GROUPS, TOKENS, WIDTH, seed=6)
-    block_bytes = rows * BATCH * HEADS * TOKENS * 4 + 3
-    one, many = whole(query, key, scoring), whole(query, key, scoring, block_bytes)
-    assert len(list(weights_in_blocks(query, key, scoring, block_bytes))) == math.ceil(TOKENS / max(1, rows))
+    one = whole(query, key, scoring)
+    monkeypatch.setattr(stream, "BLOCK_BYTES", rows * BATCH * HEADS * TOKENS * 4 + 3)
+    many = whole(query, key, scoring)
+    assert len(list(weights_in_blocks(query, key, scoring))) == math.ceil(TOKENS / max(1, rows))
     torch.testing.assert_close(many, one, rtol=0, atol=1e-6)
 
 

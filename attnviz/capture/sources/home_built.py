@@ -18,10 +18,9 @@ from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
-from attnviz.capture.stream import ForwardPass, LastRows, Layer, Scoring
+from attnviz.capture.stream import ForwardPass, LastRows, Layer, Scoring, digest_of
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
@@ -83,8 +82,8 @@ class _HomeBuilt(Source):
         """All sentences together, with what is generated from each."""
 
     @abstractmethod
-    def _run(self, batch: Batch, run: ForwardPass) -> None:
-        """The forward pass."""
+    def _run(self, batch: Batch, run: ForwardPass | LastRows) -> Any:
+        """The forward pass, and what the model returns."""
 
 
 class ToySource(_HomeBuilt):
@@ -119,7 +118,7 @@ class ToySource(_HomeBuilt):
         _, real = pad_rows([[0] * len(sentence.tokens) for sentence in sentences])
         return Batch(sentences=tuple(sentences), inputs={}, real=real, kind=kind)
 
-    def _run(self, batch: Batch, run: ForwardPass) -> None:
+    def _run(self, batch: Batch, run: ForwardPass | LastRows) -> None:
         x, mask = pad([self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences])
         self._model.encoder(x, None if batch.real.all() else mask, attend=_watch(run))
 
@@ -178,16 +177,17 @@ class TrainedSource(_HomeBuilt):
     def _numbers(self, rows: Sequence[Sequence[Token]]) -> Tensor:
         return pad_numbers([[token.id or 0 for token in row] for row in rows]).to(self._device)
 
-    def _run(self, batch: Batch, run: ForwardPass) -> None:
+    def _run(self, batch: Batch, run: ForwardPass | LastRows) -> Any:
         model, inputs = self._model, batch.inputs
         if isinstance(model, LanguageEncoder | LanguageDecoder):
-            model(inputs["words"], attend=_watch(run))
-        elif isinstance(model, TranslationTransformer):
+            return model(inputs["words"], attend=_watch(run))
+        if isinstance(model, TranslationTransformer):
             hooks: dict[str, AttendFunction] = {f"attend_{batch.kind}": _watch(run)}
-            model(inputs["source"], inputs["target"], **hooks)
-        elif model.attention is not None:
-            with _steps_of(model.attention.attend, run) as attend:
-                model(inputs["source"], inputs["target"], attend=attend)
+            return model(inputs["source"], inputs["target"], **hooks)
+        if model.attention is None:
+            return model(inputs["source"], inputs["target"])
+        with _steps_of(model.attention.attend, run) as attend:
+            return model(inputs["source"], inputs["target"], attend=attend)
 
     def untrained(self, seed: int = 0) -> TrainedSource:
         """The same architecture with its first weights, drawn from a seed."""
@@ -304,19 +304,13 @@ class TrainedSource(_HomeBuilt):
         )  # fmt: skip
 
     def _next(self, source: Tensor, read: Sequence[int], run: LastRows) -> Tensor:
-        model = self._model
         words = torch.tensor([read], device=self._device)
-        if isinstance(model, LanguageDecoder):
-            following: Tensor = model(words, attend=_watch(run))[0][0, -1]
-            return following
         # Under teacher forcing the last word of a target is never read: any one stands there.
-        target = torch.cat([words[:, 1:], words.new_full((1, 1), model.config.end)], dim=1)
-        if isinstance(model, TranslationTransformer):
-            logits: Tensor = model(source, target, attend_cross=_watch(run)).logits[0, -1]
-        else:
-            with _steps_of(model.attention.attend, run) as attend:
-                logits = model(source, target, attend=attend).logits[0, -1]
-        return logits
+        target = torch.cat([words[:, 1:], words.new_full((1, 1), self._model.config.end)], dim=1)
+        inputs = {"words": words, "source": source, "target": target}
+        made = self._run(replace(run.run.batch, inputs=inputs), run)
+        logits: Tensor = getattr(made, "logits", made[0])  # a decoder alone returns them first
+        return logits[0, -1]
 
 
 def _read_words(text: str, pair: str | None, vocabulary: Vocabulary | None = None) -> tuple[Token, ...]:

@@ -1,10 +1,15 @@
-"""Hugging Face models as a source: any that goes through the library's attention interface."""
+"""Hugging Face models as a source: any that goes through the library's attention interface.
+
+Of an encoder-decoder also what it generates, freely or by teacher forcing, and which attention is which. Source: the
+three uses of attention in Vaswani et al. 2017, section 3.2.3 (https://arxiv.org/abs/1706.03762).
+"""
 
 from __future__ import annotations
 
 import copy
 import inspect
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,28 +17,39 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from attnviz.attention import SOFTMAX, Kind, Note, Receipt, Token
-from attnviz.capture.batching import pad_rows
+from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
+from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources import expect_kind
 from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of
-from attnviz.capture.sources.generation import Generator, kinds_of
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import Loaded, adopt, draw, in_one_line, keep_state, limit_of, load, quiet, senses
 from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
-from attnviz.capture.sources.tokens import broken_syllable, own_generated, own_meaning, read_tokens, run_together
-from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
+from attnviz.capture.sources.tokens import broken_syllable, generated_tokens, meaning, read_tokens, run_together
+from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
 
 # Pairs of a query and a key in a batch (1,024 tokens alone) up to which the model's eager implementation runs: the very
 # numbers of `output_attentions=True`. Beyond, its fused one does, which rounds otherwise and holds no whole matrix.
 EAGER_UP_TO = 2**20
+CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
+SELF_NAMES = {"selfattn", "selfattention", "attention"}
+"""What the library calls a decoder's two attentions: parts of their modules' names, in small letters, without _."""
+AT_MOST = 128  # how many tokens a model generates freely before it is stopped
+GREEDY = {
+    "do_sample": False, "num_beams": 1, "num_return_sequences": 1, "early_stopping": False, "max_length": None,
+    "max_time": None, "min_length": 0, "min_new_tokens": None, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0,
+    "length_penalty": 1.0, "forced_eos_token_id": None, "stop_strings": None, "guidance_scale": None,
+    "return_dict_in_generate": False, "use_cache": False,
+}  # fmt: skip
+"""How a model generates the likeliest token at each step and nothing else. What it may never generate, and what it must
+begin with (the language that it translates into), stay as its own settings have them. The library's cache is left out:
+of some models it is as deep as the encoder, not the decoder."""
 
 
 def open_pretrained(
@@ -82,8 +98,8 @@ class PretrainedSource:
         self._generator: Generator | None = None
         if self._whole is not None:
             # A sentence alone is read by the encoder: what a decoder looks at depends on what is generated.
-            self.kinds, native = ("encoder", "cross", "decoder"), native_of(self._whole)
-            self._generator = Generator(name, loaded.tokenizer, self._whole, native=native, has_head=loaded.has_head)
+            self.kinds = ("encoder", "cross", "decoder")
+            self._generator = Generator(name, loaded.tokenizer, self._whole, has_head=loaded.has_head)
         self.generates = self._generator is not None
         self._limit = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
@@ -191,9 +207,9 @@ class PretrainedSource:
 
         Raises ModelError: it generates nothing; InputError: a text that leaves no room, or there is no chat template.
         """
-        model, is_whole = self._language_model if self._whole is None else self._whole, self._whole is not None
-        if model is None or (self._generator is not None and not self._generator.has_head):
-            raise cannot_generate(self.name, lacks_words=is_whole or "decoder" in self.kinds)
+        generator, model = self._generator, self._whole or self._language_model
+        if model is None or (generator is not None and not generator.has_head):
+            raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
         more = dict[str, bool]()
         with in_one_line(self.name, "read this text"):
             if chat:  # in which the text is what the user says; the template has its special tokens
@@ -202,22 +218,19 @@ class PretrainedSource:
                 said, more = [{"role": "user", "content": text}], {"add_special_tokens": False}
                 text = self._tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
             sentence, encoded = self._sentence(text, None, truncate=True, **more)
-        numbers, limit = tuple(encoded["input_ids"]), self._limit
-        if is_whole:
-            limit = limit_of(model.get_decoder(), self._tokenizer)
+        numbers: tuple[int, ...] = tuple(encoded["input_ids"])
+        begin, limit, source, n_tokens = numbers, self._limit, None, len(numbers) + most
+        if generator is not None:
             start = model.generation_config.decoder_start_token_id
-            begin: tuple[int, ...] = (model.config.decoder_start_token_id if start is None else start,)
-        else:
-            begin = numbers
-        n_tokens = len(numbers) + most
+            begin, limit = (model.config.decoder_start_token_id if start is None else start,), generator.limit
+            source = torch.tensor([numbers], device=self._device)
         decoding = PretrainedDecoding(
-            name=self.name, sentence=sentence, kind="cross" if is_whole else "decoder", begin=begin,
-            room=room_of(sentence, limit, 0 if is_whole else len(numbers), self.name), model=model,
-            tokenizer=self._tokenizer, text=partial(own_meaning, self._tokenizer),
-            tokens=partial(own_generated, self._tokenizer),
+            name=self.name, sentence=sentence, kind="decoder" if source is None else "cross", begin=begin,
+            room=room_of(sentence, limit, len(numbers) if source is None else 0, self.name), model=model,
+            tokenizer=self._tokenizer, text=partial(meaning, self._tokenizer),
+            tokens=partial(generated_tokens, self._tokenizer), source=source,
             native=native_of(model) if self.is_fused or n_tokens**2 > EAGER_UP_TO else "eager",
-            source=torch.tensor([numbers], device=self._device) if is_whole else None,
-            kinds=kinds_of(model) if is_whole else {},
+            kinds={} if generator is None else generator.kinds,
         )  # fmt: skip
         with self._at_rest():
             watch(model, decoding.native)
@@ -235,13 +248,11 @@ class PretrainedSource:
 
         None of an encoder's, where the projection was not loaded, and where what it makes is bent or scaled afterwards.
         """
-        config, head = self._model.config, None
-        whole = self._whole or self._language_model or self._owner
+        config, whole = self._model.config, self._whole or self._language_model or self._owner
         bent = any(getattr(config, name, None) for name in ("final_logit_softcapping", "logit_scale", "logits_scaling"))
         if kind == "encoder" or bent or (self._generator is not None and not self._generator.has_head):
             return None
-        if whole is not None:
-            head = whole.get_output_embeddings()
+        head = None if whole is None else whole.get_output_embeddings()
         if head is None and self._whole is None and getattr(config, "tie_word_embeddings", False):
             head = self._model.get_input_embeddings()  # the word vectors serve as the projection
         if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
@@ -269,29 +280,22 @@ class PretrainedSource:
         n_known = self._model.get_input_embeddings().weight.shape[0]
         plain = torch.tensor([number for number in range(n_known) if number not in special])
 
-        def draw() -> tuple[Tensor, Tensor]:
+        def draw() -> list[list[int]]:
             most = min(max(lengths), self._limit or max(lengths))
-            real = torch.arange(most) < torch.tensor(lengths)[:, None]
-            numbers = plain[torch.randint(len(plain), real.shape, generator=random)]
-            pad = getattr(config, "pad_token_id", None) or 0
-            return numbers.masked_fill(~real, pad).to(self._device), real.to(self._device)
+            drawn = plain[torch.randint(len(plain), (len(lengths), most), generator=random)].tolist()
+            return [row[:length] for row, length in zip(drawn, lengths, strict=True)]
 
-        numbers, real = draw()
-        sentences = tuple(
-            Sentence(text="", pair=None, tokens=tuple(Token(text=str(n), piece=str(n), id=n) for n in row[:length]))
-            for row, length in zip(numbers.tolist(), lengths, strict=True)
-        )
-        inputs = {"input_ids": numbers}
-        if "attention_mask" in self._accepted:
-            inputs["attention_mask"] = real.long()
+        rows = draw()
+        tokens = [tuple(Token(text=str(n), piece=str(n), id=n) for n in row) for row in rows]
+        sentences = [Sentence(text="", pair=None, tokens=some) for some in tokens]
+        batch = self._batch(sentences, [{"input_ids": row} for row in rows])
         if self._generator is None:
-            return [Batch(sentences=sentences, inputs=inputs, real=real)]
-        read, real_read = draw()
-        whole = {**inputs, "decoder_input_ids": read, "decoder_attention_mask": real_read.long()}
+            return [batch]
+        whole, real = self._generator.inputs(batch, draw())
         return [
-            Batch(sentences=sentences, inputs=inputs, real=real, kind="encoder"),
-            Batch(sentences=sentences, inputs=whole, real=real_read, real_keys=real, kind="cross"),
-            Batch(sentences=sentences, inputs=whole, real=real_read, kind="decoder"),
+            replace(batch, kind="encoder"),
+            replace(batch, inputs=whole, real=real, real_keys=batch.real, kind="cross"),
+            replace(batch, inputs=whole, real=real, kind="decoder"),
         ]
 
     def eager(self, batch: Batch) -> list[Tensor]:
@@ -317,12 +321,11 @@ class PretrainedSource:
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""
-        return digest_of(self._model if self._whole is None else self._whole)
+        return digest_of(self._whole or self._model)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
         """The same architecture with weights drawn from a seed, as its own library draws them, or ModelError."""
-        other = copy.copy(self)
-        whole = self._model if self._whole is None else self._whole
+        other, whole = copy.copy(self), self._whole or self._model
         with quiet(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             with in_one_line(type(whole).__name__, "be made anew"):
@@ -333,19 +336,123 @@ class PretrainedSource:
         other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
         other._whole = None if self._whole is None else new  # noqa: SLF001 - its own
         if self._generator is not None:
-            native = native_of(whole)
-            other._generator = Generator(other.name, self._tokenizer, new, native=native, has_head=True)  # noqa: SLF001 - its own
+            other._generator = Generator(other.name, self._tokenizer, new, has_head=True)  # noqa: SLF001 - its own
         return other
 
     def _batch(self, sentences: Sequence[Sentence], rows: Sequence[Any]) -> Batch:
-        fill = {"input_ids": self._tokenizer.pad_token_id or 0, "token_type_ids": 0}
-        padded = {
-            name: pad_rows([row[name] for row in rows], self._device, pad)
-            for name, pad in fill.items()
-            if all(name in row for row in rows)
-        }
-        inputs = {name: numbers for name, (numbers, _) in padded.items() if name in self._accepted}
-        real = padded["input_ids"][1]
+        numbers, real = pad_rows([row["input_ids"] for row in rows], self._device, self._tokenizer.pad_token_id or 0)
+        inputs = {"input_ids": numbers}
+        if "token_type_ids" in self._accepted and "token_type_ids" in rows[0]:
+            inputs["token_type_ids"], _ = pad_rows([row["token_type_ids"] for row in rows], self._device)
         if "attention_mask" in self._accepted:
             inputs["attention_mask"] = real.long()
         return Batch(sentences=tuple(sentences), inputs=inputs, real=real)
+
+
+class Generator:
+    """A whole encoder-decoder of the library's, with its tokenizer.
+
+    It generates freely with its native implementation, if the projection to its words is its own (`has_head`).
+    """
+
+    def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
+        self._name, self._tokenizer, self._model, self._native = name, tokenizer, model, native_of(model)
+        self.has_head, self.limit, self.kinds = has_head, limit_of(model.get_decoder(), tokenizer), kinds_of(model)
+
+    def generate(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
+        """The batch with what is generated: the target where there is one, the model's own words where there is none.
+
+        Raises InputError: there is no token in a target; TooLongError: it has more than the decoder has positions, and
+        may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
+        """
+        source, real_source = batch.inputs["input_ids"], batch.real
+        generations = [
+            self._free(row[is_token]) if target is None else self._forced(target, truncate=truncate)
+            for row, is_token, target in zip(source, real_source, targets, strict=True)
+        ]
+        inputs, real_target = self.inputs(batch, [[token.id or 0 for token in one.read] for one in generations])
+        return join_generations(batch.sentences, generations, kind, "token", inputs, real=(real_source, real_target))
+
+    def inputs(self, batch: Batch, read: Sequence[Sequence[int]]) -> tuple[dict[str, Tensor], Tensor]:
+        """What the model takes where its decoder reads these tokens, and which of them are real."""
+        numbers, real = pad_rows(read, self._model.device, self._tokenizer.pad_token_id or 0)
+        return {**batch.inputs, "decoder_input_ids": numbers, "decoder_attention_mask": real.long()}, real
+
+    def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
+        """Whether a layer with these queries and keys is of the batch's kind, or NoAttentionError: it is not clear."""
+        kind = self.kinds.get(module)
+        n_source, n_target = batch.inputs["input_ids"].shape[1], batch.inputs["decoder_input_ids"].shape[1]
+        expected = {"encoder": (n_source,) * 2, "cross": (n_target, n_source), "decoder": (n_target,) * 2}
+        if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
+            named = next((name for name, other in self._model.named_modules() if other is module), "a layer")
+            raise NoAttentionError(
+                f"{self._name}: it is not clear what {named} looks at: its keys are neither those of the source alone "
+                "nor those of what was generated alone"
+            )
+        return kind == batch.kind
+
+    def _forced(self, target: str, *, truncate: bool) -> GeneratedText:
+        """Teacher forcing: the tokens of a target, whatever the model would have generated."""
+        encoded = self._tokenizer(text_target=target, verbose=False)
+        ids, notes = encoded["input_ids"], tuple[Note, ...]()
+        n_tokens = len(ids)
+        if self.limit is not None and n_tokens > self.limit:
+            if not truncate:
+                raise TooLongError(
+                    f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self.limit:,}: shorten "
+                    "it, or have it cut there (truncate)"
+                )
+            ids = self._tokenizer(text_target=target, truncation=True, max_length=self.limit)["input_ids"]
+            notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
+        tokens = generated_tokens(self._tokenizer, ids, target)
+        # What another model generated may be its end alone.
+        if not tokens or (target and all(token.special for token in tokens)):
+            raise InputError(f"{self._name} finds no token in this target: {visible(target)[:40]!r}")
+        with in_one_line(self._name, "be forced to a target"):
+            read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[0].tolist()
+        if read[1:] != ids[:-1]:
+            raise ModelError(f"{self._name} cannot be forced to a target: it reads something else than it generated")
+        return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
+
+    def _free(self, source: Tensor) -> GeneratedText:
+        """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
+        if not self.has_head:
+            raise ModelError(
+                f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
+                "what it should generate (target)"
+            )
+        most = min(AT_MOST, self.limit or AT_MOST)
+        with in_one_line(self._name, "generate freely"), torch.no_grad(), quiet():
+            watch(self._model, self._native)
+            self._model.generation_config.update(**GREEDY)
+            start, *ids = self._model.generate(
+                input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most
+            )[0].tolist()
+        end = self._model.generation_config.eos_token_id
+        is_over = ids[-1] in (end if isinstance(end, list) else [end])
+        notes = () if is_over else (Note.of("generation_stopped", n=most),)
+        text, tokens = meaning(self._tokenizer, ids), generated_tokens(self._tokenizer, ids)
+        return GeneratedText(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
+
+    def _start(self, number: int) -> Token:
+        piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
+        return Token(text=visible(piece), piece=piece, id=number, special=True, segment=GENERATED)
+
+
+def _read_before(model: Any, generated: Tensor) -> Tensor:
+    """What a decoder has read before each token that it generates [batch, token], as its own library trains it."""
+    if hasattr(model, "prepare_decoder_input_ids_from_labels"):
+        return model.prepare_decoder_input_ids_from_labels(labels=generated)  # type: ignore[no-any-return]
+    shift, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
+    return shift(generated, config.pad_token_id, config.decoder_start_token_id)  # type: ignore[no-any-return]
+
+
+def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
+    """The kind of attention that each module of an encoder-decoder would be; None where that is not clear."""
+    kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
+    for name, module in model.get_decoder().named_modules(remove_duplicate=False):
+        parts = {part.replace("_", "").lower() for part in name.split(".")}
+        kind: Kind | None = "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None
+        if kinds.setdefault(module, kind) != kind:  # encoder and decoder share it
+            kinds[module] = None
+    return kinds

@@ -27,24 +27,12 @@ IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]  # which layers
 _watching: ContextVar[tuple[Run, IsShown] | None] = ContextVar("attnviz_watching", default=None)
 LARGE, ROWS = 2**22, 256
 """Pairs of a query and a key (2,048 tokens) up to which a mask is made whole; queries whose mask is made at once."""
-NATIVE = ("sdpa", "eager")  # the native implementations that attnviz can look on at
 _KNOWN = {
     "dropout", "scaling", "is_causal", "softcap", "position_bias", "s_aux", "sliding_window", "position_ids",
     "cache_position", "use_cache", "output_attentions", "output_hidden_states", "return_dict", "past_key_values",
     "cache", "position_embeddings",
 }  # fmt: skip
 """Keywords of a layer that are read below, are already in the mask, or have no part in the weights."""
-
-
-def register() -> None:
-    """Register the watched implementations with transformers, as ``attnviz_sdpa`` and ``attnviz_eager``."""
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
-
-    for native in NATIVE:
-        AttentionInterface.register(f"attnviz_{native}", partial(_attention, native))
-        made = ALL_MASK_ATTENTION_FUNCTIONS[native]
-        AttentionMaskInterface.register(f"attnviz_{native}", partial(_mask, made) if native == "sdpa" else made)
 
 
 @contextmanager
@@ -149,6 +137,11 @@ def native_of(model: Any) -> str:
 
 
 def watch(model: Any, native: str) -> None:
-    """Switch a loaded model to the watched form of one of its native implementations."""
-    register()
-    model.set_attn_implementation(f"attnviz_{native}")
+    """Switch a loaded model to ``attnviz_sdpa`` or ``attnviz_eager``, the watched form of a native implementation."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS
+
+    name, made = f"attnviz_{native}", ALL_MASK_ATTENTION_FUNCTIONS[native]
+    AttentionInterface.register(name, partial(_attention, native))
+    AttentionMaskInterface.register(name, partial(_mask, made) if native == "sdpa" else made)
+    model.set_attn_implementation(name)

@@ -101,7 +101,8 @@ def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     for parameter in model.parameters():
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
-    numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
+    pad = getattr(config, "pad_token_id", None)
+    numbers = SimpleNamespace(model_max_length=UNLIMITED, pad_token_id=pad)  # in the place of a tokenizer
     reads, whole = model.get_encoder() if config.is_encoder_decoder else model, model if is_whole else None
     return Loaded(tokenizer=numbers, model=reads, whole=whole, has_head=is_whole)
 
@@ -294,11 +295,13 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
 
 
 @contextmanager
-def in_one_line(name: str, what: str, *, is_on_hub: bool = False, run: ForwardPass | None = None) -> Iterator[None]:
+def in_one_line(
+    name: str, what: str, *, is_on_hub: bool = False, run: ForwardPass | None = None, is_typed: bool = False
+) -> Iterator[None]:
     """Whatever a library raises becomes a ModelError: one line with the model's name and what it cannot.
 
     That is such as ``be loaded``. Where the hub does not answer it is an UnreachableModelError; an error of the
-    observers of a run stays as it is.
+    observers of a run stays as it is. Where `is_typed`, the line has the error's class too.
     """
     try:
         yield
@@ -311,7 +314,8 @@ def in_one_line(name: str, what: str, *, is_on_hub: bool = False, run: ForwardPa
             raise
         if is_on_hub and (broken := _connection_error(error)) is not None:
             raise UnreachableModelError(f"{name} cannot be downloaded: {first_line(broken)}") from error
-        raise ModelError(f"{name} cannot {what}: {first_line(error)}") from error
+        kind = f"{type(error).__name__}: " if is_typed else ""
+        raise ModelError(f"{name} cannot {what}: {kind}{first_line(error)}") from error
 
 
 def _connection_error(error: BaseException | None) -> BaseException | None:

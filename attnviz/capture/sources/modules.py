@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, cast, final, runtime_checkable
+from typing import Any, cast, final
 
 import numpy as np
 import torch
@@ -104,25 +104,16 @@ class _Weights:
     before_dropout: Tensor | None
 
 
-@runtime_checkable  # the shape checks of the tests need it
-class AttentionObserver(Protocol):
-    """What is shown of each computation of attention, in the order in which they run."""
-
-    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
-        """The fused function was called; by its output its weights can be proved, where dropout left none out."""
-
-    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:
-        """A softmax was multiplied by values: its result, before dropout."""
-
-
 class Eye(TorchFunctionMode):
     """While this mode is on, each computation of attention in its thread is shown; all else goes on as without.
 
-    `cross` says whether the queries are of another sequence than the keys, where that is known; `dropped` whether
-    dropout then left some weights out.
+    They are shown in the order in which they run: calls of the fused function, by whose output its weights can be
+    proved, as `fused`; what a softmax gave that was multiplied by values, before dropout, as `own`. `cross` says
+    whether the queries are of another sequence than the keys, where that is known; `dropped` whether dropout then left
+    some weights out.
     """
 
-    def __init__(self, shown: AttentionObserver) -> None:
+    def __init__(self, shown: Apart | Watched) -> None:
         super().__init__()
         self._shown = shown
         self._pending: dict[int, _Weights] = {}

@@ -19,14 +19,13 @@ from attnviz.attention import SOFTMAX, Kind, Note, Receipt
 from attnviz.capture.batching import pad_rows
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
-from attnviz.capture.receipt import digest_of
 from attnviz.capture.sources import expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
-from attnviz.capture.sources.loading import evaluated
+from attnviz.capture.sources.loading import evaluated, in_one_line
 from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
-from attnviz.capture.sources.tokens import broken_syllable, n_tokens, own_generated, own_meaning, own_tokens
-from attnviz.capture.stream import ForwardPass, LastRows
+from attnviz.capture.sources.tokens import broken_syllable, generated_tokens, meaning, n_tokens, own_tokens
+from attnviz.capture.stream import ForwardPass, LastRows, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
@@ -134,17 +133,9 @@ class ModuleSource:
         return run.receipt(self.name)
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass, apart: Apart) -> Any:
-        with evaluated(self._module), torch.no_grad(), looking(Eye(apart)):
-            try:
-                return self._module(ids)
-            except AttnvizError:
-                raise
-            except Exception as error:
-                if run.observing:
-                    raise
-                raise ModelError(
-                    f"{self.name} cannot be run on this text: {type(error).__name__}: {first_line(error)}"
-                ) from error
+        failing = in_one_line(self.name, "be run on this text", run=run, is_typed=True)
+        with evaluated(self._module), torch.no_grad(), looking(Eye(apart)), failing:
+            return self._module(ids)
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
@@ -164,7 +155,7 @@ class ModuleSource:
         yield UncachedDecoding(
             name=self.name, sentence=sentence, kind="decoder", begin=tuple(numbers), room=None,
             ends=frozenset(() if end is None else (end,)), native=SOFTMAX,
-            tokens=partial(own_generated, self._tokenizer), text=partial(own_meaning, self._tokenizer),
+            tokens=partial(generated_tokens, self._tokenizer), text=partial(meaning, self._tokenizer),
             forward=partial(self._next, len(numbers)),
         )  # fmt: skip
 
@@ -195,7 +186,7 @@ class ModuleSource:
         return logits[0, -1, :known]
 
     def digest(self) -> str:
-        """A digest of the bytes of all weights: another model has another one."""
+        """As `Source.digest`."""
         return digest_of(self._module)
 
     def untrained(self, seed: int = 0) -> ModuleSource:

@@ -28,12 +28,15 @@ def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None
     return _label_pieces(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
 
 
-def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-    """The tokens that a model generates, and that mean this text.
+def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str | None = None) -> tuple[Token, ...]:
+    """The tokens that a model generates, and that mean this text, or where there is none what they mean.
 
     Where the tokenizer makes the same tokens of the text again, it tells where each of them stands; where it does not,
     each new token ends where the text of all tokens so far ends.
     """
+    text = meaning(tokenizer, ids) if text is None else text
+    if not is_of_library(tokenizer):
+        return tuple(replace(token, segment=GENERATED) for token in _placed(tokenizer, ids, text))
     # Some models have more numbers than their vocabulary has tokens.
     pieces = [
         piece or f"<{number}>" for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
@@ -57,19 +60,12 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
     return _placed(tokenizer, [int(number) for number in getattr(made, "ids", made)], text)
 
 
-def own_generated(tokenizer: Any, ids: Sequence[int]) -> tuple[Token, ...]:
-    """The tokens that a module generates, of somebody's own tokenizer; without one, bytes."""
-    text = own_meaning(tokenizer, ids)
-    if is_of_library(tokenizer):
-        return generated_tokens(tokenizer, ids, text)
-    return tuple(replace(token, segment=GENERATED) for token in _placed(tokenizer, ids, text))
-
-
-def own_meaning(tokenizer: Any, ids: Sequence[int]) -> str:
-    """The text that tokens of somebody's own tokenizer mean; without one they are bytes."""
-    if is_of_library(tokenizer):
-        return meaning(tokenizer, ids)
-    return bytes(ids).decode(errors="replace") if tokenizer is None else str(tokenizer.decode(list(ids)))
+def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
+    """The text that tokens mean, without the special ones of the library's; without a tokenizer they are bytes."""
+    if tokenizer is None:
+        return bytes(ids).decode(errors="replace")
+    more = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False} if is_of_library(tokenizer) else {}
+    return str(tokenizer.decode(list(ids), **more))
 
 
 def n_tokens(tokenizer: Any) -> int | None:
@@ -89,7 +85,7 @@ def is_of_library(tokenizer: Any) -> bool:
 
 
 def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
-    decode = partial(own_meaning, tokenizer)
+    decode = partial(meaning, tokenizer)
     decoded = [decode([number]) for number in ids]
     spans = _grown(decode, ids, text) if decode(ids) == text else _sought(decoded, text)
     tokens = [
@@ -97,11 +93,6 @@ def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
         for number, piece, span in zip(ids, decoded, spans, strict=True)
     ]
     return _label(assign_words(tokens, text), decoded, (text, ""))
-
-
-def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
-    """The text that tokens mean, without the special ones."""
-    return str(tokenizer.decode(list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
 def run_together(tokens: Sequence[Token]) -> bool:

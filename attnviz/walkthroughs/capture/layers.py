@@ -219,7 +219,7 @@ def _note_word(run: HeadRun, word: str) -> Note:
 def _write_cell(calculation: Calculation, run: HeadRun) -> str | None:
     """Write down the step of a recurrent cell, where all that it reads is there; the name of its new state."""
     c = calculation
-    cell = next((call.module for call in run.keep.before if isinstance(call.module, nn.RNNCellBase)), None)
+    cell = next((call.module for call in run.keep.cells()), None)
     if not isinstance(cell, nn.GRUCell) or not {"x", "concatenated"} <= set(c.grids):
         return None
     given = []

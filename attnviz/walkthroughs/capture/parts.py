@@ -149,7 +149,7 @@ _Works = Callable[[Vectors], Iterator[tuple[Projection | FeedForwardCalls, Vecto
 
 def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
     """The parts of a layer, from its attention and the calls around. Raises NoAttentionError: it is built otherwise."""
-    if keep.is_recurrent():
+    if keep.cells():
         raise NoAttentionError(
             f"{name} has no layer to walk whole: it is recurrent, one cell that looks once a step; follow "
             "that from its query to what the cell reads"

@@ -15,8 +15,7 @@ import torch
 
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
-from attnviz.capture.sources import generation as speaking
-from attnviz.capture.sources import interface
+from attnviz.capture.sources import huggingface, interface
 from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
@@ -239,9 +238,9 @@ class TestRefused:
     ) -> None:
         """A layer that is named otherwise, or looks at something else than its name says."""
         source: Any = zoo.source("bart")
-        monkeypatch.setattr(speaking, "CROSS_NAMES", cross_names)
-        monkeypatch.setattr(speaking, "SELF_NAMES", self_names)
-        monkeypatch.setattr(source._generator, "_kinds", speaking.kinds_of(source._whole))
+        monkeypatch.setattr(huggingface, "CROSS_NAMES", cross_names)
+        monkeypatch.setattr(huggingface, "SELF_NAMES", self_names)
+        monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._whole))
         with pytest.raises(NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"):
             attend(SENTENCES[0], source, target=TARGETS[1], kind="cross")
 
@@ -250,7 +249,7 @@ class TestRefused:
         source: Any = zoo.source("bart")
         shared = source._whole.get_encoder().layers[0].self_attn
         monkeypatch.setitem(source._whole.get_decoder().layers[0]._modules, "self_attn", shared)
-        monkeypatch.setattr(source._generator, "_kinds", speaking.kinds_of(source._whole))
+        monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._whole))
         with pytest.raises(NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"):
             attend(SENTENCES[0], source, target=TARGETS[1])
 

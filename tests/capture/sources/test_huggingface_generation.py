@@ -14,7 +14,6 @@ from safetensors.torch import load_file, save_file
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import Source
-from attnviz.capture.sources import generation as speaking
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import ModelError, TooLongError
 from attnviz.text.notes import sentence
@@ -222,7 +221,7 @@ class TestFree:
     def test_no_end(self, zoo: Zoo) -> None:
         """Who does not stop is stopped, and a note says so."""
         record = attend(SENTENCES[0], zoo.source("mt5"), kind="cross")
-        assert len(record.query_tokens) == speaking.AT_MOST == 128
+        assert len(record.query_tokens) == pretrained.AT_MOST == 128
         assert sentence(record.notes[0]) == "stopped after 128 tokens: it had not come to an end"
 
     @pytest.mark.parametrize("name", ["bart", "t5"])

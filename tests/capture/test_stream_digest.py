@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from attnviz.capture.receipt import digest_of
 from attnviz.capture.source import open_source
+from attnviz.capture.stream import digest_of
 
 
 @pytest.mark.parametrize("name", ["real", "toy", "toy-decoder", "toy-seq2seq", "toy-transformer", "toy-random"])

@@ -15,17 +15,17 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from attnviz.capture.attend import attend
 from attnviz.capture.observers import Batch, Block, KeepWeights
-from attnviz.capture.receipt import EVERY_NUMBER, SUMS, check_layer, signs, tolerance_of
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import huggingface as pretrained
-from attnviz.capture.stream import ForwardPass, Layer, Scoring
+from attnviz.capture.stream import EVERY_NUMBER, SUMS, ForwardPass, Layer, Scoring, check_layer, signs, tolerance_of
 from attnviz.errors import NotVerifiedError
 from attnviz.text.notes import proof
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from attnviz.attention import Receipt
+    from attnviz.capture.observers import Observer
     from tests.fixtures.zoo import Zoo
 
 TEXT = "The animal didn't cross the street because it was too tired"
@@ -179,13 +179,15 @@ class TestLong:
     """Beyond some keys random sums of each row are compared, and the receipt says so."""
 
     @staticmethod
-    def run(change: Callable[[Tensor], Tensor], n: int = EVERY_NUMBER + 1, width: int = 32) -> Receipt:
-        """The receipt of a layer whose output was changed."""
+    def run(
+        change: Callable[[Tensor], Tensor], n: int = EVERY_NUMBER + 1, width: int = 32, others: Sequence[Observer] = ()
+    ) -> Receipt:
+        """The receipt of a layer whose output was changed, where others look on too."""
         torch.manual_seed(0)
         query, key, value = torch.randn(1, 2, 40, width), *(torch.randn(1, 2, n, width) for _ in range(2))
         output = scaled_dot_product_attention(query, key, value + 3)
         batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 40, dtype=torch.bool), real_keys=torch.ones(1, n) > 0)
-        run = ForwardPass(batch=batch, observers=[KeepWeights(memory=2**20)], native="sdpa")
+        run = ForwardPass(batch=batch, observers=[KeepWeights(memory=2**20), *others], native="sdpa")
         output = change(output.transpose(1, 2).clone())
         run.layer(Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring()))
         return run.receipt("")
@@ -242,6 +244,4 @@ class TestLong:
             def observe(self, block: Block) -> None:
                 pass
 
-        batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 1, dtype=torch.bool))
-        assert ForwardPass(batch=batch, observers=[KeepWeights()], native="")._records
-        assert not ForwardPass(batch=batch, observers=[KeepWeights(), Nothing()], native="")._records
+        assert self.run(lambda output: output, others=[Nothing()]).sums is None
