@@ -16,8 +16,7 @@ import yaml
 
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError, SelectionError
-from attnviz.walkthroughs.homework import KNOWN, read
-from attnviz.walkthroughs.homework_file import LARGEST, Entry, read_entries
+from attnviz.walkthroughs.homework import KNOWN, LARGEST, Entry, read, read_entries
 from attnviz.walkthroughs.verify import verify
 from attnviz.walkthroughs.view import View
 
