@@ -21,18 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
 SENTENCE = "I love all you"  # what is read where no sentence is given
+LOADING = ("device", "dtype", "revision", "trust_remote_code")  # of the choices, how the model is loaded
 
 
-class _Loading(TypedDict, total=False):
-    """How the model is loaded, as for `attnviz.open_source`."""
-
-    device: Literal["auto", "cpu", "cuda", "mps"]
-    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
-    revision: str | None
-    trust_remote_code: bool
-
-
-class Choices(_Loading, total=False):
+class Choices(TypedDict, total=False):
     """Which part of the model is followed, and how it is loaded; what is left out has its default."""
 
     layer: int | str | None  # its number, counted from 0, negative from the end; 0
@@ -44,6 +36,10 @@ class Choices(_Loading, total=False):
     kind: Kind | None  # which attention, where the model has several
     score: Score  # how a query and a key make a score
     causal: bool  # hide what comes after each word
+    device: Literal["auto", "cpu", "cuda", "mps"]  # this and all below as for `attnviz.open_source`
+    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
+    revision: str | None
+    trust_remote_code: bool
 
 
 @check_call()
@@ -103,7 +99,7 @@ def _calculate(
     """From the arguments of Python to groups of settings, and to the calculations."""
     chosen: dict[str, Any] = dict(choices)
     full = chosen.pop("full", False)
-    loading = {name: chosen.pop(name) for name in _Loading.__annotations__ if name in chosen}
+    loading = {name: chosen.pop(name) for name in LOADING if name in chosen}
     chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if chosen.get(name) is not None}
     selection, opening = WalkthroughSelection(**chosen), None
     is_named = model is None or isinstance(model, str | os.PathLike)
@@ -143,14 +139,10 @@ def calculate(
 
 def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough:
     """A calculation that needs no model: an example, a person's own numbers, or an exercise, which has one query."""
-    if text.example is not None:
-        from attnviz.walkthroughs.examples import example
-
-        return example(text.example, query=query)
     if text.numbers is not None:
         from attnviz.walkthroughs.homework import read
 
         return read(text.numbers, query=query)
-    from attnviz.walkthroughs.examples import make
+    from attnviz.walkthroughs.examples import example, make
 
-    return make(seed)
+    return make(seed) if text.example is None else example(text.example, query=query)

@@ -23,8 +23,7 @@ def additive(
 ) -> Float64[np.ndarray, "query key"]:  # fmt: skip
     """A small network on the sum of query and key: [query, key]. Source: Bahdanau et al. 2015, appendix A.1.2."""
     together = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
-    scores: np.ndarray = together @ e[0]  # (Q, K, A) x (A) -> (Q, K)
-    return scores
+    return np.asarray(together @ e[0])  # (Q, K, A) x (A) -> (Q, K)
 
 
 # exp(s_i) / sum_j exp(s_j)
@@ -38,8 +37,7 @@ def softmax(
         row = int(np.argwhere(np.isneginf(top))[0, 0])
         raise RecordError(f"all keys are masked: the query of row {row} has nothing to look at")
     powers = np.exp(scores - top)  # the largest is 1, so that none is too large to be written
-    weights: np.ndarray = powers[:, : a.shape[1]] / powers.sum(axis=1, keepdims=True)
-    return weights
+    return np.asarray(powers[:, : a.shape[1]] / powers.sum(axis=1, keepdims=True))
 
 
 # y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift,  as the paper has it
@@ -47,8 +45,7 @@ def norm(a: Numbers, b: Float64[np.ndarray, "1 column"], c: Float64[np.ndarray, 
     """Each row with mean 0 and variance 1, times b, plus c: Ba et al. 2016, "Layer Normalization", equation 4."""
     centred = a - a.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
-    normed: np.ndarray = centred / np.sqrt(variance + number) * b + c
-    return normed
+    return np.asarray(centred / np.sqrt(variance + number) * b + c)
 
 
 # y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
@@ -58,31 +55,27 @@ def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> N
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
     """
     squares = (a**2).mean(axis=1, keepdims=True)
-    normed: np.ndarray = a / np.sqrt(squares + number) * b
-    return normed
+    return np.asarray(a / np.sqrt(squares + number) * b)
 
 
 # x * P(X <= x), X normal
 def gelu(a: Numbers) -> Numbers:
     """Each cell times the normal distribution function at it: Hendrycks and Gimpel 2016, "GELUs", equation 1."""
     erf = np.vectorize(math.erf, otypes=[np.float64])
-    passed: Numbers = a * 0.5 * (1 + erf(a / math.sqrt(2)))
-    return passed
+    return np.asarray(a * 0.5 * (1 + erf(a / math.sqrt(2))))
 
 
 # x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 def gelu_tanh(a: Numbers) -> Numbers:
     """The same, the distribution function approximated, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
-    passed: Numbers = a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3)))
-    return passed
+    return np.asarray(a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))))
 
 
 # x * S(x), where S is the logistic function
 def silu(a: Numbers) -> Numbers:
     """Each cell times the logistic function at it: Hendrycks and Gimpel 2016, section 4; Ramachandran et al. 2017."""
     power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
-    passed: Numbers = a * np.where(a < 0, power, 1.0) / (1 + power)
-    return passed
+    return np.asarray(a * np.where(a < 0, power, 1.0) / (1 + power))
 
 
 # r = S(x W_r + s U_r), z = S(x W_z + s U_z), n = tanh(x W_n + r * (s U_n)), s' = (1 - z) * n + z * s
@@ -92,8 +85,7 @@ def gru(*operands: np.ndarray) -> Float64[np.ndarray, "row d"]:
     Source: Cho et al. 2014, "Learning Phrase Representations", section 2.3, in the form of PyTorch's GRUCell.
     """
     keep, new = gates(*operands)
-    state: np.ndarray = (1 - keep) * new + keep * operands[1]
-    return state
+    return np.asarray((1 - keep) * new + keep * operands[1])
 
 
 def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -120,8 +112,7 @@ def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
     """One row, by its number from 0. Raises RecordError: there is no such row."""
     if number not in range(len(a)):
         raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
-    chosen: np.ndarray = a[int(number)][None]  # (T, m) -> (1, m)
-    return chosen
+    return np.asarray(a[int(number)][None])  # (T, m) -> (1, m)
 
 
 def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.ndarray, " pair"]]:

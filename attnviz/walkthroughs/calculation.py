@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
@@ -89,7 +90,7 @@ class Calculation:
 
     # context = softmax(score(q, K)) V
     def write_attention(
-        self, terms: Terms | None = None, *, query: str = "q", keys: str = "K", values: str = "V", suffix: str = ""
+        self, terms: Terms | None = None, query: str = "q", keys: str = "K", values: str = "V", suffix: str = ""
     ) -> str:
         """Write down what attention makes of queries, keys and values already there; the context's name comes back.
 
@@ -124,21 +125,20 @@ class Calculation:
         if missing:
             raise RecordError(f"the score {score} needs a grid {missing[0]}")
         weights = [self.give(name + suffix, own[name]) for name in SCORE_WEIGHTS[score]]
-        if score == "general":
-            return self.step("scores", f"scores{suffix}", "general", query, *weights, keys)
-        if score == "additive":
-            return self.step("scores", f"scores{suffix}", "additive", query, keys, *weights)
-        scores = self.step("scores", f"scores{suffix}", "dot", query, keys)
+        operands = (query, *weights, keys) if score == "general" else (query, keys, *weights)
+        scores = self.step("scores", f"scores{suffix}", score if weights else "dot", *operands)
         number = self.grids[query].values.shape[1] ** -0.5 if terms.scaling is None else terms.scaling
-        if score == "dot" or number == 1:
+        if score != "scaled" or number == 1:
             return scores
         return self.step("scaled", f"scaled{suffix}", "times", scores, number=number)
 
-    def finish(self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = ()) -> Walkthrough:
-        """The finished walkthrough of the row `query`, None for all; whose it is, is for the caller to add."""
+    def finish(
+        self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = (), **of: Any
+    ) -> Walkthrough:
+        """The finished walkthrough of the row `query`, None for all; whose it is, is for the caller to say."""
         return Walkthrough(
             title=_as_note(title), grids=dict(self.grids), steps=tuple(self.steps), query=query,
-            notes=tuple(map(_as_note, notes)),
+            notes=tuple(map(_as_note, notes)), **of,
         )  # fmt: skip
 
 

@@ -14,8 +14,7 @@ from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, Terms, find_row
 from attnviz.walkthroughs.record import Grid, Walkthrough, below
 
-WORDS = ("I", "love", "you", "all")
-NEXT = ("I", "love", "you", "all")  # the words that the decoder of the example knows
+WORDS = ("I", "love", "you", "all")  # that are read; the decoder of the other example knows the same
 MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
 """From context and state, six numbers, to three: neither is so large that its tanh would be 1."""
 TO_WORDS = np.array([[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]])  # from these three numbers to a logit for each word
@@ -53,9 +52,9 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
         return calculation.finish(Note("title_seq2seq"), query=0, notes=notes)
     mixed = calculation.project("attentional", "mixed", "concatenated", {"Wc": Grid(values=MIXING)})
     state = calculation.step("tanh", "state", "tanh", mixed)
-    calculation.project("logits", "logits", state, {"Ww": Grid(values=TO_WORDS, columns=NEXT)})
+    calculation.project("logits", "logits", state, {"Ww": Grid(values=TO_WORDS, columns=WORDS)})
     calculation.step("next_word", "probabilities", "softmax", "logits")
-    word = NEXT[int(calculation.grids["probabilities"].values.argmax())]
+    word = WORDS[int(calculation.grids["probabilities"].values.argmax())]
     notes = (Note("keys_are_values"), Note.of("next_chosen", word=word))
     return calculation.finish(Note("title_seq2seq_word"), query=0, notes=notes)
 

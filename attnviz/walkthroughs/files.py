@@ -56,8 +56,7 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
             raise FileFormatError("it was changed after its receipt was issued (attnviz verify says where)")
         return _rebuilt(saved)
     except RecordError as error:
-        reason = str(error)
-    raise FileFormatError(visible(f"{path}: {reason}"))
+        raise FileFormatError(visible(f"{path}: {error}")) from None
 
 
 def _rebuilt(saved: SavedFile) -> Walkthrough:
@@ -80,17 +79,13 @@ def _rebuilt(saved: SavedFile) -> Walkthrough:
         if made != there:
             by = f"{made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
             raise FileFormatError(f"step {step.name} makes {by}")
-    return Walkthrough(grids=grids, steps=saved.steps, **_harmless(labels))
-
-
-def _harmless(labels: dict[str, Any]) -> dict[str, Any]:
-    """The labels with nothing in them, of what every view prints, that a terminal would obey."""
-    shown = {"title": harmless_note(labels["title"]), "model": visible(labels["model"])}
-    notes = tuple(map(harmless_note, labels["notes"]))
+    # In what every view prints stays nothing that a terminal would obey.
+    labels |= {"title": harmless_note(labels["title"]), "model": visible(labels["model"])}
+    labels["notes"] = tuple(map(harmless_note, labels["notes"]))
     receipt: Receipt | None = labels["receipt"]
     if receipt is not None:
-        receipt = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
-    return {**labels, **shown, "notes": notes, "receipt": receipt}
+        labels["receipt"] = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
+    return Walkthrough(grids=grids, steps=saved.steps, **labels)
 
 
 def _rows(grid: Grid, name: str) -> list[list[float | str]]:

@@ -101,8 +101,7 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
     except SelectionError as error:
         raise SelectionError(visible(f"{path}: {error}")) from None
     except RecordError as error:
-        reason = str(error)
-    raise FileFormatError(visible(f"{path}: {reason}"))
+        raise FileFormatError(visible(f"{path}: {error}")) from None
 
 
 def _check(whole: Entry) -> Homework:

@@ -74,11 +74,11 @@ class Text:
 class Operation:
     """An operation.
 
-    In formulas the operands are a, b, c, ..., in capitals where rows and columns are exchanged, ``{number}`` is the
-    step's number and ``{factor}`` the same as a factor; a part is left out where its operand is not there. The axes are
-    a letter for the rows and one for the columns of each operand and of what it makes: sizes with one letter are equal,
-    the capital one says what the others must be; 1 is one, and "." any. Behind an operand "?" says that it may be
-    missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
+    In formulas the operands are a, b, c, ..., in capitals where rows and columns are exchanged, ``{all}`` is all of
+    them, ``{number}`` the step's number and ``{factor}`` the same as a factor; a part is left out where its operand is
+    not there. The axes are a letter for the rows and one for the columns of each operand and of what it makes: sizes
+    with one letter are equal, the capital one says what the others must be; 1 is one, and "." any. Behind an operand
+    "?" says that it may be missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
     """
 
     compute: Callable[..., np.ndarray]  # its numbers, from those of its operands, and the step's number if it has one
@@ -88,7 +88,6 @@ class Operation:
     formula: tuple[str, ...] = ()  # its parts
     korean: tuple[str, ...] = ()  # the same where there are words in it; empty where there are none
     for_key: str = ""  # the formula for one query and key, {a} what the step before made of them; empty without one
-    joined: tuple[str, str, str] | None = None  # in place of a formula what stands before, between and behind operands
     # The shapes put in, from those of the operands and the language, where they do not stand in the formula's places.
     shapes: Callable[[Sequence[tuple[int, ...]], str], str | None] | None = None
     # What stands on a sheet before the second operand and those that follow, the last sign before all that are left.
@@ -122,15 +121,13 @@ class Operation:
         """The rows and the columns of each operand that one cell of the result is made of."""
         if self.reads is not None:
             return self.reads(cell)
-        places = dict(zip(self.axes[-2:], (cell.row, cell.column), strict=True))
+        places: dict[str, Sequence[int]] = {self.axes[-2]: (cell.row,), self.axes[-1]: (cell.column,)}
         each = self.operand_axes
         found: list[Part] = []
         for i, grid in enumerate(cell.grids):
-            letters = each[min(i, len(each) - 1)].lower()
-            row, column = places.get(letters[0]), None if letters.endswith("-") else places.get(letters[1])
-            found.append(
-                (range(len(grid)) if row is None else (row,), range(grid.shape[1]) if column is None else (column,))
-            )
+            letters, every = each[min(i, len(each) - 1)].lower(), range(grid.shape[1])
+            columns = every if letters.endswith("-") else places.get(letters[1], every)
+            found.append((places.get(letters[0], range(len(grid))), columns))
         return found
 
     def labels(self, operands: Sequence[Grid]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -273,11 +270,9 @@ def _spell_rotate(hand: Hand, cell: ResultCell) -> str:
 
 def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
     """The other column of the pair that a cell of ``rotate`` is in, and the pair's number; None behind all pairs."""
-    column, distance = cell.column, int(cell.number)
-    if column >= 2 * cell.grids[1].shape[1]:
-        return None
-    other = column - distance if column // distance % 2 == 1 else column + distance
-    return other, min(column, other) // (2 * distance) * distance + min(column, other) % distance
+    columns = arithmetic.pairs(2 * cell.grids[1].shape[1], int(cell.number))
+    pairs = enumerate(zip(*(side.tolist() for side in columns), strict=True))
+    return next(((sum(pair) - cell.column, number) for number, pair in pairs if cell.column in pair), None)
 
 
 def _parts_of_concatenate(cell: ResultCell) -> list[Part]:
@@ -321,7 +316,7 @@ def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | No
 # fmt: off
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
-        compute=lambda a, b: a + b, axes="tn TN -> tn", joined=("", " + ", ""), for_key="{a} + {b}", signs=("+",),
+        compute=lambda a, b: a + b, axes="tn TN -> tn", formula=("{a} + {b}",), for_key="{a} + {b}", signs=("+",),
         spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
     ),
     "projection": Operation(
@@ -385,7 +380,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=lambda hand, cell: hand.add(cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])),
     ),
     "concatenate": Operation(
-        compute=lambda *grids: np.hstack(grids), axes="T. t.* -> t.", joined=("[", "; ", "]"), shapes=_so_many_times,
+        compute=lambda *grids: np.hstack(grids), axes="T. t.* -> t.", formula=("[{all}]",), shapes=_so_many_times,
         signs=(";",), spell=_spell_copy, reads=_parts_of_concatenate,
     ),
     "norm": Operation(

@@ -22,18 +22,6 @@ _PROJECTIONS = {
 """By the letter behind W and b: what a projection is of, what it does, and what its bias is added to."""
 
 
-def _weights_and_biases() -> dict[str, Text]:
-    found = {}
-    for letter, ((en, does, to), (ko, does_ko, to_ko)) in _PROJECTIONS.items():
-        found[f"W{letter}"] = Text(
-            (f"{en} weights W{letter}", f"The projection {does}."), (f"{ko} 가중치 W{letter}", f"{does_ko} 행렬입니다.")
-        )
-        found[f"b{letter}"] = Text(
-            (f"{en} bias b{letter}", f"Added to {to}."), (f"{ko} 편향 b{letter}", f"{to_ko} 더합니다.")
-        )
-    return found
-
-
 # fmt: off
 TEXTS: dict[str, Text] = {
     "X": Text(("Input X", "A row of numbers for each token: here this calculation begins."),
@@ -121,7 +109,11 @@ TEXTS: dict[str, Text] = {
         ("단어에 대한 소프트맥스", "로짓이 확률이 됩니다. 각 단어가 다음 단어일 가능성입니다.")),
     "contexts": Text(("Context vectors of the other heads", "What the same query gets from each of them."),
         ("다른 헤드들의 컨텍스트 벡터", "같은 쿼리가 각 헤드에서 얻는 결과입니다.")),
-    **_weights_and_biases(),
+    **{f"W{letter}": Text((f"{en} weights W{letter}", f"The projection {does}."),
+        (f"{ko} 가중치 W{letter}", f"{does_ko} 행렬입니다."))
+        for letter, ((en, does, _), (ko, does_ko, _)) in _PROJECTIONS.items()},
+    **{f"b{letter}": Text((f"{en} bias b{letter}", f"Added to {to}."), (f"{ko} 편향 b{letter}", f"{to_ko} 더합니다."))
+        for letter, ((en, _, to), (ko, _, to_ko)) in _PROJECTIONS.items()},
     "input": Text(("Input", "Token embedding plus position: the layer reads their sum."),
         ("입력", "토큰 임베딩에 위치 인코딩을 더한 것이 이 층의 입력입니다."), role="before"),
     "input_norm": Text(("Normalised input", "Each row gets mean 0, variance 1, gain and shift: attention reads it."),

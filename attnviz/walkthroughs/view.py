@@ -91,10 +91,7 @@ def frame(walk: Walkthrough) -> DataFrame:
     first = next(iter(grids.values()))
     n_queries, n_keys = first.values.shape
     pairs = first.rows or range(n_queries), first.columns or range(n_keys)
-    columns = {
-        name: grid.values.ravel() for name, grid in grids.items()
-        if grid.values.shape == first.values.shape
-    }  # fmt: skip
+    columns = {name: grid.values.ravel() for name, grid in grids.items() if grid.values.shape == first.values.shape}
     return DataFrame(columns, index=MultiIndex.from_product(pairs, names=("query", "key")))
 
 

@@ -36,15 +36,12 @@ def explain(name: str, language: str = "en") -> Explanation:
     ``Wq_3`` is that of head 3, ``Wq_cross_3`` of head 3 of cross attention where a layer has both.
     """
     expect_language(language)
-    base, _, number = name.rpartition("_")
     known, more = words_of(name), ""
-    if known is None:
-        if not number.isdigit():
-            base = name
-        else:
-            more = f" {number}" if base in _COUNTED else say("of head", language, number=number)
-        of = base.removesuffix("_cross")
-        known, more = words_of(of), (say("across", language) if of != base else "") + more
+    if known is None and (parts := re.fullmatch(r"(.+?)(_cross)?(?:_(\d+))?", name)):
+        base, across, number = parts.groups()
+        known, more = words_of(base), say("across", language) if across else ""
+        if number:
+            more += f" {number}" if base in _COUNTED else say("of head", language, number=number)
     if known is None:
         return Explanation(title=name.replace("_", " "), sentence="")
     title, sentence = known.ko if language == "ko" else known.en
@@ -96,10 +93,6 @@ def _fill(
 ) -> str:
     """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
     operation = OPERATIONS[step.operation]
-    if operation.joined is not None:
-        begin, between_all, end = operation.joined
-        listed = list(names) if len(names) <= 2 * SEVERAL else [*names[:2], "…", names[-1]]
-        return begin + between_all.join(listed) + end
     fields = _fields(step, names, turned, walk)
     parts = operation.korean if language == "ko" and operation.korean else operation.formula
     there = [part for part in parts if {name for _, name, _, _ in Formatter().parse(part) if name} <= set(fields)]
@@ -113,6 +106,7 @@ def _fields(
     how, value = scale(number) if walk is None or step.operation != "times" else factor(walk, step)
     return {
         **dict(zip("abcde", names, strict=False)), **dict(zip("ABCDE", turned, strict=False)),
+        "all": "; ".join(names if len(names) <= 2 * SEVERAL else (*names[:2], "…", names[-1])),
         "number": f"{number:g}", "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
     }  # fmt: skip
 

@@ -25,7 +25,7 @@ from attnviz.capture.sources import Source
 from attnviz.capture.stream import Layer, rows_of
 from attnviz.walkthroughs.arithmetic import pairs, rotate
 from attnviz.walkthroughs.calculation import Calculation, Terms
-from attnviz.walkthroughs.capture.parts import Norm, may_be_norm, read_norm
+from attnviz.walkthroughs.capture.parts import Norm, read_norm
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.settings import Score
 
@@ -73,11 +73,6 @@ class HeadRun:
         return tuple(token.text for token in (sentence.tokens if sentence.keys is None else sentence.keys))
 
     @property
-    def generates(self) -> bool:
-        """Whether each query is the step that generates its word; else it is a word that was read."""
-        return self.batch.sentences[0].keys is not None
-
-    @property
     def query_names(self) -> tuple[str, ...]:
         """The names of the queries walked."""
         return self.queries if self.row is None else (self.queries[self.row],)
@@ -96,10 +91,6 @@ class HeadRun:
         layer = self.layer
         return self.rows_of(layer.query[0, self.head]), layer.key[0, self.group], layer.value[0, self.group]
 
-    def context(self) -> np.ndarray:
-        """The head's context of the queries walked, as the model computed it: [query, d_v]."""
-        return numbers(self.rows_of(self.layer.output[0, :, self.head]))
-
     def give_own(self, calculation: Calculation) -> None:
         """Write down query, keys and values as given."""
         for name, own, rows in zip(self.names, self.own(), (self.query_names, self.keys, self.keys), strict=True):
@@ -107,12 +98,10 @@ class HeadRun:
 
     def write_attention(self, calculation: Calculation, score: Score = "scaled", *, causal: bool = False) -> str:
         """Write down what the head makes of query, keys and values already there; the context's name comes back."""
-        query, keys, values = self.names
-        terms = terms_of(self, score, causal=causal)
-        return calculation.write_attention(terms, query=query, keys=keys, values=values, suffix=self.suffix)
+        return calculation.write_attention(terms_of(self, score, causal=causal), *self.names, self.suffix)
 
 
-def terms_of(run: HeadRun, score: Score = "scaled", *, causal: bool = False) -> Terms:
+def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
     """The terms as the model has them, but for another way to score and a mask of its own."""
     layer, scoring = run.layer, run.layer.scoring
     n_queries, n_keys = layer.query.shape[2], layer.key.shape[2]
@@ -204,7 +193,7 @@ class Inputs:
         self._made: list[tuple[Float64[np.ndarray, "token d_model"], str, str]] = []
 
     @cached_property
-    def makers(self) -> tuple[Maker | None, Maker | None, Maker | None]:
+    def makers(self) -> list[Maker | None]:
         """How query, keys and values of all heads are made: found once for all."""
         return makers(self._run.keep)
 
@@ -338,14 +327,13 @@ def _find_embedding(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Em
     return Embedded(parts=parts, norm=None) if np.array_equal(numbers(parts[0] + parts[1]), x) else None
 
 
-def makers(keep: KeepProjections) -> tuple[Maker | None, Maker | None, Maker | None]:
+def makers(keep: KeepProjections) -> list[Maker | None]:
     """How a layer's queries, keys and values are made; None where it is not found."""
     layer = keep.layer
-    query, key, value = (
+    return [
         next(_find_makers(keep, own), None) if found is None else Maker(projection=found, before=own)
         for found, own in zip(keep.projections(), (layer.query, layer.key, layer.value), strict=False)
-    )
-    return query, key, value
+    ]
 
 
 def _find_makers(keep: KeepProjections, own: Tensor) -> Iterator[Maker]:
@@ -366,7 +354,7 @@ def _candidates(keep: KeepProjections, own: Tensor) -> Iterator[tuple[Tensor, Te
             for first in range(0, call.made.shape[2] - size + 1, size):  # one fused projection may make all three
                 heads = call.made[:, :, first : first + size].reshape(batch, n_tokens, n_heads, d).transpose(1, 2)
                 yield heads, heads, None
-        elif may_be_norm(call) and call.made.shape == (batch, n_tokens * n_heads, d) and (norm := read_norm(call)):
+        elif call.made.shape == (batch, n_tokens * n_heads, d) and (norm := read_norm(call)):
             for one, other, axis in ((n_tokens, n_heads, 1), (n_heads, n_tokens, 2)):  # heads within tokens, or not
                 given, made = (x.reshape(batch, one, other, d).transpose(axis, 2) for x in (call.given, call.made))
                 yield given, made, norm

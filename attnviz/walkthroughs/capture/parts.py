@@ -10,7 +10,7 @@ they hold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -60,14 +60,10 @@ def _exact(numbers: Tensor) -> Tensor:
     return numbers.detach().to("cpu", torch.float64)
 
 
-def may_be_norm(call: Call) -> bool:
-    """Whether it made rows as wide as those that it was given, and is nothing else."""
-    other = is_linear(call.module) or isinstance(call.module, nn.Embedding | nn.RNNCellBase)
-    return not other and call.given.shape == call.made.shape
-
-
 def read_norm(call: Call) -> Norm | None:
     """The norm that a module is; None where none makes what it made."""
+    if call.given.shape != call.made.shape:
+        return None
     given, made = in_rows(call.given), in_rows(call.made)
     if isinstance(call.module, nn.LayerNorm):
         gain, shift, epsilon = norm_of(call)
@@ -166,7 +162,6 @@ class _Search:
 
     calls: Sequence[Call]
     reached: int = 0
-    _norms: dict[int, Norm | None] = field(default_factory=dict)
 
     @property
     def missing(self) -> str:
@@ -189,7 +184,7 @@ class _Search:
         self._reach(1)
         across = [] if cross is None else [partial(self._read_cross, cross)]
         works: list[_Works] = [lambda _: self._read_output(keep), *across, self._read_network]
-        norms = [norm for call in self.calls if near(in_rows(call.made), reads) and (norm := self.norm(call))]
+        norms = [norm for call in self.calls if near(in_rows(call.made), reads) and (norm := read_norm(call))]
         before = [(_Joint(stream=norm.given, read=reads, before=norm), False) for norm in norms]
         for start, is_post in ((_Joint(stream=reads, read=reads), None), *before):
             for parts, made in self._chain(start, works, is_post=is_post):
@@ -236,10 +231,7 @@ class _Search:
     def _forms(self, made: Vectors) -> Iterator[tuple[Vectors, Norm | None]]:
         """What a part adds: what it made, or a norm of it."""
         yield made, None
-        for call in self._reading(made):
-            norm = self.norm(call)
-            if norm is not None:
-                yield norm.made, norm
+        yield from ((norm.made, norm) for call in self._reading(made) if (norm := read_norm(call)))
 
     def _joints(self, one: Vectors, other: Vectors) -> Iterator[_Joint]:
         """Where the sum of two is read; a norm of it may stand before what is next, or close what was."""
@@ -249,8 +241,7 @@ class _Search:
             total = in_rows(call.given)
             if is_linear(call.module):
                 yield _Joint(stream=total, read=total)
-            norm = self.norm(call)
-            if norm is not None:
+            if norm := read_norm(call):
                 yield _Joint(stream=norm.made, read=norm.made, after=norm)
                 yield _Joint(stream=total, read=norm.made, before=norm)
 
@@ -279,12 +270,6 @@ class _Search:
                         widen=widen, gate=gate, activation=activation, narrow=_columns(narrow),
                         made=in_rows(narrow.made),
                     )  # fmt: skip
-
-    def norm(self, call: Call) -> Norm | None:
-        """The norm that a call is."""
-        if id(call) not in self._norms:
-            self._norms[id(call)] = read_norm(call) if may_be_norm(call) else None
-        return self._norms[id(call)]
 
     def _reading(self, numbers: Vectors) -> list[Call]:
         vectors = (call for call in self.calls if call.given.is_floating_point())

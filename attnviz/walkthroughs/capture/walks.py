@@ -68,7 +68,11 @@ def follow(
         raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
     if causal and kind == "cross":
         raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
-    rows = _rows(batch.sentences[0].tokens, choice, "decoder" if causal else kind, each_step=each_step)
+    tokens = batch.sentences[0].tokens
+    one = find_query(tokens, choice.query, "decoder" if causal else kind)
+    rows: Sequence[int | None] = [None if choice.walks_all and len(tokens) > 1 else one]  # None stands for all at once
+    if each_step and kind == "cross":
+        rows = range(len(tokens))
     keep = KeepProjections(layer)
     receipt = source.stream(batch, [keep])
     (head,) = positions([chosen_head], range(keep.layer.query.shape[1]), "head")
@@ -79,16 +83,6 @@ def follow(
             other, receipt = _other_attention(run, encoded, receipt)
         return [_write_layer(run, other, row, receipt, full=full) for row in rows]
     return [_write_head(replace(run, row=row), score, receipt, causal=causal) for row in rows]
-
-
-def _rows(
-    tokens: Sequence[Token], choice: WalkthroughSelection, kind: Kind, *, each_step: bool
-) -> Sequence[int | None]:
-    """The queries that are followed; None stands for all of them at once."""
-    one = find_query(tokens, choice.query, kind)
-    if each_step and kind == "cross":
-        return range(len(tokens))
-    return [None if choice.walks_all and len(tokens) > 1 else one]
 
 
 def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Receipt) -> tuple[HeadRun, Receipt]:
@@ -105,7 +99,7 @@ def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Re
 
 
 def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -> Walkthrough:
-    calculation = Calculation()
+    calculation, theirs = Calculation(), numbers(run.rows_of(run.layer.output[0, :, run.head]))
     own, difference, from_input = None, None, None
     notes = write_projections(calculation, run, Inputs(calculation, run))
     context = run.write_attention(calculation, score, causal=causal)
@@ -115,9 +109,9 @@ def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -
         notes += [*write_output(calculation, run), *write_words(calculation, run)]
         alone = Calculation()  # from the model's own query, keys and values
         run.give_own(alone)
-        own, difference = "context", largest_difference(alone.grids[run.write_attention(alone)].values, run.context())
+        own, difference = "context", largest_difference(alone.grids[run.write_attention(alone)].values, theirs)
         is_made = any(step.result in run.names for step in calculation.steps)
-        from_input = largest_difference(calculation.grids[context].values, run.context()) if is_made else None
+        from_input = largest_difference(calculation.grids[context].values, theirs) if is_made else None
     of_head: dict[str, Any] = {"head": run.head, "kind": "decoder"} if causal else {"head": run.head}
     notes = [*run.batch.sentences[0].notes, *notes]
     return _finish(
@@ -128,9 +122,10 @@ def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -
 def _finish(calculation: Calculation, run: HeadRun, notes: Sequence[Note], **more: Any) -> Walkthrough:
     """The walkthrough of a calculation, with whose it is."""
     notes = [*notes, *_shapes(run, more["receipt"])]
-    walk = calculation.finish(_title(run, more.get("head")), query=run.row, notes=notes)
-    of_run: dict[str, Any] = {"model": run.source.name, "kind": run.kind, "layer": run.layer.number}
-    return replace(walk, text=run.batch.sentences[0].text, **(of_run | more))
+    return calculation.finish(
+        _title(run, more.get("head")), query=run.row, notes=notes, model=run.source.name,
+        text=run.batch.sentences[0].text, layer=run.layer.number, **{"kind": run.kind, **more},
+    )  # fmt: skip
 
 
 def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
@@ -253,22 +248,20 @@ class LayerWriter:
     is_whole: bool = field(default=True, kw_only=True)  # as `from_input`, of the other projections
     notes: list[Note] = field(default_factory=list)  # what a reader should know
     n_norms: int = 0  # so far
-    n_sums: int = 0  # residual ones, so far
 
     def write(self, parts: LayerParts) -> str:
         """All parts in turn; the name of the layer's output."""
-        inputs = Inputs(self.c, self.run)
+        inputs, x = Inputs(self.c, self.run), numbers(parts.x)
         first, *_, last = parts.parts
-        if first.before is not None and self.from_input:
-            every = inputs.write(numbers(parts.x), of_query=False) or ""
-            inputs.know(numbers(first.read), self.norm(every, first.before, is_first=True), "n")
-        elif first.before is not None:
-            self.n_norms += 1  # it is in what the heads were given
         if not self.from_input:
-            inputs.write(numbers(parts.x), of_query=True)
+            self.n_norms += first.before is not None  # it is in what the heads were given
+            inputs.write(x, of_query=True)
+        elif first.before is not None:
+            every = inputs.write(x, of_query=False) or ""
+            inputs.know(numbers(first.read), self.norm(every, first.before, is_first=True), "n")
         made = self.attention(first, self.run, inputs)
-        stream = inputs.write(numbers(parts.x), of_query=True) or ""
-        for part in parts.parts:
+        stream = inputs.write(x, of_query=True) or ""
+        for n, part in enumerate(parts.parts, start=1):
             if part is not first:
                 read = stream if part.before is None else self.norm(stream, part.before)
                 work = part.work
@@ -278,8 +271,7 @@ class LayerWriter:
             step = "residual" if part is first else "residual_cross" if part is not last else "residual_2"
             if part is last and part.after is None:
                 step = "residual_out"
-            self.n_sums += 1
-            stream = self.c.step(step, _number("residual", self.n_sums), "add", made, stream)
+            stream = self.c.step(step, _number("residual", n), "add", made, stream)
             if part.after is not None:
                 stream = self.norm(stream, part.after, is_last=part is last)
         return stream
@@ -310,13 +302,11 @@ class LayerWriter:
         """The feed-forward network."""
         c, gate = self.c, network.gate
         write = partial(_write_projection, c, is_given=not self.is_whole)
-        if gate is None:
-            hidden = write(("feed_forward_1", "hidden", "1"), read, network.widen)
-            active = c.step(network.activation, "active", network.activation, hidden)
-        else:
-            opened = write(("feed_forward_gate", "gate", "g"), read, gate)
-            active = c.step(network.activation, "active", network.activation, opened)
-            hidden = write(("feed_forward_1", "hidden", "1"), read, network.widen)
+        widened = ("feed_forward_1", "hidden", "1")
+        names = widened if gate is None else ("feed_forward_gate", "gate", "g")
+        active = c.step(network.activation, "active", network.activation, write(names, read, gate or network.widen))
+        if gate is not None:
+            hidden = write(widened, read, network.widen)
             active = c.step("gated", "gated", "product", active, hidden)
         return write(("feed_forward_2", "narrowed", "2"), active, network.narrow)
 
@@ -397,8 +387,9 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
 
 def _note_word(run: HeadRun, word: str) -> Note:
     """The likeliest word, and what the next step reads: it, or what was given."""
-    following = run.row if run.generates else (run.row or 0) + 1
-    names = run.queries[following : following + 1] if following is not None else ()
+    # A query that generates its word is named by it; one that was read is followed by the next.
+    following = (run.row or 0) + (run.batch.sentences[0].keys is None)
+    names = run.queries[following : following + 1]
     if not names or names[0] == word:
         return Note.of("next_chosen", word=word)
     return Note.of("next_given", word=word, given=names[0])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.capture.projections import Call
-from attnviz.walkthroughs.capture.parts import Norm, may_be_norm, near, read_norm
+from attnviz.walkthroughs.capture.parts import Norm, near, read_norm
 
 X = torch.randn(1, 5, 12, generator=torch.Generator().manual_seed(3))
 
@@ -65,7 +65,6 @@ def test_norms_are_read(module: nn.Module, operation: str, epsilon: float) -> No
     made = call(module)
     norm = read_norm(made)
     assert norm is not None
-    assert may_be_norm(made)
     assert norm.operation == operation
     assert norm.epsilon == pytest.approx(epsilon)
     assert near(again(norm).float(), made.made[0])
@@ -74,7 +73,8 @@ def test_norms_are_read(module: nn.Module, operation: str, epsilon: float) -> No
 def test_what_is_no_norm() -> None:
     """A stretch, a projection, a norm in another width."""
     assert read_norm(call(Scale(adds_one=False, epsilon=1e-5))) is None
-    assert not may_be_norm(call(nn.Linear(12, 12)))
+    assert read_norm(call(nn.Linear(12, 12))) is None
+    assert read_norm(call(nn.Linear(12, 8))) is None
     assert read_norm(call(nn.GELU())) is None
 
 
