@@ -1,14 +1,18 @@
-"""A record as one page to explore: all heads, each matrix, lines between words, the shaded sentence."""
+"""A record as one page to explore: all heads, each matrix, lines between words, the shaded sentence.
+
+Or a home-built encoder: the reader types a sentence, and the model runs in the browser.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,19 +20,17 @@ from attnviz.attention import EXACT, GENERATED, Attention, Exact, Token, Vectors
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.exact import exactly
 from attnviz.heatmaps.words import merged_tokens, word_groups
-from attnviz.models.registry import HOME_BUILT, TOY
+from attnviz.models import registry
+from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT
 from attnviz.render.sheet import KINDS, HeadSigns, Scale, check_scale, pool, pooled_note, resolve
 from attnviz.storage.formats import COMPARISON
-from attnviz.text.arguments import check_call
+from attnviz.text.arguments import check_call, did_you_mean
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
-
-if TYPE_CHECKING:
-    from attnviz.heatmaps.tour import StoryText
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
@@ -60,8 +62,40 @@ NEAR = 1e-5
 MOST = 5 * 2**23  # weights of one page; where there are more, tokens go together
 
 
+TOURS = (TOY, TOY_KOREAN)  # the models that run in a page
+TOLERANCE, SENTENCES = 1e-5, 100
+"""How near the page's weights are to Python's at most, and on how many sentences the tests compare them."""
+
+EXAMPLES = {
+    TOY: "The animal didn't cross the street because it was too {}.",
+    TOY_KOREAN: "동물은 길을 건너지 않았어요, 왜냐하면 그것이 너무 {} 때문이에요.",
+}
+_LAST = {TOY: ("tired", "wide"), TOY_KOREAN: ("피곤했기", "넓었기")}
+_IT = {TOY: ("it", "animal", "street", 7, 1), TOY_KOREAN: ("그것", "동물", "길", 8, 0)}
+"""The pronoun, what it stands for with the first last word and with the second, and where the first two stand."""
+
 Roles: TypeAlias = Any
 """What was measured of heads, which has the `signs` of those with a role, or the path of its file; or None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoryText:
+    """A story that a page tells; every text in English and in Korean."""
+
+    title: Sequence[str]
+    introduction: Sequence[str]
+    views: Sequence[tuple[Sequence[str], Mapping[str, object]]]  # sentences, each with the state that shows it
+    records: Sequence[Attention] = ()  # what the views show, by the state's ``record``; none where a model runs
+
+    @property
+    def guide(self) -> dict[str, object]:
+        """What the page says, and the view that each sentence sets."""
+        steps = [{"texts": texts, "state": state} for texts, state in self.views]
+        return {"told": [self.title, self.introduction], "steps": steps}
+
+    def opens(self, number: int = 0) -> Mapping[str, object]:
+        """The view that a record opens on: the first sentence about it."""
+        return next((state for _, state in self.views if state.get("record", 0) == number), {})
 
 
 @check_call()
@@ -111,18 +145,6 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
         "roles": {f"{layer}.{head}": once.index(sign) for (layer, head), sign in of.items()},
     }
     return replace(content, labels=known | shown)
-
-
-def _tour(model: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None) -> Content:
-    from attnviz.heatmaps.tour import labels
-
-    expect_language(lang)
-    check_scale(scale)
-    known, data = labels(model, text)
-    known |= {"lang": lang, "scale": scale, "palette": palettes(palette)}
-    about = [(name, str(known[name][lang == "ko"])) for name in ("about", "proof")]  # type: ignore[index]
-    head = [("model", f"{model} · {about[0][1]}"), about[1]]
-    return Content(title=f"attnviz · {model}", head=head, labels=known, data=data)
 
 
 def story(
@@ -286,3 +308,78 @@ def _side(tokens: Sequence[Token] | Sequence[str], record: Attention) -> dict[st
         "segments": segments,
         "glued": [i for i, (before, after) in pairs if before and after and before[1] == after[0]],
     }
+
+
+def _tour(name: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None) -> Content:
+    """What the page of a model must know to run it, and to tell a story or show the model; and its weights.
+
+    Raises SelectionError: no model of this name runs in a page, or no such scale or language.
+    """
+    from safetensors import safe_open
+
+    expect_language(lang)
+    check_scale(scale)
+    if name not in TOURS:
+        known = " or ".join(TOURS)
+        raise SelectionError(f"no model {name} runs in a page: expected {known}{did_you_mean(name, TOURS)}")
+    path = HOME_BUILT[name].weights or Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
+    with safe_open(path, framework="numpy") as file:  # without torch, which a page need not wait for
+        card = json.loads(file.metadata()["card"])
+        names = sorted(name for name in file.keys() if name.startswith(("embedding", "encoder")))  # noqa: SIM118 - no dict
+        parts = {name: file.get_tensor(name) for name in names}
+    config = card["config"]
+    n_layers, n_heads = config["n_layers"], config["n_heads"]
+    example = str(text.views[0][1]["text"]) if text else EXAMPLES[name].format(_LAST[name][0])
+    checked = Phrase(
+        f"""the model runs in this page; on {SENTENCES} sentences its weights were Python's within {TOLERANCE:g};
+        for a receipt: attnviz heatmap -m {name} "..." """,
+        f"""모델이 이 페이지 안에서 실행됨; 문장 {SENTENCES}개에서 Python의 가중치와 차이 {TOLERANCE:g} 이내;
+        검증 정보: attnviz heatmap -m {name} "..." """,
+    )
+    about = f"{n_layers} layers x {n_heads} heads", f"층 {n_layers}개 x 헤드 {n_heads}개"
+    toy = {
+        "words": card["source"], "sizes": [[part, tensor.size] for part, tensor in parts.items()],
+        "d_model": config["d_model"], "n_heads": n_heads, "n_layers": n_layers, "unknown": config["unknown"],
+        "most": config["max_length"], "example": example,
+    }  # fmt: skip
+    labels: dict[str, object] = {
+        "model": name, "kind": KINDS["encoder"], "is": "encoder", "sentence": example, "size": [0, 0], "links": 0,
+        "about": about, "layers": [*range(n_layers)], "heads": [*range(n_heads)], "tops": [0] * (n_layers * n_heads),
+        "queries": {"texts": [], "words": [], "names": {}, "special": [], "segments": [], "glued": []}, "keys": None,
+        "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False, "command": "",
+        "absent": ["", ""], "steps": [], "notes": [[], []], "toy": toy, "opens": text.opens() if text else {},
+        "guide": text.guide if text else {"told": [], "steps": _guide(name)},
+        "lang": lang, "scale": scale, "palette": palettes(palette),
+    }  # fmt: skip
+    head = [("model", f"{name} · {about[lang == 'ko']}"), ("proof", checked.ko if lang == "ko" else checked)]
+    data = planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), 4)
+    return Content(title=f"attnviz · {name}", head=head, labels=labels, data=data)
+
+
+def _guide(name: str) -> list[dict[str, object]]:
+    first, second = (EXAMPLES[name].format(last) for last in _LAST[name])
+    it, animal, street, place, at = _IT[name]
+    head = {"text": first, "head": "1.3", "view": "matrix", "toward": "from"}
+    steps = {
+        (
+            "Each small picture is one head: rows are the words that look, columns the words looked at.",
+            "작은 그림 하나가 헤드 하나입니다. 행은 보는 단어, 열은 보이는 단어입니다.",
+        ): {"text": first, "head": ""},
+        (
+            f"In head 1.3, “{it}” looks most at “{animal}”, the noun it stands for.",
+            f"헤드 1.3에서 “{it}”은 자기가 가리키는 명사 “{animal}”을 가장 많이 봅니다.",
+        ): head | {"query": place},
+        (
+            f"Say “{_LAST[name][1]}” instead of “{_LAST[name][0]}”, and it looks most at “{street}”.",
+            f"“{_LAST[name][0]}” 대신 “{_LAST[name][1]}”라고 하면 “{street}”을 가장 많이 봅니다.",
+        ): head | {"text": second, "query": place},
+        (
+            f"Turn it round: which words look at “{animal}”?",
+            f"거꾸로 보면: 어떤 단어가 “{animal}”을 봅니까?",
+        ): head | {"toward": "to", "key": at},
+        (
+            "The same weights as lines: the wider a line, the larger the weight.",
+            "같은 가중치를 선으로: 선이 굵을수록 가중치가 큽니다.",
+        ): head | {"view": "lines", "query": place},
+    }
+    return [{"texts": texts, "state": state} for texts, state in steps.items()]

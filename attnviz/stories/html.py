@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from attnviz.heatmaps.html import StoryText
 from attnviz.heatmaps.html import story as with_views
-from attnviz.heatmaps.tour import StoryText
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT

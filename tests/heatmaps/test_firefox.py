@@ -12,9 +12,8 @@ import attnviz
 from attnviz.attention import Attention
 from attnviz.heads.html import page as heads_page
 from attnviz.heads.record import HeadComparison
-from attnviz.heatmaps.html import page, tour
-from attnviz.heatmaps.tour import EXAMPLES, TOLERANCE
-from attnviz.walkthroughs.pages.html import html
+from attnviz.heatmaps.html import EXAMPLES, TOLERANCE, page, tour
+from attnviz.walkthroughs.pages.html import page as web_page
 from tests.heatmaps.test_tour import READ
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def test_other_pages(firefox: Firefox) -> None:
     steps = attnviz.walkthrough("I love all you", model="toy", query="love")
     assert isinstance(found, HeadComparison)
     for text, wanted in (
-        (heads_page(found).html, "head 0.0"), (page(made).html, "love"), (html(steps), "softmax"),
+        (heads_page(found).html, "head 0.0"), (page(made).html, "love"), (web_page(steps).html, "softmax"),
     ):  # fmt: skip
         firefox.open(text, "head=0.0")
         assert wanted in firefox.see("document.body.innerText")

@@ -14,8 +14,7 @@ import pytest
 import attnviz
 from attnviz.attention import Attention
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.html import tour
-from attnviz.heatmaps.tour import EXAMPLES, SENTENCES, TOLERANCE, TOURS, labels
+from attnviz.heatmaps.html import EXAMPLES, SENTENCES, TOLERANCE, TOURS, _tour, tour
 from attnviz.models.language.splits import sentences
 from attnviz.stories import tell
 from attnviz.text.display import hold_units
@@ -97,7 +96,7 @@ def test_what_the_guide_says_is_so(show: Open, model: str) -> None:
     shown = show(model)
     steps = shown.locator(".tour li button")
     assert steps.count() == 5
-    told: list[Any] = labels(model)[0]["guide"]["steps"]  # type: ignore[index]
+    told: list[Any] = _tour(model, "rocket", "shared", "en").labels["guide"]["steps"]
     for place in (1, 2):
         steps.nth(place).click()
         said = told[place]["texts"][0]

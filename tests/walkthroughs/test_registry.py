@@ -15,7 +15,7 @@ from attnviz.walkthroughs.calculation import Calculation, spell_out
 from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
-from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid
@@ -83,11 +83,12 @@ def test_it_is_drawn_as_a_figure(walk: Walkthrough) -> None:
     assert "굳히기" in [text.get_text() for text in shown]
 
 
-@pytest.mark.parametrize("page", [markdown, latex, html])
+@pytest.mark.parametrize("page", [markdown, latex, web_page])
 def test_it_is_on_every_page(walk: Walkthrough, page: object) -> None:
     """As every other step."""
     assert callable(page)
-    text = page(walk)
+    made = page(walk)
+    text = getattr(made, "content", made)
     assert "Hardening" in text
     assert "Each number is multiplied by a power." in text
 

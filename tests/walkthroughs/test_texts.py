@@ -15,7 +15,7 @@ from attnviz.text.notes import NOTES as OF_RECORDS
 from attnviz.text.notes import sentence
 from attnviz.walkthroughs.examples import EXAMPLES, example, make
 from attnviz.walkthroughs.files import load
-from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.texts import NOTES
 from attnviz.walkthroughs.view import View
 from tests.walkthroughs.head_walks import walk
@@ -90,5 +90,5 @@ def test_sentences_of_old_files_stay() -> None:
     old = load(TESTS / "storage" / "old_files" / "walkthrough.json")
     assert {note.code for note in (old.title, *old.notes)} == {"text"}
     assert View(walk=old, lang="ko").title == View(walk=old).title
-    page = html(old, lang="ko")
+    page = web_page(old, lang="ko").html
     assert all(line in page for line in View(walk=old).notes)

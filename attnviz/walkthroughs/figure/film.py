@@ -15,8 +15,7 @@ from attnviz.render.figure.page import Page, page_of
 from attnviz.render.palette import DEFAULT
 from attnviz.walkthroughs.figure.card import FEWEST, Strip, Words, block_of, bold, words_of
 from attnviz.walkthroughs.figure.flow import Flow, flow_of
-from attnviz.walkthroughs.figure.plan import blocks, fresh
-from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, prepare_sheet
+from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, blocks, fresh, prepare_sheet
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import StepView, ViewOptions, query_weights
 

@@ -15,7 +15,8 @@ import numpy as np
 from attnviz.render.figure.page import Page
 from attnviz.render.figure.pen import BLACK, FRAME, GREY
 from attnviz.walkthroughs.figure.card import LABEL, ROOMY, TITLED, Box, CardStyle, Spot, Words, box_of, words_of
-from attnviz.walkthroughs.figure.plan import keys_of
+from attnviz.walkthroughs.operations import OPERATIONS
+from attnviz.walkthroughs.record import CalculationStep
 from attnviz.walkthroughs.view import Cut, GridView, StepView
 
 GAP, APART = 0.25, 0.15  # between two columns, and between the words of two steps, in inches
@@ -137,6 +138,13 @@ def _sort_grids(
         drawn |= {matrix.name for matrix in new}
         parts.append((card, new))
     return query, total, others, parts
+
+
+def keys_of(step: CalculationStep) -> int | None:
+    """The place of the keys among the operands of what compares them with a query; None of other steps."""
+    operation = OPERATIONS[step.operation]
+    sides = operation.sides(len(step.operands))
+    return next((i for i, side, letter in sides if (side, letter.lower()) == ("rows", operation.axes[-1])), None)
 
 
 def _level(box: Box, other: Box | None) -> Box:

@@ -1,10 +1,14 @@
-"""A walkthrough on one sheet: what was found, then the steps in their order, each with its words and its numbers."""
+"""A walkthrough on one sheet: what was found, then a card for each step, with its words and its matrices.
+
+The steps of one query stand side by side, a row a key; several heads below one another.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Unpack
+from itertools import groupby
+from typing import Any, Literal, Unpack
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
@@ -14,16 +18,21 @@ from attnviz.settings import PageSettings
 from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
-from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, flow_of
-from attnviz.walkthroughs.figure.plan import blocks, fresh, keys_of
+from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, flow_of, keys_of
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.texts import BY_KEY
-from attnviz.walkthroughs.view import BLANK, StepView, View, ViewOptions, query_weights
+from attnviz.walkthroughs.texts import BEFORE, BY_KEY
+from attnviz.walkthroughs.view import BLANK, HEADED, GridView, StepView, View, ViewOptions, query_weights
 
 FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation it is, in points
 WIDE, NARROW = 12.9, 7.0  # what a sheet may take across for cards, and what it has at least, in inches
 FEW_ROWS = 6  # rows of a matrix that are printed outside attention itself
 BETWEEN = 0.3  # between two sections of a sheet, in inches
+MOST_JOINED = 3  # vectors put side by side that are drawn; of more, as the contexts of a dozen heads, the result is
+SMALL = (6, 8)  # rows and columns of given numbers that are drawn; larger ones are weights, whose shape says enough
+PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
+"""How many operands of an operation, from the first, are no weights of the model; of others all."""
+
+Kind = Literal["before", "attention", "rows", "after"]
 Section = Strip | Flow
 
 
@@ -155,3 +164,49 @@ def _sections(it: SheetText) -> list[Section]:
 def _rows(card: StepView) -> int:
     """So many rows of a matrix are drawn: all that attention itself makes, the first and last of others."""
     return MOST_KEYS if card.step.name in BY_KEY or (card.step.name == "context" and not card.heads) else FEW_ROWS
+
+
+def blocks(made: Sequence[StepView]) -> list[tuple[Kind, list[StepView]]]:
+    """The cards of a sheet in blocks: what comes before attention, its steps, and what follows it."""
+
+    def kind(card: StepView) -> Kind:
+        if card.heads or card.step.name not in HEADED:
+            return "before" if card.step.name in BEFORE else "after"
+        if card.step.name in BEFORE:
+            return "before"
+        return "rows" if card.is_by_key or card.step.operation == "sum" else "attention"
+
+    return [(kind, list(group)) for kind, group in groupby(made, key=kind)]
+
+
+def fresh(made: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
+    """The matrices drawn on each card, by its number: those that no card before it has.
+
+    What a later step of attention is made from is drawn there; of a model's weights the shapes say enough, and of heads
+    with many rows the weights and contexts.
+    """
+    later = {name for card in made if card.step.name not in BEFORE for name in card.step.operands}
+    results = {matrix.name for card in made for _, matrix in card.parts[0 if card.heads else -1 :]}
+    drawn: set[str] = set()
+    found: dict[int, list[tuple[str, GridView]]] = {}
+    for card in made:
+        step, new = card.step, found.setdefault(card.number, [])
+        given = [matrix for _, matrix in card.parts if matrix.name not in results]
+        is_large = len(given) > MOST_JOINED or not all(map(_is_small, given))
+        for place, (sign, matrix) in enumerate(card.parts):
+            if card.heads:
+                left_out = len(matrix.values) > SMALL[0] and step.name not in {"softmax", "context"}
+            elif step.name in BEFORE:
+                left_out = is_large or not _is_small(matrix) or (matrix is card.result and matrix.name in later)
+            else:
+                learned = place >= PARAMETERS.get(step.operation, place + 1) and step.name != "context"
+                left_out = matrix in given and is_large and (learned or step.operation == "concatenate")
+            masks = step.operation == "mask" and 0 < place < len(card.parts) - 1  # what it makes shows it
+            if not (left_out or masks or matrix.name in drawn):
+                new.append((sign, matrix))
+                drawn.add(matrix.name)
+    return found
+
+
+def _is_small(matrix: GridView) -> bool:
+    return all(n <= most for n, most in zip(matrix.values.shape, SMALL, strict=True))

@@ -40,7 +40,7 @@ class PageTable:
 
     corner: str  # what the names of the rows are
     columns: tuple[str, ...]  # a name for each column
-    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]  # a name and the cells of each row
+    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]  # a name and the cells of each row; no cells of those left out
     remark: str = ""  # what is left out; empty where nothing is
 
 
@@ -58,12 +58,9 @@ class Section:
     @property
     def blocks(self) -> list[tuple[str, Any]]:
         """What stands below its title, by what it is, without what is empty."""
-        symbols = {name: getattr(self, name) for name in ("formula", "shapes") if getattr(self, name)}
-        every = {
-            "symbols": symbols, "sentence": self.sentence, "table": self.table, "remark": self.table.remark,
-            "hand": self.hand,
-        }  # fmt: skip
-        return [(kind, block) for kind, block in every.items() if block]
+        symbols = {name: text for name in ("formula", "shapes") if (text := getattr(self, name))}
+        numbers = [("table", self.table), ("remark", self.table.remark), ("hand", self.hand)]
+        return [one for one in (("symbols", symbols), ("sentence", self.sentence), *numbers) if one[1]]
 
 
 def lay_out(view: View) -> Iterator[Section]:
@@ -88,7 +85,7 @@ def _table(view: View, grid: GridView) -> PageTable:
     names = grid.columns or tuple(map(str, range(n)))
     columns = tuple(GAP if column is None else names[column] for column in cut(n, MOST, FIRST, LAST))
     is_named, remark = bool(grid.rows) or n_rows == 1, view.say("more middle", n=n) if n > MOST else ""
-    rows = _rows(view, grid.labels, _write_cells(view, grid), len(columns), named=is_named)
+    rows = _rows(view, grid.labels, _write_cells(view, grid), named=is_named)
     return PageTable(corner=grid.name, columns=columns, rows=rows, remark=remark)
 
 
@@ -100,20 +97,18 @@ def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
         found = cells(key)
         return found[0] if grid.is_upright else PageCell(f"[{', '.join(one.text for one in found)}]")
 
-    columns = tuple(one.column for one in steps)
     labels = max((grid.labels for grid, _ in made), key=len)
-    rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in made), len(columns), named=True)
-    return Section(
-        title=view.say("by key").rstrip(":"), table=PageTable(corner=view.say("key"), columns=columns, rows=rows)
-    )
+    rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in made), named=True)
+    table = PageTable(corner=view.say("key"), columns=tuple(one.column for one in steps), rows=rows)
+    return Section(title=view.say("by key").rstrip(":"), table=table)
 
 
 def _rows(
-    view: View, labels: Sequence[str], cells: CellsOfRow, n_columns: int, *, named: bool
+    view: View, labels: Sequence[str], cells: CellsOfRow, *, named: bool
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
     kept = cut(len(labels), MOST_ROWS, *((FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)))
-    more = view.say("more rows", n=len(labels) - len(kept) + 1), (PageCell(""),) * n_columns
-    return tuple(more if row is None else (labels[row], cells(row)) for row in kept)
+    more = view.say("more rows", n=len(labels) - len(kept) + 1)
+    return tuple((more, ()) if row is None else (labels[row], cells(row)) for row in kept)
 
 
 def _write_cells(view: View, grid: GridView) -> CellsOfRow:

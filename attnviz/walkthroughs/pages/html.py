@@ -9,17 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 from unicodedata import east_asian_width
 
 from attnviz.pages import WebPage
 from attnviz.render.html import BASE, build
 from attnviz.text.phrase import LANGUAGES
+from attnviz.walkthroughs.calculation import spell_out
+from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
 from attnviz.walkthroughs.pages.content import BLUE, DEPTH, RED, TEAL, PageCell, PageTable, Section, lay_out
 from attnviz.walkthroughs.pages.mathematics import mathml
-from attnviz.walkthroughs.pages.origins import origins
-from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import View, ViewOptions
+from attnviz.walkthroughs.record import CalculationStep, Walkthrough
+from attnviz.walkthroughs.view import View, ViewOptions, cell_name
+from attnviz.walkthroughs.wording import say
 
 SCRIPTS = Path(__file__).parent.parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("origins.js", "walkthrough.js", "walkthrough.css"))
@@ -29,11 +31,6 @@ HUES = {TEAL: "t", RED: "r", BLUE: "b"}  # what cells of a hue are called
 
 
 def page(walk: Walkthrough, **options: Unpack[ViewOptions]) -> WebPage:
-    """What `html` writes, as a value."""
-    return WebPage(html(walk, **options))
-
-
-def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     """The walkthrough as one web page that fetches nothing, in one language at first; English and Korean are in it."""
     view = View(walk=walk, **options)
     each = [replace(view, lang=one) for one in LANGUAGES]
@@ -47,12 +44,12 @@ def html(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
         "source": [one.source for one in each], "proof": [one.receipt for one in each],
     }  # fmt: skip
     source = [("source", view.source)] if view.source else []
-    found = origins(view, [section[0].table for section in sections])
-    return build(
+    found = _origins(view, [section[0].table for section in sections])
+    return WebPage(build(
         view.title, [*source, ("proof proved" if walk.receipt else "proof", view.receipt)], labels=labels,
         data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=view.lang,
         shared=BASE, body=body, rules="\n".join(_rules(body)),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _rules(body: str) -> Iterator[str]:
@@ -98,18 +95,18 @@ def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
     yield f'<table class="e{_ems(each[0])}" aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
     for rows in zip(*(table.rows for table in each), strict=True):
         label, cells = _bilingual([label for label, _ in rows]), rows[0][1]
-        if not any(cell.text for cell in cells):  # rows left out
-            yield f'<tr><th scope="row" colspan="{len(cells) + 1}">{label}</th></tr>'
-            continue
-        yield f'<tr><th scope="row">{label}</th>{"".join(map(_cell, cells))}</tr>'
+        span = "" if cells else f' colspan="{len(names[0])}"'  # of rows left out
+        yield f'<tr><th scope="row"{span}>{label}</th>{"".join(map(_cell, cells))}</tr>'
     yield "</tbody>\n</table>\n</div>"
 
 
 def _ems(table: PageTable) -> int:
     """How wide the table is at most, in units of its size of letters; the names are in wide ones."""
-    columns = [[table.columns[i], *(cells[i].text for _, cells in table.rows)] for i in range(len(table.columns))]
+    columns = [
+        [table.columns[i], *(cells[i].text for _, cells in table.rows if cells)] for i in range(len(table.columns))
+    ]
     names = [table.corner, *(label for label, _ in table.rows)]
-    widths = (max(map(_width, texts), default=0) for texts in columns)
+    widths = (max(map(_width, texts)) for texts in columns)
     return math.ceil(0.7 * max(map(_width, names)) + sum(0.62 * width + 0.9 for width in widths) + 0.9)
 
 
@@ -122,3 +119,62 @@ def _cell(cell: PageCell) -> str:
     level = round(cell.share * LEVELS)
     name = f' class="{HUES[cell.hue]} s{level}"' if level else ""
     return f"<td{name}>{escape(cell.text)}</td>"
+
+
+def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
+    """What the script of a page reads of its tables; of steps with a blank, which a learner fills in, no arithmetic.
+
+    Returns:
+        ``numbers``: six lists as long as there are numbers, since alike things pack best beside one another: grids (by
+        their place in the calculation), rows, columns, names, arithmetic and parts; a part is a grid, its rows and
+        columns (0 for all) and its name. ``tables``: of each cell of each table in reading order which of these numbers
+        it is, -1 where it is none.
+    """
+    walk = view.walk
+    steps = {step.result: step for step in walk.steps}
+    places: dict[tuple[str, int, int], int] = {}
+    found = [
+        [-1 if cell.at is None else places.setdefault(cell.at, len(places)) for _, row in table.rows for cell in row]
+        for table in tables
+    ]
+    grids = {name: number for number, name in enumerate(walk.grids)}
+    hidden = {grid for grid, _, _ in view.blanks}
+    numbers = []
+    for name, row, column in places:
+        step = steps.get(name)
+        if step is not None and not hidden & {name, *step.operands}:
+            text = [spell_out(walk, step, row, column, view.digits, language=one) for one in LANGUAGES]
+            parts = _parts(walk, step, row, column, grids)
+        else:
+            text, parts = [say("given" if step is None else "to fill in", one) for one in LANGUAGES], []
+        called = [cell_name(name, walk.grids[name], row, column, one) for one in LANGUAGES]
+        numbers.append([grids[name], row, column, _once(called), _once(text), parts])
+    return {"numbers": list(zip(*numbers, strict=True)), "tables": found}
+
+
+def _parts(walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]) -> list[list[Any]]:
+    """The parts of each operand that one number is made of; an operand that has no share in it is left out."""
+    found = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))
+    parts = []
+    for name, part in zip(step.operands, found, strict=True):
+        if part[0]:
+            sides = zip(part, walk.grids[name].values.shape, strict=True)
+            shares = [0 if len(numbers) == size else list(numbers) for numbers, size in sides]  # 0 for all
+            parts.append([grids[name], *shares, _once([_part_name(walk, name, part, one) for one in LANGUAGES])])
+    return parts
+
+
+def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
+    """As "K, love", or "Wq, number 3" of a column: of what is not whole the rows and columns are named."""
+    grid = walk.grids[name]
+    names = [name]
+    sides = (("row", grid.rows), ("number", grid.columns))
+    for (what, labels), numbers, size in zip(sides, part, grid.values.shape, strict=True):
+        if len(numbers) < size:
+            names += [labels[n] if labels else say(what, language, n=n) for n in numbers]
+    return ", ".join(names)
+
+
+def _once(texts: list[str]) -> str | list[str]:
+    """A text; a list of two where it is another in Korean."""
+    return texts[0] if len(set(texts)) == 1 else texts

@@ -47,8 +47,8 @@ def _symbols(formulas: Mapping[str, str]) -> str:
 def _table(table: PageTable) -> str:
     rows = [
         _row([escaped(label), *map(_cell, cells)])
-        if any(cell.text for cell in cells)  # else rows left out: what says so would make the column of names wide
-        else rf"\multicolumn{{{len(cells) + 1}}}{{l}}{{{escaped(label)}}} \\"
+        if cells  # else rows left out: what says so would make the column of names wide
+        else rf"\multicolumn{{{len(table.columns) + 1}}}{{l}}{{{escaped(label)}}} \\"
         for label, cells in table.rows
     ]
     head = _row([escaped(name) for name in (table.corner, *table.columns)])

@@ -11,11 +11,11 @@ from typing import Any, Unpack
 from attnviz.walkthroughs.pages.content import PageTable, lay_out
 from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.view import Blanks, View, ViewOptions
+from attnviz.walkthroughs.view import View, ViewOptions
 
 COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")  # of the table of numbers
 _MARKS = re.compile(r"[\\`*_{}\[\]<>|#&~$!@]")  # what Markdown, its tables or HTML inside it would obey
-_BEGINNING = re.compile(r"^(?:[-+=]|\d+(?=[.)]))")  # what makes a list or a heading of a line that begins with it
+_BEGINNING = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")  # what makes a list or a heading of a line that begins with it
 
 
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
@@ -37,18 +37,14 @@ def _symbols(formulas: Mapping[str, str]) -> str:
 
 
 def _table(table: PageTable) -> str:
-    rows = [(escape(label), *(escape(cell.text) for cell in cells)) for label, cells in table.rows]
+    left_out = [""] * len(table.columns)
+    rows = [(escape(label), *([escape(cell.text) for cell in cells] or left_out)) for label, cells in table.rows]
     head = [[escape(table.corner), *map(escape, table.columns)], ["---", *["---:" for _ in table.columns]]]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (*head, *rows))
 
 
 def _paragraph(text: str) -> str:
-    plain = escape(text)
-    beginning = _BEGINNING.match(plain)
-    if beginning is None:
-        return plain
-    place = beginning.end() if beginning[0].isdigit() else 0
-    return f"{plain[:place]}\\{plain[place:]}"
+    return _BEGINNING.sub(r"\1\\", escape(text))
 
 
 _BLOCKS: dict[str, Callable[[Any], str]] = {
@@ -65,27 +61,16 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     text = StringIO()
     writer = tables.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    shown = view.step_views()
-    for one in shown:
-        for name in one.inputs:
-            writer.writerows(_cells(walk, name, "", "", view.blanks))
-        writer.writerows(_cells(walk, one.step.result, str(one.number), one.step.name, view.blanks))
-    used = {name for one in shown for name in one.inputs}
-    for name in walk.inputs() if view.steps is None else ():
-        if name not in used:
-            writer.writerows(_cells(walk, name, "", "", view.blanks))
+    shown: list[tuple[object, str, str]] = []
+    for one in view.step_views():
+        shown += [*(("", "", name) for name in one.inputs), (one.number, one.step.name, one.step.result)]
+    if view.steps is None:
+        shown += [("", "", name) for name in walk.inputs() if ("", "", name) not in shown]
+    for number, step, name in shown:
+        grid = walk.grids[name]
+        for row, values in enumerate(grid.values.tolist()):
+            for column, value in enumerate(values):
+                names = grid.rows[row] if grid.rows else "", grid.columns[column] if grid.columns else ""
+                cell = "" if (name, row, column) in view.blanks else value
+                writer.writerow([number, step, name, row, names[0], column, names[1], cell])
     return text.getvalue()
-
-
-def _cells(walk: Walkthrough, name: str, number: str, step: str, blanks: Blanks) -> list[tuple[str, ...]]:
-    grid = walk.grids[name]
-    return [
-        (
-            number, step, name,
-            str(row), grid.rows[row] if grid.rows else "",
-            str(column), grid.columns[column] if grid.columns else "",
-            "" if (name, row, column) in blanks else repr(value),
-        )
-        for row, values in enumerate(grid.values.tolist())
-        for column, value in enumerate(values)
-    ]  # fmt: skip

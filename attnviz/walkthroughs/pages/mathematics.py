@@ -50,12 +50,11 @@ def parts(formula: str) -> Iterator[Part]:
 
 def _split(name: str) -> tuple[str, str]:
     """A symbol and its index: Wq is W with q, context_1 is context with 1."""
-    if re.fullmatch(r"[Wbd][a-z0-9]", name):
-        return name[0], name[1]
-    symbol, _, index = name.partition("_")
-    if index and re.fullmatch(r"[Wbd][a-z0-9]", symbol):
-        return symbol[0], f"{symbol[1]},{index}".replace("_", " ")
-    return (symbol, index.replace("_", " ")) if symbol and index else (name, "")
+    found = re.fullmatch(r"([Wbd])([a-z0-9])(?:_(.+))?|([^_]+)_(.+)", name)
+    if found is None:
+        return name, ""
+    letter, *indices = found.group(1, 2, 3, 5)
+    return letter or found[4], ",".join(filter(None, indices)).replace("_", " ")
 
 
 _ESCAPED = {"\\": r"\backslash ", "^": r"\hat{}", "~": r"\sim ", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&",

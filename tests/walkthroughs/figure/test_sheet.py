@@ -18,8 +18,7 @@ from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.figure.card import PlacedCard, strip_of
 from attnviz.walkthroughs.figure.flow import LIT, MOST_KEYS
-from attnviz.walkthroughs.figure.plan import fresh
-from attnviz.walkthroughs.figure.sheet import draw
+from attnviz.walkthroughs.figure.sheet import draw, fresh
 from attnviz.walkthroughs.hand import format_number
 from attnviz.walkthroughs.operations import MATRIX
 from attnviz.walkthroughs.record import Grid, Walkthrough

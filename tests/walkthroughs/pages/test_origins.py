@@ -16,7 +16,7 @@ from attnviz.errors import RecordError
 from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
-from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers, state
@@ -119,7 +119,7 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
     """Of every number of every step, letter for letter; what is given says so."""
     walk = WALKS[name]
     steps = {step.result: step for step in walk.steps}
-    seen = see_cells(show_page(html(walk, lang=language)))
+    seen = see_cells(show_page(web_page(walk, lang=language).html))
     assert len(seen) == sum(grid.values.size for grid in walk.grids.values())
     for one in seen:
         made, row, column = one["at"]
@@ -145,7 +145,7 @@ def test_what_is_lit(show_page: Open) -> None:
     walk = WALKS["layer"]
     lit = {
         tuple(one["at"]): {(str(grid), row, column) for grid, row, column in one["lit"]}
-        for one in see_cells(show_page(html(walk)))
+        for one in see_cells(show_page(web_page(walk).html))
     }
 
     def of(name: str, row: int | None = None, column: int | None = None) -> set[tuple[str, int, int]]:
@@ -162,14 +162,16 @@ def test_what_is_lit(show_page: Open) -> None:
     assert lit["part", 1, 2] == of("gelu", 1, 5) | of("n_heads")
     assert lit["turned", 1, 0] == of("norm", 1, 0) | of("norm", 1, 2) | of("angles", 1, 0)
     one_query = WALKS["seq2seq"]
-    lit = {tuple(one["at"]): {tuple(cell) for cell in one["lit"]} for one in see_cells(show_page(html(one_query)))}
+    lit = {
+        tuple(one["at"]): {tuple(cell) for cell in one["lit"]} for one in see_cells(show_page(web_page(one_query).html))
+    }
     assert lit["context", 0, 1] == whole(one_query, "alignment", column=1)
     assert {("weights", 0, 1), ("V", 1, 2)} <= lit["alignment", 1, 2]
 
 
 def test_the_way_down_to_the_input(show_page: Open) -> None:
     """From a weight over score and key to the input, by links; and back, and let go."""
-    shown = show_page(html(WALKS["layer"]), "cell=weights.1.0")
+    shown = show_page(web_page(WALKS["layer"]).html, "cell=weights.1.0")
     panel = shown.locator("#origin")
     for link in ("masked, love", "biased", "capped", "scaled", "scores", "K, 나는", "X, 나는"):
         panel.get_by_role("button", name=link).first.click()
@@ -190,7 +192,7 @@ def test_the_way_down_to_the_input(show_page: Open) -> None:
 
 def test_by_keyboard(show_page: Open) -> None:
     """Tab to a table, arrows within it, Enter keeps and goes on, Esc lets go; the address keeps what is kept."""
-    shown = show_page(html(WALKS["seq2seq"]))
+    shown = show_page(web_page(WALKS["seq2seq"]).html)
     title = shown.locator("#origin h2")
     for _ in range(3):
         shown.keyboard.press("Tab")
@@ -219,7 +221,7 @@ def test_by_keyboard(show_page: Open) -> None:
 
 def test_by_mouse_and_touch(show_page: Open) -> None:
     """To point shows, a click keeps, another lets go; a tap keeps."""
-    shown = show_page(html(WALKS["seq2seq"]))
+    shown = show_page(web_page(WALKS["seq2seq"]).html)
     cell = shown.locator("#part-2 td").nth(1)
     cell.hover()
     assert "10·5 + 5·0 + 10·1 = 60" in shown.inner_text("#origin")
@@ -228,7 +230,7 @@ def test_by_mouse_and_touch(show_page: Open) -> None:
     assert state(shown) == {"cell": "scores.0.1"}
     cell.click()
     assert state(shown) == {}
-    small = show_page(html(WALKS["seq2seq"]), has_touch=True, viewport={"width": 360, "height": 700})
+    small = show_page(web_page(WALKS["seq2seq"]).html, has_touch=True, viewport={"width": 360, "height": 700})
     small.locator("#part-2 td").nth(3).tap()
     assert state(small) == {"cell": "scores.0.3"}
     box = small.locator("#origin").bounding_box()
@@ -238,7 +240,7 @@ def test_by_mouse_and_touch(show_page: Open) -> None:
 
 def test_the_address(show_page: Open) -> None:
     """It opens what it names, in its language; what is not there, or hostile, is as usual."""
-    text = html(WALKS["seq2seq"])
+    text = web_page(WALKS["seq2seq"]).html
     shown = show_page(text, "cell=weights.0.1&lang=ko")
     assert shown.inner_text("h1") == "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷"
     assert "모든 스코어에서 뺍니다" in shown.inner_text("#origin")
@@ -261,13 +263,13 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
     walk = Walkthrough(
         title=note(BAD), grids={BAD: there, step.result: there}, steps=(step,), model=BAD, text=BAD, notes=(note(BAD),)
     )
-    shown = show_page(html(walk))
+    shown = show_page(web_page(walk).html)
     shown.locator("#part-1 td").first.click()
     assert shown.evaluate("new URLSearchParams(location.hash.slice(1)).get('cell')") == f"{BAD}=&.0.0.0"
     shown.locator("#origin li button").click()
     assert shown.inner_text("#origin h2").startswith(BAD)
     assert shown.locator("img").count() == 0
-    again = show_page(html(walk), shown.evaluate("location.hash.slice(1)"))
+    again = show_page(web_page(walk).html, shown.evaluate("location.hash.slice(1)"))
     assert again.inner_text("#origin") == shown.inner_text("#origin").partition("\n\u2190")[0].rstrip()
 
 
@@ -275,7 +277,7 @@ def test_without_scripts(show_page: Open) -> None:
     """Every title, formula, number and sentence is there, in the language of the page alone."""
     walk = WALKS["layer"]
     for language, word in (("en", "Layer normalisation"), ("ko", "층 정규화")):
-        shown = show_page(html(walk, lang=language), before="0;", java_script_enabled=False)
+        shown = show_page(web_page(walk, lang=language).html, before="0;", java_script_enabled=False)
         assert shown.locator("td").count() == sum(grid.values.size for grid in walk.grids.values())
         assert shown.locator("h2:visible").count() == len(walk.grids)
         text = shown.inner_text("main")
@@ -292,14 +294,14 @@ def test_no_barriers(show_page: Open, scheme: str) -> None:
     """axe-core finds no violation, whether a number is chosen or none."""
     for fragment, width in (("", 1280), ("cell=weights.0.1", 1280), ("cell=weights.0.1", 360)):
         size = {"width": width, "height": 800}
-        assert barriers(show_page(html(WALKS["seq2seq"]), fragment, color_scheme=scheme, viewport=size)) == []
+        assert barriers(show_page(web_page(WALKS["seq2seq"]).html, fragment, color_scheme=scheme, viewport=size)) == []
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize(("name", "cell"), [("layer", "norm.1.2"), ("layer", "state.1.2"), ("additive", "scores.0.1")])
 def test_nothing_stands_beyond_the_edge(show_page: Open, name: str, cell: str, language: str) -> None:
     """Of long formulas and wide tables, in the panel too, in windows of any width."""
-    shown = show_page(html(WALKS[name]), f"cell={cell}&lang={language}")
+    shown = show_page(web_page(WALKS[name]).html, f"cell={cell}&lang={language}")
     for width in (360, 2560, 1280):
         shown.set_viewport_size({"width": width, "height": 800})
         assert shown.evaluate("document.documentElement.scrollWidth") == width
@@ -308,7 +310,7 @@ def test_nothing_stands_beyond_the_edge(show_page: Open, name: str, cell: str, l
 
 def test_a_table_that_goes_on_fades_out(show_page: Open) -> None:
     """Its last letters that are seen are paler than those that are whole; scrolled to its end it is as it is."""
-    shown = show_page(html(WALKS["layer"]), viewport={"width": 360, "height": 800})
+    shown = show_page(web_page(WALKS["layer"]).html, viewport={"width": 360, "height": 800})
     sideways = "all => all.findIndex((one) => one.scrollWidth > one.clientWidth + 40)"
     box = shown.locator(".table").nth(shown.locator(".table").evaluate_all(sideways))
 
@@ -327,13 +329,13 @@ def test_what_is_left_out_of_a_table(show_page: Open) -> None:
     """A part in rows that are not shown has no link; one that is partly shown leads to what is."""
     c = grid(60, 5, seed=4, rows=tuple(f"w{i}" for i in range(60)))
     walk = attention_walk(title="long", query=grid(1, 5, rows=("q",)), keys=c, values=c)
-    shown = show_page(html(walk), "cell=weights.0.59")
+    shown = show_page(web_page(walk).html, "cell=weights.0.59")
     assert shown.locator("#origin li button").all_inner_texts() == ["scaled"]
     made = replace(walk.steps[0], name="row", operation="row", operands=("K",), result="r", number=30.0)
     walk = replace(walk, steps=(made,), grids={"K": c, "r": grid(1, 5)})
-    shown = show_page(html(walk), "cell=r.0.1")
+    shown = show_page(web_page(walk).html, "cell=r.0.1")
     assert shown.locator("#origin li").all_inner_texts() == ["K, w30, number 1 (not in its table here)"]
-    some = show_page(html(WALKS["layer"], steps=["softmax"]), "cell=weights.1.0")
+    some = show_page(web_page(WALKS["layer"], steps=["softmax"]).html, "cell=weights.1.0")
     assert some.locator("#origin li").all_inner_texts() == ["masked, love (not in its table here)", "sink"]
 
 
@@ -343,14 +345,14 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     hidden = walk.blanks(2)
     names = {name for name, _, _ in hidden}
     steps = {step.result: step for step in walk.steps}
-    seen = {tuple(one["at"]): one["text"] for one in see_cells(show_page(html(walk, blanks=hidden)))}
+    seen = {tuple(one["at"]): one["text"] for one in see_cells(show_page(web_page(walk, blanks=hidden).html))}
     assert len(seen) + len(hidden) == sum(grid.values.size for grid in walk.grids.values())
     for (name, *_), text in seen.items():
         if name in steps and names & {name, *steps[name].operands}:
             assert text == "numbers of this step are left for you to work out"
         else:
             assert ("given" in text) == (name not in steps)
-    assert "left for you" not in " ".join(one["text"] for one in see_cells(show_page(html(walk))))
+    assert "left for you" not in " ".join(one["text"] for one in see_cells(show_page(web_page(walk).html)))
 
 
 def test_in_a_notebook(show_page: Open) -> None:
@@ -364,7 +366,7 @@ def test_in_a_notebook(show_page: Open) -> None:
 
 def test_on_paper(show_page: Open) -> None:
     """The page to read, without what only a screen needs."""
-    shown = show_page(html(WALKS["seq2seq"]), "cell=weights.0.1")
+    shown = show_page(web_page(WALKS["seq2seq"]).html, "cell=weights.0.1")
     shown.emulate_media(media="print")
     assert not shown.locator("#origin").is_visible()
     assert not shown.locator(".controls").is_visible()

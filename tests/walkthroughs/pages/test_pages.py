@@ -18,7 +18,8 @@ from attnviz.render.latex import escaped as latex_escaped
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL, lay_out
-from attnviz.walkthroughs.pages.html import LEVELS, html
+from attnviz.walkthroughs.pages.html import LEVELS
+from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.latex import arithmetic, latex
 from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
 from attnviz.walkthroughs.pages.markdown import escape as markdown_escape
@@ -188,7 +189,7 @@ def html_tables(text: str) -> Tables:
 PAGES: dict[str, tuple[Callable[..., str], Callable[[str], Tables]]] = {
     "markdown": (markdown, markdown_tables),
     "latex": (latex, latex_tables),
-    "html": (html, html_tables),
+    "html": (lambda walk, **view: web_page(walk, **view).html, html_tables),
 }
 
 
@@ -453,7 +454,7 @@ def test_the_same_formula_as_mathml() -> None:
 
 def test_each_table_of_the_page_has_a_name() -> None:
     """Whoever has no mouse gets to it and scrolls it; whoever does not see it hears the title above it."""
-    page = parse(html(WALKS["layer"]))
+    page = parse(web_page(WALKS["layer"]).html)
     there = {value for tag, name, value in page.attributes if (tag, name) == ("h2", "id")}
     every = [value for _, name, value in page.attributes if name == "id"]
     assert len(there) == len(page.tables)
@@ -470,7 +471,7 @@ def test_each_table_of_the_page_has_a_name() -> None:
 
 def test_the_page_fetches_nothing() -> None:
     """No address, and scripts and styles by digests; and a language for whoever reads it aloud."""
-    text = html(WALKS["layer"], lang="ko")
+    text = web_page(WALKS["layer"], lang="ko").html
     page = parse(text)
     assert {name for _, name, _ in page.attributes} <= {
         "lang", "charset", "name", "content", "http-equiv", "class", "scope", "colspan", "id", "role",
@@ -488,7 +489,7 @@ def test_the_page_fetches_nothing() -> None:
 
 def test_the_colours_of_the_page() -> None:
     """A number's hue and depth are those of its share; none is deeper than can be read."""
-    text = html(WALKS["layer"])
+    text = web_page(WALKS["layer"]).html
     hues = {name: tuple(map(int, hue.split())) for name, hue in re.findall(r"\.(\w) \{ --hue: ([\d ]+); \}", text)}
     depths = {name: float(depth) for name, depth in re.findall(r"\.(s\d+) \{ --share: ([\d.]+); \}", text)}
     painted = [

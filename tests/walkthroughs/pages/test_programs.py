@@ -14,7 +14,7 @@ import pytest
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.pages.content import FIRST, FIRST_ROWS, LAST, LAST_ROWS, MOST, MOST_ROWS, lay_out
-from attnviz.walkthroughs.pages.html import html
+from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.view import View
@@ -191,7 +191,7 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
 def test_the_page_in_a_browser(tmp_path: Path) -> None:
     """Nothing leaves the browser, nothing is complained about, and its tables are those that were written."""
     page = tmp_path / "walk.html"
-    text = html(wide(), lang="ko")
+    text = web_page(wide(), lang="ko").html
     page.write_text(text, encoding="utf-8")
     seen, complaints = browser(page, "--dump-dom", f"--log-net-log={tmp_path / 'net.json'}")
     assert complaints == ""
@@ -223,7 +223,7 @@ def test_the_page_on_paper(tmp_path: Path) -> None:
     """Printed it has every number, of tables too that scroll on the screen, none cut off at the edge of the paper."""
     page, pdf = tmp_path / "walk.html", tmp_path / "walk.pdf"
     walk = wide()
-    page.write_text(html(walk), encoding="utf-8")
+    page.write_text(web_page(walk).html, encoding="utf-8")
     browser(page, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
     width, height = map(float, re.findall(r"Page size: +([\d.]+) x ([\d.]+)", output("pdfinfo", pdf))[0])
     boxes = re.findall(r'xMin="([-\d.]+)" yMin="([-\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">([^<]*)<',
