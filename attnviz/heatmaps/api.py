@@ -13,7 +13,7 @@ from attnviz.errors import RecordError, SelectionError
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import Scale, Sheet, resolve
+from attnviz.render.sheet import Scale, resolve
 from attnviz.settings import FigureSettings, check_title
 from attnviz.storage.record_files import adopt
 from attnviz.text.arguments import check_call
@@ -83,15 +83,11 @@ def heatmap(
         return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]
     if look:
         raise SelectionError(f"{', '.join(look)}: of a new figure; an ax has its size")
-    draw_on(ax, _on_one_scale(sheet, record), cmap, title=title, cbar=bool(cbar), annot=annot)
+    shown = {panel.place for panel in sheet.panels}
+    every = resolve(record, scale, lang).panels  # with the scale of the whole record: one for all axes of a grid
+    sheet = replace(sheet, panels=tuple(panel for panel in every if panel.place in shown))
+    draw_on(ax, sheet, cmap, title=title, cbar=bool(cbar), annot=annot)
     return ax
-
-
-def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
-    """The panels of a sheet with the scale of the whole record: one for all axes of a grid."""
-    shown = {(panel.layer, panel.head) for panel in sheet.panels}
-    every = resolve(record, sheet.scale, sheet.language).panels
-    return replace(sheet, panels=tuple(panel for panel in every if (panel.layer, panel.head) in shown))
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
@@ -140,8 +136,7 @@ def _one_sentence(weights: np.ndarray) -> np.ndarray:
             f"each layer must have the shape (1, head, query, key), of one sentence, but one has {weights.shape}: "
             "choose a sentence as in tuple(layer[:1] for layer in attentions)"
         )
-    one: np.ndarray = weights[0]
-    return one
+    return np.asarray(weights[0])
 
 
 def _array(weights: Any) -> np.ndarray:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -102,6 +100,9 @@ def _draw_lines(
     appearance: settings.HeatmapAppearance, figure: FigureSettings,
 ) -> None:  # fmt: skip
     """Draw each line of a file; what fails is told at the end."""
+    from rich.console import Console
+    from rich.progress import Progress
+
     from attnviz.heatmaps.lines import heatmap_all
 
     alone = (*changed(text, "pair", "target"), *changed(selection, "words", "hide_special", "rows", "keys", "full"))
@@ -111,28 +112,19 @@ def _draw_lines(
     commands.check_writable([path if path.suffix else path / "x.png"])
     sentences = [line for line in lines if line.strip()]
     source = commands.open_model(model, *sentences[:1])
-    with _progress(len(sentences)) as on_done:
+    n = len(sentences)
+    with Progress(console=Console(stderr=True), transient=True, disable=not commands.is_watched()) as bar:
+        task = bar.add_task("drawing lines", total=n)
         failures = heatmap_all(
             lines, path, source, choose=selection.arguments | {"truncate": text.truncate}, cmap=appearance.palette,
-            scale=appearance.scale, lang=appearance.lang, on_done=on_done, **asdict(figure),
+            scale=appearance.scale, lang=appearance.lang, on_done=lambda done: bar.update(task, completed=done),
+            **asdict(figure),
         )  # fmt: skip
-    n = len(sentences)
     commands.tell(f"wrote {visible(str(path))}{'' if path.suffix else '/'}: {n - len(failures)} of {n} lines")
     for failure in failures:
         sys.stderr.write(f"attnviz: {failure}\n")
     if failures:
         raise InputError(f"{len(failures)} of {n} lines could not be drawn")
-
-
-@contextmanager
-def _progress(n: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, where somebody likes to see it; it is told how many lines are done."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, disable=not commands.is_watched()) as bar:
-        task = bar.add_task("drawing lines", total=n)
-        yield lambda done: bar.update(task, completed=done)
 
 
 def _record(

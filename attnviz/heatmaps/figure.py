@@ -185,11 +185,10 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
         cell = min((width - before - after) / len(keys), 0.5 if style.height is None else LARGEST)
     more = [sheet.say(*ROUNDED)] if number_size(cell, options.annot, pen.least) else []
     caption = _caption(sheet, pen, options, width, margin, *more)
-    upright = pen.widest(keys) > cell - 0.06
-    top = caption.head + (pen.widest(keys) if upright else PITCH) + (0.36 if style.width is None else 0.26)
+    widest = pen.widest(keys)
+    top = caption.head + (widest if widest > cell - 0.06 else PITCH) + (0.36 if style.width is None else 0.26)
     if style.height is not None:
         cell = min(cell, (style.height / zoom - top - 0.12 - caption.foot) / len(queries))
-        upright = pen.widest(keys) > cell - 0.06
     if style.width is not None and cell * zoom < NARROWEST_CELL:
         least = (before + after + len(keys) * NARROWEST_CELL / zoom) * zoom
         raise SettingsError(
@@ -197,7 +196,7 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
         )
     height = top + max(len(queries) * cell, 0.8 * options.cbar) + 0.12 + caption.foot  # the colour bar's at least
     spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
-    return _One(width, height, before + spare / 2, top, cell, upright, caption)
+    return _One(width, height, before + spare / 2, top, cell, widest > cell - 0.06, caption)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

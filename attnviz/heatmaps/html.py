@@ -18,8 +18,7 @@ import numpy as np
 
 from attnviz.attention import EXACT, GENERATED, Attention, Exact, Token, Vectors
 from attnviz.errors import SelectionError
-from attnviz.heatmaps.exact import exactly
-from attnviz.heatmaps.words import merged_tokens, word_groups
+from attnviz.heatmaps.words import exactly, merged_tokens, word_groups
 from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
@@ -124,17 +123,17 @@ class Content:
 
 
 def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
-    title, head, labels, data = content.title, content.head, content.labels, content.data
-    return WebPage(build(title, head, labels=labels, data=data, own=(*more, *OWN), language=labels["lang"]))
+    own, labels = (*more, *OWN), content.labels
+    return WebPage(
+        build(content.title, content.head, labels=labels, data=content.data, own=own, language=labels["lang"])
+    )
 
 
 def _signed(content: Content, model: str, roles: Roles) -> Content:
     """With what the overview must know to show signs of roles: each once, and which of them each head has."""
     if roles is None:
         return content
-    measured = roles
-    if isinstance(roles, str | os.PathLike):
-        measured = COMPARISON.load(roles)
+    measured = COMPARISON.load(roles) if isinstance(roles, str | os.PathLike) else roles
     known, signs = content.labels, getattr(measured, "signs", None)
     if not isinstance(signs, HeadSigns):
         raise SelectionError(f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them")
@@ -185,14 +184,13 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Conten
         labels["vectors"] = {
             "d_k": vectors.query.shape[-1], "d_v": vectors.value.shape[-1], "scaling": vectors.scaling,
         }  # fmt: skip
-    same = record.query_tokens == record.key_tokens
-    steps = [row for row, token in enumerate(record.query_tokens) if token.segment == GENERATED]
-    notes = list(record.notes)
-    if is_pooled or record.kind == "encoder":
-        steps = []
-    if is_pooled:
+    notes, tokens = list(record.notes), [record.query_tokens, record.key_tokens]
+    same = tokens[0] == tokens[1]
+    if is_pooled:  # of groups of tokens nothing but names is known
         notes = [*(note for note in notes if note.code != "pooled"), pooled_note(sheet)]
-    tokens = (sheet.query_labels, sheet.key_labels) if is_pooled else (record.query_tokens, record.key_tokens)
+        names = sheet.query_labels, sheet.key_labels
+        tokens = [tuple(Token(text=name, piece=name) for name in side) for side in names]
+    steps = [row for row, token in enumerate(tokens[0]) if token.segment == GENERATED and record.kind != "encoder"]
     sides = [_side(side, record) for side in tokens]
     labels |= {
         "lang": lang, "scale": scale, "model": visible(record.model), "kind": KINDS[record.kind],
@@ -237,7 +235,7 @@ def _walkthrough(record: Attention) -> str:
     changed = {note.code for note in record.notes} & {"part", "words_merged", "specials_hidden", "tokens_shuffled"}
     if model not in HOME_BUILT or record.pair is not None or changed or not record.text:
         return ""
-    more = [*(["--kind", record.kind] if record.kind != "encoder" else [])]
+    more = [] if record.kind == "encoder" else ["--kind", record.kind]
     more += [] if record.target is None else ["--target", record.target]
     return shlex.join(["attnviz", "walkthrough", "-m", model, record.text, *more])
 
@@ -262,10 +260,9 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     for code, weight, top in zip(codes, weights, tops, strict=True):  # all at once would take their memory twice more
         code[...] = np.rint(weight * (255 / top if top else 0))
     np.put_along_axis(codes, strongest, np.uint8(0), axis=-1)
-    by_rank = [np.ascontiguousarray(np.moveaxis(one, -1, 1)) for one in (strongest, exact)]  # (head, rank, query)
-    return about | {"links": k}, b"".join([
-        planes(by_rank[0].astype("<u2").tobytes(), 2),
-        planes(by_rank[1].astype("<f4").tobytes(), 4),
+    return about | {"links": k}, b"".join([  # the first two as (head, rank, query)
+        planes(strongest.swapaxes(1, 2).astype("<u2").tobytes(), 2),
+        planes(exact.swapaxes(1, 2).astype("<f4").tobytes(), 4),
         codes.transpose(0, 2, 1).tobytes(),  # key by key: a key that all queries look at packs best
     ])  # fmt: skip
 
@@ -285,15 +282,8 @@ def _token_links(found: Exact, itself: int | None) -> bytes:
     return b"".join(planes(one.astype(kind).tobytes(), 4) for one, kind in zip(sides, ("<u4", "<f4"), strict=True))
 
 
-def _side(tokens: Sequence[Token] | Sequence[str], record: Attention) -> dict[str, object]:
-    """The rows, or the columns: texts, words and sentences of tokens; of groups of them nothing but names is known."""
-    groups, n = [one for one in tokens if isinstance(one, str)], len(tokens)
-    if groups:
-        return {
-            "texts": [*map(visible, groups)], "words": [*range(n)], "names": {}, "special": [], "segments": [0] * n,
-            "glued": [],
-        }  # fmt: skip
-    tokens = [one for one in tokens if isinstance(one, Token)]
+def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
+    """The rows, or the columns: texts, words and sentences of tokens."""
     words = word_groups(tokens)
     names = zip(words, merged_tokens(tokens, words, record), strict=True)
     segments: list[int] = []

@@ -15,10 +15,10 @@ from attnviz.capture.attend import attend, attend_batch
 from attnviz.capture.source import Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import AttnvizError, InputError, OutputError
-from attnviz.heatmaps.figure import draw
+from attnviz.heatmaps.figure import draw_record
 from attnviz.render.figure.export import Picture, usual_settings
 from attnviz.render.names import DEFAULT, slug
-from attnviz.render.sheet import Scale, resolve
+from attnviz.render.sheet import Scale
 from attnviz.settings import FigureSettings
 from attnviz.storage.files import write_whole
 from attnviz.text.arguments import check_call, check_settings, check_types, types_of
@@ -82,20 +82,22 @@ def heatmap_all(
         SelectionError: a palette, scale or language that is not there.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
-    path, numbered = Path(path), _numbered(texts)
+    path, numbered = Path(path), [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
+    if not numbered:
+        raise InputError("there is no sentence: all lines are blank")
     if path.suffix.lower() not in {"", ".pdf"}:
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     expect_language(lang)
     check_settings(choose or {}, ("kind", "layers", "heads", "truncate"), "choose")
     check_types(choose or {}, types_of(attend))
-    settings, failures, width = FigureSettings(**look), list[Failure](), len(str(len(texts)))
+    FigureSettings(**look)  # refused here, before any work
+    failures, width = list[Failure](), len(str(len(texts)))
     source = as_source(model, tokenizer, reads=numbered[0][1])
 
     def pictures() -> Iterator[tuple[str, Picture]]:
         for done, (number, text, found) in enumerate(_records(numbered, source, choose or {}), start=1):
             try:
-                record = _expect(found)
-                picture = draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
+                picture = draw_record(_expect(found), cmap=cmap, scale=scale, lang=lang, **look)
             except AttnvizError as error:
                 failures.append(Failure(line=number, text=text, reason=str(error)))
             else:
@@ -105,14 +107,6 @@ def heatmap_all(
 
     _write(path, pictures())
     return tuple(failures)
-
-
-def _numbered(texts: Sequence[str]) -> list[tuple[int, str]]:
-    """The sentences that are not blank, each with its number from 1; or InputError: there is none."""
-    numbered = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
-    if not numbered:
-        raise InputError("there is no sentence: all lines are blank")
-    return numbered
 
 
 def _expect(found: Attention | AttnvizError) -> Attention:

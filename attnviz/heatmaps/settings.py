@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -70,12 +71,10 @@ def _slice(name: str, typed: str | None) -> slice | None:
     return slice(first, None if last == -1 else last + 1)
 
 
-def roles_option() -> Any:
-    """What the heads of the model do."""
-    return option(
-        "--roles", help="What compare-heads measured of the same model (stats): its signs stand on the page.",
-        metavar="FILE", panel=LOOK,
-    )  # fmt: skip
+roles_option = partial(
+    option, "--roles", help="What compare-heads measured of the same model (stats): its signs stand on the page.",
+    metavar="FILE", panel=LOOK,
+)  # fmt: skip
 
 
 @group

@@ -16,7 +16,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.heatmaps.exact import exactly
+from attnviz.heatmaps.words import exactly
 from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
@@ -125,8 +125,7 @@ def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     ):
         if n * cell.width <= room and (cell.width < labels or n <= 30):
             return sheet, cell
-    thin = CellFormat(1, "", halves=screen.colour and screen.unicode)
-    return _pooled(sheet, screen, max(room, 8), max(room, 8)), thin
+    return _pooled(sheet, screen, max(room, 8), max(room, 8)), _thin(screen)
 
 
 def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
@@ -141,15 +140,18 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     """The largest cells in which all panels stay within a few screens; pooled where even the smallest do not."""
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
-    thin = CellFormat(1, "", halves=screen.colour and screen.unicode)
-    for cell in (CellFormat(3 if screen.colour else 4, "percent"), CellFormat(2, ""), thin):
+    for cell in (CellFormat(3 if screen.colour else 4, "percent"), CellFormat(2, ""), _thin(screen)):
         across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
         if n_keys * cell.width <= room and height <= TALLEST:
             return sheet, cell
     most = 24 if n_keys > min(room, FEW) else n_keys
-    return _pooled(sheet, screen, max(most, 48 if n_rows > n_keys else most), most), thin
+    return _pooled(sheet, screen, max(most, 48 if n_rows > n_keys else most), most), _thin(screen)
+
+
+def _thin(screen: Screen) -> CellFormat:
+    return CellFormat(1, "", halves=screen.colour and screen.unicode)
 
 
 def _titles(sheet: Sheet) -> list[str]:
@@ -214,7 +216,7 @@ def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
     steps = levels(panel.matrix, panel.top).astype(int)
     level = np.where(panel.matrix < blank_below(panel.top), NOTHING if screen.has_blanks else 0, steps).tolist()
     if cell.halves:
-        return [_half_line(level[row : row + 2], screen, cell.width) for row in range(0, len(level), 2)]
+        return [_half_line(level[row : row + 2], screen) for row in range(0, len(level), 2)]
     lines = []
     for row, row_steps in zip(panel.matrix.tolist(), level, strict=True):
         line = Text(no_wrap=True)
@@ -231,15 +233,15 @@ def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
     return lines
 
 
-def _half_line(pair: Sequence[Sequence[int]], screen: Screen, width: int) -> Text:
+def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
     """Two rows in a line: the upper half of each character is one cell, the lower half the next row's."""
     line = Text(no_wrap=True)
     for cells in zip(*pair, strict=True):
         upper, *lower = (None if level == NOTHING else screen.paint(level).bgcolor for level in cells)
         if upper is None:
-            line.append("▄" * width if lower and lower[0] else " " * width, Style.from_color(*lower))
+            line.append("▄" if lower and lower[0] else " ", Style.from_color(*lower))
         else:
-            line.append("▀" * width, Style.from_color(upper, *lower))
+            line.append("▀", Style.from_color(upper, *lower))
     return line
 
 
@@ -255,9 +257,8 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
 
     They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
     """
-    margin = _margin(sheet)
-    halves = screen.colour and screen.unicode
-    across = len(sheet.heads)
+    margin = cell_len(sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} "))  # the names of layers
+    halves, across = _thin(screen).halves, len(sheet.heads)
     while across > 1 and (screen.width - margin) // across - 1 < min(len(sheet.key_labels), LEAST_THUMBNAIL):
         across -= 1
     bands = math.ceil(len(sheet.heads) / across)
@@ -272,7 +273,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
             break
     else:
         apart = halves and apart
-    lines = list(_thumbnail_lines(sheet, small, screen, across, apart=apart))
+    lines = list(_thumbnail_lines(sheet, small, screen, margin, across, apart=apart))
     if small is sheet:
         return lines, []
     tall, broad = small.cell
@@ -286,15 +287,11 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     return lines, [note]
 
 
-def _margin(sheet: Sheet) -> int:
-    """The cells that the names of layers take."""
-    return cell_len(sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} "))
-
-
-def _thumbnail_lines(sheet: Sheet, small: Sheet, screen: Screen, across: int, *, apart: bool) -> Iterator[Text]:
+def _thumbnail_lines(
+    sheet: Sheet, small: Sheet, screen: Screen, margin: int, across: int, *, apart: bool
+) -> Iterator[Text]:
     """Thumbnails, so many side by side; with a line between layers where they stand apart."""
-    width = max(len(small.key_labels), len(str(sheet.heads[-1])))
-    margin, halves = _margin(sheet), screen.colour and screen.unicode
+    width, cell = max(len(small.key_labels), len(str(sheet.heads[-1]))), _thin(screen)
     for start in range(0, len(sheet.heads), across):
         chosen = range(start, min(start + across, len(sheet.heads)))
         if start:
@@ -302,7 +299,7 @@ def _thumbnail_lines(sheet: Sheet, small: Sheet, screen: Screen, across: int, *,
         yield Text(" " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen), "dim", no_wrap=True)
         for index, layer in enumerate(sheet.layers):
             panels = [small.panels[index * len(sheet.heads) + i] for i in chosen]
-            matrices = [_matrix(panel, screen, CellFormat(1, "", halves=halves)) for panel in panels]
+            matrices = [_matrix(panel, screen, cell) for panel in panels]
             name = sheet.say(f"layer {layer}", f"층 {layer}")
             for parts in zip(*matrices, strict=True):
                 padded = (part for row in parts for part in (row, " " * (width - row.cell_len + 1)))

@@ -1,4 +1,4 @@
-"""Records seen otherwise: word pieces merged into words, special tokens hidden."""
+"""Records seen otherwise: word pieces merged into words, special tokens hidden, a large head told in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ import numpy as np
 from attnviz.attention import POOLED, Attention, Note, Token
 from attnviz.errors import SelectionError
 from attnviz.text.arguments import check_call
-from attnviz.text.display import visible
+from attnviz.text.display import clip, visible
+from attnviz.text.phrase import Phrase, join_phrases
+
+SHOWN = 4  # links that are named
+
+STATED = {
+    "entropy": (1, "entropy {} nats", "엔트로피 {}nats"),
+    "first": (100, "{}% on the first token", "첫 토큰 {}%"),
+    "self": (100, "{}% on itself", "자기 자신 {}%"),
+    "previous": (100, "{}% on the token before", "앞 토큰 {}%"),
+    "next": (100, "{}% on the next", "다음 토큰 {}%"),
+    "distance": (1, "{} tokens away", "거리 {}토큰"),
+}
+"""How each statistic is told: what it is multiplied by, in English, in Korean."""
 
 
 @check_call()
@@ -96,3 +109,37 @@ def _merge(pieces: Sequence[Token], record: Attention) -> Token:
     span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
     text = visible(typed[slice(*span)].strip()) if span else "".join(token.text.lstrip("·") for token in pieces)
     return replace(first, text=text, piece="+".join(token.piece for token in pieces), id=None, span=span)
+
+
+def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
+    """The strongest links of a head too large to be shown by token, and of a pooled one what its queries do on average.
+
+    Special tokens are left out of the links, which are each to another key; tokens are counted from 0.
+    """
+    of = record.exact or record
+
+    def name(tokens: Sequence[Token], at: int, side: int) -> str:
+        return f"{clip(tokens[at].text, 12)} ({record.first[side] + at:,})"
+
+    links = ", ".join(
+        f"{name(of.query_tokens, query, 0)} → {name(of.key_tokens, key, 1)} {_figure(weight)}"
+        for query, key, weight in record.links(layer, head, SHOWN)
+    )
+    said = [Phrase(f"strongest links between tokens: {links}", f"토큰 사이의 가장 강한 연결: {links}")] if links else []
+    if record.exact is not None and record.exact.statistics:
+        row, column = record.layers.index(layer), record.heads.index(head)
+        means = [
+            Phrase(*(text.format(_figure(values[row][column] * unit)) for text in words))
+            for name, values in record.exact.statistics.items()
+            for unit, *words in [STATED[name]]
+            if name != "next" or record.kind != "decoder"
+        ]
+        listed = join_phrases(means, ", ")
+        said.append(Phrase(f"each query on average: {listed}", f"쿼리 평균: {listed.ko}"))
+    return said
+
+
+def _figure(value: float) -> str:
+    """A number in two or three digits that count."""
+    form = ",.0f" if value >= 100 else ".3g" if value > 1 else ".2f" if value >= 0.01 else ".2g"
+    return f"{value:{form}}"

@@ -40,9 +40,8 @@ HARDEN = Operation(
 )
 
 
-def _in_plain_python(of: arithmetic.Operands) -> arithmetic.Cells:
-    a, (powers,) = of.all
-    return [[(x * y**of.number, abs(x * y**of.number)) for x, y in zip(row, powers, strict=True)] for row in a]
+def _in_plain_python(a: arithmetic.Rows, powers: arithmetic.Rows, number: float) -> arithmetic.Cells:
+    return [[(x * y**number, abs(x * y**number)) for x, y in zip(row, powers[0], strict=True)] for row in a]
 
 
 @pytest.fixture

@@ -51,15 +51,11 @@ def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view = View(walk=walk, **options)
     made = view.cards()
-    texts = [
-        text
-        for card in made
-        for text in (card.title, card.sentence, *map(wording.shown_formula, (card.formula, card.shapes)))
-    ]
-    parts = (part for card in made for part in card.parts)
-    texts += [text for sign, one in parts for text in (sign, one.name, *one.rows, *one.columns)]
-    texts += [*_heading(view), view.receipt, *view.notes]
-    texts += [BLANK, "⋮…∞", *map(view.say, ("colours", "lit", "left out", "cells"))]
+    texts = [*_heading(view), view.receipt, *view.notes, BLANK, "⋮…∞"]
+    texts += map(view.say, ("colours", "lit", "left out", "cells"))
+    for card in made:
+        texts += [card.title, card.sentence, *map(wording.shown_formula, (card.formula, card.shapes))]
+        texts += [text for sign, one in card.parts for text in (sign, one.name, *one.rows, *one.columns)]
     style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits, scale=scale)
     lit, rows = _lit(view, made)
     return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)

@@ -153,10 +153,8 @@ class ColumnGroup:
     @property
     def last(self) -> Text:
         """The line of sums, where there are any."""
-        sums = self.sums
-        if sums is None:
-            return self.padded(Text())
-        return self.line(lambda place: self.align(self.write(float(sums[place]))) + " " * self.behind)
+        texts = [] if self.sums is None else [self.align(self.write(one)) for one in self.sums.tolist()]
+        return self.line(lambda place: texts[place] + " " * self.behind) if texts else self.padded(Text())
 
     def line(self, write: Callable[[int], Text | str]) -> Text:
         """What is written for each column printed, side by side, as wide as all."""
@@ -172,9 +170,8 @@ class ColumnGroup:
 
     def padded(self, text: Text) -> Text:
         """The text as wide as the columns printed; of one number a row, with nothing behind it, at the right."""
-        is_number = len(self.printed) == 1 and not self.behind
         free = max(0, self.across(sum(place is not None for place in self.printed)) - text.cell_len)
-        (text.pad_left if is_number else text.pad_right)(free)
+        (text.pad_left if len(self.printed) == 1 and not self.behind else text.pad_right)(free)
         return text
 
     def bar_of(self, weight: float) -> str:

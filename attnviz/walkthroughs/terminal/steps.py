@@ -15,7 +15,7 @@ from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, behind
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.operations import MATRIX
-from attnviz.walkthroughs.record import Grid, Walkthrough
+from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, ScreenView
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import LEAST, GridView, StepView, ViewOptions, query_weights
@@ -77,8 +77,8 @@ def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack
     view = _view(walk, screen, settings)
     every = view.step_views()
     so_far = [one for one in every if one.number <= number]
-    lines = [*_head(view), *_steps(view, so_far, only=number)]
-    return [*lines, *((Text(), *_foot(view, shaded=query_weights(walk) is None)) if len(so_far) == len(every) else ())]
+    foot = (Text(), *_foot(view, shaded=query_weights(walk) is None)) if len(so_far) == len(every) else ()
+    return [*_head(view), *_steps(view, so_far, only=number), *foot]
 
 
 def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
@@ -111,9 +111,7 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
     for what in [*(["signed"] if screen.colour else []), *(["weights"] if shaded else [])]:
         bar = screen.scale_bar(8, signed=what == "signed")
         yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(what), "dim"))
-    if view.is_english_for_ascii:
-        yield from view.wrap(view.say("ascii"), "dim")
-    for note in view.notes:
+    for note in [*([view.say("ascii")] if view.is_english_for_ascii else []), *view.notes]:
         yield from view.wrap(note, "dim")
     yield from view.wrap(view.receipt, "bold" if walk.own is not None else "")
 
@@ -127,18 +125,16 @@ def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Tex
     formulas = [wording.formula_for_key(walk, one.step, view.lang) for one in steps]
     context = next((step for step in walk.steps if step.name == "context"), None)
     formulas += [view.say("context sum")] if context is not None else []
-    if not view.screen.unicode:  # a dot between spaces would be a dash there
-        formulas = [formula.replace(" · ", "·") for formula in formulas]
-    yield from _side_by_side(view, [formula for formula in formulas if formula])
+    dot = " · " if view.screen.unicode else "·"  # between spaces it would be a dash there
+    yield from _side_by_side(view, [formula.replace(" · ", dot) for formula in formulas if formula])
     yield Text()
     yield from _keys(view, steps, is_short=True)
     if context is not None:
         yield from _vector(view, "context", context.result)
     yield Text()
     vectors = [name for name in first.operands if name == "K" and first.name == "scores"]
-    vectors += [
-        name for one in steps if one.step.operation == "weigh" for name in (one.step.operands[1], one.step.result)
-    ]
+    for one in steps:
+        vectors += [one.step.operands[1], one.step.result] if one.step.operation == "weigh" else []
     lengths = {n for name in vectors if (n := walk.grids[name].values.shape[1]) > LEAST}
     remarks = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
     remarks += [view.say("masked keys")] if _masked(walk) else []
@@ -214,13 +210,12 @@ def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None)
             continue
         needed = [view.grid(name) for name in one.inputs]
         if one.step.operation == "concatenate" and len(needed) > 1 and all(len(grid.values) == 1 for grid in needed):
-            shape = f"({len(needed)} x {needed[0].values.shape[1]})"
-            yield from _explain(view, "contexts", shape)
+            yield from _explain(view, "contexts", f"({len(needed)} x {needed[0].values.shape[1]})")
             yield from view.draw(_stack(needed, one.inputs))
-        else:
-            for grid in needed:
-                yield from _explain(view, grid.name, str(grid.values.shape))
-                yield from view.draw(grid)
+            needed = []
+        for grid in needed:
+            yield from _explain(view, grid.name, str(grid.values.shape))
+            yield from view.draw(grid)
         yield from _step(view, one)
         if not one.is_by_key:
             yield from view.draw(one.result)
@@ -276,24 +271,25 @@ def _keys(view: ScreenView, steps: Sequence[StepView], *, is_short: bool = False
     walk, weights = view.walk, query_weights(view.walk)
     if weights is None:
         return
-    n, shares, masked = weights.values.shape[1], weights.values[0], _masked(walk)
-    rows = list(range(n)) if n <= MOST_KEYS else _largest(shares, SHOWN_KEYS)
+    shares = weights.values[0]
+    n = len(shares)
+    rows = _largest(shares, n if n <= MOST_KEYS else SHOWN_KEYS)
     groups = _columns(view, steps, rows)
     keys = GridTable(
-        groups=tuple(groups), labels=weights.columns or tuple(map(str, range(n))), head=view.say("key"), faint=masked,
-        last=view.say("sum"), is_cut=False,
+        groups=tuple(groups), labels=weights.columns or tuple(map(str, range(n))), head=view.say("key"),
+        faint=_masked(walk), last=view.say("sum"), is_cut=False,
     )  # fmt: skip
     behind_weights = next((place for place, one in enumerate(groups[:-1], start=1) if one.grid.is_weights), 0)
     if behind_weights and not keys.fits:
         yield from replace(keys, groups=keys.groups[:behind_weights]).draw()
-        yield from _rest(view, weights, rows)
+        yield from _rest(view, shares, rows)
         yield Text()
         if is_short and len(rows) > FEW_KEYS:
             rows = _largest(shares, FEW_KEYS)
         more: dict[str, Any] = {"sums": None} if is_short else {}  # they are the context, which follows
         keys = replace(keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:]))
     yield from keys.draw()
-    yield from _rest(view, weights, rows)
+    yield from _rest(view, shares, rows)
     if not view.blanks and any(one.step.operation == "softmax" and len(one.step.operands) > 1 for one in steps):
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
 
@@ -324,12 +320,11 @@ def _columns(view: ScreenView, steps: Sequence[StepView], rows: Sequence[int]) -
 
 
 def _largest(shares: np.ndarray, most: int) -> list[int]:
-    return sorted(sorted(range(len(shares)), key=lambda key: -shares[key])[:most])
+    return sorted(np.argsort(-shares, kind="stable")[:most].tolist())
 
 
-def _rest(view: ScreenView, weights: Grid, rows: Sequence[int]) -> Iterator[Text]:
+def _rest(view: ScreenView, shares: np.ndarray, rows: Sequence[int]) -> Iterator[Text]:
     """How much weight the keys have that are not shown."""
-    shares = weights.values[0]
     if len(rows) < len(shares):
         rest = float(shares.sum() - shares[rows].sum())
         yield from view.wrap(view.say("other keys", n=len(shares) - len(rows), total=view.number(rest)), "dim")

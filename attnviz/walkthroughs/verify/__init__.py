@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from attnviz.errors import FileFormatError, SettingsError
-from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, CalculationStep, Operands, SavedGrid, UnsoundError
+from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, CalculationStep, SavedGrid, UnsoundError
 from attnviz.walkthroughs.verify.saved import SavedFile, number, read
 
 TOLERANCE = 1e-12  # of a saved cell, relative to the amounts that it sums: an addition loses about 1e-16 of them
@@ -92,34 +92,30 @@ def _check(position: int, step: CalculationStep, grids: Mapping[str, SavedGrid])
     saved = grids[step.result]
     where = f"step {position} ({step.name})"
     try:
-        cells = OPERATIONS[step.operation].apply(Operands(step, grids))
+        cells = OPERATIONS[step.operation].apply(step, grids)
     except UnsoundError as error:
         return f"{where}: {error}"
     except (OverflowError, ValueError):  # a sum of both infinities, or beyond all numbers
         return f"{where}: {step.result} cannot be computed: it leaves the range of numbers"
-    shape = (len(cells), len(cells[0]))
-    if shape != saved.shape:
-        return f"{where}: {step.result} is {_by(saved.shape)}, recomputed {_by(shape)}"
+    shape, there = (len(cells), len(cells[0])), saved.shape
+    if shape != there:
+        return f"{where}: {step.result} is {there[0]} x {there[1]}, recomputed {shape[0]} x {shape[1]}"
     largest = 0.0
     for i, row in enumerate(cells):
         for j, (value, amount) in enumerate(row):
-            there = saved.values[i][j]
-            if there == value:
+            found = saved.values[i][j]
+            if found == value:
                 continue
-            difference = abs(there - value)
+            difference = abs(found - value)
             if not difference <= max(TOLERANCE * amount, SMALLEST if amount else 0.0) or math.isinf(difference):
                 cell = f"row {_label(i, saved.rows)}, column {_label(j, saved.columns)}"
-                return f"{where}: {step.result}, {cell}: the file says {there!r}, recomputed it is {value!r}"
+                return f"{where}: {step.result}, {cell}: the file says {found!r}, recomputed it is {value!r}"
             largest = max(largest, difference)
     return StepCheck(step=step.name, grid=step.result, shape=shape, largest=largest)
 
 
 def _label(index: int, names: Sequence[str]) -> str:
     return f"{index} ({names[index]})" if names and names[index] != str(index) else str(index)
-
-
-def _by(shape: tuple[int, int]) -> str:
-    return f"{shape[0]} x {shape[1]}"
 
 
 def _statement(saved: SavedFile) -> str:

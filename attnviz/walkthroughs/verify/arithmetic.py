@@ -41,27 +41,19 @@ class UnsoundError(Exception):
     """A step that cannot be computed, and why."""
 
 
-class Operands:
-    """The grids that a step is made from, in order, and its number."""
-
-    def __init__(self, step: CalculationStep, grids: Mapping[str, SavedGrid]) -> None:
-        self.names, self.number = step.operands, step.number or 0.0
-        self.all: list[Rows] = [grids[name].values for name in step.operands]
-
-
-def _projection(of: Operands) -> Cells:
-    a, b, *bias = of.all
+def _projection(a: Rows, b: Rows, bias: Rows | None = None) -> Cells:
     columns = _columns(b)
-    shifts = bias[0][0] if bias else [0.0] * len(columns)
+    shifts = bias[0] if bias else [0.0] * len(columns)
     return [[_sum(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)] for row in a]
 
 
-def _general(of: Operands) -> Cells:
-    a, b, c = of.all
-    columns = _columns(b)
+def _dot(queries: Rows, keys: Rows) -> Cells:
+    return [[_sum(map(mul, query, key)) for key in keys] for query in queries]
+
+
+def _general(a: Rows, b: Rows, c: Rows) -> Cells:
     cells: Cells = []
-    for query in a:
-        projected = [_sum(map(mul, query, column)) for column in columns]
+    for projected in _projection(a, b):
         cells.append([])
         for key in c:
             pairs = list(zip(projected, key, strict=True))
@@ -70,23 +62,20 @@ def _general(of: Operands) -> Cells:
     return cells
 
 
-def _additive(of: Operands) -> Cells:
-    a, b, c, d, ((*e,)) = of.all
-    queries = [[_sum(map(mul, row, query)) for row in c] for query in a]
-    keys = [[_sum(map(mul, row, key)) for row in d] for key in b]
-
+def _additive(a: Rows, b: Rows, c: Rows, d: Rows, e: Rows) -> Cells:
     def bent(query: list[Cell], key: list[Cell]) -> Cell:
-        terms = [(w, x, y) for w, x, y in zip(e[0], query, key, strict=True)]
+        terms = list(zip(e[0], query, key, strict=True))
         value = math.fsum(w * math.tanh(x + y) for w, (x, _), (y, _) in terms)
         return value, math.fsum(abs(w) * (1 + of_x + of_y) for w, (_, of_x), (_, of_y) in terms)
 
-    return [[bent(query, key) for key in keys] for query in queries]
+    keys = _dot(b, d)
+    return [[bent(query, key) for key in keys] for query in _dot(a, c)]
 
 
-def _softmax(of: Operands) -> Cells:
-    nothing = of.all[1][0] if len(of.all) > 1 else []
+def _softmax(a: Rows, more: Rows | None = None) -> Cells:
+    nothing = more[0] if more else []
     cells = []
-    for i, row in enumerate(of.all[0]):
+    for i, row in enumerate(a):
         top = max((*row, *nothing))
         if math.isinf(top):
             raise UnsoundError(f"row {i} has no key that it may look at")
@@ -102,58 +91,51 @@ def _mask(x: float, y: float) -> Cell:
     return (x if y else -math.inf), 0.0
 
 
-def _weigh(of: Operands) -> Cells:
-    (weights,), values = of.all
-    return [[(w * x, abs(w * x)) for x in row] for w, row in zip(weights, values, strict=True)]
+def _weigh(weights: Rows, values: Rows) -> Cells:
+    return [[(w * x, abs(w * x)) for x in row] for w, row in zip(weights[0], values, strict=True)]
 
 
-def _norm(of: Operands) -> Cells:
-    a, (gains,), (shifts,) = of.all
+def _norm(a: Rows, gains: Rows, shifts: Rows, number: float) -> Cells:
     cells = []
     for row in a:
         mean = math.fsum(row) / len(row)
-        spread = math.sqrt(math.fsum((x - mean) ** 2 for x in row) / len(row) + of.number)
+        spread = math.sqrt(math.fsum((x - mean) ** 2 for x in row) / len(row) + number)
         if not spread:
             raise UnsoundError("a row without variance cannot be divided by it")
-        largest = max(map(abs, row))
-        values = [(x - mean) / spread * gain + shift for x, gain, shift in zip(row, gains, shifts, strict=True)]
-        amounts = [2 * largest / spread * abs(gain) + abs(shift) for gain, shift in zip(gains, shifts, strict=True)]
+        largest = 2 * max(map(abs, row)) / spread
+        values = [(x - mean) / spread * gain + shift for x, gain, shift in zip(row, gains[0], shifts[0], strict=True)]
+        amounts = [largest * abs(gain) + abs(shift) for gain, shift in zip(gains[0], shifts[0], strict=True)]
         cells.append(list(zip(values, amounts, strict=True)))
     return cells
 
 
-def _rms_norm(of: Operands) -> Cells:
-    a, (gains,) = of.all
+def _rms_norm(a: Rows, gains: Rows, number: float) -> Cells:
     cells = []
     for row in a:
-        spread = math.sqrt(math.fsum(x * x for x in row) / len(row) + of.number)
+        spread = math.sqrt(math.fsum(x * x for x in row) / len(row) + number)
         if not spread:
             raise UnsoundError("a row of zeros cannot be divided by its size")
-        values = [x / spread * gain for x, gain in zip(row, gains, strict=True)]
+        values = [x / spread * gain for x, gain in zip(row, gains[0], strict=True)]
         cells.append([(value, abs(value)) for value in values])
     return cells
 
 
-def _row(of: Operands) -> Cells:
-    (a,) = of.all
-    if of.number not in range(len(a)):
-        raise UnsoundError(f"there is no row {of.number:g}: there are {len(a)}, counted from 0")
-    return [[(x, 0.0) for x in a[int(of.number)]]]
+def _row(a: Rows, number: float) -> Cells:
+    if number not in range(len(a)):
+        raise UnsoundError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
+    return [[(x, 0.0) for x in a[int(number)]]]
 
 
-def _gru(of: Operands) -> Cells:
-    xs, states, of_x, (shift_x,), of_state, (shift_state,) = of.all
+def _gru(xs: Rows, states: Rows, *gates: Rows) -> Cells:
+    of_x, shift_x, of_state, shift_state = gates
     width = len(states[0])
-    if len(shift_x) != 3 * width:
-        raise UnsoundError(f"a state of {width} numbers needs gates of {3 * width}, not {len(shift_x)}")
-    cells = []
-    for x, state in zip(xs, states, strict=True):
-        read = [_sum(map(mul, x, column), shift) for column, shift in zip(_columns(of_x), shift_x, strict=True)]
-        held = [
-            _sum(map(mul, state, column), shift) for column, shift in zip(_columns(of_state), shift_state, strict=True)
-        ]
-        cells.append([_gate(read[i::width], held[i::width], old) for i, old in enumerate(state)])
-    return cells
+    if len(shift_x[0]) != 3 * width:
+        raise UnsoundError(f"a state of {width} numbers needs gates of {3 * width}, not {len(shift_x[0])}")
+    each_read, each_held = _projection(xs, of_x, shift_x), _projection(states, of_state, shift_state)
+    return [
+        [_gate(read[i::width], held[i::width], old) for i, old in enumerate(state)]
+        for read, held, state in zip(each_read, each_held, states, strict=True)
+    ]
 
 
 def _gate(read: list[Cell], held: list[Cell], old: float) -> Cell:
@@ -164,20 +146,19 @@ def _gate(read: list[Cell], held: list[Cell], old: float) -> Cell:
     return (1 - keep) * new + keep * old, (1 + abs(old)) * rounded
 
 
-def _split(of: Operands) -> Cells:
-    a, ((parts,),) = of.all
-    if parts < 1 or len(a[0]) % parts or of.number not in range(int(parts)):
-        raise UnsoundError(f"there is no part {of.number:g} of {len(a[0])} columns divided by {parts:g}")
+def _split(a: Rows, cell: Rows, number: float) -> Cells:
+    ((parts,),) = cell
+    if parts < 1 or len(a[0]) % parts or number not in range(int(parts)):
+        raise UnsoundError(f"there is no part {number:g} of {len(a[0])} columns divided by {parts:g}")
     width = len(a[0]) // int(parts)
-    first = int(of.number) * width
+    first = int(number) * width
     return [[(x, 0.0) for x in row[first : first + width]] for row in a]
 
 
-def _rotate(of: Operands) -> Cells:
-    a, angles = of.all
-    n, distance = 2 * len(angles[0]), int(of.number)
-    if distance != of.number or distance < 1 or n % (2 * distance) or n > len(a[0]):
-        raise UnsoundError(f"{len(a[0])} columns have no {len(angles[0])} pairs of columns {of.number:g} apart")
+def _rotate(a: Rows, angles: Rows, number: float) -> Cells:
+    n, distance = 2 * len(angles[0]), int(number)
+    if distance != number or distance < 1 or n % (2 * distance) or n > len(a[0]):
+        raise UnsoundError(f"{len(a[0])} columns have no {len(angles[0])} pairs of columns {number:g} apart")
     cells = [[(x, 0.0) for x in row] for row in a]
     firsts = [column for column in range(n) if column // distance % 2 == 0]
     for row, by, made in zip(a, angles, cells, strict=True):
@@ -188,13 +169,13 @@ def _rotate(of: Operands) -> Cells:
     return cells
 
 
-def _cellwise(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
-    """An operation that looks at one cell at a time; the function is given the step's number, too."""
-    return lambda of: [[function(x, of.number) for x in row] for row in of.all[0]]
+def _cellwise(function: Callable[..., Cell]) -> Callable[..., Cells]:
+    """An operation that looks at one cell at a time; the function is given the step's number, if it has one, too."""
+    return lambda a, *number: [[function(x, *number) for x in row] for row in a]
 
 
-def _pairwise(function: Callable[[float, float], Cell]) -> Callable[[Operands], Cells]:
-    return lambda of: [[function(x, y) for x, y in zip(*rows, strict=True)] for rows in zip(*of.all, strict=True)]
+def _pairwise(function: Callable[[float, float], Cell]) -> Callable[[Rows, Rows], Cells]:
+    return lambda a, b: [[*map(function, *rows)] for rows in zip(a, b, strict=True)]
 
 
 def _softcap(x: float, cap: float) -> Cell:
@@ -204,7 +185,7 @@ def _softcap(x: float, cap: float) -> Cell:
     return value, abs(value)
 
 
-def _gelu_tanh(x: float, _: float) -> Cell:
+def _gelu_tanh(x: float) -> Cell:
     inside = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
     return x * _share(2 * inside), abs(x)  # (1 + tanh(y)) / 2 is the logistic function at 2 y
 
@@ -231,7 +212,7 @@ def _columns(rows: Rows) -> list[tuple[float, ...]]:
 class Rule:
     """How an operation is computed again; its axes are as in `attnviz.walkthroughs.operations.Operation`."""
 
-    compute: Callable[[Operands], Cells]  # makes its cells
+    compute: Callable[..., Cells]  # makes its cells from the numbers of its operands, and from its own if it has one
     axes: str = "tn"  # of each operand
     numbered: bool = False  # whether it needs a number beside them
 
@@ -241,12 +222,12 @@ class Rule:
         each = self.axes.split()
         return sum(len(letters) == 2 for letters in each), 10_000 if self.axes.endswith("*") else len(each)
 
-    def apply(self, of: Operands) -> Cells:
-        """The cells. Raises UnsoundError: sizes that do not fit."""
-        each = self.axes.split()
+    def apply(self, step: CalculationStep, grids: Mapping[str, SavedGrid]) -> Cells:
+        """The cells of a step. Raises UnsoundError: sizes that do not fit."""
+        each, operands = self.axes.split(), [grids[name].values for name in step.operands]
         sizes = [
             (name, side, letter, size)
-            for name, letters, rows in zip(of.names, each + each[-1:] * len(of.all), of.all, strict=False)
+            for name, letters, rows in zip(step.operands, each + each[-1:] * len(operands), operands, strict=False)
             for side, letter, size in zip(("rows", "columns"), letters, (len(rows), len(rows[0])), strict=False)
         ]
         wanted = {"1": (1, "must have 1")}
@@ -255,13 +236,13 @@ class Rule:
             expected, rest = wanted.get(letter.lower(), (size, ""))
             if size != expected:
                 raise UnsoundError(f"{name} has {size} {side}, but {rest}")
-        return self.compute(of)
+        return self.compute(*operands, *([step.number] if self.numbered else []))
 
 
 OPERATIONS: dict[str, Rule] = {
     "add": Rule(_pairwise(lambda x, y: (x + y, abs(x) + abs(y))), "TN tn"),
     "projection": Rule(_projection, "tn NM 1m?"),
-    "dot": Rule(lambda of: [[_sum(map(mul, query, key)) for key in of.all[1]] for query in of.all[0]], "qd KD"),
+    "dot": Rule(_dot, "qd KD"),
     "general": Rule(_general, "qa AD kd"),
     "additive": Rule(_additive, "qa kb hA HB 1h"),
     "times": Rule(_cellwise(lambda x, factor: (x * factor, abs(x * factor))), numbered=True),
@@ -269,21 +250,21 @@ OPERATIONS: dict[str, Rule] = {
     "mask": Rule(_pairwise(_mask), "TN tn"),
     "softmax": Rule(_softmax, "tn 11?"),
     "weigh": Rule(_weigh, "1k KD"),
-    "sum": Rule(lambda of: [[_sum(column) for column in _columns(of.all[0])]]),
+    "sum": Rule(lambda a: [[_sum(column) for column in _columns(a)]]),
     "norm": Rule(_norm, "TN 1n 1n", numbered=True),
     "rms_norm": Rule(_rms_norm, "TN 1n", numbered=True),
-    "relu": Rule(_cellwise(lambda x, _: (max(0.0, x), 0.0))),
-    "gelu": Rule(_cellwise(lambda x, _: (x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)))),
+    "relu": Rule(_cellwise(lambda x: (max(0.0, x), 0.0))),
+    "gelu": Rule(_cellwise(lambda x: (x * math.erfc(-x / math.sqrt(2)) / 2, abs(x)))),
     "gelu_tanh": Rule(_cellwise(_gelu_tanh)),
-    "silu": Rule(_cellwise(lambda x, _: (x * _share(x), abs(x * _share(x))))),
+    "silu": Rule(_cellwise(lambda x: (x * _share(x), abs(x * _share(x))))),
     "product": Rule(_pairwise(lambda x, y: (x * y, abs(x * y))), "TN tn"),
     "row": Rule(_row, numbered=True),
-    "tanh": Rule(_cellwise(lambda x, _: (math.tanh(x), 1.0))),
+    "tanh": Rule(_cellwise(lambda x: (math.tanh(x), 1.0))),
     "gru": Rule(_gru, "tx Td Xg 1g DG 1g"),
     "split": Rule(_split, "tn 11", numbered=True),
     "rotate": Rule(_rotate, "Tn tp", numbered=True),
     "concatenate": Rule(
-        lambda of: [[(x, 0.0) for row in rows for x in row] for rows in zip(*of.all, strict=True)], "T. t.*"
+        lambda *all_rows: [[(x, 0.0) for row in rows for x in row] for rows in zip(*all_rows, strict=True)], "T. t.*"
     ),
 }
 """Each operation by its name in the file."""

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from attnviz.errors import FileFormatError
 from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, CalculationStep, SavedGrid
@@ -21,6 +22,8 @@ LARGEST = 2**29  # bytes of a file that is read; a whole layer of DistilBERT tak
 SHORT = 40  # characters of a value that a message shows
 RENAMED = {"map": "projection"}  # operations that earlier versions called otherwise
 HIDDEN = "-inf"  # how a file writes minus infinity, for which JSON has no number
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "text"}  # of JSON, as messages name them
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,12 +89,10 @@ def parse(text: str | bytes) -> SavedFile:
             f"it is of version {named(fields.get('version'))}, but this attnviz reads version {VERSION}: update attnviz"
         )
     grids = {}
-    for name, grid in _object(fields.get("grids"), "grids").items():
-        grids[_plain_name(name, "a grid's name")] = _grid(_object(grid, f"grids.{name}"), f"grids.{name}")
-    found = fields.get("steps")
-    if not isinstance(found, list):
-        raise FileFormatError(f"steps must be a list, not {named(found)}")
-    steps = tuple(_step(_object(step, f"steps[{i}]"), f"steps[{i}]", grids) for i, step in enumerate(found))
+    for name, grid in _expect(fields.get("grids"), dict, "grids").items():
+        grids[_plain_name(name, "a grid's name")] = _grid(_expect(grid, dict, f"grids.{name}"), f"grids.{name}")
+    found = _expect(fields.get("steps"), list, "steps")
+    steps = tuple(_step(_expect(step, dict, f"steps[{i}]"), f"steps[{i}]", grids) for i, step in enumerate(found))
     _check_order(steps, grids)
     return SavedFile(grids=grids, steps=steps, fields=fields)
 
@@ -106,7 +107,7 @@ def digest(fields: Mapping[str, object]) -> str:
 def named(value: object) -> str:
     """A value as an error's message names it: short."""
     if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
+        return _KINDS[type(value)]
     return "nothing" if value is None else _short(json.dumps(value, ensure_ascii=False, default=str))
 
 
@@ -128,11 +129,8 @@ def number(value: object, where: str) -> float:
     return found
 
 
-def texts(value: object, where: str) -> tuple[str, ...]:
-    """A list of texts. Raises FileFormatError: it is something else."""
-    if not isinstance(value, list):
-        raise FileFormatError(f"{where} must be a list, not {named(value)}")
-    return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
+def _texts(value: object, where: str) -> tuple[str, ...]:
+    return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(_expect(value, list, where)))
 
 
 def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
@@ -149,7 +147,7 @@ def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
         rows.append([-math.inf if x == HIDDEN else number(x, f"{at}[{j}]") for j, x in enumerate(row)])
     names = []
     for axis, size in (("rows", len(rows)), ("columns", len(rows[0]))):
-        labels = texts(found.get(axis, []), f"{where}.{axis}")
+        labels = _texts(found.get(axis, []), f"{where}.{axis}")
         if labels and len(labels) != size:
             raise FileFormatError(f"{where} has {size} {axis}, but {len(labels)} are named")
         names.append(labels)
@@ -161,7 +159,7 @@ def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid
     operation = RENAMED.get(operation, operation)
     if operation not in OPERATIONS:
         raise FileFormatError(f"{where}.operation must be one of {', '.join(OPERATIONS)}, not {named(operation)}")
-    operands = texts(found.get("operands"), f"{where}.operands")
+    operands = _texts(found.get("operands"), f"{where}.operands")
     (fewest, most), numbered = OPERATIONS[operation].operands, OPERATIONS[operation].numbered
     if not fewest <= len(operands) <= most:
         wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
@@ -190,18 +188,17 @@ def _check_order(steps: tuple[CalculationStep, ...], grids: Mapping[str, SavedGr
         known.add(step.result)
 
 
-def _object(value: object, where: str) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise FileFormatError(f"{where} must be an object, not {named(value)}")
+def _expect(value: object, kind: type[_Value], where: str) -> _Value:
+    if not isinstance(value, kind):
+        raise FileFormatError(f"{where} must be {_KINDS[kind]}, not {named(value)}")
     return value
 
 
 def _text(value: object, where: str) -> str:
-    if not isinstance(value, str):
-        raise FileFormatError(f"{where} must be text, not {named(value)}")
-    if any("\ud800" <= character <= "\udfff" for character in value):
-        raise FileFormatError(f"{where} holds half a character: {named(value)}")
-    return value
+    text = _expect(value, str, where)
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise FileFormatError(f"{where} holds half a character: {named(text)}")
+    return text
 
 
 def _plain_name(name: str, where: str) -> str:
