@@ -13,7 +13,7 @@ from attnviz.errors import RecordError, SelectionError
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
 from attnviz.render.palette import DEFAULT, Palette
-from attnviz.render.sheet import Scale, resolve
+from attnviz.render.sheet import Scale, Sheet, resolve
 from attnviz.settings import FigureSettings, check_title
 from attnviz.storage.record_files import adopt
 from attnviz.text.arguments import check_call
@@ -83,11 +83,14 @@ def heatmap(
         return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]
     if look:
         raise SelectionError(f"{', '.join(look)}: of a new figure; an ax has its size")
-    shown = {panel.place for panel in sheet.panels}
-    every = resolve(record, scale, lang).panels  # with the scale of the whole record: one for all axes of a grid
-    sheet = replace(sheet, panels=tuple(panel for panel in every if panel.place in shown))
-    draw_on(ax, sheet, cmap, title=title, cbar=bool(cbar), annot=annot)
+    draw_on(ax, _on_one_scale(sheet, record), cmap, title=title, cbar=bool(cbar), annot=annot)
     return ax
+
+
+def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
+    """The panels of a sheet with the scale of the whole record: one for all axes of a grid."""
+    shown, every = {panel.place for panel in sheet.panels}, resolve(record, sheet.scale, sheet.language).panels
+    return replace(sheet, panels=tuple(panel for panel in every if panel.place in shown))
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
