@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import attnviz
+from attnviz.capture.sources import huggingface
+from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
 from attnviz.generations import capture
 from attnviz.generations.record import steps_of
@@ -49,6 +51,17 @@ def speaking(zoo: Zoo) -> Callable[[str], tuple[Any, Any]]:
         return model, tokenizer
 
     return made
+
+
+def test_a_long_text_is_generated_by_the_fused_implementation(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short one is not; nor does it matter that the model has run before, and is watched since."""
+    source = attnviz.open_source(str(zoo.folder("gpt2")), generates=True)
+    assert isinstance(source, PretrainedSource)
+    for most, native in ((2**20, "eager"), (1, "sdpa")):
+        monkeypatch.setattr(huggingface, "EAGER_UP_TO", most)
+        for _ in range(2):
+            with source.decoding(PROMPT, chat=False, most=NEW) as decoding:
+                assert decoding.native == native
 
 
 def n_first(record: Attention) -> int:

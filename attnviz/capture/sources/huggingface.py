@@ -219,8 +219,9 @@ class PretrainedSource:
                 text = self._tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
             sentence, encoded = self._sentence(text, None, truncate=True, **more)
         numbers: tuple[int, ...] = tuple(encoded["input_ids"])
-        begin, limit, source, n_tokens = numbers, self._limit, None, len(numbers) + most
+        begin, limit, source, native = numbers, self._limit, None, self._native
         if generator is not None:
+            native = generator.native
             start = model.generation_config.decoder_start_token_id
             begin, limit = (model.config.decoder_start_token_id if start is None else start,), generator.limit
             source = torch.tensor([numbers], device=self._device)
@@ -229,7 +230,7 @@ class PretrainedSource:
             room=room_of(sentence, limit, len(numbers) if source is None else 0, self.name), model=model,
             tokenizer=self._tokenizer, text=partial(meaning, self._tokenizer),
             tokens=partial(generated_tokens, self._tokenizer), source=source,
-            native=native_of(model) if self.is_fused or n_tokens**2 > EAGER_UP_TO else "eager",
+            native=native if self.is_fused or (len(numbers) + most) ** 2 > EAGER_UP_TO else "eager",
             kinds={} if generator is None else generator.kinds,
         )  # fmt: skip
         with self._at_rest():
@@ -356,7 +357,7 @@ class Generator:
     """
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
-        self._name, self._tokenizer, self._model, self._native = name, tokenizer, model, native_of(model)
+        self._name, self._tokenizer, self._model, self.native = name, tokenizer, model, native_of(model)
         self.has_head, self.limit, self.kinds = has_head, limit_of(model.get_decoder(), tokenizer), kinds_of(model)
 
     def generate(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
@@ -423,7 +424,7 @@ class Generator:
             )
         most = min(AT_MOST, self.limit or AT_MOST)
         with in_one_line(self._name, "generate freely"), torch.no_grad(), quiet():
-            watch(self._model, self._native)
+            watch(self._model, self.native)
             self._model.generation_config.update(**GREEDY)
             start, *ids = self._model.generate(
                 input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most

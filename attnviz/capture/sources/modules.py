@@ -74,8 +74,11 @@ class SeenLayer:
             seen = found[:1].expand(-1, -1, n_queries, -1)
         return "encoder" if n_queries == 1 or seen is None or seen.triu(1).any() else "decoder"
 
-    def show(self, index: int) -> tuple[Float32[np.ndarray, "head query key"], Receipt]:
-        """The weights of one input of the batch, and that they are the module's own; NotVerifiedError if not."""
+    def show(self, index: int, number: int) -> tuple[Float32[np.ndarray, "head query key"], Receipt]:
+        """The weights of one input of the batch, and that they are the module's own; NotVerifiedError if not.
+
+        The `number` is that of the layer, by which it is refused.
+        """
         keep, one = KeepWeights(), slice(index, index + 1)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool) for n in self.shape[2:])
         batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
@@ -89,7 +92,7 @@ class SeenLayer:
                 given: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
                 given |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
                 output = FUSED(query, key, value, **given).transpose(1, 2)
-            run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
+            run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring, number=number))
         elif self.held is not None:
             run.own(self.held[one])
         return keep.weights(0)[0], run.receipt("")
@@ -339,7 +342,7 @@ class Watched:
                 f"the weights of {len(chosen)} layers take {size / 2**30:.1f} GiB an input, more than attnviz keeps "
                 f"({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
             )
-        weights, proofs = zip(*(layer.show(index % shape[0]) for layer in chosen), strict=True)
+        weights, proofs = zip(*(self.layers[number].show(index % shape[0], number) for number in numbers), strict=True)
         return Attention(
             weights=np.stack(weights)[:, :, : len(queries), : len(keys)],
             query_tokens=queries, key_tokens=keys, kind=chosen[0].kind, layers=numbers,

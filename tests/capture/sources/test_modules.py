@@ -318,14 +318,16 @@ class TestRefused:
         ids=["scale", "no mask", "soft cap"],
     )
     def test_a_planted_error(self, wrong: Callable[[Scoring], Scoring], monkeypatch: pytest.MonkeyPatch) -> None:
-        """The module's own code goes on; its weights are refused."""
+        """The module's own code goes on; its weights are refused, by the number of the layer."""
         monkeypatch.setattr(modules, "Scoring", lambda **given: wrong(Scoring(**given)))
         q, k, v = torch.randn(3, 2, 4, 5, 8)
-        model = Fused(attn_mask=torch.randn(5, 5))
+        model = nn.ModuleList(Fused(attn_mask=torch.randn(5, 5)) for _ in range(2))
+        model.forward = lambda: [layer(q, k, v) for layer in model]
         with attnviz.watch(model) as seen:
-            model(q, k, v)
-        with pytest.raises(NotVerifiedError):
-            seen.attention()
+            model()
+        for number in range(2):
+            with pytest.raises(NotVerifiedError, match=f"layer {number} is not verified"):
+                seen.attention(layers=[number])
 
     def test_too_much(self, x: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(modules, "KEEP_AT_MOST", 100)
