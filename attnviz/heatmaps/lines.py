@@ -82,9 +82,7 @@ def heatmap_all(
         SelectionError: a palette, scale or language that is not there.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
-    path, numbered = Path(path), [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
-    if not numbered:
-        raise InputError("there is no sentence: all lines are blank")
+    path, numbered = Path(path), _numbered(texts)
     if path.suffix.lower() not in {"", ".pdf"}:
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     expect_language(lang)
@@ -107,6 +105,14 @@ def heatmap_all(
 
     _write(path, pictures())
     return tuple(failures)
+
+
+def _numbered(texts: Sequence[str]) -> list[tuple[int, str]]:
+    """The sentences that are not blank, each with its number from 1; or InputError: there is none."""
+    numbered = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
+    if not numbered:
+        raise InputError("there is no sentence: all lines are blank")
+    return numbered
 
 
 def _expect(found: Attention | AttnvizError) -> Attention:
