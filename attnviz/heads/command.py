@@ -154,7 +154,7 @@ def head_command(
             progress=progress, opening=commands.open_model,
         )  # fmt: skip
     profile = comparison.head(layer, number)
-    from attnviz.heads.terminal.page import draw_head
+    from attnviz.heads.terminal.table import draw_head
 
     _print(lambda screen, lang: draw_head(comparison, layer, number, screen, full=head.full, language=lang), head)
     usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, head, page)

@@ -14,12 +14,11 @@ from attnviz.capture.source import open_source
 from attnviz.heads.compare import compare
 from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet
-from attnviz.heads.figure.card import card_of
+from attnviz.heads.figure.sheet import card_of
 from attnviz.heads.selection import strongest
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.tables import to_csv
-from attnviz.heads.terminal.page import draw_head
-from attnviz.heads.terminal.table import draw_table
+from attnviz.heads.terminal.table import draw_head, draw_table
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
 from tests.heads.surveys import survey_corpus

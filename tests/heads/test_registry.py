@@ -19,8 +19,7 @@ from attnviz.heads.measures import MEASURES, Measure, RoleRule, measures_of
 from attnviz.heads.selection import by_role, role_names
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.tables import to_csv
-from attnviz.heads.terminal.page import draw_head
-from attnviz.heads.terminal.table import draw_table
+from attnviz.heads.terminal.table import draw_head, draw_table
 from attnviz.render.terminal.screen import Screen
 from tests.fixtures.command_line import sentences
 

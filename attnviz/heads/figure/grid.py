@@ -13,7 +13,7 @@ from attnviz.heads.wording import Cells, description, sample, say
 from attnviz.render.figure.page import Line, Page, Place, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style
-from attnviz.render.palette import hexed, luminance
+from attnviz.render.palette import hexed, ink
 from attnviz.text.display import visible
 
 CELLS = (0.16, 0.42)  # inches of a cell: the least, the most
@@ -28,40 +28,20 @@ EMPTY = "#f4f4f4"  # of a head with no clear role
 KEY = 0.17  # inches that a colour with its sign is high
 
 
-def colour_of(role: Role | RoleRule | None) -> str:
-    """The colour of a role, on paper."""
-    return EMPTY if role is None else rule_of(role).colour
-
-
-def rule_of(role: Role | RoleRule) -> RoleRule:
-    """The rule of a role that a head has; one that stands by itself as it is."""
+def rule_of(role: Role | RoleRule | None) -> RoleRule | None:
+    """The rule of a role that a head has; one that stands by itself, and none, as it is."""
     return role.rule if isinstance(role, Role) else role
 
 
-def paler(colour: str, part: float = 0.7) -> str:
+def paler(colour: str, part: float) -> str:
     """A colour mixed with this part of white."""
-    rgb = _rgb(colour)
+    rgb = np.array([*bytes.fromhex(colour[1:])])
     return hexed((rgb + (255 - rgb) * part).round().astype(np.uint8))
 
 
-def ink_on(colour: str) -> str:
-    """Black or white, whichever is easier to read on a colour."""
-    light = float(luminance(_rgb(colour).astype(np.uint8)))
-    return "white" if 1.05 / (light + 0.05) > (light + 0.05) / 0.05 else BLACK
-
-
-def _rgb(colour: str) -> np.ndarray:
-    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.float64)
-
-
-def cell_of(n_layers: int, n_heads: int, most: float = CELLS[1], widest: float = WIDEST) -> float:
-    """The side of a cell, in inches: `most` where the grid then is no wider than `widest`."""
-    return max(CELLS[0], min(most, widest / n_heads, HIGHEST / n_layers))
-
-
 def map_cell(n_layers: int, n_heads: int, widest: float = WIDEST) -> tuple[float, float]:
-    """Width and height of a cell of the map, in inches."""
-    side = cell_of(n_layers, n_heads, widest=widest)
+    """Width and height of a cell, in inches: no map is wider than `widest` unless its cells are the least."""
+    side = max(CELLS[0], min(CELLS[1], widest / n_heads, HIGHEST / n_layers))
     return side, max(CELLS[0], HIGH * side)
 
 
@@ -71,21 +51,19 @@ def grid_size(n_layers: int, n_heads: int, cell: tuple[float, float]) -> tuple[f
 
 
 def draw_grid(
-    page: Page, comparison: HeadComparison, corner: tuple[float, float], language: str,
-    cell: tuple[float, float] | None = None,
-) -> None:  # fmt: skip
+    page: Page, comparison: HeadComparison, corner: tuple[float, float], cell: tuple[float, float], language: str
+) -> None:
     """Draw the grid: a cell a head, layers from top to bottom, heads from left to right, with their numbers."""
-    shape, (left, top) = (comparison.n_layers, comparison.n_heads), corner
-    across, down = cell or map_cell(*shape)
+    (left, top), (across, down) = corner, cell
     for head in comparison.heads:
         place = (left + BESIDE + head.head * across, top + ABOVE + head.layer * down, across, down)
         swatch(page, head.role, place)
-    number_grid(page, shape, (across, down), (left, top), language)
+    number_grid(page, (comparison.n_layers, comparison.n_heads), cell, corner, language)
 
 
 def number_grid(
-    page: Page, shape: tuple[int, int], cell: tuple[float, float], corner: tuple[float, float], language: str = "en",
-) -> None:  # fmt: skip
+    page: Page, shape: tuple[int, int], cell: tuple[float, float], corner: tuple[float, float], language: str
+) -> None:
     """Write the numbers of layers and heads along a grid of so many, as many as have room, and what they are."""
     (n_layers, n_heads), (across, down), (left, top) = shape, cell, corner
     x, y = left + BESIDE, top + ABOVE
@@ -99,8 +77,8 @@ def number_grid(
 
 def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:
     """A rectangle in the colour of a role with its sign, where that has room; not established: hatched and pale."""
-    left, top, width, height = place
-    colour = colour_of(role)
+    (left, top, width, height), rule = place, rule_of(role)
+    colour = EMPTY if rule is None else rule.colour
     doubtful = isinstance(role, Role) and not role.established
     patch = page.box(
         place, facecolor=paler(colour, 0.82) if doubtful else colour,
@@ -109,18 +87,19 @@ def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:
     )  # fmt: skip
     patch.set_hatch_linewidth(0.7)
     page.box(place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3)
-    if role is None:
+    if rule is None:
         return
-    size = min(TEXT, (width - 0.04) / max(page.pen.width(rule_of(role).sign, 1.0), POINT), height / POINT / 1.4)
+    size = min(TEXT, (width - 0.04) / max(page.pen.width(rule.sign, 1.0), POINT), height / POINT / 1.4)
     if size >= page.pen.least:
-        ink = BLACK if doubtful else ink_on(colour)
+        is_white = not doubtful and ink(np.array([[*bytes.fromhex(colour[1:])]], dtype=np.uint8))[0]
         middle = (left + width / 2, top + height / 2)
-        page.text(*middle, rule_of(role).sign, size, ha="center", va="center", zorder=4, color=ink)
+        page.text(*middle, rule.sign, size, ha="center", va="center", zorder=4, color="white" if is_white else BLACK)
 
 
 def key_width(role: Role | RoleRule | None, pen: Pen) -> float:
     """How wide a colour with its sign is, in inches."""
-    return max(0.34, 0 if role is None else pen.width(rule_of(role).sign, SMALL + 0.5) + 0.08)
+    rule = rule_of(role)
+    return max(0.34, 0 if rule is None else pen.width(rule.sign, SMALL + 0.5) + 0.08)
 
 
 def keys_width(pen: Pen, roles: Iterable[Role | RoleRule | None]) -> float:
@@ -175,10 +154,10 @@ def about(comparison: HeadComparison, language: str) -> str:
     return " · ".join(map(visible, words))
 
 
-def heading(pen: Pen, title: str, about: Sequence[str], room: float) -> list[Line]:
-    """The title, as large as fits on a line up to a limit, and what it is about."""
-    size = TITLE * min(1.35, max(1.0, 1.35 * room / pen.width(title, 1.35 * TITLE)))
-    return [*lines(pen, [title], room, size, leading=1.5), *lines(pen, about, room, colour=GREY)]
+def heading(pen: Pen, title: str, about: Sequence[str], room: float, larger: float | None = None) -> list[Line]:
+    """The title, so many times as large as usual, or as large as fits on a line up to a limit; and what it is about."""
+    larger = larger or min(1.35, max(1.0, 1.35 * room / pen.width(title, 1.35 * TITLE)))
+    return [*lines(pen, [title], room, TITLE * larger, leading=1.5), *lines(pen, about, room, colour=GREY)]
 
 
 def is_brief(style: Style) -> bool:

@@ -10,15 +10,15 @@ import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.heads import wording
-from attnviz.heads.figure.card import HeadCard, card_of, draw_weights, labels_of
-from attnviz.heads.figure.grid import about, colour_of
+from attnviz.heads.figure.grid import about, heading
+from attnviz.heads.figure.sheet import card_of, draw_weights, labels_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, own_card, strongest_of
 from attnviz.heads.wording import proof, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, TITLE, Pen
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, Pen
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -45,12 +45,49 @@ def draw(
     """A picture of one head. Raises SelectionError: there is no such head."""
     profile = comparison.head(layer, head)
     cards = [card_of(card, (patterns or {}).get(card.role.name), language) for card in own_card(profile, comparison)]
-    title = finding(profile, language)
+    title, notes, full = finding(profile, language), _notes(comparison, profile, language), WIDTH - 2 * MARGIN
+    roles, what = _roles(profile, comparison, language), about(comparison, language)
     with usual_settings():
-        words = [about(comparison, language), *_notes(comparison, profile, language), "√→–·—“”…"]  # noqa: RUF001
-        words += [title, *(text for text, _ in _roles(profile, comparison, language))]
-        pen = blank_figure([*words, *(text for card in cards for text in card.texts)])
-        _draw(pen, comparison, profile, cards, language)
+        said = [title, what, *notes, *(text for text, _ in roles), *(text for card in cards for text in card.texts)]
+        pen = blank_figure([*said, "√→–·—“”…"])  # noqa: RUF001
+        above = heading(pen, title, [what], full, 1.35)
+        top = MARGIN + height_of(above) + 0.25
+        words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]
+        sheet = next((card.sheet for card in cards), None)
+        strongest = [strongest_of(comparison, profile, role) for role in profile.roles[:1]]
+        more = [f"{say('strongest_one', language)} “{visible(one.text)}” {one.score:.2f}" for one in strongest if one]
+        sentences = lines(pen, [*(card.sentence for card in cards), *more], LEFT, colour=GREY)
+        shown_from = top + height_of(words) + 0.12 * bool(sentences)
+        beside, over = (
+            (0.0, 0.0)
+            if sheet is None
+            else (pen.widest(labels_of(side)) + 0.05 for side in (sheet.query_labels, sheet.key_labels))
+        )
+        end = shown_from + height_of(sentences)
+        weights_from = end + over + 0.1
+        end = weights_from + SIDE + 0.1 if sheet is not None else end
+        offsets = shown_offsets(comparison, profile)
+        right = MARGIN + LEFT + GAP + NAMES
+        dots = ROW * len(shares(comparison))
+        below = top + 0.2 + dots + 0.75  # the legend of the measures ends there
+        # Where there is no example, the bars have its place.
+        bars = (right, below + 0.25, WIDTH - MARGIN - 0.1 - right, BARS)
+        if sheet is None:
+            bars = (MARGIN + 0.3, end + 0.45, LEFT - 0.3, max(BARS, top + 0.2 + dots - end - 0.45))
+        foot = max(end, below, (bars[1] + bars[3] + 0.35) if offsets else 0.0) + 0.15
+        noted = lines(pen, notes, full)
+        page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
+        page.write(above, MARGIN)
+        page.write(words, top)
+        page.write(sentences, shown_from)
+        page.write(noted, foot)
+        if sheet is not None:
+            draw_weights(page, sheet, (MARGIN + beside, weights_from, SIDE), 0.3)
+        if offsets:
+            draw_offsets(page.axes(bars), pen, comparison, profile, language)
+        if dots:
+            ax = page.axes((right, top + 0.2, WIDTH - MARGIN - 0.1 - right, dots))
+            draw_measures(ax, pen, comparison, profile, language)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{wording.sample(comparison)}; {proof(comparison)}")
 
 
@@ -59,52 +96,6 @@ def finding(profile: HeadProfile, language: str = "en") -> str:
     role = profile.role
     phrase = "head_none" if role is None else "head_does" if role.established else "head_may"
     return say(phrase, language, head=profile.name, role=visible(wording.role_words(role, language)))
-
-
-def _draw(pen: Pen, comparison: HeadComparison, profile: HeadProfile, cards: list[HeadCard], language: str) -> None:
-    full = WIDTH - 2 * MARGIN
-    above = [
-        *lines(pen, [finding(profile, language)], full, TITLE * 1.35, leading=1.5),
-        *lines(pen, [about(comparison, language)], full, colour=GREY),
-    ]
-    top = MARGIN + height_of(above) + 0.25
-    roles = _roles(profile, comparison, language)
-    words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]
-    sheet = next((card.sheet for card in cards), None)
-    strongest = [strongest_of(comparison, profile, role) for role in profile.roles[:1]]
-    more = [f"{say('strongest_one', language)} “{visible(one.text)}” {one.score:.2f}" for one in strongest if one]
-    sentences = lines(pen, [*(card.sentence for card in cards), *more], LEFT, colour=GREY)
-    shown_from = top + height_of(words) + 0.12 * bool(sentences)
-    beside, over = (
-        (0.0, 0.0)
-        if sheet is None
-        else (pen.widest(labels_of(side)) + 0.05 for side in (sheet.query_labels, sheet.key_labels))
-    )
-    end = shown_from + height_of(sentences)
-    weights_from = end + over + 0.1
-    end = weights_from + SIDE + 0.1 if sheet is not None else end
-    offsets = shown_offsets(comparison, profile)
-    right = MARGIN + LEFT + GAP + NAMES
-    dots = ROW * len(shares(comparison))
-    below = top + 0.2 + dots + 0.75  # the legend of the measures ends there
-    # Where there is no example, the bars have its place.
-    bars = (right, below + 0.25, WIDTH - MARGIN - 0.1 - right, BARS)
-    if sheet is None:
-        bars = (MARGIN + 0.3, end + 0.45, LEFT - 0.3, max(BARS, top + 0.2 + dots - end - 0.45))
-    foot = max(end, below, (bars[1] + bars[3] + 0.35) if offsets else 0.0) + 0.15
-    notes = lines(pen, _notes(comparison, profile, language), full)
-    page = page_of(pen, WIDTH, foot + height_of(notes) + MARGIN)
-    page.write(above, MARGIN)
-    page.write(words, top)
-    page.write(sentences, shown_from)
-    page.write(notes, foot)
-    if sheet is not None:
-        draw_weights(page, sheet, (MARGIN + beside, weights_from, SIDE), 0.3)
-    if offsets:
-        draw_offsets(page.axes(bars), pen, comparison, profile, language)
-    if dots:
-        ax = page.axes((right, top + 0.2, WIDTH - MARGIN - 0.1 - right, dots))
-        draw_measures(ax, pen, comparison, profile, language)
 
 
 def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> list[tuple[str, str]]:
@@ -166,7 +157,7 @@ def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadPr
     """Draw the mean weight at each offset as bars with their intervals."""
     offsets = shown_offsets(comparison, profile)
     found = np.array([at_offset(comparison, offset, profile) for offset in offsets])
-    colour = colour_of(profile.role) if profile.role else PLAIN
+    colour = profile.role.rule.colour if profile.role else PLAIN
     values = np.nan_to_num(found[:, 0])
     ax.bar(offsets, values, width=0.75, color=colour, zorder=2)
     for offset, (value, low, high) in zip(offsets, found, strict=True):
@@ -186,7 +177,7 @@ def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadPr
 def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str) -> None:
     """Draw each share as a dot with its interval, and its controls beside it."""
     names = shares(comparison)
-    colour = colour_of(profile.role) if profile.role else PLAIN
+    colour = profile.role.rule.colour if profile.role else PLAIN
     rows = np.arange(len(names))
     found = np.array([estimate_of(comparison, name, profile) for name in names]).reshape(-1, 3)
     for control, (marker, shade) in MARKS.items():

@@ -1,25 +1,31 @@
-"""The page of a comparison: the map of heads, their roles, and an example of each established role."""
+"""The page of a comparison: the map of heads, their roles, and a card for each role with an example of it.
+
+A card says what a head does, has a sentence where it does it, and its weights there; all cards are of one size.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.heads import wording
 from attnviz.heads.figure import grid
-from attnviz.heads.figure.card import ACROSS, SIDE, cards_of, draw_cards, lay_out_cards
+from attnviz.heads.figure.grid import draw_key, key_width
+from attnviz.heads.measures import ENOUGH_ROWS
 from attnviz.heads.record import HeadComparison, Role
-from attnviz.heads.selection import by_role, received_by_words, without_card
+from attnviz.heads.relations import FAMILY
+from attnviz.heads.selection import RoleCard, by_role, received_by_words, strongest, strongest_links, without_card
 from attnviz.heads.wording import proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Page, height_of, lines, page_of
-from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT
+from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
+from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, Pen
 from attnviz.render.figure.style import STYLES, Style
-from attnviz.render.palette import colours, hexed, ink, levels
+from attnviz.render.palette import colours, hexed, ink, levels, pixels
+from attnviz.render.sheet import Sheet, pool, resolve
 from attnviz.text.display import clip, visible
 
 WIDTH = 12.0  # inches of the page
@@ -29,6 +35,14 @@ FEW = 2.1  # inches of a pattern where all cards stand in one row
 WORD = (0.84, 0.26)  # inches of a cell that has a word in it, the most
 NAMED = 4  # so many roles are named in the title where each is that of one head
 BAR = 0.9  # inches of the scale of colours
+ACROSS = 4  # cards beside one another
+BETWEEN = 0.25  # inches between two cards
+CARD = (FULL - (ACROSS - 1) * BETWEEN) / ACROSS  # inches of the width of a card
+SIDE, CELL, MOST_TOKENS = 1.45, 0.24, 24
+"""Inches of the largest pattern and of its largest cell, and its tokens: of a longer sentence it is pooled."""
+LABEL = 11  # characters of a token beside its row
+LINE = 1.35 * TEXT * POINT
+MOST_LINES = 2  # lines of what a head does, and of its sentence
 
 
 def draw(
@@ -52,9 +66,10 @@ def draw(
         pen = blank_figure([*texts, *(visible(wording.role_words(role, language)) for role in roles)])
         above = grid.heading(pen, title, [about], FULL)
         top = MARGIN + height_of(above) + 0.16
-        placed = lay_out_cards(pen, cards, FULL, SIDE if len(cards) > ACROSS else FEW)
+        placed = lay_out_cards(pen, cards)
         shape = comparison.n_layers, comparison.n_heads
-        size = grid.grid_size(*shape, (grid.map_cell if comparison.attention is None else _word_cell)(*shape))
+        cell = (grid.map_cell if comparison.attention is None else _word_cell)(*shape)
+        size = grid.grid_size(*shape, cell)
         table = 0.0 if comparison.attention is not None else grid.ENTRY * (len(rows) + 1) + 0.1
         below = top + max(size[1], table) + 0.24
         what = lines(pen, [over] if cards else [], FULL - BAR - 0.6, TEXT + 1)
@@ -64,9 +79,9 @@ def draw(
         page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
         page.write(above, MARGIN)
         if comparison.attention is not None:
-            _draw_words(page, comparison, comparison.attention, top, language)
+            _draw_words(page, comparison.attention, (MARGIN, top), cell, language)
         else:
-            grid.draw_grid(page, comparison, (MARGIN, top), language)
+            grid.draw_grid(page, comparison, (MARGIN, top), cell, language)
             left = max(size[0], LEAST) + grid.GAP
             room = FULL - left - grid.keys_width(pen, roles)
             columns = grid.fitting(pen, wording.role_columns(rows, language), room)
@@ -74,7 +89,7 @@ def draw(
         page.write(what, below)
         if placed.side:
             page.colour_bar(colours(), (WIDTH - MARGIN - BAR - 0.12, below, BAR), {0.0: "0", 1.0: "1"}, along=True)
-        draw_cards(page, placed, MARGIN, cards_top)
+        draw_cards(page, placed, cards_top)
         page.write(noted, foot)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
@@ -134,24 +149,25 @@ def _word_cell(n_layers: int, n_heads: int) -> tuple[float, float]:
     return min(WORD[0], (FULL - grid.BESIDE) / n_heads), min(WORD[1], 7.0 / n_layers)
 
 
-def _draw_words(page: Page, comparison: HeadComparison, record: Attention, top: float, language: str) -> None:
+def _draw_words(
+    page: Page, record: Attention, corner: tuple[float, float], cell: tuple[float, float], language: str
+) -> None:
     """Draw the map of one sentence: in each cell the word that gets most of the head's weight, in the colour of it."""
-    shape = comparison.n_layers, comparison.n_heads
-    across, down = _word_cell(*shape)
-    received = received_by_words(record)
+    (left, top), (across, down), received = corner, cell, received_by_words(record)
+    shape = received.shape[0], received.shape[1]
     table = colours()
     white = ink(table)
     for layer, head in np.ndindex(*shape):
         most = int(received[layer, head].argmax())
         level = levels(received[layer, head, most : most + 1], 1.0)[0]
-        x, y = MARGIN + grid.BESIDE + head * across, top + grid.ABOVE + layer * down
+        x, y = left + grid.BESIDE + head * across, top + grid.ABOVE + layer * down
         page.box((x, y, across, down), facecolor=hexed(table[level]), edgecolor="white", linewidth=1.0, zorder=2)
         word = clip(record.key_tokens[most].text, 12)
         size = min(TEXT, (across - 0.05) / max(page.pen.width(word, 1.0), POINT), down / POINT / 1.3)
         if size >= LEAST_TEXT:
             colour = "white" if white[level] else BLACK
             page.text(x + across / 2, y + down / 2, word, size, ha="center", va="center", zorder=4, color=colour)
-    grid.number_grid(page, shape, (across, down), (MARGIN, top), language)
+    grid.number_grid(page, shape, cell, corner, language)
     page.text(WIDTH - MARGIN, top + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY)
 
 
@@ -169,9 +185,143 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
         pen = blank_figure([title, *notes, "–·", *said])  # noqa: RUF001
         grid.draw_brief(
             pen if style.height else replace(pen, least=style.least), style,
-            lambda page, corner, cell: grid.draw_grid(page, comparison, corner, language, cell),
+            lambda page, corner, cell: grid.draw_grid(page, comparison, corner, cell, language),
             shape=(comparison.n_layers, comparison.n_heads), words=(title, notes), roles=roles,
             columns=wording.role_columns(rows, language), least=0.0 if style.height else style.width or 0.0,
             quiet=list(map(_is_quiet, roles)),
         )  # fmt: skip
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
+
+
+# The cards.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadCard:
+    """What one card shows."""
+
+    role: Role | None  # whose colour and sign it has; None has none
+    title: str  # the head, and what it is called
+    words: str  # what it does
+    sentence: str  # where; or why there is none
+    sheet: Sheet | None  # its weights there, from 0 to 1; None where they are not known
+
+    @property
+    def texts(self) -> list[str]:
+        """All that it says, for its fonts."""
+        tokens = [] if self.sheet is None else [*self.sheet.query_labels, *self.sheet.key_labels]
+        return [self.title, self.words, self.sentence, *tokens]
+
+
+def cards_of(comparison: HeadComparison, patterns: Mapping[str, Attention], language: str) -> list[HeadCard]:
+    """The cards of a comparison: of each established role; of one sentence the strongest links between its words."""
+    record = comparison.attention
+    if record is None:
+        return [card_of(card, patterns.get(card.role.name), language) for card in strongest(comparison)]
+    return [
+        HeadCard(
+            role=None, title=say("of_head", language, head=f"{layer}.{head}"),
+            words=visible(f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}"),
+            sentence="", sheet=_weights(record, layer, head),
+        )
+        for (query, key), (weight, layer, head) in strongest_links(record)
+    ]  # fmt: skip
+
+
+def card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard:
+    """The card of a role. Raises SelectionError: the record lacks the head."""
+    role = card.role
+    if card.example is not None:
+        sentence = f"“{visible(card.example.text)}” {card.example.score:.2f}"
+    elif role.rule.family == FAMILY.name:
+        sentence = say("no_example", language)
+    else:
+        sentence = say("no_example_rows", language, rows=ENOUGH_ROWS)
+    return HeadCard(
+        role=role, title=f"{card.head.name} · {visible(role.rule.short)} {role.score:.2f}",
+        words=visible(role.rule.say(language)), sentence=sentence,
+        sheet=None if record is None else _weights(record, card.head.layer, card.head.head),
+    )  # fmt: skip
+
+
+def _weights(record: Attention, layer: int, head: int) -> Sheet:
+    return pool(resolve(record.select([layer], [head]), "unit"), MOST_TOKENS, MOST_TOKENS)
+
+
+@dataclass(frozen=True, slots=True)
+class Cards:
+    """Cards with their measures: all of one size."""
+
+    cards: Sequence[HeadCard]  # the cards
+    written: Sequence[Sequence[Line]]  # what each says, in lines
+    text: float  # the height of what is said, in inches, as all lengths here
+    beside: float  # the width of the words at the left of a pattern
+    above: float  # the height of those above it
+    side: float  # of the largest pattern; 0 where there is none
+
+    @property
+    def pitch(self) -> float:
+        """From the upper end of a card to that of the one below it."""
+        return self.text + (self.above + self.side + 0.06 if self.side else 0.0) + 0.14
+
+    @property
+    def height(self) -> float:
+        """Of all rows of cards."""
+        return self.pitch * -(-len(self.cards) // ACROSS)
+
+
+def lay_out_cards(pen: Pen, cards: Sequence[HeadCard]) -> Cards:
+    """Lay out cards, `ACROSS` in a row."""
+    written = [_lines(card, pen) for card in cards]
+    sheets = [card.sheet for card in cards if card.sheet is not None]
+    beside = pen.widest([label for sheet in sheets for label in labels_of(sheet.query_labels)]) + 0.05
+    above = pen.widest([label for sheet in sheets for label in labels_of(sheet.key_labels)]) + 0.08
+    side = min(SIDE if len(cards) > ACROSS else FEW, CARD - beside) if sheets else 0.0
+    return Cards(cards, written, max(map(height_of, written), default=0.0), beside, above, side)
+
+
+def labels_of(labels: Sequence[str]) -> list[str]:
+    """The words along a pattern, the longest cut."""
+    return [clip(label, LABEL) for label in labels]
+
+
+def _lines(card: HeadCard, pen: Pen) -> list[Line]:
+    inset = 0.0 if card.role is None else key_width(card.role, pen) + 0.08
+    (title, *more) = pen.wrap(card.title, CARD - inset, TEXT + 0.5, 2)
+    written = [Line(clip(title, len(title) - 1) if more else title, TEXT + 0.5, BLACK, LINE * 1.25)]
+    for text, colour in ((card.words, BLACK), (card.sentence, GREY)):
+        found = pen.wrap(text, CARD, TEXT, MOST_LINES + 1)
+        if len(found) > MOST_LINES:
+            found = [*found[: MOST_LINES - 1], clip(found[MOST_LINES - 1], len(found[MOST_LINES - 1]) - 1)]
+        written += [Line(line, TEXT, colour, LINE) for line in found]
+    return written
+
+
+def draw_cards(page: Page, cards: Cards, top: float) -> None:
+    """Draw cards in rows."""
+    for number, (card, written) in enumerate(zip(cards.cards, cards.written, strict=True)):
+        row, column = divmod(number, ACROSS)
+        x, y = MARGIN + column * (CARD + BETWEEN), top + row * cards.pitch
+        inset = 0.0
+        if card.role is not None:
+            draw_key(page, card.role, (x, y - 0.02))
+            inset = key_width(card.role, page.pen) + 0.08
+        page.write(written[:1], y + 0.015, x + inset)
+        page.write(written[1:], y + written[0].pitch + 0.02, x)
+        if card.sheet is not None:
+            draw_weights(page, card.sheet, (x + cards.beside, y + cards.text + cards.above, cards.side))
+
+
+def draw_weights(page: Page, sheet: Sheet, place: tuple[float, float, float], largest: float = CELL) -> None:
+    """Draw a pattern at (left, top, side) with its words at the left and above, thinned where they have no room."""
+    left, top, side = place
+    panel = sheet.panels[0]
+    queries, keys = labels_of(sheet.query_labels), labels_of(sheet.key_labels)
+    cell = min(largest, side / max(len(queries), len(keys)))
+    size = min(TEXT, max(LEAST_TEXT, cell / POINT / 1.15))
+    step = max(1, round(size * 1.15 * POINT / cell + 0.49))
+    page.image(pixels(panel.matrix, panel.top, colours()), (left, top, cell * len(keys), cell * len(queries)))
+    for at in range(0, len(queries), step):
+        page.text(left - 0.05, top + (at + 0.5) * cell, queries[at], size, ha="right", va="center")
+    for at in range(0, len(keys), step):
+        page.text(left + (at + 0.5) * cell, top - 0.05, keys[at], size, ha="center", va="bottom", rotation=90)

@@ -49,10 +49,14 @@ def draw_clusters(comparison: HeadComparison, language: str = "en") -> Picture:
     size, step = _thin(side / n)
     title = say("clusters_title", language, model=visible(comparison.model))
     about = [visible(text) for text in (description(comparison, language), sample(comparison, language))]
+    largest = float(np.sqrt(similarity.divergences.max()))
+    named = say("each_named", language, n=step, nth=ordinal(step)) if step > 1 else ""
+    how = [
+        proof(comparison, language), say("pairs_axes", language, names=named),
+        say("pairs_colour", language, largest=f"{largest:.2g}", farthest=f"{FARTHEST:.2f}"),
+    ]  # fmt: skip
     with usual_settings():
-        pen = blank_figure(
-            [title, *about, say("distance", language), *_words_below(comparison, similarity, step, language)]
-        )
+        pen = blank_figure([title, *about, say("distance", language), *how])
         reach = pen.widest(names, size) + 0.06
         left = MARGIN + TREE + STRIP + 0.04
         bar = left + side + reach + 0.22
@@ -64,17 +68,11 @@ def draw_clusters(comparison: HeadComparison, language: str = "en") -> Picture:
         ]
         top = MARGIN + height_of(above) + TREE + 0.1
         end = top + side + reach + 0.15
-        below = lines(pen, _words_below(comparison, similarity, step, language), width - 2 * MARGIN, TEXT * larger)
+        below = lines(pen, how, width - 2 * MARGIN, TEXT * larger)
         page = page_of(pen, width, end + height_of(below) + MARGIN)
         page.write(above, MARGIN)
-        order, largest = _draw_pairs(page, similarity, names, (left, top, side))
-        for row, head in enumerate(order):
-            swatch(page, comparison.heads[head].role, (left - STRIP - 0.04, top + row * side / n, STRIP, side / n))
-        for column in range(0, n, step):
-            name, middle = names[order[column]], left + (column + 0.5) * side / n
-            page.text(middle, top + side + 0.05, name, size, rotation=90, ha="center", va="top")
-        _draw_tree(page, similarity, (left, top, side), upright=True)
-        page.colour_bar(colours()[::-1], (bar, top, 2.4), scale_marks(0.0, largest))
+        _draw_pairs(page, comparison, similarity, (left, top, side))
+        page.colour_bar(colours()[::-1], (bar, top, 2.4), scale_marks(0.0, largest or FARTHEST))
         page.text(
             bar + BAR, top + 1.2, say("distance", language), SMALL, rotation=90, ha="right", va="center", color=GREY
         )
@@ -117,49 +115,40 @@ def _thin(cell: float) -> tuple[float, int]:
 
 
 def _draw_pairs(
-    page: Page, similarity: HeadSimilarity, names: Sequence[str], place: tuple[float, float, float]
-) -> tuple[Int64[np.ndarray, " head"], float]:
-    """Draw the matrix with its names and tree; gives the heads in the tree's order, and the largest distance."""
+    page: Page, comparison: HeadComparison, similarity: HeadSimilarity, place: tuple[float, float, float]
+) -> None:
+    """Draw the matrix at (left, top, side) in the tree's order, with the tree, the roles and the names on two sides."""
     left, top, side = place
-    _, order = branches(similarity)
-    distances = _distances(similarity)[np.ix_(order, order)]
+    forks, order = branches(similarity)
+    heads = [comparison.heads[head] for head in order]
+    distances = np.sqrt(similarity.divergences[np.ix_(order, order)])
     largest = float(distances.max()) or FARTHEST
     # Dark is alike: the palette's pale end stands for the largest distance.
     page.image(colours()[levels(largest - distances, largest)], (left, top, side, side))
-    cell = side / len(order)
-    size, step = _thin(cell)
-    for row in range(0, len(order), step):
-        page.text(left + side + 0.05, top + (row + 0.5) * cell, names[order[row]], size, va="center")
-    _draw_tree(page, similarity, (left - STRIP - 0.04, top, side))
-    return order, largest
+    n = len(heads)
+    size, step = _thin(side / n)
+    for row in range(0, n, step):
+        page.text(left + side + 0.05, top + (row + 0.5) * (side / n), heads[row].name, size, va="center")
+    _draw_tree(page, forks, (left - STRIP - 0.04, top, side))
+    for row, head in enumerate(heads):
+        swatch(page, head.role, (left - STRIP - 0.04, top + row * side / n, STRIP, side / n))
+    for column in range(0, n, step):
+        middle = left + (column + 0.5) * side / n
+        page.text(middle, top + side + 0.05, heads[column].name, size, rotation=90, ha="center", va="top")
+    _draw_tree(page, forks, (left, top, side), upright=True)
 
 
 def _draw_tree(
-    page: Page, similarity: HeadSimilarity, place: tuple[float, float, float], *, upright: bool = False
+    page: Page, forks: Sequence[np.ndarray], place: tuple[float, float, float], *, upright: bool = False
 ) -> None:
     from matplotlib.collections import LineCollection
 
     left, top, side = place
-    forks, order = branches(similarity)
-    farthest = max(float(similarity.linkage[:, 2].max()), 1e-12)
-    along = [(left if upright else top) + fork[:, 1] * side / len(order) for fork in forks]
+    farthest = max(*(float(fork[1, 0]) for fork in forks), 1e-12)
+    along = [(left if upright else top) + fork[:, 1] * side / (len(forks) + 1) for fork in forks]
     away = [(top if upright else left) - 0.03 - (TREE - 0.1) * fork[:, 0] / farthest for fork in forks]
     points = [np.stack((a, b) if upright else (b, a), axis=1) for a, b in zip(along, away, strict=True)]
     page.ax.add_collection(LineCollection(points, colors=GREY, linewidths=0.7))
-
-
-def _distances(similarity: HeadSimilarity) -> Float64[np.ndarray, "head head"]:
-    return np.asarray(np.sqrt(np.maximum(similarity.divergences, 0.0)))
-
-
-def _words_below(comparison: HeadComparison, similarity: HeadSimilarity, step: int, language: str) -> list[str]:
-    largest = float(_distances(similarity).max())
-    names = say("each_named", language, n=step, nth=ordinal(step)) if step > 1 else ""
-    return [
-        proof(comparison, language),
-        say("pairs_axes", language, names=names),
-        say("pairs_colour", language, largest=f"{largest:.2g}", farthest=f"{FARTHEST:.2f}"),
-    ]
 
 
 def draw_points(comparison: HeadComparison, language: str = "en") -> Picture:

@@ -16,9 +16,9 @@ from attnviz.attention import Attention, Note
 from attnviz.errors import SelectionError
 from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet
-from attnviz.heads.figure.card import ACROSS
-from attnviz.heads.figure.grid import colour_of, paler
+from attnviz.heads.figure.grid import EMPTY, paler
 from attnviz.heads.figure.page import MARKS, shares
+from attnviz.heads.figure.sheet import ACROSS
 from attnviz.heads.figure.similarity import branches, draw_points
 from attnviz.heads.measures import MAX_OFFSET, offsets_up_to
 from attnviz.heads.roles import CONTROLS
@@ -160,7 +160,7 @@ def test_the_grid_has_the_colours_of_the_roles(sheet_of: Drawn, shape: tuple[int
         assert (round(y, 6), round(x, 6)) == (head.layer, head.head)
         role = head.roles[0] if head.roles else None
         doubtful = role is not None and not role.established
-        colour = colour_of(role)
+        colour = role.rule.colour if role else EMPTY
         assert hexed(cell.get_facecolor()) == (paler(colour, 0.82) if doubtful else colour)
         assert bool(cell.get_hatch()) == doubtful
         assert (role is None) or colour == role.rule.colour

@@ -17,7 +17,7 @@ from attnviz.heads.changes.wording import moves
 from attnviz.heads.selection import by_role
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.overview import draw_overview
-from attnviz.heads.terminal.page import draw_head
+from attnviz.heads.terminal.table import draw_head
 from attnviz.models.language import splits
 from attnviz.render.palette import luminance
 from attnviz.render.terminal.screen import Screen

@@ -26,8 +26,7 @@ from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import MOST, by_role, choose_heads, find_measure, find_roles, role_names
 from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
-from attnviz.heads.terminal.page import draw_head
-from attnviz.heads.terminal.table import draw_table
+from attnviz.heads.terminal.table import draw_head, draw_table
 from attnviz.heads.wording import reason_of, why_not
 from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
