@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import largest_changes, size
+from attnviz.heads.changes.compare import change_on_map
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.measures import Measure
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
@@ -137,13 +137,12 @@ def _notes_on(found: Changes, language: str) -> list[str]:
 def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, Any]:
     largest = max((one.pattern for one in found.heads if one.pattern > 0), default=MOST)
     values = [found.difference(name, *change.before.place) for name in measures]
+    shown = change_on_map(found, change)
     if found.pattern is not None:
-        shown = change.pattern / largest if change.pattern > 0 else 0.0
-        text = "" if math.isnan(change.pattern) else f"{change.pattern:.2f}"[1:]
+        text = "" if math.isnan(shown) else f"{shown:.2f}"[1:]
+        shown = shown / largest if shown > 0 else 0.0
     else:
-        one = next(iter(largest_changes(found, change, 1)), None)
-        shown = 0.0 if one is None else math.copysign(size(one), one.value)
-        text = "" if one is None else f"{shown:+.2f}".replace("0.", ".")
+        text = f"{shown:+.2f}".replace("0.", ".") if shown else ""
     return {
         "name": change.name, "text": text, "size": _number(shown), "beyond": change.beyond_nearest,
         "change": [_number(one) for one in (change.pattern, change.low, change.high)], "share": _number(change.share),

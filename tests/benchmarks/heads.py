@@ -26,8 +26,7 @@ import torch
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
 from attnviz.capture.sources.huggingface import PretrainedSource
-from attnviz.heads.capture.runner import TOKENS
-from attnviz.heads.capture.survey import WINDOW, survey_models
+from attnviz.heads.capture.survey import TOKENS, WINDOW, survey_models
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language import splits

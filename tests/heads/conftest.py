@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def few_seeds() -> Iterator[None]:
     """Two models of random weights, not eight, for modules to which it is nothing how many there are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnviz.heads.capture.runner.SEEDS", 2)
+        patch.setattr("attnviz.heads.capture.survey.SEEDS", 2)
         yield
 
 

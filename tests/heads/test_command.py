@@ -374,7 +374,7 @@ def test_a_model_without_random_weights(
     """That none could be made, and why, is said on the screen and in the file; nothing is established without them."""
     command = ("--toy", "--controls", "8", "--no-similarity")
     monkeypatch.setattr("attnviz.heads.api.OWN", 150)
-    monkeypatch.setattr("attnviz.heads.capture.runner.SEEDS", 8)
+    monkeypatch.setattr("attnviz.heads.capture.survey.SEEDS", 8)
     assert any(role["established"] for head in numbers(*command)["heads"] for role in head["roles"])
 
     def fail(*_: object) -> None:

@@ -12,7 +12,7 @@ import torch
 from attnviz.capture.source import as_source, open_source
 from attnviz.errors import SelectionError
 from attnviz.heads.api import TREEBANK
-from attnviz.heads.capture.runner import Runner
+from attnviz.heads.capture.survey import Runner
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.measures import named as measures_named

@@ -12,7 +12,6 @@ rows, and at most ln 2 times the mean of the two sums.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -23,7 +22,6 @@ from torch import Tensor
 
 from attnviz.heads.similarity import Divergences
 
-MOST = math.log(2)  # the divergence of two rows that share no key, in nats
 _NUMBERS = 32_000  # how many weights are taken at once: blocks of this size stay in a core's cache
 _TINY = 1e-30  # added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit
 

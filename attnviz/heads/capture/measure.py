@@ -1,8 +1,12 @@
-"""Heads measured while their rows stream by: what is kept of a batch are sums, a few numbers for each head."""
+"""Heads measured while their rows stream by: what is kept of a batch are sums, a few numbers for each head.
+
+And which links between words each head finds, by attention from word to word that is built likewise.
+"""
 
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,7 +25,9 @@ from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords
 from attnviz.heads.measures import MAX_OFFSET, MEASURES, Measure, measures_of, of_rows, offsets_up_to
+from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import Specials
+from attnviz.text.corpus import Annotation
 
 CORNER = 16  # patterns are compared place by place within so many first tokens
 MOST_PAIRS = 2**17
@@ -44,8 +50,8 @@ class BatchMeasures:
     # the first layer, and where the model lets it
     fixed: Float[Tensor, "batch offset share"]
     fixed_counts: Float[Tensor, "batch share"]  # how many rows were counted
-    rows: Float[Tensor, "batch heads rows key"] | None = None  # of all heads, if kept, 0 where there is padding
-    rows_counted: Bool[Tensor, "batch rows"] | None = None  # which of these rows count
+    # if kept, the rows of all heads, 0 where there is padding, and which of these rows count
+    rows: tuple[Float[Tensor, "batch heads rows key"], Bool[Tensor, "batch rows"]] | None = None
 
 
 class MeasureHeads:
@@ -127,8 +133,8 @@ class MeasureHeads:
         first, kept = done[0], [torch.cat(one.kept, dim=2) for one in done if one.kept]
         return BatchMeasures(
             sums=sums, counts=counts, corner=corner, corner_seen=seen, fixed=first.fixed,
-            fixed_counts=first.fixed_counts, rows=torch.cat(kept, dim=1) if kept else None,
-            rows_counted=torch.cat(first.kept_counted, dim=1) if kept else None,
+            fixed_counts=first.fixed_counts,
+            rows=(torch.cat(kept, dim=1), torch.cat(first.kept_counted, dim=1)) if kept else None,
         )  # fmt: skip
 
 
@@ -296,3 +302,118 @@ def _lengths(layer: Layer, handed: Float[Tensor, "head d_v small"]) -> Float[Ten
 def _pad(rows: Sequence[Sequence[int]], real: Bool[Tensor, "batch token"], *, fill: int) -> Tensor:
     width = real.shape[1]
     return torch.tensor([[*row, *[fill] * (width - len(row))] for row in rows], device=real.device)
+
+
+# Links between words.
+
+
+class FindLinks:
+    """Finds out, for each link between words of a batch, which heads would have guessed it.
+
+    A head's guess for a word is the other word that this word looks at most; the other way round, the other word
+    that looks at this word most. Words that share a token count as one there. In a causal model a word looks at
+    earlier ones only: a later one is never its guess, and counts as not found. Without special tokens rows are
+    scaled as if these were masked.
+    """
+
+    def __init__(self, annotated: Sequence[Annotation | None], specials: Specials = "keep") -> None:
+        self._annotated, self._specials = annotated, specials
+
+    def begin(self, batch: Batch) -> None:
+        """Match the words of a new batch with its tokens, and forget the last one."""
+        self._marks = marks_of(batch, self._specials)
+        given = [((), ()) if one is None else (one.words, one.links) for one in self._annotated]
+        aligned = [align(one.tokens, words) for one, (words, _) in zip(batch.sentences, given, strict=True)]
+        self._to = _assign([tokens for tokens, _ in aligned], batch.real)  # (B, K, U)
+        self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(1, 2)  # (B, U, Q)
+        self._places = [
+            [(units[link.query], units[link.key]) for link in links]
+            for (_, units), (_, links) in zip(aligned, given, strict=True)
+        ]
+        self._hits: list[Bool[Tensor, "link 2 head"]] = []
+        self._is_open = False
+
+    def observe_layer(self, layer: Layer) -> None:
+        """A new layer begins."""
+        self._close()
+        self._is_open, self._scoring = True, layer.scoring
+        n_units = self._to.shape[2]
+        dtype = torch.promote_types(layer.query.dtype, torch.float32)
+        self._words = torch.zeros(*layer.query.shape[:2], n_units, n_units, dtype=dtype, device=self._to.device)
+
+    def observe(self, block: Block) -> None:
+        """Add what these rows give to words."""
+        first, n_rows, n_keys = block.first_row, *block.weights.shape[2:]
+        visible = visible_keys(self._scoring, first, first + n_rows, n_keys, block.weights.device)
+        weights = heads.rows_of(block.weights, visible[:, 0], first, self._marks).weights
+        to, mean = self._to.to(weights.dtype), self._from[:, :, first : first + n_rows].to(weights.dtype)
+        self._words += mean[:, None] @ (weights @ to[:, None])  # (B, H, U, U)
+
+    def result(self) -> tuple[LinkHits | None, ...]:
+        """Which links each head finds, for each sentence; None where it has no words given."""
+        self._close()
+        hits = torch.stack(self._hits, dim=2).cpu().numpy()  # (link, 2, L, H)
+        found: list[LinkHits | None] = []
+        first = 0
+        for one, places in zip(self._annotated, self._places, strict=True):
+            if one is None:
+                found.append(None)
+                continue
+            kept = [link for link, place in zip(one.links, places, strict=True) if None not in place]
+            found.append(LinkHits(
+                names=tuple(link.relation for link in kept), hits=hits[first : first + len(kept)],
+                distances=np.array([link.key - link.query for link in kept], dtype=np.int64),
+                lost=tuple(link.relation for link, place in zip(one.links, places, strict=True) if None in place),
+            ))  # fmt: skip
+            first += len(kept)
+        return tuple(found)
+
+    @torch.inference_mode()
+    def _close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        itself = torch.eye(self._words.shape[2], dtype=torch.bool, device=self._words.device)
+        words = self._words.masked_fill(itself, 0.0)
+        flat = [(row, *place) for row, places in enumerate(self._places) for place in places if None not in place]
+        batch, query, key = torch.tensor(flat, dtype=torch.long, device=words.device).reshape(-1, 3).T
+        ways = []
+        for dim in (3, 2):
+            most = words.max(dim=dim)  # (B, H, U)
+            guess, weight = most.indices[batch, :, query], most.values[batch, :, query]  # (link, H)
+            ways.append((guess == key[:, None]) & (weight > 0))  # no weight on any other word: no guess
+        self._hits.append(torch.stack(ways, dim=1))
+
+
+def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> tuple[list[int | None], list[int | None]]:
+    """Match tokens with words by the characters that they have in common.
+
+    A unit is a word with its tokens, or words that share one, such as "didn't". Gives the unit of each token, None for
+    special tokens and those of no word; and of each word, None where it has no token, or none of its own.
+    """
+    starts, ends = [start for start, _ in words], [end for _, end in words]
+    covered = [
+        range(0)
+        if token.special or token.span is None or token.segment or token.span[0] >= token.span[1]
+        else range(bisect_right(ends, token.span[0]), bisect_left(starts, token.span[1]))
+        for token in tokens
+    ]
+    unit = list(range(len(words)))  # of each word, the first of those it shares tokens with: they stand in a row
+    for several in sorted((several for several in covered if several), key=lambda several: several.start):
+        for word in several:
+            unit[word] = min(unit[word], unit[several.start])
+    has_token = {word for several in covered for word in several}
+    numbers = {first: number for number, first in enumerate(sorted({unit[word] for word in has_token}))}
+    of_words = [numbers[one] if word in has_token and unit.count(one) == 1 else None for word, one in enumerate(unit)]
+    return [numbers[unit[several.start]] if several else None for several in covered], of_words
+
+
+def _assign(
+    units: Sequence[Sequence[int | None]], real: Bool[Tensor, "batch token"]
+) -> Float[Tensor, "batch token unit"]:
+    places = [(b, t, unit) for b, row in enumerate(units) for t, unit in enumerate(row) if unit is not None]
+    n_units = 1 + max((unit for _, _, unit in places), default=0)
+    assigned = torch.zeros(*real.shape, n_units, device=real.device)
+    batch, token, unit = torch.tensor(places, dtype=torch.long, device=real.device).reshape(-1, 3).T
+    assigned[batch, token, unit] = 1
+    return assigned

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Token
-from attnviz.capture.batching import in_batches, join
-from attnviz.capture.observers import Batch, Sentence
+from attnviz.attention import Receipt, Token
+from attnviz.capture.batching import in_batches, join, shuffle, take_first
+from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.errors import InputError, ModelError
-from attnviz.heads import survey, tally
-from attnviz.heads.capture.divergences import divergence_between
-from attnviz.heads.capture.measure import BatchMeasures
-from attnviz.heads.capture.runner import TOKENS, BatchSummary, Runner
+from attnviz.heads import relations, survey, tally
+from attnviz.heads.capture.divergences import divergence_between, divergences
+from attnviz.heads.capture.measure import BatchMeasures, FindLinks, FindWeights, MeasureHeads
 from attnviz.heads.changes.compare import check_alike, check_heads
-from attnviz.heads.measures import MEASURES, Entry
+from attnviz.heads.measures import CHANCE, MEASURES, SHUFFLED, UNTRAINED, Entry, Measure, measures_of, of_rows
+from attnviz.heads.relations import LinkHits, Relations
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.survey import BAD_LINES, Survey
+from attnviz.heads.similarity import Divergences
+from attnviz.heads.survey import BAD_LINES, About, Examples, Places, Sample, Survey
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
 from attnviz.text.display import check_text, clip, visible
 
+TOKENS = 2048  # tokens in a batch, padding included: as many as keep the cores busy
+SEEDS = 8  # models of random weights, each of another seed, whose best heads a role is held against
 WINDOW = 512  # so many lines are sorted by length before they are cut into batches
 KEPT_BYTES = 64 * 2**20
 """Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
@@ -119,11 +124,11 @@ def _measure(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[Bad
             given.append((_read_by(sides, line.text, f"line {line.number}, "), annotation(line)))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
-    heap: list[_Batches] = []
+    heap: list[tuple[Sequence[BatchSummary], Apart | None]] = []
     for together in in_batches({at: several[0] for at, (several, _) in enumerate(given)}, sides[0].tokens):
         read_by = zip(*(given[at][0] for at in together), strict=True)
-        heap.append(_batches(sides, list(map(join, read_by)), [given[at][1] for at in together]))
-        if sum(some.each[0].sums.nbytes for some in heap) > KEPT_BYTES:
+        heap.append(_run(sides, list(map(join, read_by)), [given[at][1] for at in together]))
+        if sum(each[0].sums.nbytes for each, _ in heap) > KEPT_BYTES:
             yield _together(sides, heap)
             heap = []
     if heap:
@@ -134,40 +139,224 @@ Apart: TypeAlias = tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.
 """The divergences of the sentences of a batch, summed over rows, and how many rows these are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Batches:
-    each: tuple[BatchSummary, ...]  # of each model
-    apart: Apart | None  # of two
-
-
-def _batches(sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]) -> _Batches:
+def _run(
+    sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]
+) -> tuple[Sequence[BatchSummary], Apart | None]:
+    """What is kept of a batch that each model runs on; and of two models, how far apart their rows are."""
     ran = [side.run(batch, annotated) for side, batch in zip(sides, batches, strict=True)]
-    apart = None
-    if len(sides) > 1:
-        before, after = (one.measured for one in ran)
-        check_heads(before.sums.shape[1:3], after.sums.shape[1:3], (sides[0].source.name, sides[1].source.name))
-        apart = _apart(before, after)
-    return _Batches(each=tuple(map(Runner.part, sides, batches, ran)), apart=apart)
+    kept = [summary for _, summary in ran]
+    if len(sides) == 1:
+        return kept, None
+    before, after = (measured for measured, _ in ran)
+    check_heads(before.sums.shape[1:3], after.sums.shape[1:3], (sides[0].source.name, sides[1].source.name))
+    if before.rows is None or after.rows is None:
+        raise ModelError("the rows of these models were not kept")
+    (rows, counted), (rows_after, counted_after) = before.rows, after.rows
+    if not bool((counted == counted_after.to(counted.device)).all()):
+        raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
+    sums = divergence_between(rows, rows_after.to(rows.device), counted).reshape(-1, *before.sums.shape[1:3])
+    return kept, (sums, counted.sum(dim=1).double().cpu().numpy()[:, None, None])
 
 
-def _together(sides: Sequence[Runner], heap: Sequence[_Batches]) -> Surveys:
-    each = tuple(map(Runner.survey, sides, zip(*(one.each for one in heap), strict=True)))
+def _together(sides: Sequence[Runner], heap: Sequence[tuple[Sequence[BatchSummary], Apart | None]]) -> Surveys:
+    each = tuple(map(Runner.survey, sides, zip(*(kept for kept, _ in heap), strict=True)))
     if len(sides) == 1:
         return Surveys(each=each)
     check_alike(*each)
-    sums, counts = (np.concatenate(some) for some in zip(*(one.apart for one in heap if one.apart), strict=True))
-    keys = [key for one in heap for key in one.each[0].keys]
+    sums, counts = (np.concatenate(some) for some in zip(*(apart for _, apart in heap if apart), strict=True))
+    keys = [key for kept, _ in heap for key in kept[0].keys]
     return Surveys(each=each, divergences=tally.tally_sentences(sums, counts, keys))
 
 
-def _apart(before: BatchMeasures, after: BatchMeasures) -> Apart:
-    if before.rows is None or after.rows is None or before.rows_counted is None or after.rows_counted is None:
-        raise ModelError("the rows of these models were not kept")
-    if not bool((before.rows_counted == after.rows_counted.to(before.rows_counted.device)).all()):
-        raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
-    rows_after = after.rows.to(before.rows.device)
-    sums = divergence_between(before.rows, rows_after, before.rows_counted).reshape(-1, *before.sums.shape[1:3])
-    return sums, before.rows_counted.sum(dim=1).double().cpu().numpy()[:, None, None]
+class Runner:
+    """A model with what it takes to measure its heads, in batches of so many `tokens`; `keep_rows` keeps their rows."""
+
+    def __init__(
+        self, source: Source, settings: SurveySettings, measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS,
+        *, keep_rows: bool = False,
+    ) -> None:  # fmt: skip
+        self.source, self.tokens = source, tokens
+        self._settings, self._entries, self._keep_rows = settings, measures, keep_rows or settings.similarity
+        self._measures = of_rows(measures_of(measures, settings.max_offset))
+        self._weights: FindWeights | None = None
+
+    @cached_property
+    def _digest(self) -> str:
+        return self.source.digest()
+
+    def with_controls(self, found: Survey) -> Survey:
+        """The same survey with the controls of its sample."""
+        sample = found.sample
+        if not sample.texts:  # none were wished for
+            return found
+        texts = {**sample.linked, **sample.texts}
+        read = {key: self.encode(*given) for key, given in texts.items()}
+        singles = {key: read[key] for key in sample.texts}
+        controls = dict(sample.controls)
+        mixed = {key: one for key, single in singles.items() if (one := shuffle(single, key)) is not None}
+        if len(mixed) == len(singles):
+            controls[SHUFFLED] = self._control(mixed)
+        controls[CHANCE] = self._control(singles, dealt=True)
+        places = [one.role is not None for one in self._measures]
+        sums, links, counts = [], [], np.zeros(0)
+        for seed in range(SEEDS):
+            try:
+                source = self.source.untrained(seed)
+            except ModelError as error:
+                return replace(found, sample=replace(sample, controls=controls, no_random=str(error)))
+            other = Runner(source, self._settings, self._entries, self.tokens)
+            if self.source.generates:  # it reads what the trained model generates
+                said = {key: single.sentences[0].target for key, single in read.items()}
+                read = {key: other.encode(*given, target=said[key]) for key, given in texts.items()}
+            measured, counts = other._control({key: read[key] for key in sample.texts})
+            sums.append(np.ascontiguousarray(measured[..., places]))
+            links.append(other._links({key: (read[key], one) for key, one in sample.annotated.items()}))
+        controls[UNTRAINED] = np.concatenate(sums, axis=1), np.ascontiguousarray(counts[..., places])
+        hits = {
+            key: replace(one, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
+            for key, one in links[0].items()
+        }
+        return replace(found, sample=replace(sample, controls=controls, found=hits))
+
+    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
+        """A batch of one sentence."""
+        settings = self._settings
+        # What a model says that never ends has a word more than it may be given.
+        truncate = settings.truncate or target is not None
+        return self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
+
+    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> tuple[BatchMeasures, BatchSummary]:
+        """Measure a batch: all that is measured, with the rows if they are kept, and what is kept of it."""
+        settings, sentences = self._settings, batch.sentences
+        # What is annotated are the words that are read: attention to or from those that are said is between others.
+        between = [one if sentence.keys is None else None for one, sentence in zip(annotated, sentences, strict=True)]
+        links = [FindLinks(between, settings.specials)] if any(one is not None for one in between) else []
+        measured, receipt = self._stream(batch, links, keep_rows=self._keep_rows)
+        keys = tuple(tally.key_of(sentence.text, sentence.pair) for sentence in sentences)
+        sums, counts, fixed, fixed_counts, corner, seen = (
+            getattr(measured, name).cpu().numpy()
+            for name in ("sums", "counts", "fixed", "fixed_counts", "corner", "corner_seen")
+        )
+        enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
+        texts = [sentence.text for sentence in sentences]
+        return measured, BatchSummary(
+            batch=batch, keys=keys, sums=sums, counts=counts, fixed=fixed, fixed_counts=fixed_counts,
+            places=survey.places_of(corner, seen, keys),
+            similarity=divergences(*measured.rows) if settings.similarity and measured.rows else None,
+            examples=survey.examples_of(sums, counts, keys, texts, enough), receipt=receipt,
+            annotated=tuple(annotated), found=links[0].result() if links else (None,) * len(sentences),
+        )  # fmt: skip
+
+    def _stream(
+        self, batch: Batch, others: Sequence[Observer] = (), *, keep_rows: bool = False,
+        dealt: Sequence[int] | None = None,
+    ) -> tuple[BatchMeasures, Receipt]:  # fmt: skip
+        if self._weights is None:
+            self._weights = FindWeights()
+            self.source.stream(take_first(batch), [self._weights])
+        observer = MeasureHeads(
+            self._settings.specials, self._weights.handed, keep_rows=keep_rows, dealt=dealt,
+            embeddings=self._weights.embeddings, measures=self._measures, max_offset=self._settings.max_offset,
+        )  # fmt: skip
+        receipt = self.source.stream(batch, [observer, *others])
+        return observer.result(), receipt
+
+    def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
+        parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        for together in in_batches(singles, self.tokens):
+            measured, _ = self._stream(join(together.values()), dealt=list(together) if dealt else None)
+            numbers = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
+            parts |= zip(together, zip(*numbers, strict=True), strict=True)
+        sums, counts = (np.stack([parts[key][at] for key in singles]).astype(np.float64) for at in (0, 1))
+        return sums, counts
+
+    def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
+        hits: dict[int, LinkHits | None] = {}
+        for together in in_batches({key: single for key, (single, _) in given.items()}, self.tokens):
+            find = FindLinks([given[key][1] for key in together], self._settings.specials)
+            self.source.stream(join(together.values()), [find])
+            hits |= zip(together, find.result(), strict=True)
+        return {key: one for key in given if (one := hits[key]) is not None}
+
+    def survey(self, parts: Sequence[BatchSummary]) -> Survey:
+        """What some batches say together."""
+        settings, batches = self._settings, [part.batch for part in parts]
+        about = About(
+            model=self.source.name, weights=self._digest, kind=batches[0].kind or self.source.kinds[0],
+            specials=settings.specials, sample=settings.controls, max_offset=settings.max_offset,
+        )  # fmt: skip
+        keys = [key for part in parts for key in part.keys]
+        sums, counts, fixed, fixed_counts = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("sums", "counts", "fixed", "fixed_counts")
+        )
+        alike = [part.similarity for part in parts if part.similarity is not None]
+        return Survey(
+            about=about, measures=tuple(one.name for one in self._measures),
+            heads=tally.tally_sentences(sums, counts[:, :, None], keys),
+            offsets=tally.tally_sentences(fixed, fixed_counts[:, None], keys),
+            places=reduce(operator.add, (part.places for part in parts)),
+            examples=reduce(survey.merge_examples, (part.examples for part in parts)),
+            sample=_sample(parts, about.sample, (sums, counts), self._measures),
+            similarity=reduce(operator.add, alike) if alike else None, relations=_relations(parts),
+            n_tokens=sum(int(batch.real.sum()) for batch in batches),
+            n_cut=sum(sentence.is_cut for batch in batches for sentence in batch.sentences),
+            worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
+            tolerance=max(part.receipt.tolerance for part in parts), dtype=parts[0].receipt.dtype,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BatchSummary:
+    """What is kept of one batch until it is added up with others: numbers of each sentence, sums of what is large."""
+
+    batch: Batch  # its sentences
+    keys: tuple[int, ...]  # of these, as `tally.key_of` makes them
+    sums: Float64[np.ndarray, "sentence layer head measure"]  # of each measure
+    counts: Float64[np.ndarray, "sentence layer measure"]  # how many rows were counted
+    fixed: Float64[np.ndarray, "sentence offset share"]  # likewise of heads made up, each looking at one fixed offset
+    fixed_counts: Float64[np.ndarray, "sentence share"]  # how many rows were counted
+    places: Places  # for how far a pattern is position alone
+    examples: Examples  # the strongest sentences
+    similarity: Divergences | None  # of all pairs of heads, where it is wished for
+    receipt: Receipt  # the proof
+    annotated: tuple[Annotation | None, ...]  # the words of each sentence that belong together; None of unknown ones
+    found: tuple[LinkHits | None, ...]  # what heads find of that; None where attention is between other words
+
+
+def _sample(
+    parts: Sequence[BatchSummary], size: int, measured: survey.PerSentence, measures: Sequence[Measure]
+) -> Sample:
+    """The sentences of the smallest keys, with what the heads do there that may be a role."""
+    given = ((sentence.text, sentence.pair) for part in parts for sentence in part.batch.sentences)
+    keys = [key for part in parts for key in part.keys]
+    at = {key: row for row, key in enumerate(keys)}
+    every = dict(zip(keys, given, strict=True))
+    texts = dict(sorted(every.items())[:size])
+    rows = [at[key] for key in texts]
+    places = [number for number, one in enumerate(measures) if one.role is not None]
+    own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
+    linked = [
+        (key, said, one)
+        for part in parts
+        for key, said, one in zip(part.keys, part.annotated, part.found, strict=True)
+        if said is not None and one is not None
+    ]
+    annotated = relations.sample_links((key, said) for key, said, _ in linked) if size else {}
+    hits = {key: one for key, said, one in linked if said == annotated.get(key)}
+    return Sample(
+        size=size, texts=texts, roles=tuple(measures[place].name for place in places),
+        controls={survey.OWN: (own[0], own[1])}, linked={key: every[key] for key in annotated}, annotated=annotated,
+        own={key: hits[key] for key in annotated},
+    )  # fmt: skip
+
+
+def _relations(parts: Sequence[BatchSummary]) -> Relations | None:
+    n_said = sum(annotated is not None for part in parts for annotated in part.annotated)
+    if not n_said:
+        return None
+    found = [(key, one) for part in parts for key, one in zip(part.keys, part.found, strict=True) if one is not None]
+    return replace(relations.count_links(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))
 
 
 class _Side(Runner):

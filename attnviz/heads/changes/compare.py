@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from itertools import product
 from typing import TypeAlias
 
 import numpy as np
@@ -28,7 +29,7 @@ from attnviz.errors import RecordError
 from attnviz.heads import survey, tally
 from attnviz.heads.changes.record import ROUNDING, Change, Changes, Difference, RelationChange
 from attnviz.heads.compare import compare
-from attnviz.heads.measures import MAX_OFFSET, MEASURES, Entry, Measure
+from attnviz.heads.measures import MEASURES, Entry, Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, Relation
 from attnviz.heads.relations import FORWARD, REVERSE, SCORE, Relations, name_of
 from attnviz.heads.survey import Survey
@@ -58,10 +59,9 @@ def changes(
     heads = []
     for first, second, (nearest, others) in zip(one.heads, other.heads, yardsticks.T.tolist(), strict=True):
         value, low, high = (math.nan,) * 3 if pattern is None else pattern.at(*first.place)
-        differs = _differs(first, second, differences, before, after)
         heads.append(Change(
             before=first, after=second, pattern=value, low=low, high=high, nearest=nearest, others=others,
-            role_differs=differs,
+            role_differs=_differs(first, second, differences, before, after),
         ))  # fmt: skip
     return Changes(
         before=one, after=other, pattern=pattern, measures=one.measures, differences=differences, paired=paired,
@@ -99,32 +99,32 @@ def check_alike(before: Survey, after: Survey) -> None:
         )
 
 
-def by_pattern(heads: Iterable[Change]) -> list[Change]:
-    """Heads by how far their patterns changed, the furthest first; those that were not measured as they stand."""
-    return sorted(heads, key=lambda change: -change.pattern if change.pattern > 0 else 0.0)
+def sort_changes(found: Changes) -> list[Change]:
+    """All heads, those that changed most first: by their patterns, or where these are unknown by their measures.
 
-
-def by_measures(found: Changes) -> list[Change]:
-    """Heads by what changed most of them: the largest difference that is established first."""
+    Of measures the largest difference that is established counts.
+    """
 
     def largest(change: Change) -> float:
-        return max((size(one) for one in largest_changes(found, change) if one.established), default=0.0)
+        if found.pattern is not None:
+            return change.pattern if change.pattern > 0 else 0.0  # where it was not measured, too
+        return max((abs(one.scaled) for one in largest_changes(found, change) if one.established), default=0.0)
 
     return sorted(found.heads, key=lambda change: -largest(change))
 
 
+def change_on_map(found: Changes, change: Change) -> float:
+    """What a map shows of a head: how far its pattern changed, or else the largest difference of a measure, scaled."""
+    if found.pattern is not None:
+        return change.pattern
+    return next((one.scaled for one in largest_changes(found, change, 1)), 0.0)
+
+
 def largest_changes(found: Changes, change: Change, n: int | None = None) -> list[Difference]:
     """The measures of one head that changed most: those that are established first, then by their size."""
-    every = [
-        found.difference(name, *change.before.place) for name in (one.name for one in found.measures if is_main(one))
-    ]
+    every = [found.difference(one.name, *change.before.place) for one in found.measures if is_main(one)]
     there = [one for one in every if abs(one.value) > ROUNDING]
-    return sorted(there, key=lambda one: (not one.established, -size(one)))[:n]
-
-
-def size(difference: Difference) -> float:
-    """How large a difference is, on one scale: a share as it is, tokens as a share of `MAX_OFFSET` of them."""
-    return abs(difference.value) / (MAX_OFFSET if difference.measure.unit == "tokens" else 1)
+    return sorted(there, key=lambda one: (not one.established, -abs(one.scaled)))[:n]
 
 
 def is_main(measure: Measure) -> bool:
@@ -192,13 +192,12 @@ def relation_changes(
         return ()
     there = {one.name: one for one in best_after}
     found = []
-    for one in best:
-        if (other := there.get(one.name)) is not None:
-            sides = ((before, one), (after, other))
-            value, low, high = difference(
-                *(_score_counts(which, best.name, int(best.reverse), best.layer, best.head) for which, best in sides)
-            )
-            found.append(RelationChange(before=one, after=other, value=value, low=low, high=high))
+    for one, other in ((one, there[one.name]) for one in best if one.name in there):
+        sides = ((before, one), (after, other))
+        value, low, high = difference(
+            *(_score_counts(which, best.name, int(best.reverse), best.layer, best.head) for which, best in sides)
+        )
+        found.append(RelationChange(before=one, after=other, value=value, low=low, high=high))
     return tuple(found)
 
 
@@ -208,10 +207,9 @@ def role_difference(
     """By how much more often one head is right after, where roles are scored, with its interval; None where unknown."""
     if before is None or after is None:
         return None
-    for name in before.names:
-        for way in (FORWARD, REVERSE):
-            if name_of(name, reverse=way == REVERSE) == role and name in after.names:
-                return difference(*(_score_counts(found, name, way, *head) for found in (before, after)))
+    for name, way in product(before.names, (FORWARD, REVERSE)):
+        if name_of(name, reverse=way == REVERSE) == role and name in after.names:
+            return difference(*(_score_counts(found, name, way, *head) for found in (before, after)))
     return None
 
 

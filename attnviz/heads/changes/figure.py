@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import largest_changes, size
+from attnviz.heads.changes.compare import change_on_map, largest_changes
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.figure import grid
 from attnviz.heads.wording import MINOR, Cells, note_words, say
@@ -36,7 +36,9 @@ def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]
     about = [visible(say("changes_title", language, before=found.before.model, after=found.after.model))]
     about.append(visible("; ".join(wording.corpora_of(found, language))))
     with usual_settings():
-        pen = blank_figure([title, *about, *below, *_words(found, language)])
+        tables = _heads(found, language), _roles(found, language), _relations(_shown(found), language)
+        cells = (visible(text) for columns in tables for one in columns for text in (one.title, *one.cells))
+        pen = blank_figure([title, *about, *below, "…→–←", *cells])  # noqa: RUF001
         if grid.is_brief(style):
             _draw_brief(pen, found, language=language, style=style)
         else:
@@ -91,7 +93,7 @@ def _draw_map(
     """A cell a head, layers from top to bottom, heads from left to right, with its number; a frame round a new role."""
     (left, top), (across, down) = corner, cell
     is_signed = found.pattern is None
-    values = np.array([_value(found, change) for change in found.heads])
+    values = np.array([change_on_map(found, change) for change in found.heads])
     seen = values[np.isfinite(values)]
     limit = float(np.abs(seen).max()) if seen.any() else MOST
     table = diverging() if is_signed else colours()
@@ -119,24 +121,18 @@ def _draw_map(
     page.text(bar[0], bar[1] - 0.1, "" if is_signed else "nats", max(SMALL, page.pen.least), va="bottom", color=GREY)
 
 
-def _value(found: Changes, change: Change) -> float:
-    """What a cell is coloured by: how far the pattern changed, or else the largest difference of a measure, signed."""
-    if found.pattern is not None:
-        return change.pattern
-    first = next(iter(largest_changes(found, change, 1)), None)
-    return 0.0 if first is None else float(np.copysign(size(first), first.value))
-
-
 def _heads(found: Changes, language: str) -> list[Cells]:
-    heads = [change for change in wording.sort_changes(found) if wording.has_changed(found, change)][:MOST_HEADS]
-    measured = [next(iter(largest_changes(found, change, 1)), None) for change in heads]
-    named = ["" if one is None else f"{one.measure.label} {wording.with_sign(one.value)}" for one in measured]
+    heads = wording.changed_heads(found)[:MOST_HEADS]
+    measured = [
+        next((f"{one.measure.label} {wording.with_sign(one.value)}" for one in largest_changes(found, change, 1)), "")
+        for change in heads
+    ]
     columns = [
         Cells(say("head", language), [change.name for change in heads]),
         Cells(say("change", language), [f"{change.pattern:.3f}" for change in heads], right=True),
         Cells("95 %", [f"{one.low:.3f}–{one.high:.3f}" if one.low == one.low else "" for one in heads]),  # noqa: RUF001
         Cells(say("role", language), [_role(change, language) for change in heads]),
-        Cells(say("changed_most", language), named),
+        Cells(say("changed_most", language), measured),
     ]
     return columns if found.pattern is not None else [columns[0], *columns[3:]]
 
@@ -191,8 +187,3 @@ def _below(found: Changes, language: str) -> list[str]:
         *wording.proofs(found, language), *notes, wording.counts(found, language), *relations,
         "; ".join([*how, *wording.how_to_read(found, language), say("where_from", language)]),
     ]  # fmt: skip
-
-
-def _words(found: Changes, language: str) -> list[str]:
-    tables = (_heads(found, language), _roles(found, language), _relations(_shown(found), language))
-    return ["…→–←", *(visible(text) for columns in tables for one in columns for text in (one.title, *one.cells))]  # noqa: RUF001

@@ -12,7 +12,7 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import InputError, SelectionError
-from attnviz.heads.measures import Measure
+from attnviz.heads.measures import MAX_OFFSET, Measure
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile, HeadResult, Relation, Role
 from attnviz.heads.settings import check_divergence
 from attnviz.settings import Place
@@ -44,6 +44,11 @@ class Difference(_Shift):
     measure: Measure  # which
     before: float  # in the first model
     after: float  # in the second
+
+    @property
+    def scaled(self) -> float:
+        """It on one scale for all measures: a share as it is, tokens as a share of `MAX_OFFSET` of them."""
+        return self.value / (MAX_OFFSET if self.measure.unit == "tokens" else 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from rich.style import Style
 from rich.text import Text
 
 from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import largest_changes, size
+from attnviz.heads.changes.compare import change_on_map, largest_changes, sort_changes
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
 from attnviz.heads.measures import MAX_OFFSET
 from attnviz.heads.record import HeadProfile, Role
@@ -38,7 +38,7 @@ def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool =
     lines = out.tell("changes_title", "bold", before=changes.before.model, after=changes.after.model)
     lines += out.prose(wording.finding(changes, language), "bold")
     lines += out.prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")))
-    heads = [change for change in wording.sort_changes(changes) if wording.has_changed(changes, change)]
+    heads = wording.changed_heads(changes)
     if heads and not full:
         lines += [Text(), *_map(changes, screen)]
     if moved := wording.moves(changes):
@@ -51,7 +51,7 @@ def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool =
     if relations := list(_relations(changes, out, full=full)):
         lines += [Text(), *relations]
     lines += [Text(), *_notes(changes, out, full=full)]
-    return lines if full else [*lines, *out.tell("more_changes", "dim", head=wording.sort_changes(changes)[0].name)]
+    return lines if full else [*lines, *out.tell("more_changes", "dim", head=sort_changes(changes)[0].name)]
 
 
 def draw_watch(above: Sequence[Change], threshold: float, screen: Screen, language: str = "en") -> list[Text]:
@@ -70,10 +70,11 @@ def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
 
     def cell(head: HeadProfile, room: int) -> Text:
         change = changes.change(*head.place)
+        shown = change_on_map(changes, change)
         if changes.pattern is not None:
-            text, style = _size(change.pattern, largest, room, screen)
+            text, style = _size(shown, largest, room, screen)
         else:
-            text, style = _draw_difference(next(iter(largest_changes(changes, change, 1)), None), room, screen)
+            text, style = _draw_difference(shown, room, screen)
         is_marked = change.role_changed and len(text) < room
         return Text.assemble(
             (text, style), Writer(screen).mark(established=change.role_established) if is_marked else ""
@@ -91,11 +92,11 @@ def _size(value: float, largest: float, room: int, screen: Screen) -> tuple[str,
     return f"{value:.{1 + (room > 2)}f}"[1:], screen.paint(level) if screen.colour else Style()
 
 
-def _draw_difference(one: Difference | None, room: int, screen: Screen) -> tuple[str, Style]:
+def _draw_difference(value: float, room: int, screen: Screen) -> tuple[str, Style]:
     """A difference in a cell, red above 0 and blue below; its sign says so where there are no colours."""
-    if one is None:
+    if not value:
         return screen.dot, Style(dim=True)
-    value = math.copysign(min(size(one), 0.99), one.value)
+    value = max(-0.99, min(value, 0.99))
     text = f"{value:+.{1 + (room > 3)}f}".replace("0.", ".")
     return text[:room], screen.paint_signed(value, 1.0)
 
@@ -112,8 +113,7 @@ def _heads(heads: Sequence[Change], changes: Changes, out: Writer) -> Iterator[T
     wide = out.screen.width
     columns = [out.column("head", [change.name for change in heads])]
     if changes.pattern is not None:
-        bold = [Style(bold=True) if one.beyond_nearest else Style() for one in heads]
-        patterns = [Text(out.number(one.pattern, 3), style) for one, style in zip(heads, bold, strict=True)]
+        patterns = [Text(out.number(one.pattern, 3), Style(bold=one.beyond_nearest or None)) for one in heads]
         columns.append(out.column("change", patterns, right=True))
         columns.append(out.column("95 %", [out.interval(one.low, one.high, 3) for one in heads], right=True))
         if wide >= WITH_BARS:
@@ -154,8 +154,7 @@ def _measure(differences: Sequence[Difference], out: Writer) -> Text:
     if out.screen.width >= WITH_INTERVALS and not math.isnan(one.low):
         mark = TOO_NARROW if one.measure.narrow else ""
         ends = f" ({mark}{one.low:+.{digits}f} to {one.high:+.{digits}f})"
-    share = math.copysign(size(one), one.value)
-    style = out.screen.paint_signed(share, 1.0) if one.established else Style(dim=True)
+    style = out.screen.paint_signed(one.scaled, 1.0) if one.established else Style(dim=True)
     label = f"{spell(one.measure.label, out.screen)} ", "" if one.established else "dim"
     return Text.assemble(label, (value, style), (ends, "dim"))
 

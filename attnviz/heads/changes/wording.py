@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from attnviz.heads.changes.compare import by_measures, by_pattern, is_main, largest_changes
+from attnviz.heads.changes.compare import is_main, largest_changes, sort_changes
 from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, RelationChange
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.wording import Cells, description, plural, proof, sample, say
@@ -47,13 +47,18 @@ def moves(found: Changes) -> list[RoleMove]:
 
 def finding(found: Changes, language: str = "en") -> str:
     """What changed, in a line: the heads that changed most, the roles that no head has any longer, or has now."""
-    heads = [change for change in sort_changes(found) if has_changed(found, change)]
+    heads = changed_heads(found)
     if not heads:
         return say("nothing_changed", language)
     beyond = [change for change in heads if change.beyond_nearest]
     is_known = found.pattern is not None and bool(np.isfinite([change.nearest for change in found.heads]).any())
     shown = (beyond or heads)[:NAMED]
-    names = ", ".join(f"{change.name} ({amount(found, change)})" for change in shown)
+    if found.pattern is not None:
+        sizes = [f"{change.pattern:.2f}" for change in shown]
+    else:
+        most = (largest_changes(found, change, 1)[0] for change in shown)
+        sizes = [f"{one.measure.label} {one.value:+.2f}" for one in most]
+    names = ", ".join(f"{change.name} ({size})" for change, size in zip(shown, sizes, strict=True))
     names += ", …" if len(beyond) > NAMED else ""
     phrase = "moved_beyond" if beyond and is_known else "moved_less" if is_known else "moved_most"
     n_heads = len(found.heads)
@@ -67,17 +72,10 @@ def finding(found: Changes, language: str = "en") -> str:
     return "; ".join(parts)
 
 
-def amount(found: Changes, change: Change) -> str:
-    """By how much a head changed: its pattern, or else the measure of it that changed most."""
-    if found.pattern is not None:
-        return f"{change.pattern:.2f}"
-    (one,) = largest_changes(found, change, 1)
-    return f"{one.measure.label} {one.value:+.2f}"
-
-
-def has_changed(found: Changes, change: Change) -> bool:
-    """Whether anything of a head is another."""
-    return not change.same_pattern and (change.pattern > 0 or bool(largest_changes(found, change, 1)))
+def changed_heads(found: Changes) -> list[Change]:
+    """The heads of which anything is another, those that changed most first."""
+    there = [change for change in sort_changes(found) if not change.same_pattern]
+    return [change for change in there if change.pattern > 0 or largest_changes(found, change, 1)]
 
 
 def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads") -> list[str]:
@@ -90,27 +88,22 @@ def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads
     return [*lines, *(say("on", language, side=say(side, language), sample=one) for side, one in sides)]
 
 
-def sort_changes(found: Changes) -> list[Change]:
-    """All heads, those that changed most first: by their patterns, or where these are unknown by their measures."""
-    return by_measures(found) if found.pattern is None else by_pattern(found.heads)
-
-
 def group_by_change(found: Changes) -> Iterator[tuple[str, list[str]]]:
     """Ways in which heads changed, by their phrases, each with the heads that did."""
-    heads = found.heads
-    if found.pattern is not None:
-        beyond = [change for change in heads if change.beyond_nearest]
-        less = [change for change in heads if change.pattern > ROUNDING and not change.beyond_nearest]
-        if np.isfinite([change.nearest for change in heads]).any():
-            yield "pattern_beyond", _names(beyond)
-            yield "pattern_within", _names(less)
-        else:
-            yield "pattern_changed", _names([*beyond, *less])
-        yield "pattern_same", _names([change for change in heads if change.same_pattern])
-        yield "pattern_no_row", _names([change for change in heads if math.isnan(change.pattern)])
-    yield "role_changed", _names([change for change in heads if change.role_established])
-    doubtful = [change for change in heads if change.role_changed and not change.role_established]
-    yield "role_changed_doubtful", _names(doubtful)
+    is_known = bool(np.isfinite([change.nearest for change in found.heads]).any())
+    less = "pattern_within" if is_known else "pattern_changed"
+    patterns: dict[str, Callable[[Change], bool]] = {
+        "pattern_beyond": lambda one: one.beyond_nearest,
+        less: lambda one: one.pattern > ROUNDING and not one.beyond_nearest,
+        "pattern_same": lambda one: one.same_pattern,
+        "pattern_no_row": lambda one: math.isnan(one.pattern),
+    }
+    roles: dict[str, Callable[[Change], bool]] = {
+        "role_changed": lambda one: one.role_established,
+        "role_changed_doubtful": lambda one: one.role_changed and not one.role_established,
+    }
+    for phrase, holds in ((patterns if found.pattern is not None else {}) | roles).items():
+        yield phrase, [change.name for change in found.heads if holds(change)]
 
 
 def counts(found: Changes, language: str = "en") -> str:
@@ -221,7 +214,3 @@ def proofs(found: Changes, language: str = "en") -> list[str]:
     """The proof of each model's numbers."""
     sides = (("before", found.before), ("after", found.after))
     return [f"{say(side, language)}: {proof(one, language)}" for side, one in sides]
-
-
-def _names(heads: list[Change]) -> list[str]:
-    return [change.name for change in heads]

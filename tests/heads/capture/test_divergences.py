@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from attnviz.errors import InputError
-from attnviz.heads.capture.divergences import MOST, divergence_between, divergences
+from attnviz.heads.capture.divergences import divergence_between, divergences
+from attnviz.heads.changes.record import MOST
 from attnviz.heads.similarity import Divergences
 
 

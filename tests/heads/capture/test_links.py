@@ -17,9 +17,8 @@ from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import relations, survey
-from attnviz.heads.capture import runner
 from attnviz.heads.capture import survey as windows
-from attnviz.heads.capture.links import FindLinks, align
+from attnviz.heads.capture.measure import FindLinks, align
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
@@ -102,41 +101,41 @@ class TestAligning:
 
     def test_a_word_in_pieces(self) -> None:
         tokens = tokens_of("[CLS]", "un", "##break", "##able", "glass", "[SEP]")
-        aligned = align(tokens, said(["unbreakable", "glass"]).words)
-        assert aligned.tokens == (None, 0, 0, 0, 1, None)
-        assert aligned.words == (0, 1)
+        tokens_in, words_in = align(tokens, said(["unbreakable", "glass"]).words)
+        assert tokens_in == [None, 0, 0, 0, 1, None]
+        assert words_in == [0, 1]
 
     def test_two_words_of_one_token(self) -> None:
         """One token is "didn't": it is looked at as one, and neither of its words has a token of its own."""
-        aligned = align(tokens_of("it", "didn't", "go"), ((0, 2), (3, 6), (6, 9), (10, 12)))
-        assert aligned.tokens == (0, 1, 2)
-        assert aligned.words == (0, None, None, 2)
+        tokens_in, words_in = align(tokens_of("it", "didn't", "go"), ((0, 2), (3, 6), (6, 9), (10, 12)))
+        assert tokens_in == [0, 1, 2]
+        assert words_in == [0, None, None, 2]
 
     def test_a_token_across_two_words(self) -> None:
         """The tokens are "didn", "'" and "t", the words "did" and "n't"."""
-        aligned = align(tokens_of("didn", "##'", "##t", "go"), ((0, 3), (3, 6), (7, 9)))
-        assert aligned.tokens == (0, 0, 0, 1)
-        assert aligned.words == (None, None, 1)
+        tokens_in, words_in = align(tokens_of("didn", "##'", "##t", "go"), ((0, 3), (3, 6), (7, 9)))
+        assert tokens_in == [0, 0, 0, 1]
+        assert words_in == [None, None, 1]
 
     def test_words_that_share_one_after_the_other_are_one(self) -> None:
         tokens = tuple(Token(text="x", piece="x", span=span) for span in ((2, 5), (0, 3)))
-        aligned = align(tokens, ((0, 1), (1, 3), (3, 5)))
-        assert aligned.tokens == (0, 0)
-        assert aligned.words == (None, None, None)
+        tokens_in, words_in = align(tokens, ((0, 1), (1, 3), (3, 5)))
+        assert tokens_in == [0, 0]
+        assert words_in == [None, None, None]
 
     def test_words_in_the_same_characters(self) -> None:
         """French "du" is "de" and "le", with no letters for each."""
-        aligned = align(tokens_of("du", "lait"), ((0, 2), (0, 2), (3, 7)))
-        assert aligned.words == (None, None, 1)
+        _, words_in = align(tokens_of("du", "lait"), ((0, 2), (0, 2), (3, 7)))
+        assert words_in == [None, None, 1]
 
     def test_a_word_without_a_token(self) -> None:
         """A character that the tokenizer drops, and what is cut off."""
-        aligned = align(tokens_of("ab"), ((0, 2), (3, 4), (5, 9)))
-        assert aligned.words == (0, None, None)
+        _, words_in = align(tokens_of("ab"), ((0, 2), (3, 4), (5, 9)))
+        assert words_in == [0, None, None]
 
     def test_a_token_with_the_space_before_it(self) -> None:
         tokens = (Token(text="a", piece="a", span=(0, 1)), Token(text="b", piece="Ġb", span=(1, 3)))
-        assert align(tokens, ((0, 1), (2, 3))).tokens == (0, 1)
+        assert align(tokens, ((0, 1), (2, 3)))[0] == [0, 1]
 
     @pytest.mark.parametrize(
         "token",
@@ -149,9 +148,9 @@ class TestAligning:
         ],
     )
     def test_tokens_of_no_word(self, token: Token) -> None:
-        aligned = align((Token(text="a", piece="a", span=(0, 1)), token), ((0, 1), (2, 3)))
-        assert aligned.tokens == (0, None)
-        assert aligned.words == (0, None)
+        tokens_in, words_in = align((Token(text="a", piece="a", span=(0, 1)), token), ((0, 1), (2, 3)))
+        assert tokens_in == [0, None]
+        assert words_in == [0, None]
 
 
 class TestGuesses:
@@ -392,7 +391,7 @@ def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
 def whole() -> Survey:
     """What the home-built encoder finds in few sentences, with few random weights."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "SEEDS", 2)
+        patch.setattr(windows, "SEEDS", 2)
         return survey_corpus(corpus_lines(40), open_source("toy"), QUICK)
 
 
@@ -402,7 +401,7 @@ class TestParts:
 
     @pytest.fixture(autouse=True)
     def few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "SEEDS", 2)
+        monkeypatch.setattr(windows, "SEEDS", 2)
 
     def test_order_batches_and_parts(self, whole: Survey) -> None:
         lines, source = corpus_lines(40), open_source("toy")

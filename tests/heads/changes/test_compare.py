@@ -21,14 +21,13 @@ from attnviz.heads import survey, tally
 from attnviz.heads.capture.divergences import divergence_between
 from attnviz.heads.capture.survey import Surveys, check_readable
 from attnviz.heads.changes.compare import (
-    by_measures,
-    by_pattern,
     changes,
     difference,
     is_main,
     largest_changes,
     relation_changes,
     role_difference,
+    sort_changes,
 )
 from attnviz.heads.changes.record import MOST, Changes
 from attnviz.heads.relations import HALF_GROUPS, SCORE, LinkHits, Relations, count_links, half_of
@@ -164,8 +163,8 @@ def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(of_real: Surv
     assert found.matrix[CHANGED].min() > 0.01
     assert found.matrix[CHANGED + 1 :].min() > 0
     assert found.matrix[CHANGED].mean() > 3 * found.matrix[CHANGED + 1 :].mean()
-    assert {change.before.layer for change in by_pattern(found.heads)[:5]} == {CHANGED}
-    assert by_measures(found)[0].before.layer == CHANGED
+    assert {change.before.layer for change in sort_changes(found)[:5]} == {CHANGED}
+    assert sort_changes(replace(found, pattern=None))[0].before.layer == CHANGED
     unchanged = found.heads[: CHANGED * 12]
     assert not any(change.role_changed or largest_changes(found, change) for change in unchanged)
 
@@ -363,7 +362,7 @@ def of_coreference() -> Surveys:
     """The home-built encoder and its twin of random weights on sentences of which is known what “it” stands for."""
     source = open_source("toy")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnviz.heads.capture.runner.SEEDS", 8)  # of two alone no role is established
+        patch.setattr("attnviz.heads.capture.survey.SEEDS", 8)  # of two alone no role is established
         return survey_pair(corpus_lines(150), source, source.untrained(), SurveySettings(controls=60))
 
 
@@ -495,9 +494,7 @@ def test_a_threshold_names_the_heads_above_it(of_real: Surveys) -> None:
     found = changed(of_real)
     above = found.exceeds(0.02)
     assert above
-    assert [change.name for change in above] == [
-        change.name for change in by_pattern(found.heads) if change.pattern > 0.02
-    ]
+    assert [change.name for change in above] == [change.name for change in sort_changes(found) if change.pattern > 0.02]
     assert found.exceeds(0.69) == ()
     for wrong in (-0.1, 0.7, math.nan):
         with pytest.raises(SettingsError, match="ln 2"):
