@@ -47,7 +47,7 @@ Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model by its name or folder, with how it is loaded, or open already; None is the default."""
 Sentences: TypeAlias = str | os.PathLike[str] | Iterable[str] | CorpusSettings | None
 """One sentence, a file of them, several of them, or None for those that come with attnviz."""
-Opening: TypeAlias = "Callable[[ModelSettings], Source]"  # opens a model
+Opening: TypeAlias = Callable[[ModelSettings], "Source"]  # opens a model
 
 
 def open_model(model: ModelSettings) -> Source:
