@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -25,6 +26,9 @@ shapes.check_only_shapes()  # before anything of attnviz is imported
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("any time", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("any time")
 # One thread for each process: the tests run side by side, and threads that fight for a core make each other slow.
 os.environ["OMP_NUM_THREADS"] = "1"
 

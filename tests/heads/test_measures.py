@@ -191,7 +191,7 @@ def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPa
     assert all(map(torch.equal, whole.rows, parts.rows))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
     """Of equal ones the first, the end of the sentence too; without the end, the largest of the others."""
@@ -258,7 +258,7 @@ def test_cross_attention_has_no_offsets() -> None:
     assert not [name for name in counted if name.startswith(("offset", "peak"))]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     weights=st.integers(2, 7).flatmap(
         lambda n: st.lists(st.lists(st.floats(0.001, 1.0), min_size=n, max_size=n), min_size=n, max_size=n)

@@ -90,7 +90,7 @@ def plain() -> Survey:
     return survey_corpus(sentences(24), open_source("toy"), SurveySettings(controls=3))
 
 
-@settings(deadline=None, max_examples=8)
+@settings(max_examples=8)
 @given(order=st.permutations(range(24)), tokens=st.sampled_from([16, 100, 2048]))
 def test_order_and_batches_change_nothing(plain: Survey, order: list[int], tokens: int) -> None:
     """The same sentences in any order, in batches of any size."""

@@ -700,7 +700,7 @@ raw_text = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12
 
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")  # no machine has a font for every character
 @given(pieces=st.lists(raw_text, min_size=1, max_size=5), n_heads=st.sampled_from([1, 2]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_any_sentence_draws(fixed_record: Make, pieces: list[str], n_heads: int) -> None:
     """Any Unicode at all becomes a picture, as PNG and as a well-formed SVG."""
     labels = [token_text(piece, typed=piece) for piece in pieces]

@@ -520,7 +520,7 @@ def any_label() -> st.SearchStrategy[str]:
     overview=st.booleans(),
     scale=st.sampled_from(["shared", "panel", "unit"]),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_labels_on_any_width_fit(
     fixed_record: Make,
     *,
@@ -538,7 +538,7 @@ def test_any_labels_on_any_width_fit(
 
 
 @given(text=st.text(st.characters(exclude_categories=[])), model=st.text(max_size=40), width=st.integers(30, 220))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_any_sentence_and_model_name_fit(fixed_record: Make, text: str, model: str, width: int) -> None:
     """Whatever was typed and whatever the model is called is wrapped, and shown as text."""
     assert_fits(resolve(fixed_record("a b", text=text, pair=text, model=model)), Screen(width=width))

@@ -209,7 +209,7 @@ def test_a_record_without_words_is_refused() -> None:
     key_words=st.lists(st.integers(1, 4), min_size=1, max_size=7),
     seed=st.integers(0, 2**16),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_rows_sum_to_what_they_did(query_words: list[int], key_words: list[int], seed: int) -> None:
     """Whatever the words: every merged row sums to 1, and nothing becomes negative or lost."""
     sides = [

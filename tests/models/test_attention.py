@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
@@ -71,7 +71,6 @@ class TestTheFormula:
         assert weights.shape == (BATCH, HEADS, QUERIES, KEYS)
         assert_close(context, nn.functional.scaled_dot_product_attention(query, key, value, mask))
 
-    @settings(deadline=None)  # a busy machine is no failure
     @given(
         n_queries=st.integers(1, 9), n_keys=st.integers(1, 9), size=st.sampled_from([1e-3, 1, 1e3]),
         seed=st.integers(0, 999),

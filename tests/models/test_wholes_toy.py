@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
@@ -25,7 +25,6 @@ WORDS = ["I", "love", "you", "all"]
 class TestWordVector:
     """A vector for each word, with no vocabulary."""
 
-    @settings(deadline=None)  # a busy machine is no failure
     @given(st.text(), st.text(), st.integers(0, 9))
     def test_same_word_same_vector(self, one: str, other: str, seed: int) -> None:
         """Two words share a vector exactly if they are the same word."""

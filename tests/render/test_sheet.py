@@ -196,7 +196,7 @@ def test_pooled_rows_sum_to_what_they_did() -> None:
 
 
 @given(n_rows=st.integers(1, 31), n_columns=st.integers(1, 31), most=st.tuples(st.integers(1, 40), st.integers(1, 40)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pooling_keeps_sums_and_its_promise(n_rows: int, n_columns: int, most: tuple[int, int]) -> None:
     """For any sizes: no more rows and columns than asked for, one label each, rows that sum to 1, a total unchanged."""
     matrix = np.random.default_rng(n_rows * 37 + n_columns).dirichlet(np.ones(n_columns), size=n_rows)

@@ -157,7 +157,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(deadline=None)
 @given(parts=record_parts(), proof=st.none() | receipt_parts())
 def test_a_record_comes_back_as_it_went(
     folder: Path, suffix: str, parts: dict[str, Any], proof: dict[str, Any] | None
@@ -209,7 +208,6 @@ def test_links_that_do_not_fit(tmp_path: Path, change: dict[str, Any], message: 
         load(path)
 
 
-@settings(deadline=None)
 @given(bits=st.lists(st.integers(0, 0x3F800000), min_size=1, max_size=9))
 def test_json_writes_the_shortest_number(bits: list[int]) -> None:
     """Each float32 from 0 to 1 is written in no more digits than tell it from its neighbours."""
@@ -718,7 +716,7 @@ def test_a_bad_file_is_one_clear_line(tmp_path: Path, name: str, content: bytes,
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_or_read(folder: Path, suffix: str, data: st.DataObject) -> None:
     """Bytes changed, lost or added anywhere never make another error than the one for files."""

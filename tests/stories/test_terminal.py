@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.color import Color
@@ -225,7 +225,6 @@ CELLS = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(data=st.data(), width=st.integers(40, 120), n_columns=st.integers(1, 12), shaded=st.booleans())
 def test_any_table_fits_whole(data: st.DataObject, width: int, n_columns: int, *, shaded: bool) -> None:
     """Whatever a table holds: no line is too wide, and every number is there."""

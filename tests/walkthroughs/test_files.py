@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.errors import FileFormatError, OutputError, RecordError
@@ -53,7 +53,6 @@ def test_it_comes_back_as_it_went(tmp_path: Path, name: str) -> None:
     assert to_json(found) == to_json(WALKS[name])
 
 
-@settings(deadline=None)
 @given(
     numbers=st.lists(st.floats(allow_nan=False) | st.just(-math.inf), min_size=1, max_size=6),
     n_rows=st.integers(1, 3),

@@ -63,7 +63,7 @@ class TestToySource:
         assert record.notes == NOTES
 
 
-@settings(deadline=None, max_examples=150)  # a busy machine is no failure
+@settings(max_examples=150)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_any_sentence(text: str) -> None:
     """Any Unicode sentence works, or is refused in one line as empty."""

@@ -69,7 +69,7 @@ def model_of(config: Any, tokenizer: Any) -> Any:
     return AutoModel.from_config(config, attn_implementation="eager").eval()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(config=configurations(), texts=TEXTS, rows=st.integers(1, 9), fused=st.booleans())
 def test_weights_are_the_librarys(tokenizer: Any, config: Any, texts: list[str], rows: int, *, fused: bool) -> None:
     """Alone and in any batch, in blocks of any size, eager or fused: those of `output_attentions`."""
@@ -85,7 +85,7 @@ def test_weights_are_the_librarys(tokenizer: Any, config: Any, texts: list[str],
         np.testing.assert_allclose(again.weights, record.weights, rtol=0, atol=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(config=configurations(), factor=st.floats(1.3, 3.0))
 def test_another_scaling_is_refused(tokenizer: Any, config: Any, factor: float) -> None:
     """Weights of scores that are larger than the model's are not shown; a cap or a window may leave no difference."""

@@ -226,7 +226,7 @@ def test_the_difference_of_variability_has_an_interval(of_toys: Surveys) -> None
     assert (found.differences.low[:, :, at] < found.differences.high[:, :, at]).all()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(rows=st.lists(st.tuples(*[st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4)] * 2), min_size=2, max_size=6))
 def test_divergence_is_symmetric_between_0_and_ln_2(rows: list[tuple[list[float], list[float]]]) -> None:
     """Either way round the same, 0 on equal rows, and in its bounds."""

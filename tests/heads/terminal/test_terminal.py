@@ -579,7 +579,7 @@ def test_a_bar(share: float, width: int, *, unicode: bool) -> None:
     assert len(bar(1.0, width, screen).strip()) == width
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(width=st.integers(40, 220), n_heads=st.integers(1, 14), seed=st.integers(0, 5))
 def test_any_window(width: int, n_heads: int, seed: int) -> None:
     """Any window from 40 cells on: all lines fit, all heads are there."""
