@@ -21,10 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
 SENTENCE = "I love all you"  # what is read where no sentence is given
-LOADING = ("device", "dtype", "revision", "trust_remote_code")  # of the choices, how the model is loaded
 
 
-class Choices(TypedDict, total=False):
+class _Loading(TypedDict, total=False):
+    """How the model is loaded, as for `attnviz.open_source`."""
+
+    device: Literal["auto", "cpu", "cuda", "mps"]
+    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
+    revision: str | None
+    trust_remote_code: bool
+
+
+class Choices(_Loading, total=False):
     """Which part of the model is followed, and how it is loaded; what is left out has its default."""
 
     layer: int | str | None  # its number, counted from 0, negative from the end; 0
@@ -36,10 +44,6 @@ class Choices(TypedDict, total=False):
     kind: Kind | None  # which attention, where the model has several
     score: Score  # how a query and a key make a score
     causal: bool  # hide what comes after each word
-    device: Literal["auto", "cpu", "cuda", "mps"]  # this and all below as for `attnviz.open_source`
-    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
-    revision: str | None
-    trust_remote_code: bool
 
 
 @check_call()
@@ -99,7 +103,7 @@ def _calculate(
     """From the arguments of Python to groups of settings, and to the calculations."""
     chosen: dict[str, Any] = dict(choices)
     full = chosen.pop("full", False)
-    loading = {name: chosen.pop(name) for name in LOADING if name in chosen}
+    loading = {name: chosen.pop(name) for name in _Loading.__annotations__ if name in chosen}
     chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if chosen.get(name) is not None}
     selection, opening = WalkthroughSelection(**chosen), None
     is_named = model is None or isinstance(model, str | os.PathLike)
