@@ -121,9 +121,9 @@ RECORD = Formats("a record is", [
     (PICTURES, Format("attnviz.heatmaps.figure:draw_record", ("cmap", "scale", "lang"), "FigureSettings")),
     ([PAGE], Format("attnviz.heatmaps.html:page", ("cmap", "scale", "lang", "roles"))),
     (FILMS, Format("attnviz.generations.film:film", ("cmap", "lang"))),
-    ([".json"], Format(f"{_FILE}:to_json", read=f"{_FILE}:read")),
-    ([".npz"], Format(f"{_FILE}:npz", read=f"{_FILE}:read")),
-    ([".safetensors"], Format(f"{_FILE}:safetensors", read=f"{_FILE}:read")),
+    ([".json"], Format(f"{_FILE}:to_json", read=f"{_FILE}:read_json")),
+    ([".npz"], Format(f"{_FILE}:npz", read=f"{_FILE}:read_npz")),
+    ([".safetensors"], Format(f"{_FILE}:safetensors", read=f"{_FILE}:read_safetensors")),
 ])  # fmt: skip
 
 _WALK = ("lang", "precision", "steps", "blanks")

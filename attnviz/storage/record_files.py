@@ -14,6 +14,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,17 +128,10 @@ def load(path: str | os.PathLike[str]) -> Attention:
     return record
 
 
-_READERS: dict[str, Callable[[Path], dict[str, object]]] = {
-    ".json": lambda path: from_text(path.read_bytes()),
-    ".npz": _npz_fields,
-    ".safetensors": _safetensors_fields,
-}
-
-
-def read(path: Path) -> Attention:
-    """The record in a file of one of these endings, or FileFormatError, as of `load`."""
+def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
+    """The record whose fields `read` finds in a file, or FileFormatError, as of `load`."""
     try:
-        fields = _fields(path)
+        fields = _fields(path, read)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
         with np.errstate(over="ignore", invalid="ignore"):  # the record refuses infinity in its own words
             return rebuild(fields) if ours else adopt(fields, path.name)
@@ -155,10 +149,15 @@ def read(path: Path) -> Attention:
     raise FileFormatError(visible(f"{path}: {reason}"))
 
 
-def _fields(path: Path) -> dict[str, object]:
+read_json = partial(_record, read=lambda path: from_text(path.read_bytes()))
+read_npz, read_safetensors = (partial(_record, read=read) for read in (_npz_fields, _safetensors_fields))
+"""Of a file, whatever its ending, the record in it: what `attnviz.storage.formats` names."""
+
+
+def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
     try:
         _check_is_file(path)
-        return _READERS[path.suffix.lower()](path)
+        return read(path)
     except (RecordError, OSError, MemoryError, RecursionError):
         raise
     except Exception as error:  # whatever a parser raises on foreign bytes, the file is at fault

@@ -183,7 +183,7 @@ def tell() -> Story:
         same=_sameness(difference, "to_the_last_bit"), refused=refusal(MultiHeadAttention, D_MODEL, NOT_A_DIVISOR),
     )  # fmt: skip
     one_projection = say(
-        "one_projection", n_in=D_MODEL, n_out=n_out, n_part=n_out // 3, shape=_shape(together),
+        "one_projection", n_in=x.shape[-1], n_out=n_out, n_part=n_out // 3, shape=_shape(together),
         exact=_sameness(other, "exactly"),
     )  # fmt: skip
     steps = zip(say.names("steps"), say.names("formulas"), map(_shape, (x, *head)), strict=True)
