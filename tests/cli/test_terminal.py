@@ -52,13 +52,14 @@ class Seen:
 
 @pytest.fixture
 def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable[..., Seen]:
-    """Run ``attnviz`` in a terminal of this size, which answers questions like this, with these keys pressed."""
+    """Run ``attnviz`` in a terminal of this size: what it answers, after how many seconds, and the keys pressed."""
 
     def run(
         *arguments: str,
         columns: int = 80,
         rows: int = 500,
         answer: bytes = DARK + KNOWN,
+        after: float = 0.0,
         keys: bytes = b"",
         **more: str,
     ) -> Seen:
@@ -82,6 +83,7 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
             sent += chunk
             if ASKED in sent and not asked:
                 asked, began = True, time.monotonic()
+                time.sleep(after)
                 os.write(controller, answer)
         seconds = time.monotonic() - began
         _, errors = process.communicate(timeout=30)
@@ -205,6 +207,13 @@ def test_a_terminal_that_never_answers(terminal: Callable[..., Seen], record: st
     seen = terminal("heatmap", "--load", record, "-o", "a.json", answer=b"")
     assert seen.seconds < 3
     assert "verified: max difference 2.5e-07 over 3 layers" in "\n".join(seen.lines)
+
+
+def test_a_terminal_that_is_far_away(terminal: Callable[..., Seen], record: str) -> None:
+    """An answer that takes half a second, as over a long line, is waited for: late, it would stand at the prompt."""
+    seen = terminal("heatmap", "--load", record, "-o", "a.json", answer=LIGHT + KNOWN, after=0.5)
+    assert "48;2;255;255;222" in seen.text
+    assert "]11;" not in seen.text
 
 
 def test_what_was_typed_ahead_is_no_answer(terminal: Callable[..., Seen], record: str) -> None:

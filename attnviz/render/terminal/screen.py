@@ -21,7 +21,7 @@ from attnviz.render.palette import DEFAULT, LEVELS, MIDDLE, colours, diverging, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-PATIENCE = 0.2  # seconds to wait for a terminal to say which colour its background has
+PATIENCE = 1.0  # seconds to wait for a terminal, which may be far away, to say which colour its background has
 HALF = 127.5  # a background whose bytes are brighter than this on the average is light
 
 
