@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import InputError, OutputError, SettingsError
 from attnviz.models.registry import HOME_BUILT, names
 from attnviz.options import changed
-from attnviz.render.names import DEFAULT
+from attnviz.render.names import DEFAULT, outputs
 from attnviz.settings import FileSettings, ShellSettings
 from attnviz.storage.formats import PICTURES
 from attnviz.text.display import from_utf8, visible
@@ -166,7 +166,13 @@ def check_writable(paths: Iterable[Path]) -> None:
         if path.absolute() in places:
             raise SettingsError(f"Invalid value for '--output' / '-o': {visible(str(path))} is to be written twice")
         places.add(path.absolute())
-        files.check_writable(path)
+        try:
+            files.check_writable(path)
+        except OutputError as error:
+            if path.parent != outputs():
+                raise
+            advice = "name another file by -o, or another folder by ATTNVIZ_OUTPUTS"
+            raise OutputError(f"{error}; {advice}") from None
         if path.suffix.lower() == ".mp4":
             from attnviz.render.figure.film import expect_writer
 

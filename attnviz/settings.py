@@ -306,7 +306,7 @@ class FileSettings:
 
     def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
         """The files that will be written: those named, or else a picture in `outputs`; and `more`."""
-        usual = [outputs() / "x.png"] if writes_picture else []
+        usual = [outputs() / "picture.png"] if writes_picture else []
         return [*(self.output or usual), *(path for path in more if path is not None)]
 
 
