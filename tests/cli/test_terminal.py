@@ -41,12 +41,14 @@ class Seen:
         text: as it was sent, without the questions.
         lines: as a person sees them.
         seconds: from the question to the end.
+        asked: whether there was a question.
         errors: what came to standard error.
     """
 
     text: str
     lines: list[str]
     seconds: float
+    asked: bool
     errors: str
 
 
@@ -92,7 +94,7 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
         text = sent.replace(ASKED + b"\x1b[c", b"").decode()
         screen = pyte.Screen(columns, 500)
         pyte.Stream(screen).feed(text)
-        return Seen(text, [line.rstrip() for line in screen.display], seconds, errors.decode())
+        return Seen(text, [line.rstrip() for line in screen.display], seconds, asked, errors.decode())
 
     return run
 
@@ -200,6 +202,15 @@ def test_light_background(terminal: Callable[..., Seen], record: str) -> None:
     assert first_colour(told) == white
     assert first_colour(terminal(*arguments, "--background", "light", answer=DARK + KNOWN)) == white
     assert first_colour(terminal(*arguments, "--background", "dark", answer=LIGHT + KNOWN)) == black
+
+
+def test_a_cell_of_a_notebook(terminal: Callable[..., Seen], record: str) -> None:
+    """`!attnviz` writes to what calls itself a terminal with colours, shows a question and answers none."""
+    notebook = {"TERM": "xterm-color", "COLORTERM": "", "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "PAGER": "cat"}
+    seen = terminal("heatmap", "--load", record, "-o", "a.json", "--head", "1.2", answer=b"", rows=24, **notebook)
+    assert not seen.asked
+    scale = next(line for line in seen.text.split("\r\n") if "blank: below" in line)
+    assert scale.startswith("\x1b[48;5;231m "), "light pages have white for 0"
 
 
 def test_a_terminal_that_never_answers(terminal: Callable[..., Seen], record: str) -> None:

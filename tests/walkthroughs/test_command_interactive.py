@@ -141,7 +141,7 @@ def test_files_are_written_after_it(session: Callable[..., Any], here: Path) -> 
     assert r"\_\_\_\_" in (here / "a.md").read_text()
 
 
-@pytest.mark.parametrize("variables", [{"TERM": "dumb"}])
+@pytest.mark.parametrize("variables", [{"TERM": "dumb"}, {"TERM": "xterm-color"}])
 def test_terminals_that_cannot(session: Callable[..., Any], variables: dict[str, str]) -> None:
     """One line, and nothing is drawn."""
     with session("--example", "seq2seq", **variables) as one:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import typer
 
-from attnviz.render.terminal.screen import is_behind
+from attnviz.render.terminal.screen import in_notebook, is_behind
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,7 +49,7 @@ def expect_terminal(otherwise: str) -> None:
     except ImportError:
         raise typer.BadParameter("--interactive needs a terminal as Linux and macOS have it") from None
     streams = [stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)]
-    if not all(streams) or os.environ.get("TERM") == "dumb":
+    if not all(streams) or os.environ.get("TERM") == "dumb" or in_notebook():
         raise typer.BadParameter(f"--interactive needs a terminal; without one, {otherwise}")
 
 
@@ -120,7 +120,7 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
     except ImportError:  # Windows
         yield repeat("")
         return
-    if sys.stdin is None or not sys.stdin.isatty() or (not patience and is_behind()):
+    if sys.stdin is None or not sys.stdin.isatty() or in_notebook() or (not patience and is_behind()):
         yield repeat("")
         return
     keyboard = sys.stdin.fileno()

@@ -115,11 +115,12 @@ def console_here(color: Literal["auto", "always", "never"] = "auto") -> Console:
 
 
 def screen_of(console: Console, background: str, palette: str) -> Screen:
-    """The screen that a console writes to; ``auto`` as background asks the terminal."""
+    """The screen that a console writes to; ``auto`` as background asks the terminal, and is light in a notebook."""
     colour = console.color_system in {"256", "truecolor"} and not console.no_color
     dark, page = background != "light", None
     if background == "auto" and colour:
         number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
+        number = number or "15" * in_notebook()
         page = None if number.isdigit() else _background()
         dark = number not in {"7", "15"} and (page is None or bool(np.array(page) @ (0.2126, 0.7152, 0.0722) <= HALF))
     can_unicode = console.encoding.lower().startswith("utf")
@@ -156,6 +157,11 @@ def _background() -> tuple[int, int, int] | None:
         return None
     red, green, blue = (round(255 * int(part, 16) / (16 ** len(part) - 1)) for part in match.groups())
     return red, green, blue
+
+
+def in_notebook() -> bool:
+    """Whether a cell of a notebook runs us: it calls itself a terminal, but has no keys and answers no question."""
+    return os.environ.get("TERM") == "xterm-color"  # as IPython's kernels say, and no terminal of today
 
 
 def is_behind() -> bool:
