@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
@@ -40,7 +40,7 @@ class GenerationView:
     """What a generation is shown on, and in which language."""
 
     screen: Screen
-    language: Literal["en", "ko"] = "en"
+    language: str = "en"
 
     def say(self, english: str, korean: str) -> str:
         """What is said, in the language of the view."""
@@ -163,7 +163,7 @@ class Live:
         self._redraws = sys.stdout.isatty() and not self._console.is_dumb_terminal
         self._interactive, self._palette = appearance.interactive, appearance.palette
         first = screen_of(self._console, appearance.background, self._palette)
-        self._view = GenerationView(screen=first, language=appearance.lang if first.unicode else "en")
+        self._view = GenerationView(screen=first, language=first.language(appearance.lang))
         self._steps: list[Step] = []
         self._n_lines = 0
         self._stack = ExitStack()

@@ -125,7 +125,7 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
 
 
 def _print(draw: Callable[[Screen, str], Iterable[Text]], view: ViewSettings) -> None:
-    commands.print_lines(lambda screen: draw(screen, view.lang if screen.unicode else "en"), view.background)
+    commands.print_lines(lambda screen: draw(screen, screen.language(view.lang)), view.background)
 
 
 def head_command(

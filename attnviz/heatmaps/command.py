@@ -82,8 +82,8 @@ def command(
         from attnviz.render.sheet import resolve
 
         def view(screen: Screen) -> list[Text]:
-            lang = appearance.lang if screen.unicode else "en"
-            return terminal.draw(resolve(record, appearance.scale, lang), screen, full=selection.full)
+            sheet = resolve(record, appearance.scale, screen.language(appearance.lang))
+            return terminal.draw(sheet, screen, full=selection.full)
 
         commands.print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target

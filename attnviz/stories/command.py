@@ -75,7 +75,7 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
         from attnviz.stories import terminal
 
         def listed(screen: Screen) -> Iterable[Text]:
-            return terminal.draw_list(CHAPTERS, screen, story.lang if screen.unicode else "en")
+            return terminal.draw_list(CHAPTERS, screen, screen.language(story.lang))
 
         print_lines(listed, story.background, story.palette)
         return
@@ -95,7 +95,7 @@ def command(story: StorySettings, page: PageSettings, output: StoryOutput) -> No
         from attnviz.stories import terminal
 
         def view(screen: Screen) -> Iterable[Text]:
-            return terminal.draw(shown if screen.unicode else english, screen)
+            return terminal.draw(english.translated(screen.language(story.lang)), screen)
 
         print_lines(view, story.background, story.palette)
     for path in paths:

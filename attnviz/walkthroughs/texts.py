@@ -247,7 +247,7 @@ PHRASES: Templates = {
         "; …은 생략한 수: 빈칸 말고는 -o FILE.md에 모두 있음"),
     "products": ("matrices side by side, as in q K^T, are multiplied", "q K^T처럼 나란히 쓴 행렬은 행렬곱"),
     "cells": ("; ⊙ multiplies cell by cell", "; ⊙는 칸마다 곱하기"),
-    "ascii": ("Korean needs a terminal that knows Unicode: this is English", ""),
+    "no korean": ("Korean needs a terminal that can show it: this is English", ""),
     "same": ("recomputed {own} is exactly the model's own", "다시 계산한 {own}: 모델 자신의 값과 정확히 같음"),
     "near": ("recomputed {own} is {difference} from the model's own",
         "다시 계산한 {own}: 모델 자신의 값과의 차이 {difference}"),

@@ -101,6 +101,16 @@ def test_a_screen_of_ascii(shell: Callable[..., subprocess.CompletedProcess[byte
     assert result.stderr == b"wrote \\ub108.json\n"
 
 
+def test_a_screen_of_korean_windows(shell: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    """What is redirected to a file there is neither Unicode nor ASCII: Korean stays Korean, in the whole view."""
+    result = shell("attnviz walkthrough -m toy-ko --lang ko -o 너.json", PYTHONIOENCODING="cp949")
+    assert result.returncode == 0
+    shown = result.stdout.decode("cp949")
+    assert "쿼리" in shown
+    assert "\\u" not in shown
+    assert result.stderr.decode("cp949") == "wrote 너.json\n"
+
+
 # ------------------------------------------------------------------------------------------------ exit status
 
 

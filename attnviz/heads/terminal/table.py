@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from rich.cells import cell_len
@@ -249,7 +250,7 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
         ends = "" if math.isnan(role.low) else f" ({out.interval(role.low, role.high, narrow=role.narrow)})"
         start = f"{out.mark(established=role.established)} {role.rule.short} {out.number(role.score)}{ends}"
         yield from out.prose(f"{start}: {role.rule.say(language)}", cells.role_style(role, screen) + _BOLD, indent=2)
-        inner = Writer(Screen(width=screen.width - 2, unicode=screen.unicode), language)
+        inner = Writer(replace(screen, width=screen.width - 2), language)
         yield from (Text("  ") + line for line in inner.prose(how_sure(role, language)))
         examples = selection.example_of(comparison, profile, role), selection.strongest_of(comparison, profile, role)
         for phrase, example in zip(("example", "strongest_one"), examples, strict=True):

@@ -32,7 +32,8 @@ class Screen:
     width: int = 80  # in cells
     colour: bool = True  # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
     dark: bool = True  # whether its background is dark
-    unicode: bool = True  # whether it can show more than ASCII
+    unicode: bool = True  # whether it can show all characters
+    encoding: str = "ascii"  # those that it can show otherwise
     palette: str = DEFAULT  # one of `attnviz.render.names.PALETTES`, or any other colormap's name
     page: tuple[int, int, int] | None = None  # the colour of its background, where it is known: zero has no other
 
@@ -50,6 +51,10 @@ class Screen:
     def has_blanks(self) -> bool:
         """Whether cells of nearly no weight stay blank; else they have the palette's colour of 0."""
         return not self.colour or has_blanks(colours(self.palette, on_dark=self.dark), on_dark=self.dark)
+
+    def language(self, wanted: str) -> str:
+        """The language wanted, or English where it cannot show Korean."""
+        return wanted if self.unicode or "가".encode(self.encoding, "ignore") else "en"
 
     def shade(self, level: int) -> str:
         """What stands for a level of the palette where there are no colours."""
@@ -123,8 +128,10 @@ def screen_of(console: Console, background: str, palette: str) -> Screen:
         number = number or "15" * in_notebook()
         page = None if number.isdigit() else _background()
         dark = number not in {"7", "15"} and (page is None or bool(np.array(page) @ (0.2126, 0.7152, 0.0722) <= HALF))
-    can_unicode = console.encoding.lower().startswith("utf")
-    return Screen(width=console.width, colour=colour, dark=dark, unicode=can_unicode, palette=palette, page=page)
+    return Screen(
+        width=console.width, colour=colour, dark=dark, unicode=console.encoding.lower().startswith("utf"),
+        encoding=console.encoding, palette=palette, page=page,
+    )  # fmt: skip
 
 
 def _background() -> tuple[int, int, int] | None:

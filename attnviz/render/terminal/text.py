@@ -23,18 +23,19 @@ MARKS = str.maketrans({
     "“": '"', "”": '"', "’": "'", "·": "-", "–": "-", "—": "-", "−": "-", "×": "x", "√": "v", "…": "~",  # noqa: RUF001
     "→": ">", "←": "<", "↔": "-", "␣": "_", "●": "*", "○": "o",
 })  # fmt: skip
-"""What stands for the marks of attnviz on a screen that knows no more than ASCII: one cell for each."""
+"""What stands for the marks of attnviz on a screen that does not know all characters: one cell for each."""
 
 
 def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
-    r"""The text as the screen can show it; what has nothing that stands for it in ASCII is written as ``\ub098``.
+    r"""The text as the screen can show it; what it does not know, and nothing stands for, is written as ``\ub098``.
 
     A dot between two letters, as in "q·k", is the sign of a product, and there a star.
     """
     text = visible(text)
     if screen.unicode:
         return text
-    return re.sub(r"(?<=\w)·(?=\w)", "*", text).translate(marks).encode("ascii", "backslashreplace").decode()
+    text = re.sub(r"(?<=\w)·(?=\w)", "*", text).translate(marks)
+    return text.encode(screen.encoding, "backslashreplace").decode(screen.encoding)
 
 
 def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:

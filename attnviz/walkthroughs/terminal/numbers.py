@@ -26,15 +26,15 @@ _ARITHMETIC = MARKS | str.maketrans(
     {"·": "*", "⊙": "*", "…": "..", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "←": "<-", "↑": "up", "↓": "down"}
     | {"√": "sqrt ", "ᵀ": "^T"}
 )
-"""What stands for the marks of arithmetic on a screen that knows no more than ASCII."""
+"""What stands for the marks of arithmetic on a screen that does not know all characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenView(View):
-    """A view on a screen; one that knows no more than ASCII gets English, and `is_english_for_ascii` if that is new."""
+    """A view on a screen; one that cannot show Korean gets English in its place, and `lacks_korean`."""
 
     screen: Screen
-    is_english_for_ascii: bool = False
+    lacks_korean: bool = False
 
     def spell(self, text: str) -> str:
         """The text as the screen can show it."""

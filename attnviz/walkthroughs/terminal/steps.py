@@ -97,7 +97,8 @@ def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], scree
 
 def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenView:
     view = ScreenView(walk=walk, screen=screen, **settings)
-    return view if screen.unicode else replace(view, lang="en", is_english_for_ascii=view.lang != "en")
+    lang = screen.language(view.lang)
+    return replace(view, lang=lang, lacks_korean=lang != view.lang)
 
 
 def _head(view: ScreenView) -> Iterator[Text]:
@@ -111,7 +112,7 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
     for what in [*(["signed"] if screen.colour else []), *(["weights"] if shaded else [])]:
         bar = screen.scale_bar(8, signed=what == "signed")
         yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(what), "dim"))
-    for note in [*([view.say("ascii")] if view.is_english_for_ascii else []), *view.notes]:
+    for note in [*([view.say("no korean")] if view.lacks_korean else []), *view.notes]:
         yield from view.wrap(note, "dim")
     yield from view.wrap(view.receipt, "bold" if walk.own is not None else "")
 

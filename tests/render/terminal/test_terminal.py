@@ -60,6 +60,14 @@ def test_ascii() -> None:
     assert spell("a\x1b[2J", PLAIN) == r"a\x1b[2J"
 
 
+def test_korean_without_unicode() -> None:
+    """A screen of Windows in Korea knows Korean, and little else; one of western Europe knows no Korean."""
+    korean, western = (Screen(colour=False, unicode=False, encoding=name) for name in ("cp949", "latin-1"))
+    assert spell(f"{MARKED} é", korean) == r'"나" > 2 x 3 - * \xe9'
+    assert spell(f"{MARKED} é", western) == r'"\ub098" > 2 x 3 - * é'
+    assert [one.language("ko") for one in (korean, western, ASCII, PLAIN)] == ["ko", "en", "en", "ko"]
+
+
 WORDS = st.lists(st.sampled_from(["나는", "a", "9 %", "12.5 %", "is-so", "사랑해", "every"]), max_size=30).map(" ".join)
 
 
