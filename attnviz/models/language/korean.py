@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from attnviz.models.language import lexicon as words
 from attnviz.models.language.lexicon import Noun, am_is_are, in_korean, takes_plural, was_were, with_particle
@@ -39,28 +40,26 @@ class Pair:
     possible: frozenset[tuple[int, int]]
 
 
-Tagged = tuple[tuple[str, str], ...]  # English words, each with its tag
-Meaning = tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...]
-"""Korean words, each with the tags of the English words it means, and of those it only goes with."""
+class Piece(NamedTuple):
+    """Some English words, in English order, and their Korean words, in Korean order.
 
+    Each English word has a tag after a slash, ``dog/noun``, or is its own; words of one tag belong together. A Korean
+    word has the tags of the words it means, and after one more slash of those it only goes with: ``때문에/because``,
+    ``개는/noun/article``, ``받았지만/get/although+did``.
+    """
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some English words, in English order, and their Korean words, in Korean order."""
+    english: str
+    korean: str
 
-    english: Tagged  # words of one tag belong together
-    korean: Meaning  # refers to the tags
-
-    def tagged(self, mark: str) -> Piece:
+    def marked(self, mark: str) -> Piece:
         """The same piece with its tags made its own, so that two pieces can stand in one sentence."""
-        return Piece(
-            tuple((word, mark + tag) for word, tag in self.english),
-            tuple((word, _own(mark, sure), _own(mark, possible)) for word, sure, possible in self.korean),
-        )
+        english = " ".join(f"{word}/{mark}{tag}" for word, tag in _tagged(self.english))
+        return Piece(english, re.sub("[/+]", rf"\g<0>{mark}", self.korean))
 
 
-def _own(mark: str, tags: Sequence[str]) -> tuple[str, ...]:
-    return tuple(mark + tag for tag in tags)
+def _tagged(english: str) -> list[tuple[str, str]]:
+    """The words of a piece, each with its tag."""
+    return [(word, tag or word) for word, _, tag in (one.partition("/") for one in english.split())]
 
 
 def generate(random: Random, clauses: int | None = None) -> Pair:
@@ -73,23 +72,21 @@ def generate(random: Random, clauses: int | None = None) -> Pair:
 
 
 def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
-    english, korean = list(piece.english), list(piece.korean)
+    english, korean = _tagged(piece.english), [f"{one}//".split("/") for one in piece.korean.split()]
     if stop and korean[-1][0] not in {"?", "있니"}:
         english.append((".", "stop"))
-        korean.append((".", ("stop",), ()))
+        korean.append([".", "stop", ""])
     places: dict[str, list[int]] = {}
     for index, (_, tag) in enumerate(english):
         places.setdefault(tag, []).append(index)
-    sure, possible = set(), set()
-    for index, (_, means, goes_with) in enumerate(korean):
-        sure |= {(index, place) for tag in means for place in places[tag]}
-        possible |= {(index, place) for tag in goes_with for place in places[tag]}
-    return Pair(
-        english=tuple(word for word, _ in english),
-        korean=tuple(word for word, _, _ in korean),
-        sure=frozenset(sure),
-        possible=frozenset(sure | possible),
+    sure, goes_with = (
+        {(i, at) for i, word in enumerate(korean) for tag in word[which].split("+") if tag for at in places[tag]}
+        for which in (1, 2)
     )
+    return Pair(
+        english=tuple(word for word, _ in english), korean=tuple(word for word, *_ in korean),
+        sure=frozenset(sure), possible=frozenset(sure | goes_with),
+    )  # fmt: skip
 
 
 def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: bool | None = None) -> Piece:
@@ -97,17 +94,12 @@ def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: 
     noun = random.choice(nouns)
     adjective = random.choice(QUALITIES) if random.random() < 0.4 else None
     known = random.random() < 0.6 if known is None else known
-    first = adjective.english if adjective else noun.one
-    article = "the" if known else "an" if first[0] in "aeiou" else "a"
-    particle = "subject" if role == "topic" and not known else role
-    english = [(article, f"{tag}article")]
-    korean: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+    role = "subject" if role == "topic" and not known else role
+    english, korean = f"{noun.one}/{tag}", with_particle(noun.korean, role)
     if adjective:
-        english.append((adjective.english, f"{tag}adjective"))
-        korean.append((adjective.korean, (f"{tag}adjective",), ()))
-    english.append((noun.one, f"{tag}noun"))
-    korean.append((with_particle(noun.korean, particle), (f"{tag}noun",), (f"{tag}article",)))
-    return Piece(tuple(english), tuple(korean))
+        english, korean = f"{adjective.english}/{tag}-so {english}", f"{adjective.korean}/{tag}-so {korean}"
+    article = "the" if known else "an" if english[0] in "aeiou" else "a"
+    return Piece(f"{article}/{tag}-article {english}", f"{korean}/{tag}/{tag}-article")
 
 
 def _subject(random: Random, *, inside: bool) -> tuple[Piece, str | None]:
@@ -115,20 +107,18 @@ def _subject(random: Random, *, inside: bool) -> tuple[Piece, str | None]:
     if random.random() < 0.5:
         pronoun = random.choice(tuple(words.PRONOUNS))
         topic, _, _, subject = words.PRONOUNS[pronoun]
-        return Piece(((pronoun, "subject"),), ((subject if inside else topic, ("subject",), ()),)), pronoun
-    return _noun(random, PEOPLE + ANIMALS, "subject" if inside else "topic", "s"), None
+        return Piece(f"{pronoun}/subject", f"{subject if inside else topic}/subject"), pronoun
+    return _noun(random, PEOPLE + ANIMALS, "subject" if inside else "topic", "subject"), None
 
 
 def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
     if nouns is OBJECTS["any"] and random.random() < 0.25:
         if random.random() < 0.3:
             whom = random.choice(tuple(words.ALL))
-            return Piece(
-                (("all", "all"), (whom, "object")), ((words.ALL[whom], ("object",), ()), ("모두를", ("all",), ()))
-            )
+            return Piece(f"all {whom}/object", f"{words.ALL[whom]}/object 모두를/all")
         _, english, korean, _ = words.PRONOUNS[random.choice(tuple(words.PRONOUNS))]
-        return Piece(((english, "object"),), ((korean, ("object",), ()),))
-    return _noun(random, nouns, "object", "o")
+        return Piece(f"{english}/object", f"{korean}/object")
+    return _noun(random, nouns, "object", "object")
 
 
 def _clause(random: Random, *, before: str = "", how: str | None = None) -> Piece:
@@ -138,38 +128,31 @@ def _clause(random: Random, *, before: str = "", how: str | None = None) -> Piec
     verb = random.choice(VERBS)
     found = _object(random, OBJECTS[verb.objects])
     how = how or random.choice(HOWS[before])
-    means = (("verb",), ())
-    english: Tagged
-    korean: Meaning
     if how == "plain":
-        english = ((verb.base if plain else verb.third, "verb"),)
-        korean = ((verb.doing if before else verb.present, *means),)
+        done = Piece(f"{verb.base if plain else verb.third}/verb", f"{verb.doing if before else verb.present}/verb")
     elif how == "past":
-        english, korean = ((verb.past, "verb"),), ((verb.doing if before else verb.did, *means),)
+        done = Piece(f"{verb.past}/verb", f"{verb.doing if before else verb.did}/verb")
     elif how in {"is", "was"}:
         be = (am_is_are if how == "is" else was_were)(pronoun or "", many=plain)
-        english = ((be, "be"), (verb.ing, "verb"))
-        korean = ((verb.going, *means), ("있다" if how == "is" else "있었다", ("be",), ()))
+        done = Piece(f"{be}/be {verb.ing}/verb", f"{verb.going}/verb {'있다' if how == 'is' else '있었다'}/be")
     else:
         do = how.removesuffix("n't").removesuffix(" not")
         failed = "않기" if before else {"do": "않는다", "did": "않았다", "could": "못했다"}[do]
         do = "does" if do == "do" and not plain else do
         if how.endswith("n't"):
-            english = ((f"{do}n't", "not"), (verb.base, "verb"))
-            korean = ((verb.not_, *means), (failed, ("not",), ()))
+            done = Piece(f"{do}n't/not {verb.base}/verb", f"{verb.not_}/verb {failed}/not")
         else:
-            english = ((do, "do"), ("not", "not"), (verb.base, "verb"))
-            korean = ((verb.not_, *means), (failed, ("not",), ("do",)))
-    place = _place(random) if random.random() < 0.25 and verb.objects != "places" else Piece((), ())
+            done = Piece(f"{do}/do not {verb.base}/verb", f"{verb.not_}/verb {failed}/not/do")
+    place = _place(random) if random.random() < 0.25 and verb.objects != "places" else Piece("", "")
     return Piece(
-        subject.english + english + found.english + place.english, subject.korean + place.korean + found.korean + korean
+        f"{subject.english} {done.english} {found.english} {place.english}",
+        f"{subject.korean} {place.korean} {found.korean} {done.korean}",
     )
 
 
 def _place(random: Random) -> Piece:
     noun = random.choice(PLACES)
-    english = (("in", "in"), ("the", "where"), (noun.one, "place"))
-    return Piece(english, ((f"{noun.korean}에서", ("place",), ("in", "where")),))
+    return Piece(f"in the/where {noun.one}/place", f"{noun.korean}에서/place/in+where")
 
 
 def _is_so(random: Random, *, before: str = "") -> Piece:
@@ -178,23 +161,17 @@ def _is_so(random: Random, *, before: str = "") -> Piece:
     adjective = random.choice(QUALITIES)
     be = am_is_are(pronoun or "", many=pronoun is not None and takes_plural(pronoun))
     word = adjective.being if before else adjective.is_so
-    return Piece((*subject.english, (be, "be"), (adjective.english, "so")), (*subject.korean, (word, ("so",), ("be",))))
+    return Piece(f"{subject.english} {be}/be {adjective.english}/so", f"{subject.korean} {word}/so/be")
 
 
 def _existence(random: Random) -> Piece:
     """There is a prince; is there a prince?"""
-    what = _noun(random, PEOPLE + ANIMALS, "subject", "n", known=False)
+    what = _noun(random, PEOPLE + ANIMALS, "subject", "who", known=False)
     if random.random() < 0.5:
-        return Piece((("there", "there"), ("is", "be"), *what.english), (*what.korean, ("있다", ("be",), ("there",))))
-    mark = (("?", "ask"),) if random.random() < 0.7 else ()  # or typed without it, as people do
-    return Piece(
-        (("is", "be"), ("there", "there"), *what.english, *mark),
-        (
-            *what.korean,
-            ("있니", ("be",), ("there", *(tag for _, tag in mark))),
-            *(("?", (tag,), ()) for _, tag in mark),
-        ),
-    )
+        return Piece(f"there is {what.english}", f"{what.korean} 있다/is/there")
+    if random.random() < 0.7:
+        return Piece(f"is there {what.english} ?", f"{what.korean} 있니/is/there+? ?/?")
+    return Piece(f"is there {what.english}", f"{what.korean} 있니/is/there")  # as people type
 
 
 def _reference(random: Random) -> Piece:
@@ -206,19 +183,16 @@ def _reference(random: Random) -> Piece:
     lives = random.random() < 0.5
     adjective = random.choice(FEELINGS if lives else SHAPES)
     how, failed = random.choice(tuple(words.HOW)), random.choice(tuple(words.FAILED))
-    because = ((words.HOW[how], ("how",), ()), (adjective.being, ("so",), ("was",)), ("때문에", ("because",), ()))
-    did_not = ((verb.not_, ("verb",), ()), (words.FAILED[failed], ("didn't",), ()))
-    topic = (with_particle(animal.korean, "topic"), ("animal",), ("the",))
-    where = (with_particle(place.korean, "object"), ("place",), ("the2",))
+    topic = f"{with_particle(animal.korean, 'topic')}/animal/the"
+    because = f"{words.HOW[how]}/how {adjective.being}/so/was 때문에/because"
+    did_not = f"{verb.not_}/verb {words.FAILED[failed]}/not"
     english = (
-        ("the", "the"), (animal.one, "animal"), (failed, "didn't"), (verb.base, "verb"), ("the", "the2"),
-        (place.one, "place"), ("because", "because"), ("it", "it"), ("was", "was"), (how, "how"),
-        (adjective.english, "so"),
-    )  # fmt: skip
+        f"the {animal.one}/animal {failed}/not {verb.base}/verb the/that {place.one}/place "
+        f"because it was {how}/how {adjective.english}/so"
+    )
     if lives:
-        return Piece(english, (topic, *because, where, *did_not))
-    it = (with_particle(place.korean, "subject"), ("place",), ("it", "the2"))
-    return Piece(english, (it, *because, topic, *did_not))
+        return Piece(english, f"{topic} {because} {with_particle(place.korean, 'object')}/place/that {did_not}")
+    return Piece(english, f"{with_particle(place.korean, 'subject')}/place/it+that {because} {topic} {did_not}")
 
 
 def _although(random: Random) -> Piece:
@@ -228,24 +202,16 @@ def _although(random: Random) -> Piece:
     enter, program = random.choice(tuple(words.ENTER)), random.choice(tuple(words.PROGRAMS))
     course = random.choice(words.PROGRAMS[program][1])
     failed = random.random() < 0.5
-    not_ = (("not", "not"),)
-    english = (
-        ("although", "although"), (pronoun, "subject"), ("did", "did"), *(not_ if failed else ()), ("get", "get"),
-        (score, "score"), ("in", "in"), (when, "last"), (exam, "exam"), (",", "comma"), (pronoun, "subject2"),
-        ("could", "could"), *(() if failed else not_), (enter, "enter"), ("in", "in2"), ("the", "the"),
-        (program, "program"), (course, "course"),
-    )  # fmt: skip
-    got = (("받지", ("get",), ()), ("못했지만", ("not",), ("although", "did"))) if failed else (
-        ("받았지만", ("get",), ("although", "did")),
-    )  # fmt: skip
-    korean = (
-        (words.PRONOUNS[pronoun][0], ("subject",), ("subject2",)), (words.WHEN[when], ("last",), ()),
-        (f"{words.EXAMS[exam]}에서", ("exam",), ("in",)), (f"{score}점을", ("score",), ()), *got,
-        (words.PROGRAMS[program][0], ("program",), ("the",)), (words.COURSES[course], ("course",), ("in2",)),
-        (words.ENTER[enter], ("enter",), ("in2",)), ("수", ("could",), ()),
-        ("있었다", ("could",), ()) if failed else ("없었다", ("not",), ("could",)),
-    )  # fmt: skip
-    return Piece(english, korean)
+    did, got, can, could = "did", "받았지만/get/although+did", "could not", "없었다/not/could"
+    if failed:
+        did, got, can, could = "did not", "받지/get 못했지만/not/although+did", "could", "있었다/could"
+    return Piece(
+        f"although {pronoun}/subject {did} get {score}/score in {when}/last {exam}/exam , "
+        f"{pronoun}/subject2 {can} {enter}/enter in/in2 the {program}/program {course}/course",
+        f"{words.PRONOUNS[pronoun][0]}/subject/subject2 {words.WHEN[when]}/last {words.EXAMS[exam]}에서/exam/in "
+        f"{score}점을/score {got} {words.PROGRAMS[program][0]}/program/the {words.COURSES[course]}/course/in2 "
+        f"{words.ENTER[enter]}/enter/in2 수/could {could}",
+    )
 
 
 def _clauses(random: Random, n: int) -> Piece:
@@ -253,20 +219,20 @@ def _clauses(random: Random, n: int) -> Piece:
     joint = random.choice(("and", "because", "before")) if n == 2 else "and"
     if joint != "and":
         how = random.choice(HOWS[""])
-        first = _clause(random, how=how).tagged("1")
+        first = _clause(random, how=how).marked("1")
         if joint == "before":  # English says when; Korean leaves that to the end of the sentence
-            second = _clause(random, before=words.JOINTS[joint], how="plain" if how in PRESENT else "past").tagged("2")
+            second = _clause(random, before=words.JOINTS[joint], how="plain" if how in PRESENT else "past")
         else:
-            second = random.choice((_clause, _is_so))(random, before=words.JOINTS[joint]).tagged("2")
+            second = random.choice((_clause, _is_so))(random, before=words.JOINTS[joint])
+        second = second.marked("2")
         return Piece(
-            (*first.english, (joint, joint), *second.english),
-            (*second.korean, (words.JOINTS[joint], (joint,), ()), *first.korean),
+            f"{first.english} {joint} {second.english}", f"{second.korean} {words.JOINTS[joint]}/{joint} {first.korean}"
         )
-    pieces = [random.choice((_clause, _clause, _is_so))(random).tagged(str(i)) for i in range(n)]
-    english, korean = pieces[0].english, pieces[0].korean
+    pieces = [random.choice((_clause, _clause, _is_so))(random).marked(str(i)) for i in range(n)]
+    english, korean = pieces[0]
     for i, piece in enumerate(pieces[1:]):
-        english += (("and", f"and{i}"), *piece.english)
-        korean += (("그리고", (f"and{i}",), ()), *piece.korean)
+        english += f" and/and{i} {piece.english}"
+        korean += f" 그리고/and{i} {piece.korean}"
     return Piece(english, korean)
 
 
