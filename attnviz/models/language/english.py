@@ -64,12 +64,20 @@ def generate(random: Random, kind: str | None = None, kinds: Kinds | None = None
     return kinds[chosen][0](random)
 
 
-def marked(kind: str, *parts: str, reference: Reference | None = None, links: tuple[Link, ...] = ()) -> GoldSentence:
-    """A sentence from its words; those in square brackets are decided by the grammar."""
+def marked(
+    kind: str, *parts: str, refers: tuple[str, str, str] | None = None, link: tuple[str, str, str] | None = None
+) -> GoldSentence:
+    """A sentence from its words; those in square brackets are decided by the grammar.
+
+    `refers` is its pronoun, the noun that it stands for, and the other; `link` two words and how they belong together.
+    """
     shown = " ".join(parts).split()
-    decided = frozenset(i for i, word in enumerate(shown) if word.startswith("["))
     plain = tuple(word.strip("[]") for word in shown)
-    return GoldSentence(words=plain, kind=kind, decided=decided, reference=reference, links=links)
+    links = () if link is None else (Link(query=plain.index(link[0]), key=plain.index(link[1]), relation=link[2]),)
+    return GoldSentence(
+        words=plain, kind=kind, decided=frozenset(i for i, word in enumerate(shown) if word.startswith("[")),
+        reference=None if refers is None else Reference(*map(plain.index, refers)), links=links,
+    )  # fmt: skip
 
 
 def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.5) -> str:
@@ -130,17 +138,12 @@ def _reference(random: Random) -> GoldSentence:
     animal, place = random.choice(words.ANIMALS), random.choice(words.PLACES)
     lives = random.random() < 0.5
     last = random.choice(words.FEELINGS if lives else words.SHAPES).english
-    first = f"the {_maybe(random, FITTING[animal], 0.3)} {animal.one}".split()
-    second = f"the {_maybe(random, FITTING[place], 0.3)} {place.one}".split()
+    first, second = (_maybe(random, FITTING[noun], 0.3) for noun in (animal, place))
     verb = random.choice(words.MOVES).base
-    animal_at = len(first) - 1
-    place_at = len(first) + 2 + len(second) - 1
-    pronoun_at = place_at + 2
-    noun, other = (animal_at, place_at) if lives else (place_at, animal_at)
     return marked(
-        "reference", *first, f"{random.choice(tuple(words.FAILED))} {verb}", *second,
+        "reference", f"the {first} {animal.one} {random.choice(tuple(words.FAILED))} {verb} the {second} {place.one}",
         f"[because] [it] [was] {random.choice(tuple(words.HOW))} {last} .",
-        reference=Reference(pronoun_at, noun, other),
+        refers=("it", animal.one, place.one) if lives else ("it", place.one, animal.one),
     )  # fmt: skip
 
 
@@ -148,14 +151,10 @@ def _copula(random: Random) -> GoldSentence:
     """The dogs near the house are big: the verb agrees with the dogs, not with the house."""
     many, near_many = random.random() < 0.5, random.random() < 0.5
     noun, near = random.choice(words.LIVING), random.choice(words.PLACES)
-    subject = f"the {noun.many if many else noun.one}"
+    subject, be = noun.many if many else noun.one, "are" if many else "is"
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
     adjective = random.choice(FITTING[noun] + words.FEELINGS).english
-    verb_at = len(f"{subject} {place}".split())
-    return marked(
-        "copula", subject, place, f"[{'are' if many else 'is'}]", adjective, ".",
-        links=(Link(query=verb_at, key=1, relation=AGREEMENT),),
-    )  # fmt: skip
+    return marked("copula", "the", subject, place, f"[{be}]", adjective, ".", link=(be, subject, AGREEMENT))
 
 
 def _action(random: Random) -> GoldSentence:
@@ -336,11 +335,10 @@ def _reflexive(random: Random) -> GoldSentence:
     verb = random.choice(words.ACTIONS[:5])
     she = noun.one in {"princess", "queen", "girl"}
     self_ = "themselves" if many else "herself" if she else "himself"
-    who = f"the {_maybe(random, FITTING[noun])} {noun.many if many else noun.one}".split()
-    noun_at = len(who) - 1
+    who = noun.many if many else noun.one
     return marked(
-        "reflexive", *who, verb.base if many else verb.third, f"[{self_}] .",
-        links=(Link(query=noun_at + 2, key=noun_at, relation=COREFERENCE),),
+        "reflexive", "the", _maybe(random, FITTING[noun]), who, verb.base if many else verb.third, f"[{self_}] .",
+        link=(self_, who, COREFERENCE),
     )  # fmt: skip
 
 

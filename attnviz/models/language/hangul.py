@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
-from attnviz.models.language.english import GoldSentence, Kinds, Reference, marked
+from attnviz.models.language.english import GoldSentence, Kinds, marked
 from attnviz.models.language.lexicon import PARTICLES, ends_in_consonant, particle_of, read_words, words_of
 from attnviz.text.corpus import Link
 
@@ -103,20 +103,12 @@ FITTING = {noun: [adjective for adjective, nouns in _FITS.items() if noun in nou
 """The adjectives that go with a noun."""
 
 
-def _sentence(kind: str, *parts: str, refers: tuple[str, str, str] | None = None, links: bool = False) -> GoldSentence:
-    """A sentence from its pieces; those in square brackets are decided by the grammar.
-
-    ``refers`` names its pronoun, the noun that it stands for, and the other; ``links`` the verb to its object.
-    """
+def _linked(kind: str, *parts: str) -> GoldSentence:
+    """A sentence from its pieces, as `marked` takes them, whose verb is linked to its object."""
     plain = marked(kind, *parts)
-    pieces = plain.words
-    reference = None if refers is None else Reference(*map(pieces.index, refers))
-    found: tuple[Link, ...] = ()
-    if links:
-        verb = max(i for i, piece in enumerate(pieces) if piece in _TRANSITIVE)
-        (bearer,) = (i for i, piece in enumerate(pieces) if piece in {"##을", "##를"})
-        found = (Link(query=verb, key=bearer - 1, relation=OBJECT),)
-    return replace(plain, reference=reference, links=found)
+    verb = max(i for i, piece in enumerate(plain.words) if piece in _TRANSITIVE)
+    (bearer,) = (i for i, piece in enumerate(plain.words) if piece in {"##을", "##를"})
+    return replace(plain, links=(Link(query=verb, key=bearer - 1, relation=OBJECT),))
 
 
 def _with(noun: str, role: str, *, decided: bool = False) -> str:
@@ -166,7 +158,7 @@ def _it(random: Random) -> GoldSentence:
     first = _with(_phrase(random, animal, 0.25), random.choice(("topic", "subject")))
     second = _with(_phrase(random, place, 0.25), "object", decided=True)
     order = (first, second) if random.random() < 0.7 else (second, first)
-    return _sentence(
+    return marked(
         "reference", *order, f"{verb.stem}지 {random.choice(('않았어요', '못했어요'))}",
         random.choice((".", ",", ",")), random.choice(("왜냐하면", "왜냐하면", "")),
         f"그것 [##이] {random.choice(('너무', '아주'))} {last.because} [때문이에요] .",
@@ -181,7 +173,7 @@ def _own(random: Random) -> GoldSentence:
     order = (first, second) if random.random() < 0.5 else (second, first)
     verb = random.choice([verb for verb in ACTIONS if verb.objects == "people"])
     ends, when = _ends(random, verb)
-    return _sentence(
+    return marked(
         "own", when, *order, f"자기 {random.choice(OWNED)} [##에서]", ends, ".", refers=("자기", who, whom),
     )  # fmt: skip
 
@@ -196,13 +188,13 @@ def _action(random: Random) -> GoldSentence:
     middle = [_subject(random, who), where, thing]
     if random.random() < 0.25:
         middle = [thing, *middle[:2]]
-    return _sentence("action", when, *middle, ends, "." if random.random() < 0.9 else "?", links=True)
+    return _linked("action", when, *middle, ends, "." if random.random() < 0.9 else "?")
 
 
 def _stay(random: Random) -> GoldSentence:
     """고양이가 방에서 자고 있어요."""
     ends, when = _ends(random, random.choice(STAYS))
-    return _sentence(
+    return marked(
         "stay", when, _subject(random, PEOPLE + ANIMALS), f"{random.choice(ROOMS + OUTSIDE)} [##에서]", ends, "."
     )
 
@@ -212,16 +204,14 @@ def _go(random: Random) -> GoldSentence:
     ends, when = _ends(random, random.choice(GOES))
     with_ = f"{_with(random.choice(PEOPLE), 'with')} 같이" if random.random() < 0.2 else ""
     where = _with(random.choice(ROOMS + OUTSIDE + TOWNS), random.choice(("in", "in", "to")))
-    return _sentence("go", _subject(random, PEOPLE), when, with_, where, ends, ".")
+    return marked("go", _subject(random, PEOPLE), when, with_, where, ends, ".")
 
 
 def _give(random: Random) -> GoldSentence:
     """선생님은 학생에게 책을 줬어요."""
     ends, when = _ends(random, random.choice(GIVES))
     thing = _with(_phrase(random, random.choice(TOOLS + WRITINGS)), "object", decided=True)
-    return _sentence(
-        "give", when, _subject(random, PEOPLE), f"{random.choice(PEOPLE)} [##에게]", thing, ends, ".", links=True
-    )
+    return _linked("give", when, _subject(random, PEOPLE), f"{random.choice(PEOPLE)} [##에게]", thing, ends, ".")
 
 
 def _is(random: Random) -> GoldSentence:
@@ -234,8 +224,8 @@ def _is(random: Random) -> GoldSentence:
     else:
         subject, what = f"{random.choice(('이것', '그것', '저것'))} ##은", random.choice(THINGS + SHOWN)
     if random.random() < 0.2:
-        return _sentence("is", subject, _with(what, "subject"), "아니에요 .")
-    return _sentence("is", subject, _with(_phrase(random, what, 0.3), random.choice(("is", "is", "was"))), ".")
+        return marked("is", subject, _with(what, "subject"), "아니에요 .")
+    return marked("is", subject, _with(_phrase(random, what, 0.3), random.choice(("is", "is", "was"))), ".")
 
 
 def _so(random: Random) -> GoldSentence:
@@ -249,14 +239,14 @@ def _so(random: Random) -> GoldSentence:
         else _with(random.choice(("", "이 ", "그 ", "저 ")) + noun, random.choice(("topic", "subject")))
     )
     form = random.choice((adjective.does, adjective.does, adjective.did, f"{adjective.stem}지 않아요"))
-    return _sentence("so", subject, random.choice(("", "", "아주", "너무", "정말")), form, random.choice("..?"))
+    return marked("so", subject, random.choice(("", "", "아주", "너무", "정말")), form, random.choice("..?"))
 
 
 def _existence(random: Random) -> GoldSentence:
     """방에 고양이가 있어요; 집에 우유가 없어요."""
     inside = random.random() < 0.5
     what = random.choice(PEOPLE + (THINGS if inside else ANIMALS))
-    return _sentence(
+    return marked(
         "existence", f"{random.choice(ROOMS if inside else OUTSIDE)} [##에]", _with(_phrase(random, what), "subject"),
         random.choice(("있어요", "없어요", "있었어요", "없었어요")), random.choice("..?"),
     )  # fmt: skip
@@ -268,14 +258,14 @@ def _because(random: Random) -> GoldSentence:
     what = f"{random.choice(ROOMS)} ##에" if verb in GOES else _with(random.choice(OBJECTS[verb.objects]), "object")
     why = random.choice(FEELINGS).does.removesuffix("요") + "서"
     form = random.choice((verb.did, f"{verb.stem}지 않았어요"))
-    return _sentence("because", _subject(random, PEOPLE), random.choice(("", "너무")), why, what, form, ".")
+    return marked("because", _subject(random, PEOPLE), random.choice(("", "너무")), why, what, form, ".")
 
 
 def _all(random: Random) -> GoldSentence:
     """나는 너희 모두를 사랑해."""
     verb, whom = random.choice(FAMILIAR), random.choice(("너희", "그들", "여러분"))
     who, ending = random.choice((("나 ##는", ""), ("저 ##는", "요"), ("우리 ##는", "요")))
-    return _sentence("all", who, whom, "모두 ##를", verb + ending, ".")
+    return marked("all", who, whom, "모두 ##를", verb + ending, ".")
 
 
 def _question(random: Random) -> GoldSentence:
@@ -283,7 +273,7 @@ def _question(random: Random) -> GoldSentence:
     verb = random.choice([verb for verb in ACTIONS if verb.objects in {"food", "drinks", "writings", "goods", "tools"}])
     goes, who = random.choice(GOES), _subject(random, PEOPLE)
     thing = _with(random.choice(OBJECTS[verb.objects]), "object", decided=True)
-    return _sentence("question", random.choice((
+    return marked("question", random.choice((
         f"누가 {thing} {verb.did}", f"{who} 어디 ##에 {random.choice((goes.does, goes.did))}",
         f"{who} 무엇 [##을] {random.choice((verb.does, verb.did))}",
         f"{random.choice(('이것', '그것', '저것'))} ##은 무엇 ##이에요",
@@ -295,7 +285,7 @@ def _question(random: Random) -> GoldSentence:
 def _hello(random: Random) -> GoldSentence:
     """안녕하세요, 민수 씨."""
     name = random.choice(NAMES)
-    return _sentence("hello", random.choice((
+    return marked("hello", random.choice((
         f"{random.choice(HELLO)} , {name} 씨 .", f"제 이름 ##은 {name} ##예요 .", f"저 ##는 {name} ##예요 .",
     )))  # fmt: skip
 
