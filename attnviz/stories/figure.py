@@ -7,8 +7,8 @@ nothing is cut.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,7 +64,8 @@ def draw(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Picture:
     """
     style = PageSettings(**page).look
     with usual_settings():
-        pen = blank_figure([*_texts((story.title, *_words_below(story), story.picture))])
+        pen = blank_figure([story.title, *_words_below(story), repr(story.picture)])  # all letters that are written
+        pen.figure.set_size_inches(STAGE, STAGE)
         room = 1.0 if style.width is None else CLOSE
         panels = [_draw_panel(panel, cmap, pen, room) for panel in story.picture]
         _place([_levelled(row, pen) for row in _rows(panels, style)], story, cmap, pen, NARROWEST * room)
@@ -72,7 +73,6 @@ def draw(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Picture:
 
 
 def _draw_panel(panel: Panel, palette: str, pen: Pen, room: float) -> DrawnPanel:
-    pen.figure.set_size_inches(STAGE, STAGE)
     ax = pen.figure.add_axes((0.2, 0.2, 0.5, 0.5))
     match panel:
         case Matrix():
@@ -106,7 +106,6 @@ def _measure(panel: Panel, ax: Axes, pen: Pen, pad: float) -> DrawnPanel:
 def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
     """Panels that stand side by side: charts as tall as the matrices, titles at one height."""
     tall = max((one.height for one in row if isinstance(one.panel, Matrix)), default=0.0)
-    pen.figure.set_size_inches(STAGE, STAGE)
     for index, one in enumerate(row):
         if not isinstance(one.panel, Matrix) and one.height < tall <= TALLEST:
             _resize(one.ax, one.width, tall)
@@ -194,17 +193,6 @@ def _words_below(story: Story) -> list[str]:
         bands, korean = " and ".join(intervals), ", ".join(intervals)
         notes.append(story.say(f"{bands}: the interval of each value", f"{korean}: 각 값의 구간"))
     return [story.receipt, *([" · ".join(notes)] if notes else [])]
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, tuple):
-        for part in value:
-            yield from _texts(part)
-    elif is_dataclass(value):
-        for one in fields(value):
-            yield from _texts(getattr(value, one.name))
 
 
 def _resize(ax: Axes, width: float, height: float) -> None:

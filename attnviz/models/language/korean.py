@@ -51,15 +51,10 @@ class Piece(NamedTuple):
     english: str
     korean: str
 
-    def marked(self, mark: str) -> Piece:
+    def tagged(self, mark: str) -> Piece:
         """The same piece with its tags made its own, so that two pieces can stand in one sentence."""
-        english = " ".join(f"{word}/{mark}{tag}" for word, tag in _tagged(self.english))
-        return Piece(english, re.sub("[/+]", rf"\g<0>{mark}", self.korean))
-
-
-def _tagged(english: str) -> list[tuple[str, str]]:
-    """The words of a piece, each with its tag."""
-    return [(word, tag or word) for word, _, tag in (one.partition("/") for one in english.split())]
+        english, korean = (text.replace("/", f"/{mark}").replace("+", f"+{mark}") for text in self)
+        return Piece(english, korean)
 
 
 def generate(random: Random, clauses: int | None = None) -> Pair:
@@ -72,19 +67,19 @@ def generate(random: Random, clauses: int | None = None) -> Pair:
 
 
 def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
-    english, korean = _tagged(piece.english), [f"{one}//".split("/") for one in piece.korean.split()]
+    english, korean = ([word.split("/") for word in text.split()] for text in piece)
     if stop and korean[-1][0] not in {"?", "있니"}:
-        english.append((".", "stop"))
-        korean.append([".", "stop", ""])
+        english.append(["."])
+        korean.append([".", "."])
     places: dict[str, list[int]] = {}
-    for index, (_, tag) in enumerate(english):
-        places.setdefault(tag, []).append(index)
-    sure, goes_with = (
-        {(i, at) for i, word in enumerate(korean) for tag in word[which].split("+") if tag for at in places[tag]}
-        for which in (1, 2)
-    )
+    for index, word in enumerate(english):
+        places.setdefault(word[-1], []).append(index)
+    sure, goes_with = set[tuple[int, int]](), set[tuple[int, int]]()
+    for index, (_, *tags) in enumerate(korean):
+        for links, listed in zip((sure, goes_with), tags, strict=False):
+            links |= {(index, place) for tag in listed.split("+") for place in places[tag]}
     return Pair(
-        english=tuple(word for word, _ in english), korean=tuple(word for word, *_ in korean),
+        english=tuple(word for word, *_ in english), korean=tuple(word for word, *_ in korean),
         sure=frozenset(sure), possible=frozenset(sure | goes_with),
     )  # fmt: skip
 
@@ -115,7 +110,7 @@ def _object(random: Random, nouns: Sequence[Noun]) -> Piece:
     if nouns is OBJECTS["any"] and random.random() < 0.25:
         if random.random() < 0.3:
             whom = random.choice(tuple(words.ALL))
-            return Piece(f"all {whom}/object", f"{words.ALL[whom]}/object 모두를/all")
+            return Piece(f"all/all {whom}/object", f"{words.ALL[whom]}/object 모두를/all")
         _, english, korean, _ = words.PRONOUNS[random.choice(tuple(words.PRONOUNS))]
         return Piece(f"{english}/object", f"{korean}/object")
     return _noun(random, nouns, "object", "object")
@@ -142,7 +137,7 @@ def _clause(random: Random, *, before: str = "", how: str | None = None) -> Piec
         if how.endswith("n't"):
             done = Piece(f"{do}n't/not {verb.base}/verb", f"{verb.not_}/verb {failed}/not")
         else:
-            done = Piece(f"{do}/do not {verb.base}/verb", f"{verb.not_}/verb {failed}/not/do")
+            done = Piece(f"{do}/do not/not {verb.base}/verb", f"{verb.not_}/verb {failed}/not/do")
     place = _place(random) if random.random() < 0.25 and verb.objects != "places" else Piece("", "")
     return Piece(
         f"{subject.english} {done.english} {found.english} {place.english}",
@@ -152,7 +147,7 @@ def _clause(random: Random, *, before: str = "", how: str | None = None) -> Piec
 
 def _place(random: Random) -> Piece:
     noun = random.choice(PLACES)
-    return Piece(f"in the/where {noun.one}/place", f"{noun.korean}에서/place/in+where")
+    return Piece(f"in/in the/where {noun.one}/place", f"{noun.korean}에서/place/in+where")
 
 
 def _is_so(random: Random, *, before: str = "") -> Piece:
@@ -219,16 +214,16 @@ def _clauses(random: Random, n: int) -> Piece:
     joint = random.choice(("and", "because", "before")) if n == 2 else "and"
     if joint != "and":
         how = random.choice(HOWS[""])
-        first = _clause(random, how=how).marked("1")
+        first = _clause(random, how=how).tagged("1")
         if joint == "before":  # English says when; Korean leaves that to the end of the sentence
             second = _clause(random, before=words.JOINTS[joint], how="plain" if how in PRESENT else "past")
         else:
             second = random.choice((_clause, _is_so))(random, before=words.JOINTS[joint])
-        second = second.marked("2")
+        second = second.tagged("2")
         return Piece(
             f"{first.english} {joint} {second.english}", f"{second.korean} {words.JOINTS[joint]}/{joint} {first.korean}"
         )
-    pieces = [random.choice((_clause, _clause, _is_so))(random).marked(str(i)) for i in range(n)]
+    pieces = [random.choice((_clause, _clause, _is_so))(random).tagged(str(i)) for i in range(n)]
     english, korean = pieces[0]
     for i, piece in enumerate(pieces[1:]):
         english += f" and/and{i} {piece.english}"
