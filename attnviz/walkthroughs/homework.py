@@ -25,6 +25,7 @@ from attnviz.errors import FileFormatError, InputError, RecordError, SelectionEr
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, from_utf8, visible
 from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
+from attnviz.walkthroughs.operations import SIDES
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
 from attnviz.walkthroughs.verify.saved import contents, named, number
@@ -72,14 +73,14 @@ class Homework:
     """What a file holds."""
 
     fields: Mapping[str, Entry]  # by name
-    tables: Mapping[str, NumberTable]  # the numbers among them
+    tables: Mapping[str, Float64[np.ndarray, "row column"]]  # the numbers among them
 
     def __contains__(self, name: str) -> bool:
         return name in self.fields
 
     def grids(self, *symbols: str) -> dict[str, Grid]:
         """Those of these tables that are there."""
-        return {symbol: Grid(values=self.tables[symbol].values) for symbol in symbols if symbol in self}
+        return {symbol: Grid(values=self.tables[symbol]) for symbol in symbols if symbol in self}
 
     def refuse(self, name: str, why: str) -> NoReturn:
         """Say where it stands, and what is wrong with it: a FileFormatError."""
@@ -88,6 +89,18 @@ class Homework:
     def where(self, name: str) -> str:
         """Its line and its name."""
         return f"line {self.fields[name].line}: {name}"
+
+    def match(self, one: str, side: str, other: str, other_side: str) -> None:
+        """Refuse two tables, if both are typed, of which two sizes clash: a FileFormatError with names and lines."""
+        if one in self and other in self:
+            n = self.tables[other].shape[SIDES.index(other_side)]
+            self.expect(one, side, n, f"{other} (line {self.fields[other].line}) has {n} {other_side}")
+
+    def expect(self, name: str, side: str, wanted: int, why: str) -> None:
+        """Refuse a table whose size is not what something else makes it: a FileFormatError."""
+        n = self.tables[name].shape[SIDES.index(side)]
+        if n != wanted:
+            raise FileFormatError(f"{name} (line {self.fields[name].line}) has {n} {side}, but {why}")
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
@@ -116,9 +129,8 @@ def _check(whole: Entry) -> Homework:
     fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
     _expect_together(Homework(fields, {}))
     typed = Homework(fields, {name: read_table(name, fields[name]) for name in NUMBERS if name in fields})
-    for one, side, other, other_side in ALIKE:
-        if one in typed and other in typed:
-            match(typed.tables[one], side, typed.tables[other], other_side)
+    for alike in ALIKE:
+        typed.match(*alike)
     return typed
 
 
@@ -139,49 +151,42 @@ def _expect_together(typed: Homework) -> None:
 
 
 def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
-    if "weights" in typed:
-        return _mix(typed, wanted)
-    tables, score = typed.tables, _score(typed)
+    calculation, score = Calculation(), None if "weights" in typed else _score(typed)
     words, query_words = _labels(typed)
-    n_queries = tables["query" if "query" in typed else "X"].size("rows")
+    n_queries = len(typed.tables[next(name for name in ("weights", "query", "X") if name in typed)])
+    if score is None:
+        _check_weights(typed)
     row = None if wanted is None else find_row([(word,) for word in query_words] or [()] * n_queries, wanted)
+    followed = 0 if row is None and n_queries == 1 else row
+    if score is None:  # values are mixed with weights that no query makes
+        whole = Grid(values=typed.tables["weights"], rows=query_words, columns=words)
+        calculation.give("weights", _of_row(whole, row))
+        calculation.give("V", Grid(values=typed.tables["values"], rows=words))
+        calculation.write_context()
+        return calculation.finish(_title(typed, "title_mixed"), query=followed, notes=(Note("weights_given"),))
     if row is not None and not query_words:
         query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
-    calculation = Calculation()
     query = _write_operands(calculation, typed, query_words, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], typed)
     mask = _mask(typed, n_queries)
-    has_values = "V" in calculation.grids
     terms = Terms(
         score=score, scaling=_scaling(typed, score), weights=typed.grids(*SCORE_WEIGHTS[score]),
         mask=None if mask is None else _of_row(Grid(values=mask, rows=query_words, columns=words), row),
     )  # fmt: skip
     context = _write_heads(calculation, terms, query, _heads(typed, score, calculation))
     if "Wo" in typed:
-        expect(tables["Wo"], "rows", calculation.grids[context].values.shape[1], "the values' width")
+        width = calculation.grids[context].values.shape[1]
+        typed.expect("Wo", "rows", width, f"the values' width is {width}")
         calculation.project("output", "output", context, typed.grids("Wo", "bo"))
-    followed = 0 if row is None and n_queries == 1 else row
-    return calculation.finish(
-        _title(typed, Note("title_typed")), query=followed, notes=() if has_values else (Note("no_values"),)
-    )
+    notes = () if "V" in calculation.grids else (Note("no_values"),)
+    return calculation.finish(_title(typed, "title_typed"), query=followed, notes=notes)
 
 
-def _mix(typed: Homework, wanted: str | int | None) -> Walkthrough:
-    """Values mixed with weights that are given, which no query makes."""
-    weights, values, calculation = typed.tables["weights"], typed.tables["values"], Calculation()
-    words = _words(typed, "words", values)
-    queries = _words(typed, "query_words", weights)
-    n_queries = weights.size("rows")
-    for i, row in enumerate(weights.values):
+def _check_weights(typed: Homework) -> None:
+    for i, row in enumerate(typed.tables["weights"]):
         if (row < 0).any() or abs(row.sum() - 1) > SUM:
             rest = f", and {row.min():g} is below 0" if (row < 0).any() else "; divide each weight by that sum"
             typed.refuse("weights", f"must be from 0 to 1 and sum to 1: row {i} sums to {row.sum():.6g}{rest}")
-    followed = None if wanted is None else find_row([(word,) for word in queries] or [()] * n_queries, wanted)
-    calculation.give("weights", _of_row(Grid(values=weights.values, rows=queries, columns=words), followed))
-    calculation.give("V", Grid(values=values.values, rows=words))
-    calculation.write_context()
-    query = 0 if followed is None and n_queries == 1 else followed
-    return calculation.finish(_title(typed, Note("title_mixed")), query=query, notes=(Note("weights_given"),))
 
 
 def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: int) -> str:
@@ -210,13 +215,13 @@ def _write_operands(
     """Write down queries, or the one that is followed, keys and values, given or projected; the queries' name."""
     tables = typed.tables
     if "query" in tables:
-        queries = Grid(values=tables["query"].values, rows=query_words)
+        queries = Grid(values=tables["query"], rows=query_words)
         made = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
         for letter, name in (("K", "keys"), ("V", "values")):
             if name in tables:
-                calculation.give(letter, Grid(values=tables[name].values, rows=words))
+                calculation.give(letter, Grid(values=tables[name], rows=words))
         return made
-    x = Grid(values=tables["X"].values, rows=words)
+    x = Grid(values=tables["X"], rows=words)
     return calculation.write_inputs(x, lambda one: typed.grids(f"W{one}", f"b{one}"), row, query_words)
 
 
@@ -229,32 +234,34 @@ def _of_row(grid: Grid, row: int | None) -> Grid:
 
 
 def _labels(typed: Homework) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words of the keys, and those of the queries."""
     if "X" not in typed:
-        return _words(typed, "words", typed.tables["keys"]), _words(typed, "query_words", typed.tables["query"])
-    words = _words(typed, "words", typed.tables["X"])
+        keys, queries = ("values", "weights") if "weights" in typed else ("keys", "query")
+        return _words(typed, "words", keys), _words(typed, "query_words", queries)
+    words = _words(typed, "words", "X")
     if "query_words" in typed:
         typed.refuse("query_words", "is of no use: with X, queries and keys are words")
     return words, words
 
 
-def _words(typed: Homework, name: str, table: NumberTable) -> tuple[str, ...]:
+def _words(typed: Homework, name: str, table: str) -> tuple[str, ...]:
     if name not in typed:
         return ()
-    found = typed.fields[name].value
+    found, n_rows = typed.fields[name].value, len(typed.tables[table])
     if not isinstance(found, list):
         typed.refuse(name, f"must be a list of words, not {named(found)}")
     for i, word in enumerate(found):
         if isinstance(word.value, dict | list | None):
             raise FileFormatError(f"line {word.line}: {name}[{i}] must be a word, not {named(word.value)}")
-    if len(found) != table.size("rows"):
-        rows = f"{table.name} (line {table.line}) has {table.size('rows')} rows"
+    if len(found) != n_rows:
+        rows = f"{table} (line {typed.fields[table].line}) has {n_rows} rows"
         typed.refuse(name, f"has {len(found)} words, but {rows}")
     return tuple(visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value)) for one in found)
 
 
-def _title(typed: Homework, usual: Note) -> Note | str:
+def _title(typed: Homework, usual: str) -> Note | str:
     if "title" not in typed:
-        return usual
+        return Note(usual)
     title = typed.fields["title"].value
     if not isinstance(title, str) or not title.strip():
         typed.refuse("title", f"must be text, not {named(title)}")
@@ -277,7 +284,7 @@ def _score(typed: Homework) -> Score:
 
 
 def _heads(typed: Homework, score: Score, calculation: Calculation) -> int:
-    n = typed.fields["n_heads"].value if "n_heads" in typed else 1
+    n = typed.fields.get("n_heads", Entry(1, 0)).value
     if not isinstance(n, int) or isinstance(n, bool) or n < 1:
         typed.refuse("n_heads", f"must be a whole number from 1 on, not {named(n)}")
     if n > 1 and SCORE_WEIGHTS[score]:
@@ -307,10 +314,10 @@ def _scaling(typed: Homework, score: Score) -> float | None:
 
 def _mask(typed: Homework, queries: int) -> np.ndarray | None:
     """1 where a query may look [query, key]; None where there is no mask."""
-    causal = typed.fields["causal"].value if "causal" in typed else False
+    causal = typed.fields.get("causal", Entry(value=False, line=0)).value
     if not isinstance(causal, bool):
         typed.refuse("causal", f"must be true or false, not {named(causal)}")
-    keys = typed.tables["keys" if "keys" in typed else "X"].size("rows")
+    keys = len(typed.tables["keys" if "keys" in typed else "X"])
     if causal and "mask" in typed:
         typed.refuse("causal", f"and {typed.where('mask')} do not go together")
     if causal:
@@ -320,28 +327,29 @@ def _mask(typed: Homework, queries: int) -> np.ndarray | None:
     if "mask" not in typed:
         return None
     mask = typed.tables["mask"]
-    expect(mask, "rows", queries, "the number of queries")
-    expect(mask, "columns", keys, "the number of keys")
-    for row, column in np.argwhere(~np.isin(mask.values, (0, 1))):
-        typed.refuse("mask", f"holds 0 and 1 only: [{row}][{column}] is {mask.values[row, column]:g}")
-    for row in np.flatnonzero(~mask.values.any(axis=1)):
+    typed.expect("mask", "rows", queries, f"the number of queries is {queries}")
+    typed.expect("mask", "columns", keys, f"the number of keys is {keys}")
+    for row, column in np.argwhere(~np.isin(mask, (0, 1))):
+        typed.refuse("mask", f"holds 0 and 1 only: [{row}][{column}] is {mask[row, column]:g}")
+    for row in np.flatnonzero(~mask.any(axis=1)):
         typed.refuse("mask", f"leaves the query of row {row} nothing to look at")
-    return mask.values
+    return mask
 
 
 def _check_scores(score: Score, query: Grid, keys: Grid, typed: Homework) -> None:
-    tables, d_q, d_k = typed.tables, query.values.shape[1], keys.values.shape[1]
+    d_q, d_k = query.values.shape[1], keys.values.shape[1]
+    of_queries, of_keys = f"the queries' width is {d_q}", f"the keys' width is {d_k}"
     if score == "general":
-        expect(tables["W"], "rows", d_q, "the queries' width")
-        expect(tables["W"], "columns", d_k, "the keys' width")
+        typed.expect("W", "rows", d_q, of_queries)
+        typed.expect("W", "columns", d_k, of_keys)
     elif score == "additive":
-        expect(tables["W"], "columns", d_q, "the queries' width")
-        expect(tables["U"], "columns", d_k, "the keys' width")
-        match(tables["W"], "rows", tables["U"], "rows")
-        match(tables["v"], "columns", tables["W"], "rows")
+        typed.expect("W", "columns", d_q, of_queries)
+        typed.expect("U", "columns", d_k, of_keys)
+        typed.match("W", "rows", "U", "rows")
+        typed.match("v", "columns", "W", "rows")
     else:
         one, other = ("query", "keys") if "query" in typed else ("Wq", "Wk")
-        match(tables[one], "columns", tables[other], "columns")
+        typed.match(one, "columns", other, "columns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,20 +471,7 @@ def _join(pair: re.Match[str]) -> str:
     return pair[1] + bytes.fromhex(pair[2] + pair[3]).decode("utf-16-be")
 
 
-@dataclass(frozen=True, slots=True)
-class NumberTable:
-    """Numbers as they were typed."""
-
-    name: str  # in the file
-    line: int  # likewise
-    values: Float64[np.ndarray, "row column"]  # the numbers [row, column]
-
-    def size(self, side: str) -> int:
-        """How many ``rows`` or ``columns``."""
-        return int(self.values.shape[side == "columns"])
-
-
-def read_table(name: str, field: Entry) -> NumberTable:
+def read_table(name: str, field: Entry) -> Float64[np.ndarray, "row column"]:
     """A matrix, or one row where that may be. Raises FileFormatError: no numbers, or rows of different lengths."""
     rows = field.value
     if not isinstance(rows, list):
@@ -497,19 +492,4 @@ def read_table(name: str, field: Entry) -> NumberTable:
             raise FileFormatError(f"{where} has {len(values[i])} numbers, but row 0 has {len(values[0])}")
     if name in ONE_ROW and len(values) > 1:
         raise FileFormatError(f"line {field.line}: {name} must be one row, not {len(values)}")
-    return NumberTable(name, field.line, np.array(values))
-
-
-def match(one: NumberTable, side: str, other: NumberTable, other_side: str) -> None:
-    """Refuse two tables of which two sizes clash, by their names and lines: a FileFormatError."""
-    if one.size(side) != other.size(other_side):
-        raise FileFormatError(
-            f"{one.name} (line {one.line}) has {one.size(side)} {side}, but {other.name} (line {other.line}) has "
-            f"{other.size(other_side)} {other_side}"
-        )
-
-
-def expect(one: NumberTable, side: str, wanted: int, what: str) -> None:
-    """Refuse a table whose size is not what something else makes it: a FileFormatError."""
-    if one.size(side) != wanted:
-        raise FileFormatError(f"{one.name} (line {one.line}) has {one.size(side)} {side}, but {what} is {wanted}")
+    return np.array(values)
