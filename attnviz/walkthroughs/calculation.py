@@ -90,14 +90,15 @@ class Calculation:
 
     # context = softmax(score(q, K)) V
     def write_attention(
-        self, terms: Terms | None = None, query: str = "q", keys: str = "K", values: str = "V", suffix: str = ""
-    ) -> str:
+        self, terms: Terms | None = None, query: str = "q", keys: str = "K", values: str | None = "V",
+        suffix: str = "",
+    ) -> str:  # fmt: skip
         """Write down what attention makes of queries, keys and values already there; the context's name comes back.
 
         Of queries [query, d], keys [key, d] and values [key, d_v]; one query is followed through an alignment vector
-        for each key, whose sum is the context, several are walked at once. Without terms it is the scaled dot product;
-        a suffix follows every name. Raises RecordError: shapes that do not fit, weights that are missing, or a query
-        whose keys are all masked.
+        for each key, whose sum is the context, several are walked at once. Without terms it is the scaled dot product,
+        without values it ends at the weights; a suffix follows every name. Raises RecordError: shapes that do not fit,
+        weights that are missing, or a query whose keys are all masked.
         """
         terms = terms or Terms()
         scores = self._write_scores(terms, query, keys, suffix)
@@ -109,7 +110,7 @@ class Calculation:
             scores = self.step("mask", f"masked{suffix}", "mask", scores, self.give(f"mask{suffix}", terms.mask))
         sink = [] if terms.sink is None else [self.give(f"sink{suffix}", terms.sink)]
         weights = self.step("softmax", f"weights{suffix}", "softmax", scores, *sink)
-        return self.write_context(weights, values, suffix)
+        return weights if values is None else self.write_context(weights, values, suffix)
 
     def write_context(self, weights: str = "weights", values: str = "V", suffix: str = "") -> str:
         """Write down what weights already there make of the values; the rest is as in `write_attention`."""

@@ -191,22 +191,22 @@ def _check_weights(typed: Homework) -> None:
 
 def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: int) -> str:
     """Write down attention of each head on its own part of queries, keys and values, and all contexts side by side."""
-    c, has_values = calculation, "V" in calculation.grids
-    operands = {"query": query, "keys": "K", "values": "V" if has_values else "K"}
+    c, made = calculation, []
+    operands = {"query": query, "keys": "K"} | ({"values": "V"} if "V" in c.grids else {})
     if n_heads > 1:
         c.give("n_heads", Grid(values=np.array([[float(n_heads)]])))
-    made = []
     for head in range(n_heads):
         suffix, own = "", operands
         if n_heads > 1:
             suffix = f"_{head}"
-            for step, name in list(operands.items())[: 2 + has_values]:
-                c.step(f"split_{step}", name + suffix, "split", name, "n_heads", number=float(head))
-            own = {step: name + suffix for step, name in operands.items()}
-        made.append(c.write_attention(terms, **own, suffix=suffix))
-        while not has_values and c.steps[-1].name != "softmax":  # the keys stood in for the values
-            del c.grids[c.steps.pop().result]
-    return made[0] if n_heads == 1 or not has_values else c.step("concatenated", "concatenated", "concatenate", *made)
+            own = {
+                step: c.step(f"split_{step}", name + suffix, "split", name, "n_heads", number=float(head))
+                for step, name in operands.items()
+            }
+        made.append(c.write_attention(terms, own["query"], own["keys"], own.get("values"), suffix))
+    if n_heads == 1 or "values" not in operands:
+        return made[0]
+    return c.step("concatenated", "concatenated", "concatenate", *made)
 
 
 def _write_operands(
