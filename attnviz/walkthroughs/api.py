@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from attnviz.errors import SettingsError
-from attnviz.settings import Kind
+from attnviz.settings import Dtype, Kind
 from attnviz.text.arguments import check_call
 from attnviz.text.display import check_text
 from attnviz.walkthroughs.record import Walkthrough
@@ -27,7 +27,7 @@ class _Loading(TypedDict, total=False):
     """How the model is loaded, as for `attnviz.open_source`."""
 
     device: Literal["auto", "cpu", "cuda", "mps"]
-    dtype: Literal["auto", "float32", "float64", "float16", "bfloat16"]
+    dtype: Dtype
     revision: str | None
     trust_remote_code: bool
 
