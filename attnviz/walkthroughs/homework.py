@@ -163,7 +163,7 @@ def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
         calculation.give("weights", _of_row(whole, row))
         calculation.give("V", Grid(values=typed.tables["values"], rows=words))
         calculation.write_context()
-        return calculation.finish(_title(typed, "title_mixed"), query=followed, notes=(Note("weights_given"),))
+        return calculation.finish(_title(typed, Note("title_mixed")), query=followed, notes=(Note("weights_given"),))
     if row is not None and not query_words:
         query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
     query = _write_operands(calculation, typed, query_words, words, row)
@@ -179,7 +179,7 @@ def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
         typed.expect("Wo", "rows", width, f"the values' width is {width}")
         calculation.project("output", "output", context, typed.grids("Wo", "bo"))
     notes = () if "V" in calculation.grids else (Note("no_values"),)
-    return calculation.finish(_title(typed, "title_typed"), query=followed, notes=notes)
+    return calculation.finish(_title(typed, Note("title_typed")), query=followed, notes=notes)
 
 
 def _check_weights(typed: Homework) -> None:
@@ -259,9 +259,9 @@ def _words(typed: Homework, name: str, table: str) -> tuple[str, ...]:
     return tuple(visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value)) for one in found)
 
 
-def _title(typed: Homework, usual: str) -> Note | str:
+def _title(typed: Homework, usual: Note) -> Note | str:
     if "title" not in typed:
-        return Note(usual)
+        return usual
     title = typed.fields["title"].value
     if not isinstance(title, str) or not title.strip():
         typed.refuse("title", f"must be text, not {named(title)}")
