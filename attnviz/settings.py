@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.models.registry import RANDOM, is_random
+from attnviz.models.registry import RANDOM, Device, Dtype, is_random
 from attnviz.options import FILES, INPUT, LOOK, MODEL, RARE, SHOWN, SIZES, changed, group, option
 from attnviz.render.names import DEFAULT, PALETTES, outputs
 from attnviz.storage.formats import PICTURES
@@ -45,7 +45,6 @@ background_option = partial(
     option, "--background", default="auto", help="The terminal's background; auto asks it.", panel=RARE
 )
 lang_option = partial(option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
-Dtype = Literal["auto", "float32", "float64", "float16", "bfloat16"]
 dtype_option = partial(
     option, "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=RARE
 )
@@ -86,9 +85,7 @@ class LoadingSettings:
         completes="models", panel=MODEL, variable="ATTNVIZ_MODEL",
     )  # fmt: skip
     toy: bool = option("--toy", default=False, help="The small model that comes with attnviz.", panel=MODEL)
-    device: Literal["auto", "cpu", "cuda", "mps"] = option(
-        "--device", default="auto", help="Where the model runs.", panel=RARE
-    )
+    device: Device = option("--device", default="auto", help="Where the model runs.", panel=RARE)
     dtype: Dtype = dtype_option()
     revision: str | None = revision_option()
     trust_remote_code: bool = trust_option()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, numbers_of
-from attnviz.capture.source import Loading, Model, as_source
+from attnviz.capture.source import Model, Opening, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError
 from attnviz.text.arguments import bytes_of, check_call
@@ -26,7 +26,7 @@ class Selection(TypedDict, total=False):
     memory: int | str
 
 
-class Attending(Selection, Loading, total=False):
+class Attending(Selection, Opening, total=False):
     """What is kept, and how the model is found and loaded."""
 
 
@@ -82,13 +82,13 @@ def attend(
     return record
 
 
-def _split(settings: Attending) -> tuple[Selection, Loading]:
+def _split(settings: Attending) -> tuple[Selection, Opening]:
     """What is kept, which is checked, and how the model is loaded."""
     kept: dict[str, Any] = {name: settings[name] for name in Selection.__annotations__ if name in settings}  # type: ignore[literal-required]
     kept["layers"], kept["heads"] = numbers_of(kept.get("layers"), kept.get("heads"))
     bytes_of(kept.get("memory", MEMORY))
     loading = {name: value for name, value in settings.items() if name not in kept}
-    return cast("Selection", kept), cast("Loading", loading)
+    return cast("Selection", kept), cast("Opening", loading)
 
 
 @check_call()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from attnviz.attention import SOFTMAX, Kind, Receipt
 from attnviz.capture.observers import Batch, Block
-from attnviz.capture.source import Loading, Model, as_source, open_source
+from attnviz.capture.source import Model, Opening, as_source, open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
@@ -32,7 +32,7 @@ class LayerReport:
     kind: Kind  # which attention it is
     heads: int  # how many there are
     key_heads: int | None  # how many of them have keys of their own; None where only the weights are seen
-    mask: str  # ``full``, ``causal``, or ``other``: which keys a query may see
+    mask: str  # ``full`` or ``causal``: which keys a query may see
     window: int | None  # how many keys a query sees at most, where these are not all that the mask leaves
     extras: tuple[str, ...]  # what goes into the scores beside the dot product / sqrt(d_k), in words
     # How far weights times values are from the model's own output; None where there is nothing to compare with (the
@@ -73,7 +73,7 @@ class Diagnosis:
 
 @check_call()
 def doctor(
-    model: Model = None, tokenizer: object = None, *, random: bool = False, seed: int = 0, **loading: Unpack[Loading]
+    model: Model = None, tokenizer: object = None, *, random: bool = False, seed: int = 0, **loading: Unpack[Opening]
 ) -> Diagnosis:
     """Run a model on tokens drawn at random, and compare what is seen of it with what it computes.
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.hub import cached_models, is_cached, locate
@@ -23,7 +23,7 @@ from attnviz.errors import (
     UnknownModelError,
     UnreachableModelError,
 )
-from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, is_random, names
+from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, Device, Dtype, is_random, names
 from attnviz.text.arguments import check_call, did_you_mean
 from attnviz.text.display import clip, is_korean, visible
 
@@ -34,17 +34,20 @@ if TYPE_CHECKING:
     from attnviz.models.training.files import ModelCard
 
 DEFAULT_MODEL = "distilbert-base-uncased"
-DTYPES = ("auto", "float32", "float64", "float16", "bfloat16")
-DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 class Loading(TypedDict, total=False):
-    """How a model is found and loaded: the arguments of `open_source` but the model."""
+    """How a model is loaded (see `open_source`)."""
 
-    device: str
-    dtype: str
+    device: Device
+    dtype: Dtype
     revision: str | None
     trust_remote_code: bool
+
+
+class Opening(Loading, total=False):
+    """The same, the sizes of a model with random weights, and who hears of it."""
+
     sizes: Mapping[str, int] | None
     notify: Callable[[str], None] | None
 
@@ -55,7 +58,7 @@ Model: TypeAlias = "str | Path | Source | Module | None"  # what names or is a m
 @check_call()
 def as_source(
     model: Model = None, tokenizer: object = None, *, reads: str = "", generates: bool = False,
-    **loading: Unpack[Loading],
+    **loading: Unpack[Opening],
 ) -> Source:  # fmt: skip
     """The source that a model's attention streams from.
 
@@ -95,7 +98,7 @@ def as_source(
 
 @check_call()
 def open_source(
-    model: str | Path | None = None, *, device: str = "auto", dtype: str = "auto", revision: str | None = None,
+    model: str | Path | None = None, *, device: Device = "auto", dtype: Dtype = "auto", revision: str | None = None,
     trust_remote_code: bool = False, sizes: Mapping[str, int] | None = None,
     notify: Callable[[str], None] | None = None, reads: str = "", drawn: int | None = None, generates: bool = False,
 ) -> Source:  # fmt: skip
@@ -210,7 +213,7 @@ def _expect_home_built(model: str) -> None:
     )
 
 
-def _home_built(name: str, device: str, dtype: str, sizes: Mapping[str, int]) -> Source:
+def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int]) -> Source:
     from attnviz.capture.sources.home_built import TrainedSource, random_source
 
     if is_random(name):
@@ -220,24 +223,24 @@ def _home_built(name: str, device: str, dtype: str, sizes: Mapping[str, int]) ->
     return TrainedSource(name, device=_device(device), dtype=_dtype(dtype))
 
 
-def _device(name: str) -> torch.device:
+def _device(name: Device) -> torch.device:
     import torch
 
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
     if name not in there:
-        raise InputError(f"the device must be one of {', '.join(DEVICES)}, not {visible(name)!r}")
+        raise InputError(f"the device must be one of {', '.join(get_args(Device))}, not {visible(name)!r}")
     if not there[name]:
         raise ModelError(f"there is no {name.upper()} device here that torch can use: take cpu")
     return torch.device(name)
 
 
-def _dtype(name: str) -> torch.dtype | None:
+def _dtype(name: Dtype) -> torch.dtype | None:
     import torch
 
-    if name not in DTYPES:
-        raise InputError(f"the number format must be one of {', '.join(DTYPES)}, not {visible(name)!r}")
+    if name not in get_args(Dtype):
+        raise InputError(f"the number format must be one of {', '.join(get_args(Dtype))}, not {visible(name)!r}")
     return None if name == "auto" else getattr(torch, name)
 
 

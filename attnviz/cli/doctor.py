@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from attnviz.commands import loading, print_lines
+from attnviz.models.registry import Dtype
 from attnviz.options import REQUIRED, group, option
-from attnviz.settings import Dtype, dtype_option, revision_option, trust_option
+from attnviz.settings import dtype_option, revision_option, trust_option
 
 if TYPE_CHECKING:
     from rich.text import Text

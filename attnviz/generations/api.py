@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Unpack
 
 from attnviz.attention import Attention, numbers_of
-from attnviz.capture.source import Loading, Model, as_source
+from attnviz.capture.source import Model, Opening, as_source
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
 from attnviz.text.arguments import check_call
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from attnviz.generations.record import Step
 
 
-class Generating(Loading, total=False):
+class Generating(Opening, total=False):
     """How tokens are chosen, as `attnviz.generations.settings.Sampling` has it, and how the model is loaded."""
 
     sample: bool

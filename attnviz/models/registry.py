@@ -16,6 +16,8 @@ from attnviz.models.config import Language, LanguageConfig, RecurrentConfig, Sco
 if TYPE_CHECKING:
     from attnviz.attention import Kind
 
+Device = Literal["auto", "cpu", "cuda", "mps"]  # where a model may run
+Dtype = Literal["auto", "float32", "float64", "float16", "bfloat16"]  # its number format; `auto` is as it was saved
 Architecture = Literal["random", "encoder", "decoder", "recurrent", "translation"]
 Config: TypeAlias = LanguageConfig | RecurrentConfig | TranslationConfig
 

@@ -6,33 +6,24 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from attnviz.capture.source import Loading, Model, as_source
 from attnviz.errors import SettingsError
-from attnviz.settings import Dtype, Kind
+from attnviz.settings import Kind
 from attnviz.text.arguments import check_call
 from attnviz.text.display import check_text
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import Score, WalkthroughModel, WalkthroughSelection, WalkthroughText, needs_model
 
 if TYPE_CHECKING:
-    from attnviz.capture.source import Model
     from attnviz.capture.sources import Source
 
 __all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
 SENTENCE = "I love all you"  # what is read where no sentence is given
 
 
-class _Loading(TypedDict, total=False):
-    """How the model is loaded, as for `attnviz.open_source`."""
-
-    device: Literal["auto", "cpu", "cuda", "mps"]
-    dtype: Dtype
-    revision: str | None
-    trust_remote_code: bool
-
-
-class Choices(_Loading, total=False):
+class Choices(Loading, total=False):
     """Which part of the model is followed, and how it is loaded; what is left out has its default."""
 
     layer: int | str | None  # its number, counted from 0, negative from the end; 0
@@ -103,7 +94,7 @@ def _calculate(
     """From the arguments of Python to groups of settings, and to the calculations."""
     chosen: dict[str, Any] = dict(choices)
     full = chosen.pop("full", False)
-    loading = {name: chosen.pop(name) for name in _Loading.__annotations__ if name in chosen}
+    loading = {name: chosen.pop(name) for name in Loading.__annotations__ if name in chosen}
     chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if chosen.get(name) is not None}
     selection, opening = WalkthroughSelection(**chosen), None
     is_named = model is None or isinstance(model, str | os.PathLike)
@@ -111,8 +102,6 @@ def _calculate(
     if needs_model(text, WalkthroughModel(model=name, seed=seed, **loading if is_named else {}), selection):
 
         def opening(reads: str) -> Source:
-            from attnviz.capture.source import as_source
-
             return as_source(model, tokenizer, reads=reads, generates=True, **loading)
 
     return calculate(text, selection, opening, seed=seed or 0, each_step=each_step, full=full)

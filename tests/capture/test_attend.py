@@ -30,6 +30,7 @@ from attnviz.text.display import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from attnviz.models.registry import Device, Dtype
     from tests.fixtures.zoo import Zoo
 
 TEXT = "I love all you"
@@ -331,7 +332,7 @@ class TestModel:
     @pytest.mark.parametrize("device", ["cuda", "mps"])
     @pytest.mark.parametrize("model", ["toy", "toy-random", None])
     def test_device_not_there(
-        self, device: str, model: str | None, offline: None, monkeypatch: pytest.MonkeyPatch
+        self, device: Device, model: str | None, offline: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A device that is not there is refused, whichever model: no warning first, and nothing runs elsewhere."""
         del offline
@@ -378,9 +379,9 @@ class TestModel:
         """Devices and number formats that nobody knows are refused, and the known ones named."""
         folder = str(zoo.folder("distilbert"))
         with pytest.raises(InputError, match=r"^the device must be one of auto, cpu, cuda, mps, not 'tpu'$"):
-            attend(TEXT, folder, device="tpu")
+            attend(TEXT, folder, device="tpu")  # type: ignore[arg-type]
         with pytest.raises(InputError, match=r"^the number format must be one of auto, float32, .*, not 'int8'$"):
-            attend(TEXT, folder, dtype="int8")
+            attend(TEXT, folder, dtype="int8")  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
         ("cuda", "mps", "expected"), [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]
@@ -392,7 +393,7 @@ class TestModel:
         assert source_module._device("auto") == torch.device(expected)
 
     @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
-    def test_format(self, dtype: str) -> None:
+    def test_format(self, dtype: Dtype) -> None:
         """The home-built model runs in every number format, and the receipt names it."""
         record = attend(TEXT, "toy-random", dtype=dtype)
         assert record.receipt is not None

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.capture.stream import Scoring
+    from attnviz.models.registry import Dtype
     from tests.fixtures.command_line import Result
     from tests.fixtures.zoo import Zoo
 
@@ -131,7 +132,7 @@ def test_the_callers_random_numbers_stay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
-def test_other_formats(tmp_path: Path, dtype: str) -> None:
+def test_other_formats(tmp_path: Path, dtype: Dtype) -> None:
     """Coarser formats round the scores of the two implementations otherwise: that is no other computation."""
     found = attnviz.doctor(write_config("llama", tmp_path), random=True, dtype=dtype)
     assert (found.refusal, "something else" in found.verdict) == ("", False)

@@ -21,6 +21,7 @@ from tests.heads.by_formula import every, reach
 if TYPE_CHECKING:
     from attnviz.capture import stream
     from attnviz.capture.sources import Source
+    from attnviz.models.registry import Dtype
 
 OFFSETS = offsets_up_to(8)
 
@@ -121,7 +122,8 @@ def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
 @pytest.mark.parametrize("name", ["real", "toy", "toy-decoder", "toy-seq2seq"])
 def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None:
     """Counts exactly, sums in double precision too; in single precision means to 1e-6, as far as the model's do."""
-    for dtype, within in (("float64", 1e-9), ("float32", 1e-6)):
+    formats: tuple[tuple[Dtype, float], ...] = (("float64", 1e-9), ("float32", 1e-6))
+    for dtype, within in formats:
         source = open_source(real_model if name == "real" else name, dtype=dtype)
         singles = [source.encode([text]) for text in TEXTS]
         together, alone = measured(source, join(singles)), [measured(source, single) for single in singles]
@@ -154,7 +156,7 @@ def test_any_fixed_offset_equals_its_formula(max_offset: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
+def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch, dtype: Dtype) -> None:
     """Whatever the size of a block, the sums are the same but for the rounding of scores, sums of d_k products.
 
     In which order a processor adds them depends on how many rows it is given.
