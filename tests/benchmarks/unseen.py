@@ -39,7 +39,7 @@ def main() -> None:
         for seed in SEEDS:
             pairs = list(islice(splits.pairs("test", seed), n))
             errors.append(float(measure.alignment_errors(translator, pairs)[head]))
-            exact = measure.exact_match(translator, pairs)
+            exact = measure.hits(translator, pairs).whole
             print(f"{name}, draw {seed}: without a fault {exact:.1%}, alignment error {errors[-1]:.1%}", flush=True)
         print(f"{name}: alignment error {sum(errors) / len(errors):.1%} in the mean", flush=True)
 

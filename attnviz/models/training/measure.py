@@ -199,6 +199,16 @@ class Hits(NamedTuple):
     here: Tensor  # where there is a word
     inner: Tensor  # where there is one that is not the end
 
+    @property
+    def whole(self) -> float:
+        """The share of sentences translated without a fault."""
+        return float((self.right == self.here).all(dim=-1).double().mean())
+
+    @property
+    def words(self) -> float:
+        """The share of the words of the right translations that are generated at the same place."""
+        return float(self.right[self.inner].double().mean())
+
 
 @torch.inference_mode()
 def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
@@ -208,18 +218,6 @@ def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
     words = torch.nn.functional.pad(words, (0, target.shape[1] - words.shape[1]))
     here = target != model.config.pad
     return Hits((words == target) & here, here, here & (target != model.config.end))
-
-
-def exact_match(model: Translator, pairs: Sequence[Pair]) -> float:
-    """The share of sentences translated without a fault."""
-    found = hits(model, pairs)
-    return float((found.right == found.here).all(dim=-1).double().mean())
-
-
-def word_accuracy(model: Translator, pairs: Sequence[Pair]) -> float:
-    """The share of the words of the right translations that the model generates at the same place."""
-    found = hits(model, pairs)
-    return float(found.right[found.inner].double().mean())
 
 
 @torch.inference_mode()
@@ -282,7 +280,8 @@ def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (Non
     if isinstance(model, LanguageDecoder):
         return {"nats a word": next_words(model, n)}
     pairs = some_pairs("test", n, clauses)
-    found = {"translated without a fault": exact_match(model, pairs), "words right": word_accuracy(model, pairs)}
+    translated = hits(model, pairs)
+    found = {"translated without a fault": translated.whole, "words right": translated.words}
     if isinstance(model, TranslationTransformer) or model.attention is not None:
         head = alignment_head(model, n, clauses)
         found |= {

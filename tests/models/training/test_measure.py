@@ -198,25 +198,25 @@ class TestTranslations:
     def test_exact_match_and_word_accuracy(self) -> None:
         """One of two is right; 4 + 1 of 6 words, since what is missing is wrong."""
         model = Parrot({"i love all you": " ".join(LOVE.korean), "there is a prince": "왕자가"})
-        assert measure.exact_match(model, [LOVE, PRINCE]) == 0.5
-        assert measure.word_accuracy(model, [LOVE, PRINCE]) == pytest.approx(5 / 6)
+        assert measure.hits(model, [LOVE, PRINCE]).whole == 0.5
+        assert measure.hits(model, [LOVE, PRINCE]).words == pytest.approx(5 / 6)
 
     def test_no_end_is_a_fault(self) -> None:
         """Who does not stop after the last word has not translated the sentence, although every word is right."""
         model = Parrot({"there is a prince": "왕자가 있다"}, ends=False)
-        assert measure.exact_match(model, [PRINCE]) == 0
-        assert measure.word_accuracy(model, [PRINCE]) == 1
+        assert measure.hits(model, [PRINCE]).whole == 0
+        assert measure.hits(model, [PRINCE]).words == 1
 
     def test_too_much_is_a_fault(self) -> None:
         """A word too many is no exact match, although every right word is said."""
         model = Parrot({"there is a prince": "왕자가 있다 ."})
-        assert measure.exact_match(model, [PRINCE]) == 0
-        assert measure.word_accuracy(model, [PRINCE]) == 1
+        assert measure.hits(model, [PRINCE]).whole == 0
+        assert measure.hits(model, [PRINCE]).words == 1
 
     def test_a_word_moved_is_wrong(self) -> None:
         """The right words in the wrong places are wrong words."""
         model = Parrot({"there is a prince": "있다 왕자가"})
-        assert measure.word_accuracy(model, [PRINCE]) == 0
+        assert measure.hits(model, [PRINCE]).words == 0
 
 
 class TestAlignmentError:
