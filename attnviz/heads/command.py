@@ -170,14 +170,11 @@ def merge_command(merge: MergeSettings) -> None:
     over all parts, up to rounding; a sentence in two parts counts twice. attnviz compare-heads --load FILE shows it.
     """
     from attnviz.heads.api import merge_stats
-    from attnviz.heads.wording import plural, say
+    from attnviz.heads.wording import say
 
     survey = merge_stats(merge.parts, merge.output).survey
-    n, n_tokens = survey.n_sentences, survey.n_tokens
-    counts = {"sentences": plural(n, "sentence"), "tokens": plural(n_tokens, "token")}
-    commands.tell(
-        say("merged", merge.lang, path=visible(str(merge.output)), n_sentences=n, n_tokens=n_tokens, **counts)
-    )
+    counts = {"n_sentences": survey.n_sentences, "n_tokens": survey.n_tokens}
+    commands.tell(say("merged", merge.lang, path=visible(str(merge.output)), **counts))
 
 
 def _show_changes(

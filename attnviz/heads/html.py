@@ -14,7 +14,7 @@ from attnviz.heads.measures import Measure
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, strongest_of
-from attnviz.heads.wording import description, how_sure, narrow, note_words, proof, sample, say
+from attnviz.heads.wording import description, how_sure, note_words, proof, sample, say
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
@@ -27,9 +27,9 @@ OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
 def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
     """A comparison as one HTML page to explore, in English or Korean at first; both are in it."""
     measures = [one for one in comparison.measures if one.offset is None]
-    about = [description(comparison, one) for one in LANGUAGES]
     labels = {
-        "lang": lang, "layers": comparison.n_layers, "heads": comparison.n_heads, "about": about,
+        "lang": lang, "layers": comparison.n_layers, "heads": comparison.n_heads,
+        "about": [description(comparison, one) for one in LANGUAGES],
         "model": visible(comparison.model), "sample": [visible(sample(comparison, one)) for one in LANGUAGES],
         "proof": [proof(comparison, one) for one in LANGUAGES],
         "notes": [[visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES],
@@ -40,16 +40,17 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
              "values": [list(map(_number, comparison.estimate(one.name, *head.place))) for one in measures]}
             for head in comparison.heads
         ],
-        "not": [[narrow(one), say("not_explanation", one)] for one in LANGUAGES],
-        "palette": palettes(),
+        "not": [[say("narrow", one), say("not_explanation", one)] for one in LANGUAGES],
+        "palette": palettes(), "title": ["What each head does", "각 헤드가 하는 일"],
     }  # fmt: skip
-    ko = lang == "ko"
-    head = [("model", f"{visible(comparison.model)} · {about[ko]}"), ("sample", visible(sample(comparison, lang)))]
-    title = ("What each head does", "각 헤드가 하는 일")
-    return WebPage(build(
-        title[ko], [*head, ("proof proved", proof(comparison, lang))], labels=labels | {"title": title}, data=b"",
-        own=OWN, language=lang,
-    ))  # fmt: skip
+    return _built(labels)
+
+
+def _built(labels: dict[str, Any]) -> WebPage:
+    ko = labels["lang"] == "ko"
+    title, about, sample, proof = (labels[name][ko] for name in ("title", "about", "sample", "proof"))
+    head = [("model", f"{labels['model']} · {about}"), ("sample", sample), ("proof proved", proof)]
+    return WebPage(build(title, head, labels=labels, data=b"", own=OWN, language=labels["lang"]))
 
 
 def _measures(measures: Sequence[Measure]) -> list[dict[str, object]]:
@@ -92,14 +93,13 @@ def _number(value: float) -> float | None:
 def page_of_changes(found: Changes, lang: str = "en") -> WebPage:
     """What changed as one HTML page to explore, in English or Korean at first; both are in it."""
     measures = [one for one in found.measures if one.offset is None]
-    heads = [_head(found, one) for one in LANGUAGES]
-    title, about, sample, proof = ([one[at] for one in heads] for at in range(len(heads[0])))
-    model = f"{visible(found.before.model)} → {visible(found.after.model)}"
+    title, about, sample, proof = zip(*(_head(found, one) for one in LANGUAGES), strict=True)
     labels = {
-        "lang": lang, "layers": found.before.n_layers, "heads": found.before.n_heads, "model": model,
+        "lang": lang, "layers": found.before.n_layers, "heads": found.before.n_heads,
+        "model": f"{visible(found.before.model)} → {visible(found.after.model)}",
         "about": about, "title": title, "sample": sample, "proof": proof, "pattern": found.pattern is not None,
-        "caption": [_caption(found, one) for one in LANGUAGES],
-        "notes": [_notes_on(found, one) for one in LANGUAGES], "not": [[narrow(one)] for one in LANGUAGES],
+        "caption": [wording.on_map(found, one) for one in LANGUAGES],
+        "notes": [_notes_on(found, one) for one in LANGUAGES], "not": [[say("narrow", one)] for one in LANGUAGES],
         "measures": _measures(measures),
         "rules": _rules([role for change in found.heads for role in change.roles if role is not None]),
         "profiles": [_change(found, change, [one.name for one in measures]) for change in found.heads],
@@ -110,9 +110,7 @@ def page_of_changes(found: Changes, lang: str = "en") -> WebPage:
         ],
         "palette": palettes(),
     }  # fmt: skip
-    ko = lang == "ko"
-    head = [("model", f"{model} · {about[ko]}"), ("sample", sample[ko]), ("proof proved", proof[ko])]
-    return WebPage(build(title[ko], head, labels=labels, data=b"", own=OWN, language=lang))
+    return _built(labels)
 
 
 def _head(found: Changes, language: str) -> list[str]:
@@ -122,15 +120,8 @@ def _head(found: Changes, language: str) -> list[str]:
     return [visible(text) for text in (*said, "; ".join(wording.proofs(found, language)))]
 
 
-def _caption(found: Changes, language: str) -> str:
-    what = say("pattern_change" if found.pattern is not None else "measure_change", language)
-    return f"{say('figure_colour', language, what=what)}; {say('in_a_frame', language)}"
-
-
 def _notes_on(found: Changes, language: str) -> list[str]:
-    expected = wording.expected(found, language)
-    measured = say("how_measure", language, expected=expected)
-    how = [*wording.how_to_read(found, language), say("where_from", language), measured]
+    how = [*wording.how_to_read(found, language), wording.how_measured(found, language)]
     return [visible(text) for text in (*how, *(note_words(note, language) for note in found.notes))]
 
 

@@ -222,10 +222,12 @@ def to_latex(comparison: HeadComparison, lang: str = "en") -> str:
     titles = [escaped(one) for one in (names.title, *(one.title for one in numbers), "95 %", say("control", lang))]
     rows = [[titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])], *zip(*cells, strict=True)]
     lines = [f"{{{first}}} & {' & '.join(others)} \\\\" for first, *others in rows]
-    marks = say("marks", lang, yes="YES", no="NO", doubt="")
+    marks = say("marks", lang)
     if any(role is not None and role.narrow for role in roles):
-        marks += f"; {wording.narrow(lang)}"
-    legend = escaped(marks).replace("YES", MARKS[True]).replace("NO", MARKS[False])
+        marks += f"; {say('narrow', lang)}"
+    legend = escaped(marks)
+    for established, sign in wording.MARKS.items():
+        legend = legend.replace(escaped(sign), MARKS[established])
     body = [
         *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, lang)]),
         r"\begin{tabular}{@{}lrlrcl@{}} \toprule", f"{lines[0]} \\midrule", *lines[1:], r"\bottomrule \end{tabular}",

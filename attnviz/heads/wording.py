@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from attnviz.attention import Note
 from attnviz.heads.measures import rules_of
@@ -17,6 +17,7 @@ from attnviz.text.phrase import entries
 
 SAMPLES = "sentences shipped with attnviz"  # what the sentences are called where none are given
 TOO_NARROW = "~"  # before an interval that is not to be trusted
+MARKS = {True: "●", False: "○"}  # before a role, a relation or a change: whether it is established
 OWN = "sentences of its own language that it never saw"  # likewise of a trained home-built model
 CLOSEST = 3  # so many roles are named that a head without one comes closest to
 ALIKE = 4  # so many of the heads most like one are named
@@ -26,27 +27,29 @@ MINOR = {"few_carry", "relations_lost", "relations_in_one_half", "relations_unco
 TEXTS: Templates = {
     name: (english, korean)
     for name, english, korean in entries("""
-layers_heads | {layers} x {heads}, {kind} | 층 {n_layers}개 x 헤드 {n_heads}개, {kind}
-mapped | {layers} (downward) x {heads} (across), {kind} | 층 {n_layers}개(세로) x 헤드 {n_heads}개(가로), {kind}
+layers_heads | {n_layers:layer} x {n_heads:head}, {kind} | 층 {n_layers}개 x 헤드 {n_heads}개, {kind}
+mapped | {n_layers:layer} (downward) x {n_heads:head} (across), {kind}
+    | 층 {n_layers}개(세로) x 헤드 {n_heads}개(가로), {kind}
 encoder | bidirectional self-attention | 양방향 셀프 어텐션
 decoder | causal self-attention | 마스크드(인과적) 셀프 어텐션
 cross | cross-attention | 크로스 어텐션
 keep | special tokens kept | 특수 토큰 포함
 exclude | special tokens left out | 특수 토큰 제외
-corpus | {corpus}: {sentences}, {tokens}; {specials} | {corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
-sentences shipped with attnviz | {n_sentences:,} sentences shipped with attnviz, {tokens}; {specials}
+corpus | {corpus}: {n_sentences:sentence}, {n_tokens:token}; {specials}
+    | {corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
+sentences shipped with attnviz | {n_sentences:,} sentences shipped with attnviz, {n_tokens:token}; {specials}
     | attnviz에 들어 있는 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
 sentences of its own language that it never saw | {n_sentences:,} sentences of its own language that it never saw,
-    {tokens}; {specials}
+    {n_tokens:token}; {specials}
     | 이 모델이 배운 언어로 된, 학습에 쓰지 않은 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
 no_role | no clear role | 뚜렷한 역할 없음
 not_explanation | attention is not explanation: where a head looks does not say what the model makes of it
     | 어텐션은 설명이 아님: 헤드가 어디를 보는지는 모델이 그것으로 무엇을 하는지 말해 주지 않음
 # pictures
-found | A role is established for {n:,} of {heads} | 헤드 {n_heads:,}개 가운데 {n:,}개의 역할이 확인됨
-found_none | No head has an established role ({heads}) | 헤드 {n_heads:,}개 가운데 역할이 확인된 것 없음
+found | A role is established for {n:,} of {n_heads:head} | 헤드 {n_heads:,}개 가운데 {n:,}개의 역할이 확인됨
+found_none | No head has an established role ({n_heads:head}) | 헤드 {n_heads:,}개 가운데 역할이 확인된 것 없음
 found_most | ; most often: {role} ({n:,}) | ; 가장 많은 역할: {role} ({n:,}개)
-found_words | What each of {heads} looks at most in one sentence
+found_words | What each of {n_heads:head} looks at most in one sentence
     | 한 문장에서 헤드 {n_heads:,}개가 저마다 가장 많이 보는 단어
 of_head | head {head} | 헤드 {head}
 heads_from_0 | head, counted from 0 | 헤드 (0부터 셈)
@@ -55,7 +58,7 @@ n_heads | heads | 헤드 수
 cards | An example of each established role | 확인된 역할의 예
 cards_unsure | An example of each role, none established | 역할별 예 하나씩 (확인된 역할 없음)
 cards_links | The strongest links between words, of a head each | 단어 사이의 가장 강한 연결 (헤드마다 하나)
-cards_more | " ({roles} not shown: less clear)" | " (덜 뚜렷한 역할 {n:,}개는 표시하지 않음)"
+cards_more | " ({n:more role} not shown: less clear)" | " (덜 뚜렷한 역할 {n:,}개는 표시하지 않음)"
 pattern_axes | rows are queries, columns are keys; colour: weight | 행은 쿼리, 열은 키; 색: 가중치
 no_patterns | no patterns: {why} | 패턴 없음: {why}
 no_example | no example: it is found in none of the sentences that controls were taken of
@@ -76,7 +79,7 @@ this_head | this head | 이 헤드
 scatter_title | Heads that look alike stand close · {model} | 비슷한 헤드끼리 가까이 · {model}
 kept | two axes keep {share:.0f} % of the squared distances: heads that stand close may still differ
     | 두 축이 거리 제곱합의 {share:.0f} %를 나타냄: 가까이 있어도 서로 다를 수 있음
-unnamed | {heads} not named: no room | 이름을 쓸 자리가 없는 헤드 {n}개
+unnamed | {n:head} not named: no room | 이름을 쓸 자리가 없는 헤드 {n}개
 doubtful_group | {role} (not established) | {role} (확인되지 않음)
 clusters_title | Which heads are alike · {model} | 서로 비슷한 헤드 · {model}
 distance | Jensen-Shannon distance, √nats | 젠슨-섀넌 거리, √nat
@@ -88,8 +91,8 @@ pairs_axes | rows and columns: heads as layer.head, counted from 0, in the order
 pairs_colour | dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal,
     {farthest} that of heads that never look at the same token | 진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은
     가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 보는 일이 없는 헤드 사이의 거리
-narrow | {mark} too narrow: on real text fewer than 92 of 100 such intervals hold the mean
-    | {mark} 너무 좁은 구간: 실제 글에서 이런 구간 100개 가운데 평균을 포함한 것이 92개 미만임
+narrow | ~ too narrow: on real text fewer than 92 of 100 such intervals hold the mean
+    | ~ 너무 좁은 구간: 실제 글에서 이런 구간 100개 가운데 평균을 포함한 것이 92개 미만임
 count_from_0 | layers and heads count from 0 | 층과 헤드의 번호는 0부터
 # all heads
 title | What each head does · {model} | 각 헤드가 하는 일 · {model}
@@ -101,9 +104,8 @@ head | head | 헤드
 heads | heads, the best first | 헤드 (점수순)
 meaning | what it does | 하는 일
 and_more | and {n:,} more | 외 {n:,}개
-marks | {yes} established: the score's 95 % interval lies above all that could rule the role out; {no} not
-    established{doubt}
-    | {yes} 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 모든 대조값보다 높음; {no} 확인되지 않음{doubt}
+marks | ● established: the score's 95 % interval lies above all that could rule the role out; ○ not established
+    | ● 확인됨: 점수의 95 % 신뢰구간이 역할을 배제할 수 있는 모든 대조값보다 높음; ○ 확인되지 않음
 marked_so | , ? in the map | " (위 표에서는 ?)"
 because | not established: {role}: {why} | 확인되지 않음: {role}: {why}
 halves | a relation's heads are chosen on one half of the sentences and scored on the other
@@ -129,11 +131,11 @@ relations_columns | right: how often its largest weight is on the right word; of
     모델의 가장 좋은 헤드; 둘 다 신뢰구간의 상한; 모두 문장 절반에서 고르고 나머지 절반에서 점수를 매김
 more | more: --table all heads and relations; attnviz head {head} one head; -o heads.csv a file
     | 더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o heads.csv 파일
-more_notes | ; {notes} with --table | ; 참고 사항 {n}개는 --table로 봄
+more_notes | ; {n:note} with --table | ; 참고 사항 {n}개는 --table로 봄
 sorted | sorted by {what}, the largest first | 정렬: {what}, 큰 것부터
 no_such_role | no head has such a role here | 이런 역할의 헤드가 없음
-others_hidden | {heads} not shown | 다른 헤드 {n:,}개는 표시하지 않음
-many_hidden | {heads} with no clear role not shown, since there are more than {most} heads: --role none shows them,
+others_hidden | {n:other head} not shown | 다른 헤드 {n:,}개는 표시하지 않음
+many_hidden | {n:head} with no clear role not shown, since there are more than {most} heads: --role none shows them,
     --layer N all of a layer | 헤드가 {most}개보다 많아, 뚜렷한 역할이 없는 {n:,}개는 표시하지 않음: --role none으로
     보거나, --layer N으로 한 층을 모두 봄
 columns | columns: {controls} | 열: {controls}
@@ -148,8 +150,9 @@ alone | each alone | 단독 헤드
 # lines that every view ends with
 note | note: {text} | 참고: {text}
 bad_line | line {line:,} not used: {reason} | {line:,}번째 줄을 쓰지 않음: {reason}
-more_bad | {lines} not used | 그 밖에 {n:,}줄을 쓰지 않음
-proof | verified: max difference {largest} over {layers}{all} | 검증됨: 최대 차이 {largest}, 층 {n_layers}개{all}
+more_bad | {n:more line} not used | 그 밖에 {n:,}줄을 쓰지 않음
+proof | verified: max difference {largest} over {n_layers:layer}{all}
+    | 검증됨: 최대 차이 {largest}, 층 {n_layers}개{all}
 proof_all | , all {n:,} sentences | , 문장 {n:,}개 모두
 # one head
 head_title | Head {head} · {model} | 헤드 {head} · {model}
@@ -174,14 +177,14 @@ not_measured | its pattern by offset was not measured | 거리별 패턴을 재�
 offset | offset | 거리
 weight | weight | 가중치
 peak | largest there | 최댓값 비율
-offsets_hidden | {offsets} not shown, with at most {most} | 다른 거리 {n:,}개는 표시하지 않음 (최대 {most})
+offsets_hidden | {n:other offset} not shown, with at most {most} | 다른 거리 {n:,}개는 표시하지 않음 (최대 {most})
 measure | measure | 지표
 example | typical: | 대표 문장:
 strongest_one | strongest: | 가장 강한 문장:
 strongest | where it is strongest | 가장 뚜렷한 문장
 near | heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){cluster}
     | 가장 비슷한 헤드: 평균 젠슨-섀넌 발산, 단위 nat (0~0.69){cluster}
-in_cluster | ; {others} in its cluster, number {n} | ; {n}번 군집에 다른 헤드 {n_others}개
+in_cluster | ; {n_others:other} in its cluster, number {n} | ; {n}번 군집에 다른 헤드 {n_others}개
 alone_in_cluster | ; alone in its cluster, number {n} | ; {n}번 군집에는 이 헤드뿐
 # one sentence
 one_title | Heads on one sentence · {model} | 한 문장에서 본 헤드 · {model}
@@ -190,7 +193,7 @@ one_few | one sentence shows what each head looks at here; roles need more sente
     역할(roles)도 재거나, 문장 없이 실행하거나, 말뭉치(corpus)를 주면 됨
 one_map | the word that gets most of each head's weight, special tokens left out (layers downward, heads across)
     | 각 헤드의 가중치를 가장 많이 받는 단어, 특수 토큰 제외 (세로는 층, 가로는 헤드)
-sorts | four sorts of heads, as lectures name them, and the head that is so, established on {sentences}
+sorts | four sorts of heads, as lectures name them, and the head that is so, established on {n:sentence}
     | 강의에서 말하는 네 가지 헤드와, 이 모델에서 그 일을 하는 헤드 (문장 {n:,}개로 확인)
 sort | sort | 종류
 sort_none | no head does it | 그런 헤드 없음
@@ -211,7 +214,7 @@ both_on | both on {sample} | 두 모델 모두 같은 문장: {sample}
 on | {side}: on {sample} | {side}: {sample}
 nothing_changed | no head changed: every pattern, measure and role is the same
     | 바뀐 헤드 없음: 패턴, 지표, 역할이 모두 같음
-moved_beyond | {n:,} of {heads} changed beyond the head most like it: {names}
+moved_beyond | {n:,} of {n_heads:head} changed beyond the head most like it: {names}
     | 헤드 {n_heads:,}개 가운데 {n:,}개가 가장 비슷한 헤드와의 거리보다 더 많이 바뀜: {names}
 moved_less | no head changed beyond the head most like it; most: {names}
     | 가장 비슷한 헤드와의 거리보다 더 많이 바뀐 헤드 없음; 가장 많이 바뀐 헤드: {names}
@@ -234,13 +237,13 @@ changed_most | changed most | 가장 많이 바뀐 지표
 below | below 0.01 | 0.01 미만
 best_head_title | best head | 최고 헤드
 looks | looks | 방향
-less_hidden | {heads} that changed less not shown: a file of the ending .csv has all
+less_hidden | {n:head} that changed less not shown: a file of the ending .csv has all
     | 덜 바뀐 헤드 {n:,}개는 표시하지 않음: .csv 파일에는 모두 있음
-map_pattern | map: pattern change; {yes} another role, established; {no} not, or ? behind a head
-    | 위 표: 패턴 변화; {yes} 역할이 바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음
-map_measure | map: the measure of the head that changed most, after less before, tokens as a share of {most}; {yes}
-    another role, established; {no} not, or ? behind a head | 위 표: 헤드마다 가장 많이 바뀐 지표(이후 - 이전, 거리는
-    토큰 {most}개에 대한 비율); {yes} 역할이 바뀜(확인됨); {no} 또는 헤드 뒤의 ?: 확인되지 않음
+map_pattern | map: pattern change; ● another role, established; ○ not, or ? behind a head
+    | 위 표: 패턴 변화; ● 역할이 바뀜(확인됨); ○ 또는 헤드 뒤의 ?: 확인되지 않음
+map_measure | map: the measure of the head that changed most, after less before, tokens as a share of {most}; ●
+    another role, established; ○ not, or ? behind a head | 위 표: 헤드마다 가장 많이 바뀐 지표(이후 - 이전, 거리는
+    토큰 {most}개에 대한 비율); ● 역할이 바뀜(확인됨); ○ 또는 헤드 뒤의 ?: 확인되지 않음
 figure_colour | colour: {what} | 색: {what}
 pattern_change | pattern change, nats | 패턴 변화, nat
 measure_change | largest difference of a measure | 지표의 가장 큰 차이
@@ -266,12 +269,12 @@ where_from | a pattern also changes where an earlier layer hands its head someth
     places | 앞 층이 다른 것을 넘겨주거나 두 헤드가 자리를 바꾸어도 패턴은 바뀜
 relations_changed | relations between words, each found by its best head before and after
     | 단어 사이의 관계: 이전과 이후에 각각 가장 잘 찾는 헤드
-best_elsewhere | another one after, or looks the other way (←: from the word depended on), for {n:,} of {relations}
+best_elsewhere | another one after, or looks the other way (←: from the word depended on), for {n:,} of {of:relation}
     | 관계 {of:,}개 가운데 {n:,}개는 이후에 헤드가 다르거나 보는 방향이 반대임 (←: 지배어에서 봄)
 best_same | the same in both | 두 모델에서 같음
 by_others | ; the best head is {where} | ; 가장 좋은 헤드: {where}
 by_same | , by the same heads | , 헤드도 같음
-relations_same | {relations} between words: found as often after as before{by}
+relations_same | {n:relation} between words: found as often after as before{by}
     | 단어 사이의 관계 {n:,}개: 이전과 같은 비율로 찾음{by}
 same_sentences | the same sentences | 같은 문장
 own_sentences | the sentences of each | 각자의 문장
@@ -281,21 +284,23 @@ relation_change | change: how much more often it is right after than before, wit
     resampled; {sure:,} of {n:,} exclude 0, about {expected:,} would if nothing had changed; n: links scored
     | 변화: 이후에 정답률이 얼마나 높아졌는지, {resampled}을 다시 뽑아 구한 95 % 신뢰구간; {n:,}개 가운데 {sure:,}개가
     0을 벗어남, 바뀐 것이 없어도 {expected:,}개쯤은 벗어남; n: 점수를 매긴 연결 수
-relations_sure | {sure:,} of {relations} changed with an interval that excludes 0; about {expected:,} would if
+relations_sure | {sure:,} of {n:relation} changed with an interval that excludes 0; about {expected:,} would if
     nothing had changed
     | 관계 {n:,}개 가운데 {sure:,}개는 변화의 신뢰구간이 0을 벗어남; 바뀐 것이 없어도 {expected:,}개쯤은 벗어남
-relations_hidden | not shown: {relations} found about as often after as before
+relations_hidden | not shown: {n:relation} found about as often after as before
     | 표시하지 않음: 이전과 비슷한 비율로 찾은 관계 {n:,}개
 unchanged_watch | no head's pattern changed by more than {limit} nats | 패턴이 {limit} nat보다 많이 바뀐 헤드 없음
-changed_watch | {heads} changed by more than {limit} nats: {names}{more}
+changed_watch | {n:head} changed by more than {limit} nats: {names}{more}
     | 헤드 {n:,}개가 {limit} nat보다 많이 바뀜: {names}{more}
 more_changes | more: --table all heads and relations; attnviz head {head} one head; -o changes.csv a file
     | 더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o changes.csv 파일
-merged | wrote {path}: {sentences}, {tokens} | {path}에 저장함: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개
+merged | wrote {path}: {n_sentences:sentence}, {n_tokens:token}
+    | {path}에 저장함: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개
 # notes
 text | {text} | {text}
 one_sentence | one sentence{copies}: no interval, so no role is established; from {fewest} different sentences on one
     can be | 문장 하나{copies}: 신뢰구간이 없으므로 확인된 역할도 없음; 서로 다른 문장이 {fewest}개는 되어야 함
+copies | ", in {lines:,} lines" | " ({lines:,}줄에 되풀이됨)"
 few_sentences | {different} different sentences{copies}: too few to say what a head does; {fewest} can establish a role
     | 서로 다른 문장 {different}개{copies}: 헤드가 하는 일을 판단하기에는 너무 적음; {fewest}개부터 확인 가능
 no_random_weights | no random weights could be made of this model, so no role is established: {why}
@@ -307,19 +312,19 @@ specials_excluded | special tokens left out: what remains of each row sums to 1 
 few_carry | few sentences carry {measures}: half of what is counted is in {n} of {groups} groups of sentences, and these
     intervals are too narrow
     | {measures}은(는) 몇 문장이 좌우함: 센 것의 절반이 문장 {groups}묶음 가운데 {n}묶음에 있어, 신뢰구간이 너무 좁음
-sentences_cut | {n:,} sentence{s} {are} longer than the model takes: cut, and measured as far as {they} {go}
+sentences_cut | {n:sentence} {n:are/is} longer than the model takes: cut, and measured as far as {n:they go/it goes}
     | 문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음
-bad_lines | {n:,} line{s} could not be used | {n:,}줄을 쓸 수 없었음
+bad_lines | {n:line} could not be used | {n:,}줄을 쓸 수 없었음
 relations_uncontrolled | no control of random weights was taken of relations between words: they make no role
     | 단어 사이의 관계에 대해 무작위 가중치의 대조값을 재지 않았음: 관계는 역할이 되지 않음
-relations_lost | {n:,} of {total:,} relations between words {were} left out: a word has no token of its own
+relations_lost | {n:,} of {total:,} relations between words {n:were/was} left out: a word has no token of its own
     | 단어 사이의 관계 {total:,}개 가운데 {n:,}개를 제외함: 자기 토큰이 없는 단어가 있음
-relations_in_one_half | {n:,} relation{s} {come} up in one half of the sentences only: no head can be chosen on one half
-    and scored on the other
+relations_in_one_half | {n:relation} {n:come/comes} up in one half of the sentences only: no head can be chosen on one
+    half and scored on the other
     | 관계 {n:,}개는 문장의 한쪽 절반에만 나와, 한쪽에서 헤드를 고르고 다른 쪽에서 점수를 매길 수 없음
 relations_uncounted | the corpus has more than {most} relations: only the first of them by name were looked for, {n:,}
     links were not | 관계의 종류가 {most}개보다 많아, 이름순으로 앞의 것만 찾고 연결 {n:,}개는 찾지 않았음
-relations_of_other_words | {n:,} sentence{s} {have} relations, but between other words than this attention: they were
+relations_of_other_words | {n:sentence} {n:have/has} relations, but between other words than this attention: they were
     not looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
 saved_numbers | saved numbers were compared: roles and measures, no patterns, for which both models are run
     | 저장된 수를 비교함: 역할과 지표만 비교하고, 두 모델을 실행해야 하는 패턴은 비교하지 않음
@@ -360,28 +365,37 @@ class Cells(NamedTuple):
     right: bool = False  # whether they end at one place, as numbers do
 
 
-OF_MANY = {
-    "s": ("s", ""), "are": ("are", "is"), "were": ("were", "was"), "have": ("have", "has"), "they": ("they", "it"),
-    "go": ("go", "goes"), "come": ("come", "comes"),
-}  # fmt: skip
-"""What stands in English notes of many things, and what does in those of one."""
+class Count(int):
+    """A number that a phrase can write with its noun, ``{n:head}`` as ``1 head``, and choose by, ``{n:are/is}``."""
+
+    def __format__(self, spec: str) -> str:
+        many, _, one = spec.partition("/")
+        if one:
+            return one if self == 1 else many
+        return plural(self, spec) if spec.replace(" ", "").isalpha() else super().__format__(spec)
+
+
+def _counted(fields: Mapping[str, object]) -> dict[str, Any]:
+    return {name: Count(value) if isinstance(value, int) else value for name, value in fields.items()}
 
 
 def say(phrase: str, /, language: str = "en", **fields: object) -> str:
     """One of `TEXTS` in a language; a phrase that it lacks as it is."""
     if phrase not in TEXTS:
         return phrase
-    return TEXTS[phrase][language == "ko"].format(**fields)
+    return TEXTS[phrase][language == "ko"].format(**_counted(fields))
 
 
-def ends(low: float, high: float, *, narrow: bool = False) -> str:
+def rounded(value: float, digits: int = 2) -> str:
+    """A number with so many decimals; 0 has no sign."""
+    text = f"{value:.{digits}f}"
+    return text if text.strip("-0.") else text.removeprefix("-")
+
+
+def ends(low: float, high: float, digits: int = 2, *, narrow: bool = False) -> str:
     """An interval as ``0.12–0.34``, marked where it is not to be trusted; empty where there is none."""  # noqa: RUF002
-    return "" if math.isnan(low) else f"{TOO_NARROW if narrow else ''}{low:.2f}–{high:.2f}"  # noqa: RUF001
-
-
-def narrow(language: str = "en") -> str:
-    """What the mark of intervals that are not to be trusted says."""
-    return say("narrow", language, mark=TOO_NARROW)
+    shown = f"{TOO_NARROW if narrow else ''}{rounded(low, digits)}–{rounded(high, digits)}"  # noqa: RUF001
+    return "" if math.isnan(low + high) else shown
 
 
 def plural(n: int, what: str) -> str:
@@ -408,6 +422,12 @@ def role_words(role: Role | None, language: str = "en") -> str:
     return say("no_role", language) if role is None else role.rule.say(language)
 
 
+def role_score(role: Role, language: str = "en") -> str:
+    """A role with its score, its interval where there is one, and what the head does."""
+    between = ends(role.low, role.high, narrow=role.narrow)
+    return f"{role.rule.short} {rounded(role.score)}{between and f' ({between})'}: {role.rule.say(language)}"
+
+
 def list_alike(comparison: HeadComparison, profile: HeadProfile, language: str = "en") -> str:
     """The heads most like one, with what they do; empty where heads were not compared."""
     near = [
@@ -419,20 +439,15 @@ def list_alike(comparison: HeadComparison, profile: HeadProfile, language: str =
 
 def description(comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads") -> str:
     """What was measured, as ``6 layers x 12 heads, bidirectional self-attention``; ``mapped`` says what is where."""
-    n_layers, n_heads = comparison.n_layers, comparison.n_heads
-    return say(
-        phrase, language, layers=plural(n_layers, "layer"), heads=plural(n_heads, "head"),
-        n_layers=n_layers, n_heads=n_heads, kind=say(comparison.kind, language),
-    )  # fmt: skip
+    fields = {"n_layers": comparison.n_layers, "n_heads": comparison.n_heads, "kind": say(comparison.kind, language)}
+    return say(phrase, language, **fields)
 
 
 def sample(comparison: HeadComparison, language: str = "en") -> str:
     """What it was measured on, as ``sample sentences: 117 sentences, 1,545 tokens; special tokens kept``."""
-    n, n_tokens, corpus = comparison.n_sentences, comparison.n_tokens, comparison.corpus
     return say(
-        corpus if corpus in {SAMPLES, OWN} else "corpus", language, corpus=corpus, n_sentences=n, n_tokens=n_tokens,
-        sentences=plural(n, "sentence"), tokens=plural(n_tokens, "token"),
-        specials=say(comparison.specials, language),
+        comparison.corpus if comparison.corpus in {SAMPLES, OWN} else "corpus", language, corpus=comparison.corpus,
+        n_sentences=comparison.n_sentences, n_tokens=comparison.n_tokens, specials=say(comparison.specials, language),
     )  # fmt: skip
 
 
@@ -486,24 +501,19 @@ def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
 
 def proof(comparison: HeadComparison, language: str = "en") -> str:
     """That the numbers are proved to be the model's own, in a line."""
-    n_layers, largest, n = len(comparison.differences), max(comparison.differences), comparison.n_sentences
+    largest, n = max(comparison.differences), comparison.n_sentences
     every = say("proof_all", language, n=n) if n != 1 else ""
-    return say(
-        "proof", language, largest=f"{largest:.1e}" if largest else "0", layers=plural(n_layers, "layer"),
-        n_layers=n_layers, all=every,
-    )  # fmt: skip
+    shown = f"{largest:.1e}" if largest else "0"
+    return say("proof", language, largest=shown, n_layers=len(comparison.differences), all=every)
 
 
 def note_words(note: Note, language: str = "en") -> str:
     """A note of a comparison, or of two models, in a sentence."""
-    fields = dict(note.fields)
-    if note.code == "few_sentences":
-        copies = (", in {lines:,} lines", " ({lines:,}줄에 되풀이됨)")[language == "ko"].format(**fields)
-        code = "one_sentence" if fields["different"] == 1 else "few_sentences"
-        note = Note.of(code, **fields, copies="" if fields["different"] == fields["lines"] else copies)
-    elif "n" in fields and note.code in TEXTS:
-        note = Note.of(note.code, **fields, **{word: forms[fields["n"] == 1] for word, forms in OF_MANY.items()})
-    return sentence(note, language, TEXTS)
+    code, fields = note.code, _counted(dict(note.fields))
+    if code == "few_sentences":
+        code = "one_sentence" if fields["different"] == 1 else code
+        fields["copies"] = "" if fields["different"] == fields["lines"] else say("copies", language, **fields)
+    return sentence(Note.of(code, **fields), language, TEXTS)
 
 
 def closest_roles(comparison: HeadComparison, profile: HeadProfile, language: str = "en") -> str:

@@ -11,10 +11,11 @@ from attnviz.heads.changes import wording
 from attnviz.heads.changes.compare import change_on_map, largest_changes
 from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.figure import grid
+from attnviz.heads.figure.grid import Inches
 from attnviz.heads.wording import MINOR, Cells, note_words, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Page, height_of, lines, page_of, scale_marks
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, POINT, SMALL, TEXT, Pen
+from attnviz.render.figure.page import Page, lines, scale_marks
+from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, Pen
 from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import colours, diverging, hexed, ink, levels, signed_levels
 from attnviz.render.sheet import BLANK
@@ -48,11 +49,10 @@ def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]
 
 def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequence[str], language: str) -> None:
     room = WIDTH - 2 * MARGIN
-    written = grid.heading(pen, above[0], above[1:], room)
-    noted = lines(pen, below, room)
+    page = grid.begin_page(pen, WIDTH)
     cell = grid.map_cell(found.before.n_layers, found.before.n_heads)
     size = grid.grid_size(found.before.n_layers, found.before.n_heads, cell)
-    top = MARGIN + height_of(written) + 0.16
+    top = page.write(grid.heading(pen, above[0], above[1:], room), MARGIN) + 0.16
     across = MARGIN + size[0] + SCALE + grid.GAP
     heads = grid.fitting(pen, _heads(found, language), WIDTH - MARGIN - across)
     relations, moved = _shown(found), wording.moves(found)[:MOST_ROLES]
@@ -63,8 +63,6 @@ def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequenc
     roles = grid.fitting(pen, _roles(found, language), room - wide - keys - grid.GAP * bool(relations))
     rows = max(len(moved), len(relations))
     foot = second + (grid.ENTRY * (rows + 1) + 0.12) * bool(rows)
-    page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
-    page.write(written, MARGIN)
     _draw_map(page, found, (MARGIN, top), cell, language)
     grid.draw_table(page, heads, (across, top))
     if moved:
@@ -72,7 +70,7 @@ def _draw_page(pen: Pen, found: Changes, *, above: Sequence[str], below: Sequenc
     if relations:
         grid.draw_table(page, named, (WIDTH - MARGIN - wide, second), quiet=[not one.established for one in relations])
         _draw_marks(page, relations, (WIDTH - MARGIN - MARKS, second))
-    page.write(noted, foot)
+    grid.end_page(page, page.write(lines(pen, below, room), foot) + MARGIN)
 
 
 def _draw_brief(pen: Pen, found: Changes, *, language: str, style: Style) -> None:
@@ -87,9 +85,7 @@ def _draw_brief(pen: Pen, found: Changes, *, language: str, style: Style) -> Non
     )  # fmt: skip
 
 
-def _draw_map(
-    page: Page, found: Changes, corner: tuple[float, float], cell: tuple[float, float], language: str
-) -> None:
+def _draw_map(page: Page, found: Changes, corner: Inches, cell: Inches, language: str) -> None:
     """A cell a head, layers from top to bottom, heads from left to right, with its number; a frame round a new role."""
     (left, top), (across, down) = corner, cell
     is_signed = found.pattern is None
@@ -99,23 +95,21 @@ def _draw_map(
     table = diverging() if is_signed else colours()
     at = signed_levels(np.nan_to_num(values), limit) if is_signed else levels(np.nan_to_num(values), limit)
     for change, value, level in zip(found.heads, values, at, strict=True):
-        x, y = left + grid.BESIDE + change.before.head * across, top + grid.ABOVE + change.before.layer * down
+        place = grid.place_of(change.before.place, corner, cell)
         letters = "white" if ink(table)[level] and np.isfinite(value) else BLACK
         fill = hexed(table[level]) if np.isfinite(value) else NOTHING
-        page.box((x, y, across, down), facecolor=fill, edgecolor="white", linewidth=1.0, zorder=2)
-        page.box((x, y, across, down), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
+        page.box(place, facecolor=fill, edgecolor="white", linewidth=1.0, zorder=2)
+        page.box(place, fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
         if change.role_changed:
             inset = 0.06 * down
-            inner = (x + inset, y + inset, across - 2 * inset, down - 2 * inset)
+            inner = (place[0] + inset, place[1] + inset, across - 2 * inset, down - 2 * inset)
             dashes = "-" if change.role_established else (0, (1.5, 1.5))
             page.box(inner, fill=False, edgecolor=letters, linewidth=1.1, linestyle=dashes, zorder=4)
         text = f"{value:{'+' if is_signed else ''}.2f}".replace("0.", ".")
-        points = min(TEXT, 0.8 * across / max(page.pen.width(text, 1.0), POINT), down / POINT / 1.5)
-        if points >= page.pen.least and abs(value) >= BLANK:
-            middle = (x + across / 2, y + down / 2)
-            page.text(*middle, text, points, ha="center", va="center", zorder=5, color=letters)
+        if abs(value) >= BLANK:
+            grid.write_inside(page, place, text, 0.8 * across, 1.5, zorder=5, color=letters)
     shape = found.before.n_layers, found.before.n_heads
-    grid.number_grid(page, shape, cell, corner, language)
+    grid.number_grid(page, shape, corner, cell, language)
     bar = (left + grid.BESIDE + shape[1] * across + 0.14, top + grid.ABOVE, min(1.6, max(0.6, shape[0] * down)))
     page.colour_bar(table, bar, scale_marks(-limit if is_signed else 0.0, limit))
     page.text(bar[0], bar[1] - 0.1, "" if is_signed else "nats", max(SMALL, page.pen.least), va="bottom", color=GREY)
@@ -156,7 +150,7 @@ def _relations(relations: Sequence[RelationChange], language: str) -> list[Cells
     return [names._replace(cells=[clip(visible(name), LONGEST) or "?" for name in names.cells]), *numbers]
 
 
-def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: tuple[float, float]) -> None:
+def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: Inches) -> None:
     from matplotlib.patches import Ellipse
 
     left, top = corner
@@ -179,11 +173,9 @@ def _draw_marks(page: Page, relations: Sequence[RelationChange], corner: tuple[f
 
 
 def _below(found: Changes, language: str) -> list[str]:
-    what = say("pattern_change" if found.pattern is not None else "measure_change", language)
-    how = [say("figure_colour", language, what=what), say("in_a_frame", language)]
     relations = wording.on_relations(found, language, len(_shown(found)))
     notes = [note_words(note, language) for note in found.notes if note.code not in MINOR]
     return [
         *wording.proofs(found, language), *notes, wording.counts(found, language), *relations,
-        "; ".join([*how, *wording.how_to_read(found, language), say("where_from", language)]),
+        "; ".join([wording.on_map(found, language), *wording.how_to_read(found, language)]),
     ]  # fmt: skip

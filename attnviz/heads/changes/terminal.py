@@ -16,7 +16,7 @@ from attnviz.heads.record import HeadProfile, Role
 from attnviz.heads.selection import MOST as MOST_HEADS
 from attnviz.heads.terminal import cells
 from attnviz.heads.terminal.cells import Writer, bar, draw_grid, role_style, rule_style
-from attnviz.heads.wording import MINOR, TOO_NARROW, narrow, note_words, plural, say
+from attnviz.heads.wording import MINOR, TOO_NARROW, note_words, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.sheet import BLANK
 from attnviz.render.terminal.screen import Screen
@@ -46,8 +46,7 @@ def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool =
     if heads:
         lines += [Text(), *_heads(heads[: MOST_HEADS if full else FEW], changes, out)]
     if full and len(heads) > MOST_HEADS:
-        more = len(heads) - MOST_HEADS
-        lines += out.tell("less_hidden", heads=plural(more, "head"), n=more)
+        lines += out.tell("less_hidden", n=len(heads) - MOST_HEADS)
     if relations := list(_relations(changes, out, full=full)):
         lines += [Text(), *relations]
     lines += [Text(), *_notes(changes, out, full=full)]
@@ -61,7 +60,7 @@ def draw_watch(above: Sequence[Change], threshold: float, screen: Screen, langua
         return out.tell("unchanged_watch", limit=limit)
     names = ", ".join(f"{change.name} ({out.number(change.pattern, 3)})" for change in above[: cells.BAD_SHOWN])
     more = " " + say("and_more", language, n=n - cells.BAD_SHOWN) if n > cells.BAD_SHOWN else ""
-    return out.tell("changed_watch", heads=plural(n, "head"), n=n, limit=limit, names=names, more=more)
+    return out.tell("changed_watch", n=n, limit=limit, names=names, more=more)
 
 
 def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
@@ -196,18 +195,16 @@ def _relation_columns(relations: Sequence[RelationChange], out: Writer) -> Itera
 def _notes(changes: Changes, out: Writer, *, full: bool) -> Iterator[Text]:
     language, wide = out.language, out.screen.width
     if full:
-        legend = [*wording.how_to_read(changes, language), say("where_from", language)]
-        legend.append(say("how_measure", language, expected=wording.expected(changes, language)))
+        legend = [*wording.how_to_read(changes, language), wording.how_measured(changes, language)]
         legend.append(say("how_bold", language))
         legend += [say("how_others", language)] if wide >= WITH_SHARE else []
         legend.append(wording.counts(changes, language))
     else:
         phrase = "map_measure" if changes.pattern is None else "map_pattern"
-        yes, no = (out.mark(established=sure) for sure in (True, False))
-        legend = wording.how_to_read(changes, language, say(phrase, language, yes=yes, no=no, most=MAX_OFFSET))
+        legend = wording.how_to_read(changes, language, say(phrase, language, most=MAX_OFFSET))
     shown = (one for change in changes.heads for one in largest_changes(changes, change, 2))
     if wide >= WITH_INTERVALS and any(one.measure.narrow for one in shown):
-        legend.append(narrow(language))
+        legend.append(say("narrow", language))
     for text in legend:
         yield from out.prose(text, "dim")
     for note in changes.notes:

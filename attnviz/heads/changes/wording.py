@@ -11,7 +11,7 @@ import numpy as np
 from attnviz.heads.changes.compare import is_main, largest_changes, sort_changes
 from attnviz.heads.changes.record import MOST, ROUNDING, Change, Changes, RelationChange
 from attnviz.heads.measures import RoleRule
-from attnviz.heads.wording import Cells, description, plural, proof, sample, say
+from attnviz.heads.wording import Cells, description, proof, sample, say
 
 NAMED = 4  # so many heads, or roles, are named in what was found
 
@@ -61,8 +61,7 @@ def finding(found: Changes, language: str = "en") -> str:
     names = ", ".join(f"{change.name} ({size})" for change, size in zip(shown, sizes, strict=True))
     names += ", …" if len(beyond) > NAMED else ""
     phrase = "moved_beyond" if beyond and is_known else "moved_less" if is_known else "moved_most"
-    n_heads = len(found.heads)
-    parts = [say(phrase, language, n=len(beyond), heads=plural(n_heads, "head"), n_heads=n_heads, names=names)]
+    parts = [say(phrase, language, n=len(beyond), n_heads=len(found.heads), names=names)]
     for phrase, roles in (
         ("roles_gone", [one.rule.short for one in moves(found) if not one.after]),
         ("roles_new", [one.rule.short for one in moves(found) if not one.before]),
@@ -172,10 +171,10 @@ def on_relations(found: Changes, language: str = "en", shown: int | None = None)
     if not n:
         return []
     others = sum(one.moved for one in found.relations)
-    where = say("best_elsewhere", language, n=others, relations=plural(n, "relation"), of=n)
+    where = say("best_elsewhere", language, n=others, of=n)
     if not changed:
         by = say("by_others", language, where=where) if others else say("by_same", language)
-        return [say("relations_same", language, relations=plural(n, "relation"), n=n, by=by)]
+        return [say("relations_same", language, n=n, by=by)]
     resampled = say("same_sentences" if found.paired else "own_sentences", language)
     sure, expected = sum(one.established for one in found.relations), round(n / 20)
     lines = [
@@ -183,31 +182,37 @@ def on_relations(found: Changes, language: str = "en", shown: int | None = None)
         say("relation_change", language, resampled=resampled, sure=sure, n=n, expected=expected),
     ]
     if (hidden := n - (len(changed) if shown is None else shown)) > 0:
-        lines.append(say("relations_hidden", language, relations=plural(hidden, "relation"), n=hidden))
+        lines.append(say("relations_hidden", language, n=hidden))
     return lines
 
 
-def expected(found: Changes, language: str = "en") -> str:
-    """How many intervals would exclude 0 though nothing had changed; empty where no difference was measured."""
+def how_measured(found: Changes, language: str = "en") -> str:
+    """How to read differences of measures, and how many intervals would exclude 0 though nothing had changed."""
     at = [at for at, one in enumerate(found.measures) if is_main(one)]
     values, low, high = (getattr(found.differences, part)[..., at] for part in ("value", "low", "high"))
     n = int((np.isfinite(low) & (np.abs(values) > 0)).sum())
     sure = int(((low > 0) | (high < 0)).sum())
-    return say("expected", language, n=n, sure=sure, expected=round(n / 20)) if n else ""
+    expected = say("expected", language, n=n, sure=sure, expected=round(n / 20)) if n else ""
+    return say("how_measure", language, expected=expected)
 
 
 def sure_relations(found: Changes, language: str = "en") -> str:
     """How many relations changed for sure, and how many intervals would say so though nothing had changed."""
     n, sure = len(found.relations), sum(one.established for one in found.relations)
-    fields = {"n": n, "sure": sure, "relations": plural(n, "relation"), "expected": round(n / 20)}
-    return say("relations_sure", language, **fields)
+    return say("relations_sure", language, n=n, sure=sure, expected=round(n / 20))
+
+
+def on_map(found: Changes, language: str = "en") -> str:
+    """What the colours and frames of a picture of all heads are."""
+    what = say("measure_change" if found.pattern is None else "pattern_change", language)
+    return f"{say('figure_colour', language, what=what)}; {say('in_a_frame', language)}"
 
 
 def how_to_read(found: Changes, language: str = "en", start: str = "") -> list[str]:
-    """How to read what changed, in lines, of which the first begins with `start`."""
+    """How to read what changed, in lines; on a first screen, whose first line begins with `start`, in fewer."""
     pattern = say("how_pattern", language, most=f"{MOST:.2f}") if found.pattern is not None else ""
-    first = "; ".join(filter(None, [start, pattern]))
-    return [*([first] if first else []), say("how_role", language), say("not_explanation", language)]
+    first, more = "; ".join(filter(None, [start, pattern])), [] if start else [say("where_from", language)]
+    return [*([first] if first else []), say("how_role", language), say("not_explanation", language), *more]
 
 
 def proofs(found: Changes, language: str = "en") -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.wording import Cells, description, sample, say
-from attnviz.render.figure.page import Line, Page, Place, height_of, lines, page_of
+from attnviz.render.figure.page import Line, Page, Place, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style
 from attnviz.render.palette import hexed, ink
@@ -26,6 +27,7 @@ COLUMN, SLIDE = 7.0, 8.2
 """Inches of the widest picture that has the map and a table alone; and of one of them on a slide, before it grows."""
 EMPTY = "#f4f4f4"  # of a head with no clear role
 KEY = 0.17  # inches that a colour with its sign is high
+Inches: TypeAlias = tuple[float, float]  # how far across and down: where a corner is, how large a cell
 
 
 def rule_of(role: Role | RoleRule | None) -> RoleRule | None:
@@ -39,33 +41,41 @@ def paler(colour: str, part: float) -> str:
     return hexed((rgb + (255 - rgb) * part).round().astype(np.uint8))
 
 
-def map_cell(n_layers: int, n_heads: int, widest: float = WIDEST) -> tuple[float, float]:
+def map_cell(n_layers: int, n_heads: int, widest: float = WIDEST) -> Inches:
     """Width and height of a cell, in inches: no map is wider than `widest` unless its cells are the least."""
     side = max(CELLS[0], min(CELLS[1], widest / n_heads, HIGHEST / n_layers))
     return side, max(CELLS[0], HIGH * side)
 
 
-def grid_size(n_layers: int, n_heads: int, cell: tuple[float, float]) -> tuple[float, float]:
+def grid_size(n_layers: int, n_heads: int, cell: Inches) -> Inches:
     """Width and height of a grid with its numbers, in inches."""
     return BESIDE + n_heads * cell[0], ABOVE + n_layers * cell[1]
 
 
-def draw_grid(
-    page: Page, comparison: HeadComparison, corner: tuple[float, float], cell: tuple[float, float], language: str
-) -> None:
+def draw_grid(page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str) -> None:
     """Draw the grid: a cell a head, layers from top to bottom, heads from left to right, with their numbers."""
-    (left, top), (across, down) = corner, cell
     for head in comparison.heads:
-        place = (left + BESIDE + head.head * across, top + ABOVE + head.layer * down, across, down)
-        swatch(page, head.role, place)
-    number_grid(page, (comparison.n_layers, comparison.n_heads), cell, corner, language)
+        swatch(page, head.role, place_of(head.place, corner, cell))
+    number_grid(page, (comparison.n_layers, comparison.n_heads), corner, cell, language)
 
 
-def number_grid(
-    page: Page, shape: tuple[int, int], cell: tuple[float, float], corner: tuple[float, float], language: str
-) -> None:
+def place_of(head: tuple[int, int], corner: Inches, cell: Inches) -> Place:
+    """Where the cell of a head (layer, head) is, on a grid at this corner."""
+    (layer, number), (left, top), (across, down) = head, corner, cell
+    return left + BESIDE + number * across, top + ABOVE + layer * down, across, down
+
+
+def write_inside(page: Page, place: Place, text: str, room: float, leading: float, **style: Any) -> None:
+    """Write a text into the middle of a cell, in letters that leave it room across; none where these are too small."""
+    left, top, width, height = place
+    size = min(TEXT, room / max(page.pen.width(text, 1.0), POINT), height / POINT / leading)
+    if size >= page.pen.least:
+        page.text(left + width / 2, top + height / 2, text, size, ha="center", va="center", **style)
+
+
+def number_grid(page: Page, shape: tuple[int, int], corner: Inches, cell: Inches, language: str) -> None:
     """Write the numbers of layers and heads along a grid of so many, as many as have room, and what they are."""
-    (n_layers, n_heads), (across, down), (left, top) = shape, cell, corner
+    (n_layers, n_heads), (left, top), (across, down) = shape, corner, cell
     x, y = left + BESIDE, top + ABOVE
     for head in range(0, n_heads, max(1, math.ceil(PITCH / across))):
         page.text(x + (head + 0.5) * across, y - 0.05, str(head), ha="center", va="bottom")
@@ -77,7 +87,7 @@ def number_grid(
 
 def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:
     """A rectangle in the colour of a role with its sign, where that has room; not established: hatched and pale."""
-    (left, top, width, height), rule = place, rule_of(role)
+    (_, _, width, height), rule = place, rule_of(role)
     colour = EMPTY if rule is None else rule.colour
     doubtful = isinstance(role, Role) and not role.established
     patch = page.box(
@@ -87,13 +97,10 @@ def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:
     )  # fmt: skip
     patch.set_hatch_linewidth(0.7)
     page.box(place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3)
-    if rule is None:
-        return
-    size = min(TEXT, (width - 0.04) / max(page.pen.width(rule.sign, 1.0), POINT), height / POINT / 1.4)
-    if size >= page.pen.least:
+    if rule is not None:
         is_white = not doubtful and ink(np.array([[*bytes.fromhex(colour[1:])]], dtype=np.uint8))[0]
-        middle = (left + width / 2, top + height / 2)
-        page.text(*middle, rule.sign, size, ha="center", va="center", zorder=4, color="white" if is_white else BLACK)
+        letters = "white" if is_white else BLACK
+        write_inside(page, place, rule.sign, width - 0.04, 1.4, zorder=4, color=letters)
 
 
 def key_width(role: Role | RoleRule | None, pen: Pen) -> float:
@@ -107,7 +114,7 @@ def keys_width(pen: Pen, roles: Iterable[Role | RoleRule | None]) -> float:
     return max((key_width(role, pen) + 0.1 for role in roles), default=0.0)
 
 
-def draw_key(page: Page, role: Role | RoleRule | None, corner: tuple[float, float]) -> None:
+def draw_key(page: Page, role: Role | RoleRule | None, corner: Inches) -> None:
     """Draw the colour and the sign of a role, beside which its words stand."""
     swatch(page, role, (*corner, key_width(role, page.pen), KEY))
     if role is None:
@@ -130,7 +137,7 @@ def table_width(pen: Pen, columns: Sequence[Cells]) -> float:
 
 
 def draw_table(
-    page: Page, columns: Sequence[Cells], corner: tuple[float, float], *,
+    page: Page, columns: Sequence[Cells], corner: Inches, *,
     roles: Sequence[Role | RoleRule | None] = (), quiet: Sequence[bool] = (),
 ) -> None:  # fmt: skip
     """Draw a table at (left, top), a line a row: behind the keys of roles, if it is of these; some rows in grey."""
@@ -160,13 +167,27 @@ def heading(pen: Pen, title: str, about: Sequence[str], room: float, larger: flo
     return [*lines(pen, [title], room, TITLE * larger, leading=1.5), *lines(pen, about, room, colour=GREY)]
 
 
+def begin_page(pen: Pen, width: float) -> Page:
+    """A page to be drawn from above to below, until `end_page`: only then is it known how high it is."""
+    return page_of(pen, width, 1.0)
+
+
+def end_page(page: Page, height: float) -> None:
+    """Make a page so high, in inches: what is said at its lower edge, of characters that no font has, moves with it."""
+    width, before = page.size
+    page.pen.figure.set_size_inches(width, height)
+    page.ax.set_ylim(height, 0)
+    for text in page.ax.texts[: bool(page.pen.typefaces.missing)]:
+        text.set_y(text.get_position()[1] + height - before)
+
+
 def is_brief(style: Style) -> bool:
     """Whether a picture has room for the map and a table alone."""
     return style.width is not None and (bool(style.height) or style.width < COLUMN)
 
 
 def draw_brief(
-    pen: Pen, style: Style, draw_map: Callable[[Page, tuple[float, float], tuple[float, float]], None], *,
+    pen: Pen, style: Style, draw_map: Callable[[Page, Inches, Inches], None], *,
     shape: tuple[int, int], words: tuple[str, Sequence[str]], columns: Sequence[Cells], least: float,
     scale: float = 0.0, roles: Sequence[Role | None] = (), quiet: Sequence[bool] = (),
 ) -> None:  # fmt: skip
@@ -187,14 +208,11 @@ def draw_brief(
         width = max(least, keys + table_width(pen, shown) + 2 * margin)
         cell = map_cell(*shape, width - 2 * margin - BESIDE - scale)
         width = max(width, grid_size(*shape, cell)[0] + scale + 2 * margin)
-    high, (title, notes) = grid_size(*shape, cell)[1], words
+    page, high, (title, notes) = begin_page(pen, width), grid_size(*shape, cell)[1], words
     above = lines(pen, [title] * style.has_title, width - 2 * margin, TITLE, leading=1.5)
-    noted = lines(pen, notes, width - 2 * margin)
-    top = margin + height_of(above) + 0.1 * bool(above)
+    top = page.write(above, margin, margin) + 0.1 * bool(above)
     below = top if style.height else top + high + 0.12
-    foot = max(top + high, below + ENTRY * (1 + len(shown[0].cells))) + 0.1 * bool(noted)
-    page = page_of(pen, width, foot + height_of(noted) + margin)
-    page.write(above, margin, margin)
-    page.write(noted, foot, margin)
+    foot = max(top + high, below + ENTRY * (1 + len(shown[0].cells))) + 0.1 * bool(notes)
+    end_page(page, page.write(lines(pen, notes, width - 2 * margin), foot, margin) + margin)
     draw_map(page, (margin, top), cell)
     draw_table(page, shown, (margin + across, below), roles=roles, quiet=quiet)

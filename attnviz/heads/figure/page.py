@@ -10,14 +10,14 @@ import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.heads import wording
-from attnviz.heads.figure.grid import about, heading
+from attnviz.heads.figure.grid import about, begin_page, end_page, heading
 from attnviz.heads.figure.sheet import card_of, draw_weights, labels_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import at_offset, control_of, estimate_of, own_card, strongest_of
 from attnviz.heads.wording import proof, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import height_of, lines, page_of
+from attnviz.render.figure.page import lines
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, Pen
 from attnviz.text.display import visible
 
@@ -50,20 +50,19 @@ def draw(
     with usual_settings():
         said = [title, what, *notes, *(text for text, _ in roles), *(text for card in cards for text in card.texts)]
         pen = blank_figure([*said, "√→–·—“”…"])  # noqa: RUF001
-        above = heading(pen, title, [what], full, 1.35)
-        top = MARGIN + height_of(above) + 0.25
+        page = begin_page(pen, WIDTH)
+        top = page.write(heading(pen, title, [what], full, 1.35), MARGIN) + 0.25
         words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]
         sheet = next((card.sheet for card in cards), None)
         strongest = [strongest_of(comparison, profile, role) for role in profile.roles[:1]]
         more = [f"{say('strongest_one', language)} “{visible(one.text)}” {one.score:.2f}" for one in strongest if one]
         sentences = lines(pen, [*(card.sentence for card in cards), *more], LEFT, colour=GREY)
-        shown_from = top + height_of(words) + 0.12 * bool(sentences)
+        end = page.write(sentences, page.write(words, top) + 0.12 * bool(sentences))
         beside, over = (
             (0.0, 0.0)
             if sheet is None
             else (pen.widest(labels_of(side)) + 0.05 for side in (sheet.query_labels, sheet.key_labels))
         )
-        end = shown_from + height_of(sentences)
         weights_from = end + over + 0.1
         end = weights_from + SIDE + 0.1 if sheet is not None else end
         offsets = shown_offsets(comparison, profile)
@@ -75,12 +74,7 @@ def draw(
         if sheet is None:
             bars = (MARGIN + 0.3, end + 0.45, LEFT - 0.3, max(BARS, top + 0.2 + dots - end - 0.45))
         foot = max(end, below, (bars[1] + bars[3] + 0.35) if offsets else 0.0) + 0.15
-        noted = lines(pen, notes, full)
-        page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
-        page.write(above, MARGIN)
-        page.write(words, top)
-        page.write(sentences, shown_from)
-        page.write(noted, foot)
+        end_page(page, page.write(lines(pen, notes, full), foot) + MARGIN)
         if sheet is not None:
             draw_weights(page, sheet, (MARGIN + beside, weights_from, SIDE), 0.3)
         if offsets:
@@ -102,14 +96,8 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> l
     if not profile.roles:
         close = wording.closest_roles(comparison, profile, language)
         return [(say("no_threshold", language), BLACK), *([(visible(close), GREY)] if close else [])]
-    written = []
-    for role in profile.roles:
-        score = f"{role.score:.2f}"
-        if role_ends := wording.ends(role.low, role.high, narrow=role.narrow):
-            score += f" ({role_ends})"
-        written.append((f"{visible(role.rule.short)} {score}: {visible(role.rule.say(language))}", BLACK))
-        written.append((visible(wording.how_sure(role, language)), GREY))
-    return written
+    texts = ((wording.role_score, BLACK), (wording.how_sure, GREY))
+    return [(visible(say_of(role, language)), colour) for role in profile.roles for say_of, colour in texts]
 
 
 def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> list[str]:
@@ -130,7 +118,7 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
         *([" · ".join(others)] if others else []),
         *([near] if near else []),
         *(wording.note_words(note, language) for note in comparison.notes if note.code not in wording.MINOR),
-        "; ".join([*how, wording.narrow(language), say("not_explanation", language)]),
+        "; ".join([*how, say("narrow", language), say("not_explanation", language)]),
     ]
 
 

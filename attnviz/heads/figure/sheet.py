@@ -14,14 +14,14 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.heads import wording
 from attnviz.heads.figure import grid
-from attnviz.heads.figure.grid import draw_key, key_width
+from attnviz.heads.figure.grid import Inches, draw_key, key_width
 from attnviz.heads.measures import ENOUGH_ROWS
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.selection import RoleCard, by_role, received_by_words, strongest, strongest_links, without_card
 from attnviz.heads.wording import proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import Line, Page, height_of, lines, page_of
+from attnviz.render.figure.page import Line, Page, height_of, lines
 from attnviz.render.figure.pen import BLACK, GREY, LEAST_TEXT, MARGIN, POINT, SMALL, TEXT, Pen
 from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import colours, hexed, ink, levels, pixels
@@ -64,20 +64,13 @@ def draw(
     with usual_settings():
         texts = [title, about, over, *notes, *(text for card in cards for text in card.texts), "√→–·"]  # noqa: RUF001
         pen = blank_figure([*texts, *(visible(wording.role_words(role, language)) for role in roles)])
-        above = grid.heading(pen, title, [about], FULL)
-        top = MARGIN + height_of(above) + 0.16
-        placed = lay_out_cards(pen, cards)
+        page = grid.begin_page(pen, WIDTH)
+        top = page.write(grid.heading(pen, title, [about], FULL), MARGIN) + 0.16
         shape = comparison.n_layers, comparison.n_heads
         cell = (grid.map_cell if comparison.attention is None else _word_cell)(*shape)
         size = grid.grid_size(*shape, cell)
         table = 0.0 if comparison.attention is not None else grid.ENTRY * (len(rows) + 1) + 0.1
         below = top + max(size[1], table) + 0.24
-        what = lines(pen, [over] if cards else [], FULL - BAR - 0.6, TEXT + 1)
-        cards_top = below + height_of(what) + 0.12 * bool(cards)
-        foot = cards_top + placed.height + 0.04
-        noted = lines(pen, notes, FULL, leading=1.35)
-        page = page_of(pen, WIDTH, foot + height_of(noted) + MARGIN)
-        page.write(above, MARGIN)
         if comparison.attention is not None:
             _draw_words(page, comparison.attention, (MARGIN, top), cell, language)
         else:
@@ -86,22 +79,22 @@ def draw(
             room = FULL - left - grid.keys_width(pen, roles)
             columns = grid.fitting(pen, wording.role_columns(rows, language), room)
             grid.draw_table(page, columns, (MARGIN + left, top), roles=roles, quiet=list(map(_is_quiet, roles)))
-        page.write(what, below)
-        if placed.side:
+        what = lines(pen, [over] if cards else [], FULL - BAR - 0.6, TEXT + 1)
+        cards_top = page.write(what, below) + 0.12 * bool(cards)
+        if any(card.sheet for card in cards):
             page.colour_bar(colours(), (WIDTH - MARGIN - BAR - 0.12, below, BAR), {0.0: "0", 1.0: "1"}, along=True)
-        draw_cards(page, placed, cards_top)
-        page.write(noted, foot)
+        foot = draw_cards(page, cards, cards_top) + 0.04
+        grid.end_page(page, page.write(lines(pen, notes, FULL), foot) + MARGIN)
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 
 
 def finding(comparison: HeadComparison, language: str = "en") -> str:
     """What was found, in a line: of how many heads a role is established, and which most often."""
     n_heads = len(comparison.heads)
-    counts = {"heads": wording.plural(n_heads, "head"), "n_heads": n_heads}
     if comparison.attention is not None:
-        return say("found_words", language, **counts)
+        return say("found_words", language, n_heads=n_heads)
     if not comparison.n_established:
-        return say("found_none", language, **counts)
+        return say("found_none", language, n_heads=n_heads)
     sure = {role: len(row) for row in by_role(comparison) if (role := row[0].role) is not None and role.established}
     most = max(sure, key=lambda role: sure[role])
     if sure[most] > 1:
@@ -109,14 +102,14 @@ def finding(comparison: HeadComparison, language: str = "en") -> str:
     else:
         names = [visible(role.rule.short) for role in sure]
         which = ": " + ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
-    return say("found", language, n=comparison.n_established, **counts) + which
+    return say("found", language, n=comparison.n_established, n_heads=n_heads) + which
 
 
 def _heading(comparison: HeadComparison, unseen: str, language: str) -> str:
     if comparison.attention is not None:
         return f"{say('cards_links', language)}; {say('pattern_axes', language)}"
     more = without_card(comparison)
-    left = say("cards_more", language, roles=wording.plural(more, "more role"), n=more) if more else ""
+    left = say("cards_more", language, n=more) if more else ""
     return "; ".join([
         say("cards" if comparison.n_established else "cards_unsure", language) + left,
         say("no_patterns", language, why=visible(unseen)) if unseen else say("pattern_axes", language),
@@ -134,7 +127,7 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
         if any(math.isfinite(role.low) for head in comparison.heads for role in head.roles):
             how.append(say("resampled", language))
         if any(role.narrow for head in comparison.heads for role in head.roles[:1]):
-            how.append(wording.narrow(language))
+            how.append(say("narrow", language))
         if comparison.relations:
             how.append(say("halves", language))
     notes = [
@@ -145,30 +138,27 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
     return [proof(comparison, language), *notes, "; ".join([*how, say("not_explanation", language)])]
 
 
-def _word_cell(n_layers: int, n_heads: int) -> tuple[float, float]:
+def _word_cell(n_layers: int, n_heads: int) -> Inches:
     return min(WORD[0], (FULL - grid.BESIDE) / n_heads), min(WORD[1], 7.0 / n_layers)
 
 
-def _draw_words(
-    page: Page, record: Attention, corner: tuple[float, float], cell: tuple[float, float], language: str
-) -> None:
+def _draw_words(page: Page, record: Attention, corner: Inches, cell: Inches, language: str) -> None:
     """Draw the map of one sentence: in each cell the word that gets most of the head's weight, in the colour of it."""
-    (left, top), (across, down), received = corner, cell, received_by_words(record)
+    received = received_by_words(record)
     shape = received.shape[0], received.shape[1]
     table = colours()
     white = ink(table)
     for layer, head in np.ndindex(*shape):
         most = int(received[layer, head].argmax())
         level = levels(received[layer, head, most : most + 1], 1.0)[0]
-        x, y = left + grid.BESIDE + head * across, top + grid.ABOVE + layer * down
-        page.box((x, y, across, down), facecolor=hexed(table[level]), edgecolor="white", linewidth=1.0, zorder=2)
-        word = clip(record.key_tokens[most].text, 12)
-        size = min(TEXT, (across - 0.05) / max(page.pen.width(word, 1.0), POINT), down / POINT / 1.3)
-        if size >= LEAST_TEXT:
-            colour = "white" if white[level] else BLACK
-            page.text(x + across / 2, y + down / 2, word, size, ha="center", va="center", zorder=4, color=colour)
-    grid.number_grid(page, shape, cell, corner, language)
-    page.text(WIDTH - MARGIN, top + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY)
+        place = grid.place_of((layer, head), corner, cell)
+        page.box(place, facecolor=hexed(table[level]), edgecolor="white", linewidth=1.0, zorder=2)
+        word, letters = clip(record.key_tokens[most].text, 12), "white" if white[level] else BLACK
+        grid.write_inside(page, place, word, cell[0] - 0.05, 1.3, zorder=4, color=letters)
+    grid.number_grid(page, shape, corner, cell, language)
+    page.text(
+        WIDTH - MARGIN, corner[1] + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY
+    )
 
 
 def _is_quiet(role: Role | None) -> bool:
@@ -248,38 +238,6 @@ def _weights(record: Attention, layer: int, head: int) -> Sheet:
     return pool(resolve(record.select([layer], [head]), "unit"), MOST_TOKENS, MOST_TOKENS)
 
 
-@dataclass(frozen=True, slots=True)
-class Cards:
-    """Cards with their measures: all of one size."""
-
-    cards: Sequence[HeadCard]  # the cards
-    written: Sequence[Sequence[Line]]  # what each says, in lines
-    text: float  # the height of what is said, in inches, as all lengths here
-    beside: float  # the width of the words at the left of a pattern
-    above: float  # the height of those above it
-    side: float  # of the largest pattern; 0 where there is none
-
-    @property
-    def pitch(self) -> float:
-        """From the upper end of a card to that of the one below it."""
-        return self.text + (self.above + self.side + 0.06 if self.side else 0.0) + 0.14
-
-    @property
-    def height(self) -> float:
-        """Of all rows of cards."""
-        return self.pitch * -(-len(self.cards) // ACROSS)
-
-
-def lay_out_cards(pen: Pen, cards: Sequence[HeadCard]) -> Cards:
-    """Lay out cards, `ACROSS` in a row."""
-    written = [_lines(card, pen) for card in cards]
-    sheets = [card.sheet for card in cards if card.sheet is not None]
-    beside = pen.widest([label for sheet in sheets for label in labels_of(sheet.query_labels)]) + 0.05
-    above = pen.widest([label for sheet in sheets for label in labels_of(sheet.key_labels)]) + 0.08
-    side = min(SIDE if len(cards) > ACROSS else FEW, CARD - beside) if sheets else 0.0
-    return Cards(cards, written, max(map(height_of, written), default=0.0), beside, above, side)
-
-
 def labels_of(labels: Sequence[str]) -> list[str]:
     """The words along a pattern, the longest cut."""
     return [clip(label, LABEL) for label in labels]
@@ -297,19 +255,27 @@ def _lines(card: HeadCard, pen: Pen) -> list[Line]:
     return written
 
 
-def draw_cards(page: Page, cards: Cards, top: float) -> None:
-    """Draw cards in rows."""
-    for number, (card, written) in enumerate(zip(cards.cards, cards.written, strict=True)):
+def draw_cards(page: Page, cards: Sequence[HeadCard], top: float) -> float:
+    """Draw cards of one size, `ACROSS` in a row, and return where the next row would stand."""
+    pen, written = page.pen, [_lines(card, page.pen) for card in cards]
+    sheets = [card.sheet for card in cards if card.sheet is not None]
+    beside = pen.widest([label for sheet in sheets for label in labels_of(sheet.query_labels)]) + 0.05
+    above = pen.widest([label for sheet in sheets for label in labels_of(sheet.key_labels)]) + 0.08
+    side = min(SIDE if len(cards) > ACROSS else FEW, CARD - beside)
+    text = max(map(height_of, written), default=0.0)
+    pitch = text + (above + side + 0.06 if sheets else 0.0) + 0.14
+    for number, (card, said) in enumerate(zip(cards, written, strict=True)):
         row, column = divmod(number, ACROSS)
-        x, y = MARGIN + column * (CARD + BETWEEN), top + row * cards.pitch
+        x, y = MARGIN + column * (CARD + BETWEEN), top + row * pitch
         inset = 0.0
         if card.role is not None:
             draw_key(page, card.role, (x, y - 0.02))
-            inset = key_width(card.role, page.pen) + 0.08
-        page.write(written[:1], y + 0.015, x + inset)
-        page.write(written[1:], y + written[0].pitch + 0.02, x)
+            inset = key_width(card.role, pen) + 0.08
+        page.write(said[:1], y + 0.015, x + inset)
+        page.write(said[1:], y + said[0].pitch + 0.02, x)
         if card.sheet is not None:
-            draw_weights(page, card.sheet, (x + cards.beside, y + cards.text + cards.above, cards.side))
+            draw_weights(page, card.sheet, (x + beside, y + text + above, side))
+    return top + pitch * -(-len(cards) // ACROSS)
 
 
 def draw_weights(page: Page, sheet: Sheet, place: tuple[float, float, float], largest: float = CELL) -> None:

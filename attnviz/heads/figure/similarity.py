@@ -10,10 +10,10 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from attnviz.errors import SelectionError
-from attnviz.heads.figure.grid import swatch
+from attnviz.heads.figure.grid import begin_page, end_page, swatch
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, HeadSimilarity
 from attnviz.heads.similarity import leaves
-from attnviz.heads.wording import description, plural, proof, sample, say
+from attnviz.heads.wording import description, proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, legend_above, lines, page_of, scale_marks
 from attnviz.render.figure.pen import FRAME, GREY, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen, ordinal
@@ -62,21 +62,16 @@ def draw_clusters(comparison: HeadComparison, language: str = "en") -> Picture:
         bar = left + side + reach + 0.22
         width = bar + BAR + MARGIN
         larger = min(1.4, max(1.0, width / 10))
-        above = [
-            *lines(pen, [title], width - 2 * MARGIN, TITLE * larger, leading=1.5),
-            *lines(pen, about, width - 2 * MARGIN, TEXT * larger, colour=GREY),
-        ]
-        top = MARGIN + height_of(above) + TREE + 0.1
-        end = top + side + reach + 0.15
-        below = lines(pen, how, width - 2 * MARGIN, TEXT * larger)
-        page = page_of(pen, width, end + height_of(below) + MARGIN)
-        page.write(above, MARGIN)
+        page, room = begin_page(pen, width), width - 2 * MARGIN
+        top = page.write(lines(pen, [title], room, TITLE * larger, leading=1.5), MARGIN)
+        top = page.write(lines(pen, about, room, TEXT * larger, colour=GREY), top) + TREE + 0.1
         _draw_pairs(page, comparison, similarity, (left, top, side))
         page.colour_bar(colours()[::-1], (bar, top, 2.4), scale_marks(0.0, largest or FARTHEST))
         page.text(
             bar + BAR, top + 1.2, say("distance", language), SMALL, rotation=90, ha="right", va="center", color=GREY
         )
-        page.write(below, end)
+        below = page.write(lines(pen, how, room, TEXT * larger), top + side + reach + 0.15)
+        end_page(page, below + MARGIN)
     return Picture(pen, title, proof(comparison))
 
 
@@ -172,7 +167,7 @@ def draw_points(comparison: HeadComparison, language: str = "en") -> Picture:
             axes=_axes(language),
         )  # fmt: skip
         if unnamed:
-            notes.append(say("unnamed", language, heads=plural(unnamed, "head"), n=unnamed))
+            notes.append(say("unnamed", language, n=unnamed))
         noted = lines(pen, [*notes, say("not_explanation", language)], WIDTH)
         top = MARGIN + height_of(above) + 0.2 + legend
         page = page_of(pen, AROUND + WIDTH + 2 * MARGIN, top + height + AROUND + height_of(noted) + MARGIN)

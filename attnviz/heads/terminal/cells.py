@@ -13,7 +13,7 @@ from rich.text import Text
 from attnviz.attention import Note
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, HeadProfile, Role
-from attnviz.heads.wording import TOO_NARROW, note_words, plural, proof, say
+from attnviz.heads.wording import MARKS, ends, note_words, proof, rounded, say
 from attnviz.render.palette import readable
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column
@@ -21,7 +21,6 @@ from attnviz.render.terminal.text import behind, fit, spell, wrap
 
 READABLE = 110  # cells that a line of prose may have; longer lines are hard to come back from
 MISSING = "—"  # stands for a number that there is none of
-ESTABLISHED, DOUBTFUL = "●", "○"  # a role that is established, and one that is not
 UP = " ▁▂▃▄▅▆▇█"
 ALONG = " ▏▎▍▌▋▊▉█"
 UP_ASCII = " .:-=+*#@"
@@ -55,21 +54,15 @@ class Writer:
 
     def number(self, value: float, digits: int = 2) -> str:
         """A measure with two decimals, or a dash where there is none."""
-        if math.isnan(value):
-            return spell(MISSING, self.screen)
-        text = f"{value:.{digits}f}"
-        return text.removeprefix("-") if not text.strip("-0.") else text
+        return spell(MISSING if math.isnan(value) else rounded(value, digits), self.screen)
 
     def interval(self, low: float, high: float, digits: int = 2, *, narrow: bool = False) -> str:
         """Both ends, marked where they are not to be trusted; a dash where there are none."""
-        if math.isnan(low) or math.isnan(high):
-            return spell(MISSING, self.screen)
-        start = TOO_NARROW if narrow else ""
-        return spell(f"{start}{self.number(low, digits)}–{self.number(high, digits)}", self.screen)  # noqa: RUF001 - an en dash
+        return spell(ends(low, high, digits, narrow=narrow) or MISSING, self.screen)
 
     def mark(self, *, established: bool) -> str:
         """What stands before a role, a relation or a change: whether it is established."""
-        return spell(ESTABLISHED if established else DOUBTFUL, self.screen)
+        return spell(MARKS[established], self.screen)
 
     def column(self, phrase: str, cells: Iterable[Text | str], **how: Any) -> Column:
         """A column of a table under a phrase, or another title; `how` is as of `Column`."""
@@ -172,7 +165,7 @@ def draw_notes(comparison: HeadComparison, notes: Sequence[Note], out: Writer) -
     yield from draw_bad_lines(comparison, out)
     more = comparison.n_bad - min(len(comparison.bad), BAD_SHOWN)
     if more > 0:
-        yield from out.tell("more_bad", lines=plural(more, "more line"), n=more)
+        yield from out.tell("more_bad", n=more)
     yield from out.prose(proof(comparison, out.language), "bold")
 
 

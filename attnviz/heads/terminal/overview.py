@@ -14,7 +14,7 @@ from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.heads.selection import HeadRole, by_role, received_by_words, sorted_heads, strongest_link, strongest_links
 from attnviz.heads.terminal.cells import Writer, bar, draw_grid, draw_notes, role_style, rule_style
-from attnviz.heads.wording import MINOR, description, narrow, plural, reason_of, sample, say
+from attnviz.heads.wording import MINOR, description, plural, reason_of, sample, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
@@ -43,7 +43,7 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     shown = [note for note in comparison.notes if note.code not in MINOR]
     best = next((row[0].head for row in rows if row[0].role is not None), comparison.heads[0])
     hidden = len(comparison.notes) - len(shown)
-    more = say("more_notes", language, notes=plural(hidden, "note"), n=hidden) if hidden else ""
+    more = say("more_notes", language, n=hidden) if hidden else ""
     ends = [*draw_notes(comparison, shown, out)]
     ends += out.prose(say("more", language, head=best.name) + more, "dim")
     for n in range(len(rows), min(FEWEST_ROLES, len(rows)) - 1, -1):
@@ -139,11 +139,10 @@ def _legend(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
     for role in there:
         if role.doubt is not None:
             doubts.setdefault(reason_of(role.doubt, language, brief=True), []).append(role.rule.short)
-    yes, no = out.mark(established=True), out.mark(established=False)
-    marks = say("marks", language, yes=yes, no=no, doubt=say("marked_so", language) if doubts else "")
-    yield from out.prose(marks + (say("to_beat_is", language) if width >= WITH_CONTROLS else ""), "dim")
+    marks = say("marks", language) + say("marked_so", language) * bool(doubts)
+    yield from out.prose(marks + say("to_beat_is", language) * (width >= WITH_CONTROLS), "dim")
     if any(role.narrow for role in there):
-        yield from out.prose(narrow(language), "dim")
+        yield from out.tell("narrow", "dim")
     for why, names in doubts.items():
         yield from out.tell("because", "dim", role=", ".join(names), why=why)
 
@@ -181,7 +180,7 @@ def draw_sentence(
 
 def _sorts(roles: HeadComparison, record: Attention, out: Writer) -> Iterator[Text]:
     """The lecture's four sorts of heads: the head that is so, its role, and its weights in the sentence."""
-    yield from out.tell("sorts", sentences=plural(roles.n_sentences, "sentence"), n=roles.n_sentences)
+    yield from out.tell("sorts", n=roles.n_sentences)
     rows = []
     for one in sorted_heads(roles, record):
         head, role = one.best or (None, None)

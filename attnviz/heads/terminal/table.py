@@ -19,7 +19,7 @@ from attnviz.heads.roles import CONTROLS, ControlKind
 from attnviz.heads.selection import MOST, HeadRole, choose_heads
 from attnviz.heads.terminal import cells
 from attnviz.heads.terminal.cells import Writer
-from attnviz.heads.wording import description, how_sure, narrow, plural, role_words, sample, say, why_not
+from attnviz.heads.wording import description, how_sure, role_words, sample, say, why_not
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -58,10 +58,7 @@ def draw_table(
         lines += out.tell("sorted", "dim", what=one.name + (f" ({meaning})" if meaning else ""))
     lines += _rows(comparison, rows, out, sort) if rows else out.tell("no_such_role")
     if n := len(comparison.heads) - len(rows):
-        if role or layers or heads:
-            lines += out.tell("others_hidden", heads=plural(n, "other head"), n=n)
-        else:
-            lines += out.tell("many_hidden", heads=plural(n, "head"), n=n, most=MOST)
+        lines += out.tell("others_hidden" if role or layers or heads else "many_hidden", n=n, most=MOST)
     lines += _clusters(comparison, out)
     if comparison.relations:
         lines += [Text(), *draw_relations(comparison.relations, out)]
@@ -163,13 +160,13 @@ def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) 
     roles = [one.role for one in heads if one.role is not None]
     rules = {role.rule.short: role.rule.say(language) for role in roles}
     yield "; ".join(f"{short}: {words}" for short, words in rules.items())
-    yield say("marks", language, yes=cells.ESTABLISHED, no=cells.DOUBTFUL, doubt="")
+    yield say("marks", language)
     if kinds := _controls(comparison):
         named = ", ".join(f"{kind.titles[width >= WITH_NUMBERS]}: {kind.say(language)}" for kind in kinds)
         is_wide = width >= WITH_CONTROLS
         yield say("columns" if is_wide else "columns_hidden", language, controls=named, cells=WITH_CONTROLS)
     if any(role.narrow for role in roles):
-        yield narrow(language)
+        yield say("narrow", language)
     pattern = [say("pattern", language, least=cells.LEAST_TOP)] if _has_patterns(comparison) else []
     bars = [say("bars", language, most=FARTHEST)] if width >= WITH_BARS else []
     yield "; ".join([*pattern, *bars, say("count_from_0", language)])
@@ -235,9 +232,9 @@ def draw_head(
             lines += [Text(), *part]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
     titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
-    marks = say("marks", language, yes=cells.ESTABLISHED, no=cells.DOUBTFUL, doubt="")
+    marks = say("marks", language)
     lines += [*on, *out.prose("; ".join([marks, *titles, say("count_from_0", language)]), "dim")]
-    lines += [*out.prose(narrow(language), "dim"), *out.tell("not_explanation", "dim")]
+    lines += [*out.prose(say("narrow", language), "dim"), *out.tell("not_explanation", "dim")]
     return [*lines, *cells.draw_notes(comparison, comparison.notes, out)]
 
 
@@ -247,9 +244,8 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
         yield from out.tell("no_threshold")
         yield from out.prose(wording.closest_roles(comparison, profile, language), indent=2)
     for role in profile.roles:
-        ends = "" if math.isnan(role.low) else f" ({out.interval(role.low, role.high, narrow=role.narrow)})"
-        start = f"{out.mark(established=role.established)} {role.rule.short} {out.number(role.score)}{ends}"
-        yield from out.prose(f"{start}: {role.rule.say(language)}", cells.role_style(role, screen) + _BOLD, indent=2)
+        text = f"{out.mark(established=role.established)} {wording.role_score(role, language)}"
+        yield from out.prose(text, cells.role_style(role, screen) + _BOLD, indent=2)
         inner = Writer(replace(screen, width=screen.width - 2), language)
         yield from (Text("  ") + line for line in inner.prose(how_sure(role, language)))
         examples = selection.example_of(comparison, profile, role), selection.strongest_of(comparison, profile, role)
@@ -313,8 +309,7 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> I
     yield from table(columns, out.screen)
     hidden = [value for offset, value in values.items() if offset not in shown]
     if hidden:
-        n, most = len(hidden), out.number(max(hidden))
-        yield from out.tell("offsets_hidden", offsets=plural(n, "other offset"), n=n, most=most)
+        yield from out.tell("offsets_hidden", n=len(hidden), most=out.number(max(hidden)))
 
 
 def _worth_a_line(values: Mapping[int, float], every: Mapping[int, object]) -> list[int]:
@@ -365,7 +360,7 @@ def _alike(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
         return
     others = sum(other.cluster == profile.cluster for other in comparison.heads) - 1
     code = "in_cluster" if others else "alone_in_cluster"
-    cluster = say(code, out.language, others=plural(others, "other"), n_others=others, n=profile.cluster)
+    cluster = say(code, out.language, n_others=others, n=profile.cluster)
     yield from out.tell("near", cluster="" if profile.cluster is None else cluster)
     roles = [cells.name_role(one.role, role_words(one.role, out.language), out) for one, _ in near]
     columns = [
