@@ -115,9 +115,9 @@ def page_of_changes(found: Changes, lang: str = "en") -> WebPage:
 
 def _head(found: Changes, language: str) -> list[str]:
     names = {"before": found.before.model, "after": found.after.model}
-    corpora = "; ".join(wording.corpora_of(found, language, "mapped"))
-    said = say("changes_title", language, **names), corpora, wording.finding(found, language)
-    return [visible(text) for text in (*said, "; ".join(wording.proofs(found, language)))]
+    title, corpora = say("changes_title", language, **names), wording.corpora_of(found, language, "mapped")
+    proofs = "; ".join(wording.proofs(found, language))
+    return list(map(visible, (title, corpora, wording.finding(found, language), proofs)))
 
 
 def _notes_on(found: Changes, language: str) -> list[str]:

@@ -34,8 +34,8 @@ LONGEST = 24  # characters of the name of a relation
 def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]) -> Picture:
     """A picture of two models; on a slide and in a column the map and the heads that changed most alone."""
     title, below = visible(wording.finding(found, language)), list(map(visible, _below(found, language)))
-    about = [visible(say("changes_title", language, before=found.before.model, after=found.after.model))]
-    about.append(visible("; ".join(wording.corpora_of(found, language))))
+    names = {"before": found.before.model, "after": found.after.model}
+    about = [visible(say("changes_title", language, **names)), visible(wording.corpora_of(found, language))]
     with usual_settings():
         tables = _heads(found, language), _roles(found, language), _relations(_shown(found), language)
         cells = (visible(text) for columns in tables for one in columns for text in (one.title, *one.cells))

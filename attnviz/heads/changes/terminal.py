@@ -37,7 +37,7 @@ def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool =
     out = Writer(screen, language)
     lines = out.tell("changes_title", "bold", before=changes.before.model, after=changes.after.model)
     lines += out.prose(wording.finding(changes, language), "bold")
-    lines += out.prose("; ".join(wording.corpora_of(changes, language, "layers_heads" if full else "mapped")))
+    lines += out.prose(wording.corpora_of(changes, language, "layers_heads" if full else "mapped"))
     heads = wording.changed_heads(changes)
     if heads and not full:
         lines += [Text(), *_map(changes, screen)]

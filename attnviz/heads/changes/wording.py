@@ -77,14 +77,14 @@ def changed_heads(found: Changes) -> list[Change]:
     return [change for change in there if change.pattern > 0 or largest_changes(found, change, 1)]
 
 
-def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads") -> list[str]:
-    """What was measured, and on what, in lines."""
-    lines = [description(found.before, language, phrase)]
+def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads") -> str:
+    """What was measured, and on what."""
+    what = description(found.before, language, phrase)
     first, second = (sample(one, language) for one in (found.before, found.after))
     if first == second and found.paired:
-        return [*lines, say("both_on", language, sample=first)]
+        return f"{what}; {say('both_on', language, sample=first)}"
     sides = (("before", first), ("after", second))
-    return [*lines, *(say("on", language, side=say(side, language), sample=one) for side, one in sides)]
+    return "; ".join([what, *(say("on", language, side=say(side, language), sample=one) for side, one in sides)])
 
 
 def group_by_change(found: Changes) -> Iterator[tuple[str, list[str]]]:

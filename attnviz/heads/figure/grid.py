@@ -140,11 +140,12 @@ def draw_table(
     page: Page, columns: Sequence[Cells], corner: Inches, *,
     roles: Sequence[Role | RoleRule | None] = (), quiet: Sequence[bool] = (),
 ) -> None:  # fmt: skip
-    """Draw a table at (left, top), a line a row: behind the keys of roles, if it is of these; some rows in grey."""
+    """Draw a table at (left, top), a line a row: behind the keys of roles, if it is of these; the unsure in grey."""
     x, top = corner
     for number, role in enumerate(roles, 1):
         draw_key(page, role, (x, top + number * ENTRY + (ENTRY - KEY) / 2))
     x += keys_width(page.pen, roles)
+    quiet = quiet or [not isinstance(role, RoleRule) and not (role and role.established) for role in roles]
     for title, cells, right in columns:
         wide = page.pen.widest([title, *cells])
         at, ha = (x + wide, "right") if right else (x, "left")
@@ -189,7 +190,7 @@ def is_brief(style: Style) -> bool:
 def draw_brief(
     pen: Pen, style: Style, draw_map: Callable[[Page, Inches, Inches], None], *,
     shape: tuple[int, int], words: tuple[str, Sequence[str]], columns: Sequence[Cells], least: float,
-    scale: float = 0.0, roles: Sequence[Role | None] = (), quiet: Sequence[bool] = (),
+    scale: float = 0.0, roles: Sequence[Role | None] = (),
 ) -> None:  # fmt: skip
     """Draw a map with a table below it, or on a slide beside it; the title and the notes are `words`.
 
@@ -215,4 +216,4 @@ def draw_brief(
     foot = max(top + high, below + ENTRY * (1 + len(shown[0].cells))) + 0.1 * bool(notes)
     end_page(page, page.write(lines(pen, notes, width - 2 * margin), foot, margin) + margin)
     draw_map(page, (margin, top), cell)
-    draw_table(page, shown, (margin + across, below), roles=roles, quiet=quiet)
+    draw_table(page, shown, (margin + across, below), roles=roles)

@@ -78,7 +78,7 @@ def draw(
             left = max(size[0], LEAST) + grid.GAP
             room = FULL - left - grid.keys_width(pen, roles)
             columns = grid.fitting(pen, wording.role_columns(rows, language), room)
-            grid.draw_table(page, columns, (MARGIN + left, top), roles=roles, quiet=list(map(_is_quiet, roles)))
+            grid.draw_table(page, columns, (MARGIN + left, top), roles=roles)
         what = lines(pen, [over] if cards else [], FULL - BAR - 0.6, TEXT + 1)
         cards_top = page.write(what, below) + 0.12 * bool(cards)
         if any(card.sheet for card in cards):
@@ -161,10 +161,6 @@ def _draw_words(page: Page, record: Attention, corner: Inches, cell: Inches, lan
     )
 
 
-def _is_quiet(role: Role | None) -> bool:
-    return role is None or not role.established
-
-
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
     rows, title = by_role(comparison), finding(comparison, language)
     roles = [row[0].role for row in rows]
@@ -178,7 +174,6 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
             lambda page, corner, cell: grid.draw_grid(page, comparison, corner, cell, language),
             shape=(comparison.n_layers, comparison.n_heads), words=(title, notes), roles=roles,
             columns=wording.role_columns(rows, language), least=0.0 if style.height else style.width or 0.0,
-            quiet=list(map(_is_quiet, roles)),
         )  # fmt: skip
     return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
 

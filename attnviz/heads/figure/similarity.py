@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from attnviz.errors import SelectionError
-from attnviz.heads.figure.grid import begin_page, end_page, swatch
+from attnviz.heads.figure.grid import swatch
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadProfile, HeadSimilarity
 from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import description, proof, sample, say
@@ -62,16 +62,20 @@ def draw_clusters(comparison: HeadComparison, language: str = "en") -> Picture:
         bar = left + side + reach + 0.22
         width = bar + BAR + MARGIN
         larger = min(1.4, max(1.0, width / 10))
-        page, room = begin_page(pen, width), width - 2 * MARGIN
-        top = page.write(lines(pen, [title], room, TITLE * larger, leading=1.5), MARGIN)
-        top = page.write(lines(pen, about, room, TEXT * larger, colour=GREY), top) + TREE + 0.1
+        room = width - 2 * MARGIN
+        above = lines(pen, [title], room, TITLE * larger, leading=1.5)
+        above += lines(pen, about, room, TEXT * larger, colour=GREY)
+        top = MARGIN + height_of(above) + TREE + 0.1
+        end = top + side + reach + 0.15
+        below = lines(pen, how, room, TEXT * larger)
+        page = page_of(pen, width, end + height_of(below) + MARGIN)
+        page.write(above, MARGIN)
         _draw_pairs(page, comparison, similarity, (left, top, side))
         page.colour_bar(colours()[::-1], (bar, top, 2.4), scale_marks(0.0, largest or FARTHEST))
         page.text(
             bar + BAR, top + 1.2, say("distance", language), SMALL, rotation=90, ha="right", va="center", color=GREY
         )
-        below = page.write(lines(pen, how, room, TEXT * larger), top + side + reach + 0.15)
-        end_page(page, below + MARGIN)
+        page.write(below, end)
     return Picture(pen, title, proof(comparison))
 
 

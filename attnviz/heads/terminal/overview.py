@@ -14,7 +14,7 @@ from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS, TOO_FEW
 from attnviz.heads.selection import HeadRole, by_role, received_by_words, sorted_heads, strongest_link, strongest_links
 from attnviz.heads.terminal.cells import Writer, bar, draw_grid, draw_notes, role_style, rule_style
-from attnviz.heads.wording import MINOR, description, plural, reason_of, sample, say
+from attnviz.heads.wording import MINOR, description, plural, reason_of, role_columns, sample, say
 from attnviz.render.palette import LEVELS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
@@ -69,21 +69,19 @@ def _roles(rows: Sequence[Sequence[HeadRole]], out: Writer) -> Iterator[Text]:
     screen = out.screen
     roles = [row[0].role for row in rows]
     rules = [None if role is None else role.rule for role in roles]
-    names = [
-        Text(spell(rule.short, screen) if rule else out.say("no_role"), rule_style(rule, screen)) for rule in rules
-    ]
+    named, _, _, scores, _, meaning = role_columns(rows, out.language)
+    names = [Text(spell(name, screen), rule_style(rule, screen)) for name, rule in zip(named.cells, rules, strict=True)]
     ends = ["" if role is None else out.interval(role.low, role.high, narrow=role.narrow) for role in roles]
     columns = [
         Column("", [_role_sign(role, out) for role in roles]),
         out.column("role", names, least=12 if screen.width < WITH_CONTROLS else 22),
-        out.column("best", ["" if role is None else out.number(role.score) for role in roles], right=True),
+        out.column("best", scores.cells, right=True),
         out.column("95 %", ends, right=True),
     ]
     if screen.width >= WITH_CONTROLS:
         columns.append(out.column("to_beat", [_rival(role, out) for role in roles]))
     if screen.width >= WITH_WORDS:
-        words = [rule.say(out.language) if rule else "" for rule in rules]
-        columns.append(Column(out.say("meaning"), words, least=30))
+        columns.append(out.column(meaning.title, meaning.cells, least=30))
     room = max(12, screen.width - sum(column.width + 2 for column in columns))
     heads = [_names([head.name for head, _ in row], room, out) for row in rows]
     yield from table([*columns, Column(out.say("heads"), heads, least=10)], screen)

@@ -232,9 +232,9 @@ def draw_head(
             lines += [Text(), *part]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
     titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
-    marks = say("marks", language)
-    lines += [*on, *out.prose("; ".join([marks, *titles, say("count_from_0", language)]), "dim")]
-    lines += [*out.prose(say("narrow", language), "dim"), *out.tell("not_explanation", "dim")]
+    marks = [say("marks", language), *titles, say("count_from_0", language)]
+    lines += [*on, *out.prose("; ".join(marks), "dim")]
+    lines += [*out.tell("narrow", "dim"), *out.tell("not_explanation", "dim")]
     return [*lines, *cells.draw_notes(comparison, comparison.notes, out)]
 
 
