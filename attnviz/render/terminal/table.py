@@ -43,11 +43,13 @@ def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Itera
     while len(columns) > 2 and sum(needs) + sum(gaps[1:]) > screen.width:
         columns, gaps, widths, needs = columns[:-1], gaps[:-1], widths[:-1], needs[:-1]
     spare = screen.width - sum(widths) - sum(gaps[1:])
-    for index, column in enumerate(columns):
-        if spare < 0 and column.least:
-            narrower = min(widths[index], max(column.least, widths[index] + spare))
-            spare += widths[index] - narrower
-            widths[index] = narrower
+    for cuts_cells in (False, True):  # first long titles are cut
+        for index, column in enumerate(columns):
+            if spare < 0 and column.least:
+                least = column.least if cuts_cells else replace(column, title="").width
+                narrower = min(widths[index], max(column.least, least, widths[index] + spare))
+                spare += widths[index] - narrower
+                widths[index] = narrower
     yield from rows(columns, widths, screen, gap=gap)
 
 

@@ -136,6 +136,13 @@ def test_a_narrow_table_cuts_cells_and_then_columns(width: int, gap: int) -> Non
     assert ("last" in titles) == (width >= 8 + 5 + 10 + 4 + 2 * gap + 4)
 
 
+def test_a_long_title_is_cut_before_a_cell() -> None:
+    """What a title takes beyond its cells goes first, whichever column it is of."""
+    columns = [Column("role", ["pronoun"], least=4), Column("heads, the best first", ["1.5"], least=3)]
+    assert plain(list(table(columns, Screen(width=16)))) == ["role     heads,…", "pronoun  1.5"]
+    assert plain(list(table(columns, Screen(width=10)))) == ["role   he…", "pron…  1.5"]
+
+
 @pytest.mark.parametrize("width", range(34, 80, 5))
 def test_a_folded_table_cuts_nothing(width: int) -> None:
     """Every word and number is there, in as many lines and blocks as it takes."""
