@@ -22,6 +22,7 @@ import torch
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
 from attnviz.heads import relations, survey, tally
+from attnviz.heads.capture.measure import FindLinks
 from attnviz.heads.capture.survey import TOKENS, Runner
 from attnviz.heads.compare import _with_peaks
 from attnviz.heads.measures import measures_of, of_rows
@@ -49,12 +50,14 @@ class Population:
         self.links: list[Any] = []
         lines = [line for path in paths for line in read_corpus(path, kind="conllu") if isinstance(line, CorpusLine)]
         for together in in_batches({at: runner.encode(line.text) for at, line in enumerate(lines)}, TOKENS):
-            measured, kept = runner.run(join(together.values()), [annotation(lines[at]) for at in together])
+            batch, find = join(together.values()), FindLinks([annotation(lines[at]) for at in together])
+            measured, _ = runner.run(batch, [None] * len(together))
+            source.stream(batch, [find])
             sums.append(measured.sums.float().numpy())
             counts.append(measured.counts.float().numpy())
             corners.append(measured.corner[:, LAYER : LAYER + 1].float().numpy())
             seen.append(measured.corner_seen[:, LAYER : LAYER + 1].numpy())
-            self.links += kept.found
+            self.links += find.result()
         self.sums, self.counts = np.concatenate(sums), np.concatenate(counts)[:, :, None]
         self.corners, self.seen = np.concatenate(corners), np.concatenate(seen)
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import islice
-from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64
 
 from attnviz.attention import Receipt, Token
 from attnviz.capture.batching import in_batches, join, shuffle, take_first
@@ -20,12 +17,11 @@ from attnviz.errors import InputError, ModelError
 from attnviz.heads import relations, survey, tally
 from attnviz.heads.capture.divergences import divergence_between, divergences
 from attnviz.heads.capture.measure import BatchMeasures, FindLinks, FindWeights, MeasureHeads
-from attnviz.heads.changes.compare import check_alike, check_heads
-from attnviz.heads.measures import CHANCE, MEASURES, SHUFFLED, UNTRAINED, Entry, Measure, measures_of, of_rows
-from attnviz.heads.relations import LinkHits, Relations
+from attnviz.heads.changes.compare import check_alike
+from attnviz.heads.measures import CHANCE, MEASURES, SHUFFLED, UNTRAINED, Entry, measures_of, of_rows
+from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.similarity import Divergences
-from attnviz.heads.survey import BAD_LINES, About, Examples, Places, Sample, Survey
+from attnviz.heads.survey import BAD_LINES, About, Sample, Survey
 from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
 from attnviz.text.display import check_text, clip, visible
@@ -33,8 +29,6 @@ from attnviz.text.display import check_text, clip, visible
 TOKENS = 2048  # tokens in a batch, padding included: as many as keep the cores busy
 SEEDS = 8  # models of random weights, each of another seed, whose best heads a role is held against
 WINDOW = 512  # so many lines are sorted by length before they are cut into batches
-KEPT_BYTES = 64 * 2**20
-"""Numbers of sentences kept until they are added up: one product for a whole window of a model of 72 heads."""
 TOKENS_SHOWN = 6
 """Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""
 
@@ -117,55 +111,36 @@ def survey_models(
 
 
 def _measure(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Surveys]:
-    """What lines say, as much at a time as is added up at once; those that no model can read are added to the bad."""
+    """What lines say, a batch at a time; those that no model can read are added to the bad."""
     given: list[tuple[tuple[Batch, ...], Annotation | None]] = []
     for line in lines:
         try:
             given.append((_read_by(sides, line.text, f"line {line.number}, "), annotation(line)))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
-    heap: list[tuple[Sequence[BatchSummary], Apart | None]] = []
     for together in in_batches({at: several[0] for at, (several, _) in enumerate(given)}, sides[0].tokens):
         read_by = zip(*(given[at][0] for at in together), strict=True)
-        heap.append(_run(sides, list(map(join, read_by)), [given[at][1] for at in together]))
-        if sum(each[0].sums.nbytes for each, _ in heap) > KEPT_BYTES:
-            yield _together(sides, heap)
-            heap = []
-    if heap:
-        yield _together(sides, heap)
+        yield _run(sides, list(map(join, read_by)), [given[at][1] for at in together])
 
 
-Apart: TypeAlias = tuple[Float64[np.ndarray, "sentence layer head"], Float64[np.ndarray, "sentence 1 1"]]
-"""The divergences of the sentences of a batch, summed over rows, and how many rows these are."""
-
-
-def _run(
-    sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]
-) -> tuple[Sequence[BatchSummary], Apart | None]:
-    """What is kept of a batch that each model runs on; and of two models, how far apart their rows are."""
+def _run(sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]) -> Surveys:
+    """What a batch says that each model runs on; and of two models, how far apart their rows are."""
     ran = [side.run(batch, annotated) for side, batch in zip(sides, batches, strict=True)]
-    kept = [summary for _, summary in ran]
-    if len(sides) == 1:
-        return kept, None
-    before, after = (measured for measured, _ in ran)
-    check_heads(before.sums.shape[1:3], after.sums.shape[1:3], (sides[0].source.name, sides[1].source.name))
-    if before.rows is None or after.rows is None:
-        raise ModelError("the rows of these models were not kept")
-    (rows, counted), (rows_after, counted_after) = before.rows, after.rows
-    if not bool((counted == counted_after.to(counted.device)).all()):
-        raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
-    sums = divergence_between(rows, rows_after.to(rows.device), counted).reshape(-1, *before.sums.shape[1:3])
-    return kept, (sums, counted.sum(dim=1).double().cpu().numpy()[:, None, None])
-
-
-def _together(sides: Sequence[Runner], heap: Sequence[tuple[Sequence[BatchSummary], Apart | None]]) -> Surveys:
-    each = tuple(map(Runner.survey, sides, zip(*(kept for kept, _ in heap), strict=True)))
+    each = tuple(found for _, found in ran)
     if len(sides) == 1:
         return Surveys(each=each)
     check_alike(*each)
-    sums, counts = (np.concatenate(some) for some in zip(*(apart for _, apart in heap if apart), strict=True))
-    keys = [key for kept, _ in heap for key in kept[0].keys]
-    return Surveys(each=each, divergences=tally.tally_sentences(sums, counts, keys))
+    (rows, counted), (rows_after, counted_after) = (measured.rows for measured, _ in ran if measured.rows)
+    if not bool((counted == counted_after.to(counted.device)).all()):
+        raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
+    sums = divergence_between(rows, rows_after.to(rows.device), counted)
+    n_rows = counted.sum(dim=1).double().cpu().numpy()[:, None, None]
+    shape = each[0].heads.sums.shape[1:3]
+    return Surveys(each=each, divergences=tally.tally_sentences(sums.reshape(-1, *shape), n_rows, _keys(batches[0])))
+
+
+def _keys(batch: Batch) -> list[int]:
+    return [tally.key_of(sentence.text, sentence.pair) for sentence in batch.sentences]
 
 
 class Runner:
@@ -225,26 +200,61 @@ class Runner:
         truncate = settings.truncate or target is not None
         return self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
 
-    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> tuple[BatchMeasures, BatchSummary]:
+    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> tuple[BatchMeasures, Survey]:
         """Measure a batch: all that is measured, with the rows if they are kept, and what is kept of it."""
         settings, sentences = self._settings, batch.sentences
         # What is annotated are the words that are read: attention to or from those that are said is between others.
         between = [one if sentence.keys is None else None for one, sentence in zip(annotated, sentences, strict=True)]
         links = [FindLinks(between, settings.specials)] if any(one is not None for one in between) else []
         measured, receipt = self._stream(batch, links, keep_rows=self._keep_rows)
-        keys = tuple(tally.key_of(sentence.text, sentence.pair) for sentence in sentences)
+        keys = _keys(batch)
         sums, counts, fixed, fixed_counts, corner, seen = (
             getattr(measured, name).cpu().numpy()
             for name in ("sums", "counts", "fixed", "fixed_counts", "corner", "corner_seen")
         )
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
-        texts = [sentence.text for sentence in sentences]
-        return measured, BatchSummary(
-            batch=batch, keys=keys, sums=sums, counts=counts, fixed=fixed, fixed_counts=fixed_counts,
+        linked = [
+            (key, said, one)
+            for find in links
+            for key, said, one in zip(keys, between, find.result(), strict=True)
+            if said is not None and one is not None
+        ]
+        n_said = sum(one is not None for one in annotated)
+        related = relations.count_links([(key, one) for key, _, one in linked], *sums.shape[1:3]) if n_said else None
+        return measured, Survey(
+            about=About(
+                model=self.source.name, weights=self._digest, kind=batch.kind or self.source.kinds[0],
+                specials=settings.specials, sample=settings.controls, max_offset=settings.max_offset,
+            ),
+            measures=tuple(one.name for one in self._measures),
+            heads=tally.tally_sentences(sums, counts[:, :, None], keys),
+            offsets=tally.tally_sentences(fixed, fixed_counts[:, None], keys),
             places=survey.places_of(corner, seen, keys),
+            examples=survey.examples_of(sums, counts, keys, [one.text for one in sentences], enough),
+            sample=self._sample(batch, keys, (sums, counts), linked),
             similarity=divergences(*measured.rows) if settings.similarity and measured.rows else None,
-            examples=survey.examples_of(sums, counts, keys, texts, enough), receipt=receipt,
-            annotated=tuple(annotated), found=links[0].result() if links else (None,) * len(sentences),
+            relations=related and replace(related, n_other=n_said - len(linked)),
+            n_tokens=int(batch.real.sum()), n_cut=sum(sentence.is_cut for sentence in sentences),
+            worst=receipt.differences, tolerance=receipt.tolerance, dtype=receipt.dtype,
+        )  # fmt: skip
+
+    def _sample(
+        self, batch: Batch, keys: Sequence[int], measured: survey.PerSentence,
+        linked: Sequence[tuple[int, Annotation, LinkHits]],
+    ) -> Sample:  # fmt: skip
+        """The sentences of the smallest keys, with what the heads do there that may be a role."""
+        size = self._settings.controls
+        every = {key: (one.text, one.pair) for key, one in zip(keys, batch.sentences, strict=True)}
+        texts = dict(sorted(every.items())[:size])
+        rows = [keys.index(key) for key in texts]
+        places = [number for number, one in enumerate(self._measures) if one.role is not None]
+        own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
+        annotated = relations.sample_links((key, said) for key, said, _ in linked) if size else {}
+        hits = {key: one for key, said, one in linked if said == annotated.get(key)}
+        return Sample(
+            size=size, texts=texts, roles=tuple(self._measures[place].name for place in places),
+            controls={survey.OWN: (own[0], own[1])}, linked={key: every[key] for key in annotated},
+            annotated=annotated, own={key: hits[key] for key in annotated},
         )  # fmt: skip
 
     def _stream(
@@ -277,86 +287,6 @@ class Runner:
             self.source.stream(join(together.values()), [find])
             hits |= zip(together, find.result(), strict=True)
         return {key: one for key in given if (one := hits[key]) is not None}
-
-    def survey(self, parts: Sequence[BatchSummary]) -> Survey:
-        """What some batches say together."""
-        settings, batches = self._settings, [part.batch for part in parts]
-        about = About(
-            model=self.source.name, weights=self._digest, kind=batches[0].kind or self.source.kinds[0],
-            specials=settings.specials, sample=settings.controls, max_offset=settings.max_offset,
-        )  # fmt: skip
-        keys = [key for part in parts for key in part.keys]
-        sums, counts, fixed, fixed_counts = (
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("sums", "counts", "fixed", "fixed_counts")
-        )
-        alike = [part.similarity for part in parts if part.similarity is not None]
-        return Survey(
-            about=about, measures=tuple(one.name for one in self._measures),
-            heads=tally.tally_sentences(sums, counts[:, :, None], keys),
-            offsets=tally.tally_sentences(fixed, fixed_counts[:, None], keys),
-            places=reduce(operator.add, (part.places for part in parts)),
-            examples=reduce(survey.merge_examples, (part.examples for part in parts)),
-            sample=_sample(parts, about.sample, (sums, counts), self._measures),
-            similarity=reduce(operator.add, alike) if alike else None, relations=_relations(parts),
-            n_tokens=sum(int(batch.real.sum()) for batch in batches),
-            n_cut=sum(sentence.is_cut for batch in batches for sentence in batch.sentences),
-            worst=tuple(map(max, zip(*(part.receipt.differences for part in parts), strict=True))),
-            tolerance=max(part.receipt.tolerance for part in parts), dtype=parts[0].receipt.dtype,
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BatchSummary:
-    """What is kept of one batch until it is added up with others: numbers of each sentence, sums of what is large."""
-
-    batch: Batch  # its sentences
-    keys: tuple[int, ...]  # of these, as `tally.key_of` makes them
-    sums: Float64[np.ndarray, "sentence layer head measure"]  # of each measure
-    counts: Float64[np.ndarray, "sentence layer measure"]  # how many rows were counted
-    fixed: Float64[np.ndarray, "sentence offset share"]  # likewise of heads made up, each looking at one fixed offset
-    fixed_counts: Float64[np.ndarray, "sentence share"]  # how many rows were counted
-    places: Places  # for how far a pattern is position alone
-    examples: Examples  # the strongest sentences
-    similarity: Divergences | None  # of all pairs of heads, where it is wished for
-    receipt: Receipt  # the proof
-    annotated: tuple[Annotation | None, ...]  # the words of each sentence that belong together; None of unknown ones
-    found: tuple[LinkHits | None, ...]  # what heads find of that; None where attention is between other words
-
-
-def _sample(
-    parts: Sequence[BatchSummary], size: int, measured: survey.PerSentence, measures: Sequence[Measure]
-) -> Sample:
-    """The sentences of the smallest keys, with what the heads do there that may be a role."""
-    given = ((sentence.text, sentence.pair) for part in parts for sentence in part.batch.sentences)
-    keys = [key for part in parts for key in part.keys]
-    at = {key: row for row, key in enumerate(keys)}
-    every = dict(zip(keys, given, strict=True))
-    texts = dict(sorted(every.items())[:size])
-    rows = [at[key] for key in texts]
-    places = [number for number, one in enumerate(measures) if one.role is not None]
-    own = tuple(values[rows][..., places].astype(np.float32, order="C") for values in measured)
-    linked = [
-        (key, said, one)
-        for part in parts
-        for key, said, one in zip(part.keys, part.annotated, part.found, strict=True)
-        if said is not None and one is not None
-    ]
-    annotated = relations.sample_links((key, said) for key, said, _ in linked) if size else {}
-    hits = {key: one for key, said, one in linked if said == annotated.get(key)}
-    return Sample(
-        size=size, texts=texts, roles=tuple(measures[place].name for place in places),
-        controls={survey.OWN: (own[0], own[1])}, linked={key: every[key] for key in annotated}, annotated=annotated,
-        own={key: hits[key] for key in annotated},
-    )  # fmt: skip
-
-
-def _relations(parts: Sequence[BatchSummary]) -> Relations | None:
-    n_said = sum(annotated is not None for part in parts for annotated in part.annotated)
-    if not n_said:
-        return None
-    found = [(key, one) for part in parts for key, one in zip(part.keys, part.found, strict=True) if one is not None]
-    return replace(relations.count_links(found, *parts[0].sums.shape[1:3]), n_other=n_said - len(found))
 
 
 class _Side(Runner):

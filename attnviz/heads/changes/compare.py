@@ -70,19 +70,15 @@ def changes(
     )  # fmt: skip
 
 
-def check_heads(before: tuple[int, ...], after: tuple[int, ...], names: tuple[str, str]) -> None:
-    """Make sure that two models have as many layers, and as many heads in each. Raises RecordError: they have not."""
-    if before != after:
-        raise RecordError(
-            f"heads are compared one by one, and these models have other numbers of them: {names[0]} has {before[0]} x "
-            f"{before[1]} (layers x heads), {names[1]} {after[0]} x {after[1]}"
-        )
-
-
 def check_alike(before: Survey, after: Survey) -> None:
     """Make sure that heads can be compared one by one. Raises RecordError: they cannot."""
     names = before.about.model, after.about.model
-    check_heads(before.heads.sums.shape[1:3], after.heads.sums.shape[1:3], names)
+    sizes, sizes_after = before.heads.sums.shape[1:3], after.heads.sums.shape[1:3]
+    if sizes != sizes_after:
+        raise RecordError(
+            f"heads are compared one by one, and these models have other numbers of them: {names[0]} has {sizes[0]} x "
+            f"{sizes[1]} (layers x heads), {names[1]} {sizes_after[0]} x {sizes_after[1]}"
+        )
     here, there = before.about.words(), after.about.words()
     for what in ("kind", "special tokens", "fixed offsets"):
         if here[what] != there[what]:
