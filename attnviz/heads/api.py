@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
 from attnviz.heads import wording
-from attnviz.heads.files import CLASSES, PairStats, Stats, SurveyRun, load_pair, load_stats, save_pair, save_stats
+from attnviz.heads.files import CLASSES, PairStats, Stats, SurveyRun, load_pair, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry, among, measures_of, rules_of
 from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
+from attnviz.heads.survey import Survey, Surveys
 from attnviz.models.registry import names
 from attnviz.settings import ModelSettings, PageSettings, Place, place_of
 from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
@@ -30,10 +31,8 @@ from attnviz.text.display import check_text, clip, visible
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
-    from attnviz.heads.capture.survey import Progress, Surveys
     from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
-    from attnviz.heads.survey import Survey
     from attnviz.render.figure.export import Picture
 
 VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
@@ -109,21 +108,18 @@ def compare_heads(
     """
     from attnviz.heads.compare import compare
 
-    entries, (place, lines) = MEASURES if measures is None else tuple(measures), _input_of(sentences)
-    with_thresholds(rules_of(measures_of(entries, (settings or SurveySettings()).max_offset)), thresholds or {})
+    settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
+    place, lines = _input_of(sentences)
+    with_thresholds(rules_of(measures_of(entries, settings.max_offset)), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
-    run = SurveyRun(model=_settings_of(model), settings=settings or SurveySettings(), sentence_field=place.field)
-    if (loaded := place.saved) is not None:
-        check_saved(run.model, run.settings, checkpoint)
-        stats, source = _load_finished(loaded), None
-    else:
-        stats, _, (source,) = _measure(
-            place, lines, [_opener(model, tokenizer, opening)], run, checkpoint=checkpoint, measures=entries,
-            progress=progress,
-        )  # fmt: skip
-    with in_one_line(loaded) if loaded else nullcontext():
+    run = SurveyRun(model=_settings_of(model), settings=settings, sentence_field=place.field)
+    stats, _, source = _measure(
+        place, lines, [model], run, tokenizer=tokenizer, opening=opening, checkpoint=checkpoint, measures=entries,
+        progress=progress,
+    )  # fmt: skip
+    with in_one_line(place.saved) if place.saved else nullcontext():
         comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries)
-    many = _roles_on(roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress)
+    many = _roles_on(roles, comparison, source, settings, thresholds=thresholds, measures=entries, progress=progress)
     origin = Origin(stats=stats, model=run.model, source=source)
     return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin), roles_on=many)
 
@@ -146,11 +142,12 @@ def _saved_roles(
 
 
 def _roles_on(
-    roles: bool | HeadComparison, comparison: HeadComparison, source: Source | None, run: SurveyRun, **how: Any  # noqa: FBT001
+    roles: bool | HeadComparison, comparison: HeadComparison, source: Source | None,  # noqa: FBT001
+    settings: SurveySettings, **how: Any,
 ) -> HeadComparison | None:  # fmt: skip
     """What was measured on many sentences, refused where it is another model's; or measured now."""
     if isinstance(roles, bool):
-        alone = replace(run.settings, similarity=False)
+        alone = replace(settings, similarity=False)
         return compare_heads(model=source, settings=alone, **how) if roles else None
     roles.signs.among(comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads))
     return roles
@@ -180,31 +177,26 @@ def compare_models(
     with_thresholds(rules_of(measures_of(entries, settings.max_offset)), thresholds or {})
     if place.roles is not None:
         raise errors.SettingsError(ONE_MODEL)
-    if isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS):
-        other = _load_finished(Path(after))
-        if place.saved is None:
-            _check_same_settings(settings, other, str(after))
-        found = compare_heads(
-            place if lines is None else lines, before, tokenizer, settings=settings,
-            thresholds=thresholds, measures=entries, checkpoint=checkpoint, progress=progress, opening=opening,
-        )  # fmt: skip
-        stats: Stats = found.origin.stats  # type: ignore[attr-defined]  # it was measured here
-        return changes(
-            stats.survey, other.survey, corpus="; ".join(stats.corpora), corpus_after="; ".join(other.corpora),
-            thresholds=thresholds, entries=entries,
-        )  # fmt: skip
-    if place.saved is not None:
+    is_saved = isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS)
+    other = _load_finished(Path(str(after))) if is_saved else None
+    if other is None and place.saved is not None:
         raise errors.SettingsError("what was measured before is compared with another .stats file alone")
+    if other is not None and place.saved is None:
+        _check_same_settings(settings, other, str(after))
     run = SurveyRun(
         model=_settings_of(before), settings=settings, sentence_field=place.field,
-        against=_settings_of(after).name,
+        against=None if is_saved else _settings_of(after).name,
     )  # fmt: skip
-    opened = [_opener(model, tokenizer, opening) for model in (before, after)]
-    stats, pair, _ = _measure(place, lines, opened, run, checkpoint=checkpoint, measures=entries, progress=progress)
-    return changes(
-        pair.before, pair.after, pair.divergences, corpus="; ".join(stats.corpora), thresholds=thresholds,
-        entries=entries,
+    stats, found, _ = _measure(
+        place, lines, [before] if is_saved else [before, after], run, tokenizer=tokenizer, opening=opening,
+        checkpoint=checkpoint, measures=entries, progress=progress,
     )  # fmt: skip
+    corpus = "; ".join(stats.corpora)
+    with in_one_line(place.saved) if place.saved else nullcontext():
+        return changes(
+            found.before, found.after if other is None else other.survey, found.divergences, corpus=corpus,
+            corpus_after=corpus if other is None else "; ".join(other.corpora), thresholds=thresholds, entries=entries,
+        )  # fmt: skip
 
 
 @check_call()
@@ -414,29 +406,36 @@ def _check_checkpoint(checkpoint: Path | None, given: str | None) -> None:
 
 
 def _measure(
-    place: CorpusSettings, texts: tuple[str, ...] | None, opened: Sequence[Callable[[], Source]], run: SurveyRun, *,
-    checkpoint: str | os.PathLike[str] | None, measures: tuple[Entry, ...],
+    place: CorpusSettings, texts: tuple[str, ...] | None, models: Sequence[Model], run: SurveyRun, *,
+    tokenizer: object, opening: Opening, checkpoint: str | os.PathLike[str] | None, measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
-) -> tuple[Stats, Surveys, list[Source]]:  # fmt: skip
-    """Run a model, or two, over the sentences, unless a checkpoint holds it all: the stats of the first, and of all."""
+) -> tuple[Stats, Surveys, Source | None]:  # fmt: skip
+    """Run a model, or two, over the sentences, unless a file holds it all: the stats of the first, of all, the first.
+
+    The model is None where none was run.
+    """
+    if place.saved is not None:
+        check_saved(run.model, run.settings, checkpoint)
+        stats = _load_finished(place.saved)
+        return stats, Surveys(each=(stats.survey,)), None
+    opened = [_opener(one, tokenizer, opening) for one in models]
     checkpoint, path = None if checkpoint is None else Path(checkpoint), place.path
     _check_checkpoint(checkpoint, path)
     # The sentences are read as far as can be before a model is loaded for nothing.
     kind: Literal["conllu"] | None = None if place.treebank is None else "conllu"
     corpus = None if path is None else read_corpus(path, field=place.field, kind=kind)
     mark = None if path is None else fingerprint(path)
-    left = None if checkpoint is None else _left_by(checkpoint, mark, run, is_pair=len(opened) > 1)
-    from attnviz.heads.capture.survey import Progress, check_readable, survey_models
+    left = None if checkpoint is None else _left_by(checkpoint, mark, run, is_pair=len(models) > 1)
+    from attnviz.heads.capture.survey import check_readable, survey_models
 
     sources = [open_one() for open_one in opened]
-    so_far: Progress | None = None
+    so_far, n_lines = None, 0
     if left is not None:
-        first, found = left
-        _check_weights(found, sources, checkpoint)
+        first, so_far = left
+        _check_weights(so_far, sources, checkpoint)
         if first.n_lines is None:
-            return first, found, sources
-        so_far = Progress(found=found, n_lines=first.n_lines)
-        measures = among(measures, first.survey.measures)
+            return first, so_far, sources[0]
+        n_lines, measures = first.n_lines, among(measures, first.survey.measures)
     if texts is not None and len(texts) == 1:  # why it cannot be read is no fault of a line 1
         check_readable(texts[0], sources, run.settings)
     lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(texts, sources[0])
@@ -446,22 +445,20 @@ def _measure(
             n_read, n_bytes = (0, None) if corpus is None else (corpus.read, corpus.size)
             progress(CorpusProgress(n_sentences=n_sentences, bytes_read=n_read, n_bytes=n_bytes, shape=shape))
 
-    tell(0 if so_far is None else so_far.found.before.n_sentences)
-
-    def save(found: Surveys, n_lines: int | None) -> Stats:
+    def keep(found: Surveys, n_lines: int | None) -> Stats:
+        if n_lines is not None:
+            tell(found.before.n_sentences, found.before.heads.sums.shape[1:3])
         stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run)
-        if checkpoint is not None and found.divergences is not None:
-            save_pair(PairStats(before=stats, after=found.after, divergences=found.divergences), checkpoint)
-        elif checkpoint is not None:
-            save_stats(stats, checkpoint)
+        apart = found.divergences
+        if checkpoint is not None:
+            save_stats(PairStats(before=stats, after=found.after, divergences=apart) if apart else stats, checkpoint)
         return stats
 
-    def keep(so_far: Progress) -> None:
-        tell(so_far.found.before.n_sentences, so_far.found.before.heads.sums.shape[1:3])
-        save(so_far.found, so_far.n_lines)
-
-    found = survey_models(lines, sources, run.settings, measures=measures, so_far=so_far, tell=keep, corpus=name)
-    return save(found, None), found, sources
+    tell(0 if so_far is None else so_far.before.n_sentences)
+    found = survey_models(
+        lines, sources, run.settings, measures=measures, so_far=so_far, n_lines=n_lines, tell=keep, corpus=name
+    )
+    return keep(found, None), found, sources[0]
 
 
 def _left_by(
@@ -473,8 +470,6 @@ def _left_by(
         pair = load_pair(checkpoint) if is_pair else None
         first = load_stats(checkpoint) if pair is None else pair.before
         _check_same_run(checkpoint, first, mark, run)
-        from attnviz.heads.capture.survey import Surveys
-
         each = (first.survey,) if pair is None else (first.survey, pair.after)
         left = first, Surveys(each=each, divergences=None if pair is None else pair.divergences)
     check_writable(checkpoint)

@@ -79,9 +79,12 @@ CLASSES: encoding.Classes = {
 """What may be in a file, by the names that files have for it."""
 
 
-def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
-    """Write a survey, whole or not at all. Raises OutputError: another ending, or a file that cannot be written."""
-    return encoding.write(stats, path, encoding.ONE, CLASSES)
+def save_stats(stats: Stats | PairStats, path: str | os.PathLike[str]) -> Path:
+    """Write a survey, or both of two models, whole or not at all.
+
+    Raises OutputError: another ending, or a file that cannot be written.
+    """
+    return encoding.write(stats, path, encoding.ONE if isinstance(stats, Stats) else encoding.TWO, CLASSES)
 
 
 def load_stats(path: str | os.PathLike[str]) -> Stats:
@@ -178,13 +181,8 @@ def is_whole(found: Survey) -> bool:
     )
 
 
-def save_pair(stats: PairStats, path: str | os.PathLike[str]) -> Path:
-    """Likewise both surveys of two models."""
-    return encoding.write(stats, path, encoding.TWO, CLASSES)
-
-
 def load_pair(path: str | os.PathLike[str]) -> PairStats:
-    """Likewise what it saved of two models; a file of one is none."""
+    """Likewise both surveys of two models; a file of one is none."""
     pair = encoding.read(path, encoding.TWO, CLASSES, PairStats, _fits, _upgrade)
     first = replace(pair.before, survey=_in_groups(pair.before.survey))
     return PairStats(before=first, after=_in_groups(pair.after), divergences=pair.divergences.regroup())

@@ -15,7 +15,7 @@ from attnviz.heads.record import Estimates
 from attnviz.heads.relations import LinkHits, Relations
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.tally import Tally
-from attnviz.text.corpus import Annotation
+from attnviz.text.corpus import Annotation, BadLine
 
 GROUPS = 8  # tables of positions are kept for so many groups of sentences, so that their spread can be seen
 EXAMPLES = 3  # sentences kept for each head and measure: those where it is strongest
@@ -150,6 +150,36 @@ def merge(one: Survey, other: Survey) -> Survey:
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
         tolerance=max(one.tolerance, other.tolerance),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surveys:
+    """What is kept of a model, or of two on the same sentences."""
+
+    each: tuple[Survey, ...]  # of each model
+    divergences: Tally | None = None  # of two: of each head's rows in the one and in the other, summed over sentences
+
+    @property
+    def before(self) -> Survey:
+        """The survey of the first."""
+        return self.each[0]
+
+    @property
+    def after(self) -> Survey:
+        """That of the last."""
+        return self.each[-1]
+
+    def merge(self, other: Surveys) -> Surveys:
+        """Both corpora together, as `merge` puts them."""
+        both = self.divergences and other.divergences and self.divergences.merge(other.divergences)
+        return Surveys(each=tuple(map(merge, self.each, other.each)), divergences=both)
+
+    def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Surveys:
+        """The same with so many lines that could not be used, of which these are the first."""
+        named = [(line.number, line.reason) for line in bad]
+        return replace(self, each=tuple(
+            replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[:BAD_LINES]) for one in self.each
+        ))  # fmt: skip
 
 
 def merge_examples(one: Examples, other: Examples) -> Examples:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from attnviz.heads.capture.survey import Surveys, survey_models
+from attnviz.heads.capture.survey import survey_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from attnviz.capture.sources import Source
     from attnviz.heads.settings import SurveySettings
-    from attnviz.heads.survey import Survey
+    from attnviz.heads.survey import Survey, Surveys
     from attnviz.text.corpus import BadLine, CorpusLine
 
 

@@ -155,7 +155,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Let a run end as Ctrl-C ends it, once it has written so many checkpoints."""
-    save = both.save_pair
+    save = both.save_stats
     n_saved = 0
 
     def broken(*given: object) -> None:
@@ -165,7 +165,7 @@ def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
         if n_saved == after:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(api, "save_pair", broken)
+    monkeypatch.setattr(api, "save_stats", broken)
 
 
 def test_kill_9_of_two_models(typed: Typed, here: Path, environment: Callable[..., dict[str, str]]) -> None:

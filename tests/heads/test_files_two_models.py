@@ -35,18 +35,18 @@ def stats() -> PairStats:
 
 def test_what_is_read_is_what_was_written(stats: PairStats, tmp_path: Path) -> None:
     """Every number of both models and of what is between them, to the last bit."""
-    path = both.save_pair(stats, tmp_path / "a.stats")
+    path = both.save_stats(stats, tmp_path / "a.stats")
     found = both.load_pair(path)
     assert same(found, stats)
     assert not same(found, replace(stats, after=stats.before.survey)), "this would not see a difference"
-    assert both.save_pair(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
+    assert both.save_stats(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
     with pytest.raises(OutputError, match=r"saved as \.stats, not '\.npz'"):
-        both.save_pair(stats, tmp_path / "a.npz")
+        both.save_stats(stats, tmp_path / "a.npz")
 
 
 def test_one_model_is_not_two(stats: PairStats, tmp_path: Path) -> None:
     """Each file is refused where the other is looked for, and it is said which it is."""
-    one, two = surveys.save_stats(stats.before, tmp_path / "one.stats"), both.save_pair(stats, tmp_path / "two.stats")
+    one, two = surveys.save_stats(stats.before, tmp_path / "one.stats"), both.save_stats(stats, tmp_path / "two.stats")
     with pytest.raises(FileFormatError, match=r"one\.stats holds a run of one model, not of two models$"):
         both.load_pair(one)
     with pytest.raises(FileFormatError, match=r"two\.stats holds a run of two models, not of one model$"):
@@ -63,7 +63,7 @@ def test_parts_that_do_not_fit_together_are_refused(stats: PairStats, tmp_path: 
         "other divergences": replace(stats, divergences=replace(apart, sums=apart.sums[:, :1])),
     }[wrong]
     with pytest.raises(FileFormatError, match=r"holds no stats of attnviz's, or is not whole$"):
-        both.load_pair(both.save_pair(changed, tmp_path / "a.stats"))
+        both.load_pair(both.save_stats(changed, tmp_path / "a.stats"))
 
 
 def test_another_version_is_refused(stats: PairStats, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_another_version_is_refused(stats: PairStats, tmp_path: Path) -> None:
     from safetensors.numpy import load_file
     from safetensors.numpy import save as serialised
 
-    path = both.save_pair(stats, tmp_path / "a.stats")
+    path = both.save_stats(stats, tmp_path / "a.stats")
     with safe_open(path, framework="numpy") as file:
         described = json.loads(file.metadata()["attnviz"])
     described["version"] = encoding.VERSION + 1

@@ -22,9 +22,8 @@ from tests.heads.by_formula import jackknifed
 from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
-    from attnviz.heads.capture.survey import Progress
     from attnviz.heads.record import HeadComparison
-    from attnviz.heads.survey import Survey
+    from attnviz.heads.survey import Survey, Surveys
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
@@ -102,11 +101,11 @@ def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.Monke
     """From what was told after any window of lines, a new run ends with the very same numbers."""
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
     source, lines = open_source("toy"), sentences(60)
-    stops: list[Progress] = []
-    plain = survey_corpus(lines, source, SurveySettings(controls=20), tell=stops.append)
-    assert [stop.n_lines for stop in stops] == [16, 32, 48, 60]
-    for stop in stops[:-1]:
-        again = survey_corpus(lines, source, SurveySettings(controls=20), so_far=stop)
+    stops: list[tuple[Surveys, int]] = []
+    plain = survey_corpus(lines, source, SurveySettings(controls=20), tell=lambda *stop: stops.append(stop))
+    assert [n_lines for _, n_lines in stops] == [16, 32, 48, 60]
+    for found, n_lines in stops[:-1]:
+        again = survey_corpus(lines, source, SurveySettings(controls=20), so_far=found, n_lines=n_lines)
         assert np.array_equal(plain.heads.sums, again.heads.sums)
         same(plain, again, 0)
     same(plain, whole, 1e-6)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnviz.heads.changes.compare import changes
-from attnviz.heads.files import load_pair, load_stats, save_pair, save_stats
+from attnviz.heads.files import load_pair, load_stats, save_stats
 from attnviz.results import save
 from attnviz.storage.record_files import load
 from attnviz.walkthroughs.files import load as load_walkthrough
@@ -101,7 +101,7 @@ def test_a_survey_of_two_models(here: Path) -> None:
     """What a run of two models goes on from; the change of a head is the one that was found."""
     old = unpacked("two.stats", here)
     stats = load_pair(old)
-    assert same(load_pair(save_pair(stats, here / "again.stats")), stats)
+    assert same(load_pair(save_stats(stats, here / "again.stats")), stats)
     found = changes(stats.before.survey, stats.after, stats.divergences, corpus="; ".join(stats.before.corpora))
     head = found.heads[0]
     assert (head.before.layer, head.before.head) == (0, 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
@@ -21,8 +21,7 @@ from attnviz.heads.changes.compare import check_alike
 from attnviz.heads.measures import CHANCE, MEASURES, SHUFFLED, UNTRAINED, Entry, measures_of, of_rows
 from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.survey import BAD_LINES, About, Sample, Survey
-from attnviz.heads.tally import Tally
+from attnviz.heads.survey import BAD_LINES, About, Sample, Survey, Surveys
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
 from attnviz.text.display import check_text, clip, visible
 
@@ -33,62 +32,23 @@ TOKENS_SHOWN = 6
 """Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Surveys:
-    """What is kept of a model, or of two on the same sentences."""
-
-    each: tuple[Survey, ...]  # of each model
-    divergences: Tally | None = None  # of two: of each head's rows in the one and in the other, summed over sentences
-
-    @property
-    def before(self) -> Survey:
-        """The survey of the first."""
-        return self.each[0]
-
-    @property
-    def after(self) -> Survey:
-        """That of the last."""
-        return self.each[-1]
-
-    def merge(self, other: Surveys) -> Surveys:
-        """Both corpora together, as `attnviz.heads.survey.merge` puts them."""
-        both = self.divergences and other.divergences and self.divergences.merge(other.divergences)
-        return Surveys(each=tuple(map(survey.merge, self.each, other.each)), divergences=both)
-
-    def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Surveys:
-        """The same with so many lines that could not be used, of which these are the first."""
-        named = [(line.number, line.reason) for line in bad]
-        return replace(self, each=tuple(
-            replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[:BAD_LINES]) for one in self.each
-        ))  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a run over a corpus is."""
-
-    found: Surveys  # what is known so far
-    n_lines: int  # how many lines were read, bad ones too
-
-
 def survey_models(
     lines: Iterable[CorpusLine | BadLine], sources: Sequence[Source], settings: SurveySettings | None = None, *,
-    measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS, so_far: Progress | None = None,
-    tell: Callable[[Progress], None] | None = None, corpus: str = "",
+    measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS, so_far: Surveys | None = None,
+    n_lines: int = 0, tell: Callable[[Surveys, int], object] | None = None, corpus: str = "",
 ) -> Surveys:  # fmt: skip
     """Measure every head of a model, or of two, on every sentence of a corpus, and take the controls.
 
     What the first model says, where it says something, the second is made to say. Lines that cannot be used, or
     that a model cannot read, are counted and named. `tokens` has a batch at most, padding included; `so_far` is
-    where an earlier run stopped, whose lines are passed over; `tell` is told after each window of lines; `corpus`
-    is what messages call the lines. Raises InputError: no sentence is left; ModelError: a model cannot be run, its
-    weights are not proved, or two cut a sentence into other tokens or have other kinds of attention; RecordError:
-    two models have other numbers of layers or heads; SelectionError: the first of two has no such attention.
+    what an earlier run kept of the first `n_lines`, which are passed over; `tell` is told likewise after each window
+    of lines; `corpus` is what messages call the lines. Raises InputError: no sentence is left; ModelError: a model
+    cannot be run, its weights are not proved, or two cut a sentence into other tokens or have other kinds of
+    attention; RecordError: two models have other numbers of layers or heads; SelectionError: the first of two has no
+    such attention.
     """
     sides = _sides(sources, settings, measures, tokens)
-    found, n_lines = (so_far.found, so_far.n_lines) if so_far else (None, 0)
-    bad: list[BadLine] = []
-    n_bad = 0
+    found, bad, n_bad = so_far, list[BadLine](), 0
     rest = islice(lines, n_lines, None)
     while window := list(islice(rest, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
@@ -102,7 +62,7 @@ def survey_models(
             found = found.with_bad(bad, n_bad + len(bad))
             n_bad, bad = 0, []
             if tell is not None:
-                tell(Progress(found=found, n_lines=n_lines))
+                tell(found, n_lines)
     if found is None:
         first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnviz.capture.sources import Source
-    from attnviz.heads.capture.survey import Progress
     from attnviz.heads.relations import LinkHits
     from attnviz.heads.settings import Specials
-    from attnviz.heads.survey import Survey
+    from attnviz.heads.survey import Survey, Surveys
     from tests.fixtures.zoo import Zoo
 
 TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
@@ -430,9 +429,10 @@ class TestParts:
     def test_a_broken_off_run_goes_on(self, whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
         lines, source = corpus_lines(40), open_source("toy")
         monkeypatch.setattr(windows, "WINDOW", 10)
-        kept: list[Progress] = []
-        survey_corpus(lines, source, QUICK, tell=kept.append)
-        assert exactly(survey_corpus(lines, source, QUICK, so_far=kept[0])) == exactly(whole)
+        kept: list[tuple[Surveys, int]] = []
+        survey_corpus(lines, source, QUICK, tell=lambda *stop: kept.append(stop))
+        found, n_lines = kept[0]
+        assert exactly(survey_corpus(lines, source, QUICK, so_far=found, n_lines=n_lines)) == exactly(whole)
 
     def test_small_blocks_change_nothing(self, whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)

@@ -19,7 +19,7 @@ from attnviz.errors import InputError, ModelError, RecordError, SelectionError, 
 from attnviz.heads import files as surveys
 from attnviz.heads import survey, tally
 from attnviz.heads.capture.divergences import divergence_between
-from attnviz.heads.capture.survey import Surveys, check_readable
+from attnviz.heads.capture.survey import check_readable
 from attnviz.heads.changes.compare import (
     changes,
     difference,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.capture.sources import Source
-    from attnviz.heads.capture.survey import Progress
+    from attnviz.heads.survey import Surveys
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
@@ -255,10 +255,12 @@ def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) ->
     other = source.untrained()
     whole = survey_pair(sentences(40), source, other, SurveySettings(controls=4))
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
-    told: list[Progress] = []
-    parts = survey_pair(sentences(40), source, other, SurveySettings(controls=4), tokens=60, tell=told.append)
-    assert [one.n_lines for one in told] == [16, 32, 40]
-    assert [apart(one.found).n_sentences for one in told] == [16, 32, 40]
+    told: list[tuple[Surveys, int]] = []
+    parts = survey_pair(
+        sentences(40), source, other, SurveySettings(controls=4), tokens=60, tell=lambda *stop: told.append(stop)
+    )
+    assert [n_lines for _, n_lines in told] == [16, 32, 40]
+    assert [apart(found).n_sentences for found, _ in told] == [16, 32, 40]
     assert np.array_equal(apart(whole).counts, apart(parts).counts)
     assert np.abs(changed(whole).matrix - changed(parts).matrix).max() < 1e-6
 
@@ -274,11 +276,11 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: s
         *sentences(3, skip=20),
     ]
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 6)
-    told: list[Progress] = []
-    whole = survey_pair(lines, source, other, SurveySettings(controls=4), tell=told.append)
-    assert [one.n_lines for one in told] == [6, 12, 18, 24]
-    for one in told:
-        again = survey_pair(lines, source, other, SurveySettings(controls=4), so_far=one)
+    told: list[tuple[Surveys, int]] = []
+    whole = survey_pair(lines, source, other, SurveySettings(controls=4), tell=lambda *stop: told.append(stop))
+    assert [n_lines for _, n_lines in told] == [6, 12, 18, 24]
+    for found, n_lines in told:
+        again = survey_pair(lines, source, other, SurveySettings(controls=4), so_far=found, n_lines=n_lines)
         assert np.array_equal(apart(again).sums, apart(whole).sums)
         assert (again.before.n_bad, again.after.n_bad) == (1, 1)
         for here, there in ((again.before, whole.before), (again.after, whole.after)):

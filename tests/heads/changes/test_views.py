@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-    from attnviz.heads.capture.survey import Surveys
     from attnviz.heads.changes.record import Changes, RelationChange
+    from attnviz.heads.survey import Surveys
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
