@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from attnviz import errors
 from attnviz.heads import wording
 from attnviz.heads.files import CLASSES, PairStats, Stats, SurveyRun, load_pair, load_stats, save_stats
-from attnviz.heads.measures import MEASURES, Entry, among, measures_of, rules_of
+from attnviz.heads.measures import MEASURES, Entry, among, measures_of
 from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
 from attnviz.heads.survey import Survey, Surveys
@@ -110,7 +110,7 @@ def compare_heads(
 
     settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
-    with_thresholds(rules_of(measures_of(entries, settings.max_offset)), thresholds or {})
+    with_thresholds(measures_of(entries, settings.max_offset), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
     run = SurveyRun(model=_settings_of(model), settings=settings, sentence_field=place.field)
     stats, _, source = _measure(
@@ -119,7 +119,7 @@ def compare_heads(
     )  # fmt: skip
     with in_one_line(place.saved) if place.saved else nullcontext():
         comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries)
-    many = _roles_on(roles, comparison, source, settings, thresholds=thresholds, measures=entries, progress=progress)
+    many = _roles_on(roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress)
     origin = Origin(stats=stats, model=run.model, source=source)
     return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin), roles_on=many)
 
@@ -142,12 +142,11 @@ def _saved_roles(
 
 
 def _roles_on(
-    roles: bool | HeadComparison, comparison: HeadComparison, source: Source | None,  # noqa: FBT001
-    settings: SurveySettings, **how: Any,
+    roles: bool | HeadComparison, comparison: HeadComparison, source: Source | None, run: SurveyRun, **how: Any  # noqa: FBT001
 ) -> HeadComparison | None:  # fmt: skip
     """What was measured on many sentences, refused where it is another model's; or measured now."""
     if isinstance(roles, bool):
-        alone = replace(settings, similarity=False)
+        alone = replace(run.settings, similarity=False)
         return compare_heads(model=source, settings=alone, **how) if roles else None
     roles.signs.among(comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads))
     return roles
@@ -174,7 +173,7 @@ def compare_models(
 
     settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
-    with_thresholds(rules_of(measures_of(entries, settings.max_offset)), thresholds or {})
+    with_thresholds(measures_of(entries, settings.max_offset), thresholds or {})
     if place.roles is not None:
         raise errors.SettingsError(ONE_MODEL)
     is_saved = isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS)

@@ -27,7 +27,7 @@ def compare(
     estimates = _shares_to_1(measured.with_one_more(survey.variability(found.places)), taken)
     n_looked_at = len(measures.rules_of(taken)) + (0 if found.relations is None else len(found.relations.names))
     controls = _controls(found, n_looked_at)
-    every = roles.with_thresholds(measures.rules_of(taken), thresholds or {})
+    judged = roles.with_thresholds(taken, thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
     rows = found.heads.counts[:, :, 0]
     sentences = tally.effective(rows)
@@ -48,11 +48,10 @@ def compare(
     clusters = None if similarity is None else cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
 
     def profile(layer: int, head: int) -> HeadProfile:
-        own = roles.roles_of(
-            layer, head, measures=taken, estimates=estimates, controls=controls, counts=counts, every=every
-        )
+        own = roles.roles_of(layer, head, measures=judged, estimates=estimates, controls=controls, counts=counts)
+        every = (*own, *related.get((layer, head), ()))
         return HeadProfile(
-            layer=layer, head=head, roles=roles.clearest_first((*own, *related.get((layer, head), ()))),
+            layer=layer, head=head, roles=tuple(sorted(every, key=lambda role: role.clearness, reverse=True)),
             cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
         )  # fmt: skip
 

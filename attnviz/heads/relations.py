@@ -386,16 +386,15 @@ def _best_untrained(untrained: Relations | None, name: str, n_layers: int, looke
     n = untrained.counts[:, 0, at]
     if not n.all():
         return None
-    chosen, scored = untrained.hits[:, 0, at]  # (way, seeds' layers, head)
-    shares = []
-    for first in range(0, chosen.shape[1], n_layers):
-        seed = slice(first, first + n_layers)
-        best = int(chosen[:, seed].argmax())
-        shares.append(float(scored[:, seed].ravel()[best] / n[SCORE]))
-    mean = sum(shares) / len(shares)
-    found = best_of_seeds(np.array(shares), looked_at, noise=mean * (1 - mean) / n[SCORE])
+    seeds = untrained.hits.shape[4] // n_layers
+    chosen, scored = (  # (seed, way and head)
+        hits.reshape(WAYS, seeds, -1).swapaxes(0, 1).reshape(seeds, -1) for hits in untrained.hits[:, 0, at]
+    )
+    shares = scored[np.arange(seeds), chosen.argmax(axis=1)] / n[SCORE]
+    mean = float(shares.mean())
+    found = best_of_seeds(shares, looked_at, noise=mean * (1 - mean) / n[SCORE])
     # Where no seed differs from another, so few links may still hide that they do.
-    least, most = tally.wilson(mean, float(n[SCORE]) * len(shares))
+    least, most = tally.wilson(mean, float(n[SCORE]) * seeds)
     return _control(UNTRAINED, mean, float(np.fmin(found.low, least)), float(np.maximum(found.high, most)))
 
 

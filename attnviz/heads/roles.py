@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import CHANCE, OFFSET, RULED_OUT_BY, UNTRAINED, Measure, RoleRule
+from attnviz.heads.measures import CHANCE, OFFSET, RULED_OUT_BY, UNTRAINED, Measure, RoleRule, rules_of
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.arguments import did_you_mean
@@ -33,7 +33,6 @@ TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_f
 """The codes of doubts that too little was measured to say anything."""
 FAMILY_ERROR = 0.05
 """How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""
-Judged: TypeAlias = tuple[Measure, RoleRule]  # a role, and the measure that it is judged by
 
 
 class ControlKind(NamedTuple):
@@ -139,13 +138,13 @@ def names_of(rule: RoleRule) -> set[str]:
     return {spelling(name) for name in (rule.name, rule.short, rule.sign, *rule.also)}
 
 
-def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tuple[Judged, ...]:
-    """The roles with other thresholds; ``offset`` changes those of all fixed offsets.
+def with_thresholds(measures: Sequence[Measure], changed: Mapping[str, float]) -> tuple[Measure, ...]:
+    """The measures, their roles with other thresholds; ``offset`` changes those of all fixed offsets.
 
     That of ``relation`` is checked too, though relations between words make roles of their own. Raises SelectionError:
     there is no role of that name, or a threshold is not between 0 and 1.
     """
-    known = {name: rule.family for _, rule in every for name in names_of(rule)}
+    known = {name: rule.family for _, rule in rules_of(measures) for name in names_of(rule)}
     known |= {family: family for family in {*known.values(), RELATION}}
     wanted = {}
     for name, value in changed.items():
@@ -156,7 +155,10 @@ def with_thresholds(every: Sequence[Judged], changed: Mapping[str, float]) -> tu
         if not 0 < value <= 1:
             raise SelectionError(f"the threshold of {name} must be above 0 and at most 1, not {value:g}")
         wanted[family] = value
-    return tuple((one, replace(rule, threshold=wanted.get(rule.family, rule.threshold))) for one, rule in every)
+    return tuple(
+        replace(one, role=one.role and replace(one.role, threshold=wanted.get(one.role.family, one.role.threshold)))
+        for one in measures
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,15 +173,14 @@ class Counts:
 
 def roles_of(
     layer: int, head: int, *, measures: Sequence[Measure], estimates: Estimates, controls: Mapping[str, Estimates],
-    counts: Counts, every: Sequence[Judged],
-) -> tuple[Role, ...]:  # fmt: skip
-    """The roles of one head, the clearest first."""
+    counts: Counts,
+) -> list[Role]:  # fmt: skip
+    """The roles of one head, in the order of the measures that these are judged by."""
     names = [one.name for one in measures]
     roles = []
-    for measure, rule in every:
-        at = names.index(measure.name)
+    for at, measure in enumerate(measures):
         score, low, high = estimates.at(layer, head, at)
-        if not score >= rule.threshold:  # NaN is not
+        if (rule := measure.role) is None or not score >= rule.threshold:  # NaN is not
             continue
         rows = float(counts.rows[layer, at])
         if measure.offset is not None and rows < SEEN * counts.rows[layer, names.index("entropy")]:
@@ -200,9 +201,4 @@ def roles_of(
             rule=rule, measure=measure.name, score=score, low=low, high=high, controls=taken, doubt=why,
             narrow=measure.narrow,
         ))  # fmt: skip
-    return clearest_first(roles)
-
-
-def clearest_first(found: Iterable[Role]) -> tuple[Role, ...]:
-    """Roles, those established first, in the order of how far each is above its threshold, of how far it could be."""
-    return tuple(sorted(found, key=lambda role: role.clearness, reverse=True))
+    return roles

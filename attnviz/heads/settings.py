@@ -12,7 +12,7 @@ from typing import ClassVar, Literal, TypeAlias
 
 from attnviz import settings
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.heads.measures import MAX_OFFSET, MEASURES, measures_of, rules_of
+from attnviz.heads.measures import MAX_OFFSET, MEASURES, measures_of
 from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, group, option
 from attnviz.storage.formats import COMPARISON
 from attnviz.text.display import check_sentence
@@ -137,7 +137,7 @@ class ViewSettings:
             except ValueError:
                 raise SettingsError(f"{one!r} is not ROLE=X, such as previous=0.4", "threshold") from None
         try:
-            with_thresholds(rules_of(measures_of()), thresholds)
+            with_thresholds(measures_of(), thresholds)
         except SelectionError as error:
             raise SettingsError(str(error), "threshold") from None
         return thresholds

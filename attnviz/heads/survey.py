@@ -286,19 +286,13 @@ def variability(places: Places, less: Places | None = None) -> Estimates:
 
 def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:
     """How far patterns change over all groups, then without each; NaN without one that has no sentence."""
-    there = [group for group in range(len(places.counts)) if places.counts[group].any()]
-    means = np.full((len(places.counts) + 1, *places.sums.shape[1:3]), np.nan)
-    means[0] = _variability(places, there)
-    for group in there:
-        means[1 + group] = _variability(places, [other for other in there if other != group])
-    return means
-
-
-def _variability(places: Places, groups: Sequence[int]) -> Float64[np.ndarray, "layer head"]:
-    n = places.counts[groups].sum(axis=0)[:, None]  # (L, 1, row, column)
-    total, squares = places.sums[groups].sum(axis=0), places.squares[groups].sum(axis=0)
-    twice = n > 1
+    chosen = np.concatenate([np.ones((1, len(places.counts))), 1 - np.eye(len(places.counts))])
+    n, total, squares = (
+        np.tensordot(chosen, values, 1) for values in (places.counts[:, :, None], places.sums, places.squares)
+    )
+    twice = n > 1  # (group, L, 1, row, column)
     with np.errstate(invalid="ignore", divide="ignore"):
-        varied = np.where(twice, (squares - total**2 / n) * n / (n - 1), 0.0).sum(axis=(2, 3))
-        share: np.ndarray = np.clip(varied / np.where(twice, squares, 0.0).sum(axis=(2, 3)), 0.0, 1.0)
+        varied = np.where(twice, (squares - total**2 / n) * n / (n - 1), 0.0).sum(axis=(3, 4))
+        share: np.ndarray = np.clip(varied / np.where(twice, squares, 0.0).sum(axis=(3, 4)), 0.0, 1.0)
+    share[1:][~places.counts.any(axis=(1, 2, 3))] = np.nan
     return share

@@ -183,7 +183,7 @@ def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(seen: int, named
     made = roles_of(
         0, 0, measures=taken,
         estimates=Estimates(value=value, low=value - 0.01, high=value),
-        controls={}, counts=counts(np.array([[100.0, seen]])), every=rules_of(taken),
+        controls={}, counts=counts(np.array([[100.0, seen]])),
     )  # fmt: skip
     assert [role.name for role in made] == named
 
@@ -197,7 +197,7 @@ def test_established_roles_come_first() -> None:
         estimates=Estimates(value=value, low=low, high=value),
         controls={name: Estimates(value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]]))
                   for name in ("chance", "untrained")},
-        counts=counts(np.full((1, 2), 50.0)), every=rules_of(taken),
+        counts=counts(np.full((1, 2), 50.0)),
     )  # fmt: skip
     assert [(role.name, role.established) for role in made] == [("previous", True), ("broad", False)]
 

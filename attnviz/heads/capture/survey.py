@@ -104,14 +104,15 @@ def _keys(batch: Batch) -> list[int]:
 
 
 class Runner:
-    """A model with what it takes to measure its heads, in batches of so many `tokens`; `keep_rows` keeps their rows."""
+    """A model with what it takes to measure its heads, in batches of so many `tokens`: the only one, or one of two."""
 
     def __init__(
         self, source: Source, settings: SurveySettings, measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS,
-        *, keep_rows: bool = False,
+        *, of_two: bool = False,
     ) -> None:  # fmt: skip
         self.source, self.tokens = source, tokens
-        self._settings, self._entries, self._keep_rows = settings, measures, keep_rows or settings.similarity
+        self._settings, self._entries, self._of_two = settings, measures, of_two
+        self.leader: Runner | None = None  # of two, what generates: what it does, this is made to generate
         self._measures = of_rows(measures_of(measures, settings.max_offset))
         self._weights: FindWeights | None = None
 
@@ -154,11 +155,15 @@ class Runner:
         return replace(found, sample=replace(sample, controls=controls, found=hits))
 
     def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
-        """A batch of one sentence."""
+        """A batch of one sentence; what the leader of two models generates, or else this one, is what both must say."""
+        if target is None and self.leader is not None:
+            target = self.leader.encode(text, pair).sentences[0].target
         settings = self._settings
-        # What a model says that never ends has a word more than it may be given.
+        # What a model says that never ends has a word more than may be given: cut alike, both say the same.
         truncate = settings.truncate or target is not None
-        return self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
+        read = self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
+        said = read.sentences[0].target
+        return read if not self._of_two or target is not None or said is None else self.encode(text, pair, said)
 
     def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> tuple[BatchMeasures, Survey]:
         """Measure a batch: all that is measured, with the rows if they are kept, and what is kept of it."""
@@ -166,7 +171,7 @@ class Runner:
         # What is annotated are the words that are read: attention to or from those that are said is between others.
         between = [one if sentence.keys is None else None for one, sentence in zip(annotated, sentences, strict=True)]
         links = [FindLinks(between, settings.specials)] if any(one is not None for one in between) else []
-        measured, receipt = self._stream(batch, links, keep_rows=self._keep_rows)
+        measured, receipt = self._stream(batch, links, keep_rows=self._of_two or settings.similarity)
         keys = _keys(batch)
         sums, counts, fixed, fixed_counts, corner, seen = (
             getattr(measured, name).cpu().numpy()
@@ -249,24 +254,6 @@ class Runner:
         return {key: one for key in given if (one := hits[key]) is not None}
 
 
-class _Side(Runner):
-    """One of the models; what the leader generates, where this is the second model, this is made to generate."""
-
-    leader: _Side | None = None
-
-    def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
-        """A batch of one sentence."""
-        if target is None and self.leader is not None:
-            target = self.leader.encode(text, pair).sentences[0].target
-        if target is None:
-            free = super().encode(text, pair)
-            target = free.sentences[0].target
-            if target is None:
-                return free
-        # What a model says that never ends has a word more than may be given: cut alike, both say the same.
-        return super().encode(text, pair, target)
-
-
 def check_readable(text: str, sources: Sequence[Source], settings: SurveySettings | None = None) -> None:
     """Make sure that a model can read a sentence, and two the same tokens of it.
 
@@ -291,7 +278,7 @@ def _sides(
             "choose a kind that both have"
         )
     settings = replace(settings, kind=kind)
-    one, other = (_Side(source, settings, measures, tokens, keep_rows=True) for source in sources)
+    one, other = (Runner(source, settings, measures, tokens, of_two=True) for source in sources)
     other.leader = one if before.generates else None
     return [one, other]
 
