@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
 from attnviz.attention import Token
@@ -42,14 +42,15 @@ sentence, for which all that is worked out takes 100 MB."""
 class BatchMeasures:
     """What was measured of the sentences of a batch."""
 
-    sums: Float[Tensor, "batch layer head measure"]  # of each measure, the sum over a sentence's rows
-    counts: Float[Tensor, "batch layer measure"]  # how many rows were counted
-    corner: Float[Tensor, "batch layer head 16 16"]  # weights among the first `CORNER` tokens, 0 beyond the sentence
-    corner_seen: Bool[Tensor, "batch layer 16 16"]  # where a weight was counted there
+    sums: Float64[np.ndarray, "batch layer head measure"]  # of each measure, the sum over a sentence's rows
+    counts: Float64[np.ndarray, "batch layer measure"]  # how many rows were counted
+    # weights among the first `CORNER` tokens, 0 beyond the sentence
+    corner: Float[np.ndarray, "batch layer head 16 16"]
+    corner_seen: Bool[np.ndarray, "batch layer 16 16"]  # where a weight was counted there
     # sums of the shares (of those at no fixed offset) for heads made up, each of which looks at one offset always; of
     # the first layer, and where the model lets it
-    fixed: Float[Tensor, "batch offset share"]
-    fixed_counts: Float[Tensor, "batch share"]  # how many rows were counted
+    fixed: Float64[np.ndarray, "batch offset share"]
+    fixed_counts: Float64[np.ndarray, "batch share"]  # how many rows were counted
     # if kept, the rows of all heads, 0 where there is padding, and which of these rows count
     rows: tuple[Float[Tensor, "batch heads rows key"], Bool[Tensor, "batch rows"]] | None = None
 
@@ -127,13 +128,13 @@ class MeasureHeads:
             several = ", ".join(str(one.sums.shape[1]) for one in done)
             raise NoAttentionError(f"the layers of this model have different numbers of heads ({several})")
         sums, counts, corner, seen = (
-            torch.stack([getattr(one, name) for one in done], dim=1)
+            torch.stack([getattr(one, name) for one in done], dim=1).cpu().numpy()
             for name in ("sums", "counts", "corner", "corner_seen")
         )
         first, kept = done[0], [torch.cat(one.kept, dim=2) for one in done if one.kept]
         return BatchMeasures(
-            sums=sums, counts=counts, corner=corner, corner_seen=seen, fixed=first.fixed,
-            fixed_counts=first.fixed_counts,
+            sums=sums, counts=counts, corner=corner, corner_seen=seen, fixed=first.fixed.cpu().numpy(),
+            fixed_counts=first.fixed_counts.cpu().numpy(),
             rows=(torch.cat(kept, dim=1), torch.cat(first.kept_counted, dim=1)) if kept else None,
         )  # fmt: skip
 

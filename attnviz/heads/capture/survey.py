@@ -173,10 +173,7 @@ class Runner:
         links = [FindLinks(between, settings.specials)] if any(one is not None for one in between) else []
         measured, receipt = self._stream(batch, links, keep_rows=self._of_two or settings.similarity)
         keys = _keys(batch)
-        sums, counts, fixed, fixed_counts, corner, seen = (
-            getattr(measured, name).cpu().numpy()
-            for name in ("sums", "counts", "fixed", "fixed_counts", "corner", "corner_seen")
-        )
+        sums, counts = measured.sums, measured.counts
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
         linked = [
             (key, said, one)
@@ -193,8 +190,8 @@ class Runner:
             ),
             measures=tuple(one.name for one in self._measures),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
-            offsets=tally.tally_sentences(fixed, fixed_counts[:, None], keys),
-            places=survey.places_of(corner, seen, keys),
+            offsets=tally.tally_sentences(measured.fixed, measured.fixed_counts[:, None], keys),
+            places=survey.places_of(measured.corner, measured.corner_seen, keys),
             examples=survey.examples_of(sums, counts, keys, [one.text for one in sentences], enough),
             sample=self._sample(batch, keys, (sums, counts), linked),
             similarity=divergences(*measured.rows) if settings.similarity and measured.rows else None,
@@ -240,9 +237,8 @@ class Runner:
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for together in in_batches(singles, self.tokens):
             measured, _ = self._stream(join(together.values()), dealt=list(together) if dealt else None)
-            numbers = measured.sums.cpu().numpy(), measured.counts.cpu().numpy()
-            parts |= zip(together, zip(*numbers, strict=True), strict=True)
-        sums, counts = (np.stack([parts[key][at] for key in singles]).astype(np.float64) for at in (0, 1))
+            parts |= zip(together, zip(measured.sums, measured.counts, strict=True), strict=True)
+        sums, counts = (np.stack([parts[key][at] for key in singles]) for at in (0, 1))
         return sums, counts
 
     def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
