@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from attnviz.errors import InputError, SelectionError
-from attnviz.heads.tally import Sums
 
 Distances = Float64[np.ndarray, "head head"]
 Linkage = Float64[np.ndarray, "merge 4"]
@@ -23,11 +22,19 @@ Numbers below the number of heads are heads; merge k makes the cluster of number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Divergences(Sums):
-    """The divergences of all pairs of heads, summed over rows."""
+class Divergences:
+    """The divergences of all pairs of heads, summed over rows: sums of parts add up to the sum of the whole."""
 
     total: Float64[np.ndarray, "head head"]  # the sum over rows, in nats
     n_rows: int  # how many rows there were
+
+    def __add__(self, other: Divergences) -> Divergences:
+        """Both together. Raises InputError: they are not of as many heads."""
+        if self.total.shape != other.total.shape:
+            raise InputError(
+                f"similarities of {len(self.total)} heads and of {len(other.total)} heads cannot be added: two models"
+            )
+        return Divergences(total=self.total + other.total, n_rows=self.n_rows + other.n_rows)
 
     def mean(self) -> Float64[np.ndarray, "head head"]:
         """The mean divergence of a row, in nats, from 0 to ln 2. Raises InputError: there is no row."""

@@ -14,7 +14,7 @@ from attnviz.heads import relations, tally
 from attnviz.heads.record import Estimates
 from attnviz.heads.relations import LinkHits, Relations
 from attnviz.heads.similarity import Divergences
-from attnviz.heads.tally import Sums, Tally
+from attnviz.heads.tally import Tally
 from attnviz.text.corpus import Annotation, BadLine
 
 GROUPS = 8  # tables of positions are kept for so many groups of sentences, so that their spread can be seen
@@ -23,12 +23,18 @@ BAD_LINES = 20  # bad lines of which number and reason are kept; all are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Places(Sums):
+class Places:
     """Weights by place, among the first tokens of sentences: a place is a row and a column."""
 
     sums: Float64[np.ndarray, "group layer head row column"]  # of the weights, by group of sentences
     squares: Float64[np.ndarray, "group layer head row column"]  # of their squares
     counts: Float64[np.ndarray, "group layer row column"]  # how many sentences have the place
+
+    def __add__(self, other: Places) -> Places:
+        """Both together."""
+        return Places(
+            sums=self.sums + other.sums, squares=self.squares + other.squares, counts=self.counts + other.counts
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,7 +142,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         linked = relations.merge(one.relations, other.relations)
     both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
     return replace(
-        one, heads=one.heads + other.heads, offsets=one.offsets + other.offsets,
+        one, heads=one.heads.merge(other.heads), offsets=one.offsets.merge(other.offsets),
         places=one.places + other.places, examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample), similarity=both,
         relations=linked, n_tokens=one.n_tokens + other.n_tokens,
@@ -165,7 +171,7 @@ class Surveys:
 
     def merge(self, other: Surveys) -> Surveys:
         """Both corpora together, as `merge` puts them."""
-        both = self.divergences and other.divergences and self.divergences + other.divergences
+        both = self.divergences and other.divergences and self.divergences.merge(other.divergences)
         return Surveys(each=tuple(map(merge, self.each, other.each)), divergences=both)
 
     def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Surveys:

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float, Float64, Int64, Real
@@ -32,22 +32,18 @@ LEVEL = 0.95  # how often an interval should hold the truth
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sums:
-    """What adds up field by field: those of the parts of a corpus, but for rounding, are those of the whole."""
-
-    def __add__(self, other: Self) -> Self:
-        """Both together."""
-        return type(self)(**{one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Tally(Sums):
+class Tally:
     """Sums and counts over sentences: of the corpus first, then of each group."""
 
     # of each number measured; its last axis may be of another length than that of the counts' leading axes
     sums: Float64[np.ndarray, "group ..."]
     counts: Float64[np.ndarray, "group ..."]  # how many rows were counted for it; broadcasts against `sums`
     n_sentences: int = 0  # how many sentences were added
+
+    def merge(self, other: Tally) -> Tally:
+        """Both together: exactly what one tally of all the sentences holds, but for the rounding of sums."""
+        n = self.n_sentences + other.n_sentences
+        return Tally(sums=self.sums + other.sums, counts=self.counts + other.counts, n_sentences=n)
 
     def estimate(self) -> Estimates:
         """Means and their intervals, none of which goes below 0, as nothing that is measured does."""
