@@ -191,7 +191,7 @@ def compare_models(
         checkpoint=checkpoint, measures=entries, progress=progress,
     )  # fmt: skip
     corpus = "; ".join(stats.corpora)
-    with in_one_line(place.saved) if place.saved else nullcontext():
+    with in_one_line(f"{place.saved} or {after}") if place.saved else nullcontext():
         return changes(
             found.before, found.after if other is None else other.survey, found.divergences, corpus=corpus,
             corpus_after=corpus if other is None else "; ".join(other.corpora), thresholds=thresholds, entries=entries,
