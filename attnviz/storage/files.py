@@ -64,22 +64,37 @@ def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
     """A new empty file in the folder of `path`, gone at the end, and the file that it may replace."""
     try:
         target = Path(os.path.realpath(path))  # through a link, as open() goes
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-        except FileExistsError:
-            raise NotADirectoryError(errno.ENOTDIR, f"{target.parent} is not a folder") from None
-        mode = _mode(target)
         temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}{target.suffix}")
         try:
+            _create(temporary, target)
+            yield temporary, target
+        finally:
+            with suppress(NotADirectoryError):
+                temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(visible(f"{path} cannot be written: {error.strerror or error}")) from error
+
+
+def _create(temporary: Path, target: Path) -> None:
+    """Make the temporary file, with the permissions of the file there now, and its folder where that is missing."""
+    for _ in range(TRIES):
+        with suppress(FileNotFoundError):  # `check_writable` of another run has just taken the new folder away again
+            try:
+                target.parent.mkdir(parents=True, exist_ok=True)
+            except FileExistsError:
+                if target.parent.exists():
+                    raise NotADirectoryError(errno.ENOTDIR, f"{target.parent} is not a folder") from None
+            mode = _mode(target)
             # Not mkstemp, whose files only their owner may read: this one is as open() makes it.
             temporary.open("xb").close()
             if mode is not None:
                 temporary.chmod(mode)
-            yield temporary, target
-        finally:
-            temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(visible(f"{path} cannot be written: {error.strerror or error}")) from error
+            return
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+
+TRIES = 100
+"""How often a folder is made that is gone again at once, before it is taken for one that cannot be made."""
 
 
 def _mode(target: Path) -> int | None:

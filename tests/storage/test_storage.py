@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import jaxtyping
@@ -32,7 +33,6 @@ from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 SUFFIXES = (".safetensors", ".npz", ".json")
 
@@ -916,6 +916,22 @@ def test_checking_leaves_nothing(tmp_path: Path) -> None:
     check_writable(path)
     assert path.read_bytes() == b"the old file"
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_another_check_takes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that begin at once make one folder: where a check of the one empties it, the other makes it again."""
+    path = tmp_path / "new" / "record.json"
+    made, often = Path.mkdir, iter(range(5))
+
+    def taken_away(folder: Path, **how: Any) -> None:
+        made(folder, **how)
+        if next(often, None) is not None:
+            folder.rmdir()
+
+    monkeypatch.setattr(Path, "mkdir", taken_away)
+    check_writable(path)
+    assert write_whole(path, b"all of it").read_bytes() == b"all of it"
+    assert [*tmp_path.rglob("*")] == [path.parent, path]
 
 
 def test_importing_storage_is_cheap() -> None:
