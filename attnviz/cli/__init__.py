@@ -119,7 +119,9 @@ def main() -> NoReturn:
     """Run the command line and exit with its status."""
     sys.stdout, sys.stderr = _open_output(sys.stdout), _open_output(sys.stderr)
 
-    def interrupt(*_: object) -> None:
+    def interrupt(number: int, _: object) -> None:
+        if number != signal.SIGINT:
+            raise SystemExit(128 + number)
         _PRESSED.set()
         raise KeyboardInterrupt
 
@@ -133,6 +135,9 @@ def main() -> NoReturn:
         sys.stderr.write(f"attnviz: {message}\n")
 
     signal.signal(signal.SIGINT, interrupt)
+    for name in ("SIGTERM", "SIGHUP"):  # that time is up, or the window closed: no half of a file stays behind
+        if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
+            signal.signal(number, interrupt)
     sys.unraisablehook = raise_again
     # A library's advice to programmers is not for the person at the terminal.
     warnings.simplefilter("ignore")

@@ -131,8 +131,9 @@ def test_statuses_of_a_process(attnviz: Run, tmp_path: Path) -> None:
 
 
 def interrupt(
-    when: Callable[[subprocess.Popen[str]], bool], arguments: list[str], here: Path, environment: dict[str, str]
-) -> tuple[int, str, str]:
+    when: Callable[[subprocess.Popen[str]], bool], arguments: list[str], here: Path, environment: dict[str, str],
+    number: int = signal.SIGINT,
+) -> tuple[int, str, str]:  # fmt: skip
     """Start the command, type half of a sentence, press Ctrl-C as soon as it is time, and return what came of it."""
     with subprocess.Popen(
         [sys.executable, "-m", "attnviz", *arguments],
@@ -151,7 +152,7 @@ def interrupt(
             assert process.poll() is None, "the command ended before Ctrl-C"
             assert time.monotonic() < deadline
             time.sleep(0.005)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         process.wait(30)
         assert process.stdout is not None
         assert process.stderr is not None
@@ -225,6 +226,35 @@ def test_ctrl_c_while_a_file_is_written(
     assert (result.status, result.errors) == (130, "attnviz: interrupted\n")
     assert sorted(found.name for found in here.iterdir()) == sorted([path.name, saved.name])
     assert path.read_bytes() == b"old"
+
+
+FILM = ["walkthrough", "-m", "toy-random", "I love all you " * 3, "--all-queries", "--full", "-o", "a.gif"]
+"""What takes long to write."""
+
+
+def writes(_: object, here: Path) -> bool:
+    """Whether a file is half written by now."""
+    return any(half.stat().st_size for half in here.glob(".attnviz-*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_told_to_end_while_a_file_is_written(
+    here: Path, environment: Callable[..., dict[str, str]], number: int
+) -> None:
+    """Time is up, or the window is closed: half of a file is taken away again."""
+    status, _, errors = interrupt(partial(writes, here=here), FILM, here, environment(), number)
+    assert (status, errors) == (128 + number, "")
+    assert [path for path in here.rglob("*") if path.is_file()] == []
+
+
+def test_the_window_is_closed_behind_nohup(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+    """Whoever has said that it shall go on gets its file."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup hands it over
+    try:
+        came = interrupt(partial(writes, here=here), FILM, here, environment(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert (came[0], came[2]) == (0, "wrote a.gif\n")
 
 
 # ---------------------------------------------------------------------------------------------- a full disk

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import select
-import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import repeat
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -125,11 +124,6 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
         return
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
-
-    def end(*_: object) -> NoReturn:
-        raise typer.Exit(128 + signal.SIGTERM)
-
-    handler = signal.signal(signal.SIGTERM, end)
     try:
         tty.setcbreak(keyboard)
         mode = termios.tcgetattr(keyboard)
@@ -138,7 +132,6 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
         yield _read_keys(keyboard, patience)
     finally:
         termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
-        signal.signal(signal.SIGTERM, handler)
 
 
 def _read_keys(keyboard: int, patience: float) -> Iterator[str]:
