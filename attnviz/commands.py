@@ -87,8 +87,15 @@ _now = _Session()
 
 @contextmanager
 def session(shell: ShellSettings, files: FileSettings | None) -> Iterator[None]:
-    """Speak so for as long as a command runs; at its end its pager is waited for."""
+    """Speak so for as long as a command runs; at its end its pager is waited for.
+
+    Raises InputError: the current folder was deleted, and libraries that load would end all without a word.
+    """
     global _now  # noqa: PLW0603 - one command runs at a time, and all it tells goes to one terminal
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InputError("the current folder is no longer there: change to another one") from None
     _now = _Session(shell, files or FileSettings())
     try:
         yield

@@ -79,6 +79,16 @@ def test_streams_that_are_full_or_closed(
     assert load(here / "b.json") == load(saved)
 
 
+def test_a_folder_that_is_gone(shell: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+    """Where the folder of the command was deleted meanwhile, one line says so; help needs no folder."""
+    gone = "mkdir gone && cd gone && rmdir ../gone && "
+    for command in ('heatmap -m toy-random "I love"', "models", "heatmap -m toy-random I -o /tmp/a.png"):
+        result = shell(f"{gone} attnviz {command}")
+        assert (result.returncode, result.stdout) == (1, b"")
+        assert result.stderr == b"attnviz: the current folder is no longer there: change to another one\n"
+    assert shell(f"{gone} attnviz heatmap -h").returncode == 0
+
+
 def test_bytes_that_are_no_text(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
     """An argument and a file name in another encoding than UTF-8: the text is refused, the name is used as it is."""
     result = shell("attnviz heatmap -m toy-random $'caf\\xe9'")
