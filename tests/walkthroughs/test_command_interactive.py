@@ -115,6 +115,18 @@ def test_another_size(session: Callable[..., Any]) -> None:
         assert one.ended() == (0, "")
 
 
+def test_no_size(session: Callable[..., Any]) -> None:
+    """A serial line says that it has no lines and no columns: it is taken for a usual one."""
+    with session("--example", "seq2seq") as one:
+        one.sees("step 1 of 5")
+        one._size(0, 0)
+        one.press(RIGHT)
+        shown = one.sees("step 2 of 5")
+        assert any(line.startswith("2. Softmax") for line in shown)
+        one.press("q")
+        assert one.ended() == (0, "")
+
+
 def test_ctrl_c(session: Callable[..., Any]) -> None:
     """Status 130, one word, and the terminal as it was."""
     with session("--example", "seq2seq") as one:

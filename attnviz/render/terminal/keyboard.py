@@ -64,10 +64,10 @@ def browse(
     place, top, seen = first, 0, None
     while True:
         size = os.get_terminal_size(sys.stdout.fileno())
-        room = max(1, size.lines - 1)
+        room = max(1, (size.lines or 25) - 1)  # zero: a terminal such as a serial line does not know its size
         if seen != (size, place, top):
             screen = console()
-            screen.width = size.columns
+            screen.width = size.columns or 80
             lines = draw(place, screen)
             lowest = max(0, len(lines) - room)
             top = min(top, lowest)
