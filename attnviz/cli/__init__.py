@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import io
+import logging
 import os
 import re
 import signal
@@ -143,6 +144,7 @@ def main() -> NoReturn:
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AttnvizWarning)
     warnings.showwarning = tell
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # such as where the home folder cannot be written
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     status = _run()
     try:

@@ -79,6 +79,13 @@ def test_streams_that_are_full_or_closed(
     assert load(here / "b.json") == load(saved)
 
 
+def test_a_home_that_cannot_be_written(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
+    """As in a container: the picture is drawn, and no library gives advice on where to keep its fonts."""
+    (here / "home").touch()
+    result = shell("attnviz heatmap -m toy-random I -o a.png", HOME=str(here / "home"), MPLCONFIGDIR="")
+    assert (result.returncode, result.stderr) == (0, b"wrote a.png\n")
+
+
 def test_a_folder_that_is_gone(shell: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
     """Where the folder of the command was deleted meanwhile, one line says so; help needs no folder."""
     gone = "mkdir gone && cd gone && rmdir ../gone && "
