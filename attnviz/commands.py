@@ -293,15 +293,15 @@ def _page(text: str, command: list[str]) -> None:
     import tempfile
 
     sys.stdout.flush()
-    with tempfile.TemporaryFile() as file:  # not a pipe, which would make us wait for a person who reads on
-        file.write(text.encode(sys.stdout.encoding, "backslashreplace"))
-        file.seek(0)
-        usual = {"LESS": "FRX", "LV": "-c"}  # less: leave a short text be, show colours, keep the screen
-        try:
+    usual = {"LESS": "FRX", "LV": "-c"}  # less: leave a short text be, show colours, keep the screen
+    try:
+        with tempfile.TemporaryFile() as file:  # not a pipe, which would make us wait for a person who reads on
+            file.write(text.encode(sys.stdout.encoding, "backslashreplace"))
+            file.seek(0)
             _now.pager = subprocess.Popen(command, stdin=file, env=usual | os.environ)  # noqa: S603 - the user's own
-        except OSError:
-            sys.stdout.write(text)
-            return
+    except OSError:  # there is no such pager, or no room for the file
+        sys.stdout.write(text)
+        return
     _now.usual = sys.stderr, signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's now
     _now.shown, sys.stderr = text, _now.held
 

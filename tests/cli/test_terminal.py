@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import re
+import resource
 import select
 import struct
 import subprocess
@@ -297,6 +298,18 @@ def test_the_pager_of_the_user(terminal: Callable[..., Seen], record: str) -> No
     assert "^[[" in seen.text
     assert "paged FRX" in seen.text
     assert "paged S" in terminal(*SHOW, rows=10, PAGER=PAGER, LESS="S").text
+
+
+def test_no_room_for_a_pager(terminal: Callable[..., Seen]) -> None:
+    """Where its temporary file cannot be written, as on a full or read-only disk, all is printed at once."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, before[1]))
+    try:
+        seen = terminal("demo", rows=10, PAGER=PAGER)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "Tell one: attnviz demo NAME" in seen.text
+    assert ("paged" in seen.text, seen.errors) == (False, "")
 
 
 @pytest.mark.parametrize("end", ["kill -9 $$", "exit 1"])
