@@ -275,10 +275,15 @@ def print_json(text: str) -> None:
 
 
 def _pager_of(console: Console, n_lines: int) -> list[str]:
-    """What shows so many lines in a window that cannot hold them; nothing in a pipe, or where nobody wants it."""
+    """What shows so many lines in a window that cannot hold them; nothing where nobody wants it, or has its keys."""
+    import shlex
+
+    from attnviz.render.terminal.screen import is_behind
+
     if _now.shell.no_pager or not sys.stdout.isatty() or console.is_dumb_terminal or n_lines < console.height:
         return []
-    import shlex
+    if is_behind(sys.stdout):
+        return []
 
     try:
         words = shlex.split(os.environ.get("PAGER", "less"))

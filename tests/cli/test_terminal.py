@@ -34,6 +34,24 @@ KNOWN = b"\x1b[?62;c"
 CODES = re.compile(r"\x1b\[[\d;]*m")
 
 
+ADOPT = """
+import fcntl, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the terminal becomes this process's own, as in a window
+from attnviz.cli import main
+main()
+"""
+BEHIND = ADOPT.replace(
+    "from",
+    """
+import os
+if behind := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(behind, 0)[1]))
+os.setpgid(0, 0)
+from""",
+)
+"""Likewise, but the command runs in the background, as a shell starts it with ``&`` and a script with ``timeout``."""
+
+
 @dataclass(frozen=True)
 class Seen:
     """What came to a terminal.
@@ -64,6 +82,7 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
         answer: bytes = DARK + KNOWN,
         after: float = 0.0,
         keys: bytes = b"",
+        start: str = ADOPT,
         **more: str,
     ) -> Seen:
         variables = environment(**{"TERM": "xterm-256color", "COLORTERM": "truecolor", **more})
@@ -71,7 +90,7 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
         controller, end = pty.openpty()
         fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
         process = subprocess.Popen(
-            [sys.executable, "-c", ADOPT, *arguments],
+            [sys.executable, "-c", start, *arguments],
             cwd=here,
             env=variables,
             stdin=end,
@@ -98,14 +117,6 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
         return Seen(text, [line.rstrip() for line in screen.display], seconds, asked, errors.decode())
 
     return run
-
-
-ADOPT = """
-import fcntl, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # the terminal becomes this process's own, as in a window
-from attnviz.cli import main
-main()
-"""
 
 
 def read(controller: int) -> bytes:
@@ -298,6 +309,14 @@ def test_the_pager_of_the_user(terminal: Callable[..., Seen], record: str) -> No
     assert "^[[" in seen.text
     assert "paged FRX" in seen.text
     assert "paged S" in terminal(*SHOW, rows=10, PAGER=PAGER, LESS="S").text
+
+
+def test_no_pager_in_the_background(terminal: Callable[..., Seen], record: str) -> None:
+    """Nobody can press its keys there, and it would stop the command before its files are written."""
+    assert record == "a.npz"
+    seen = terminal(*SHOW, rows=10, start=BEHIND)
+    assert LAST in seen.text
+    assert (seen.asked, seen.errors) == (False, "wrote a.json\n")
 
 
 def test_no_room_for_a_pager(terminal: Callable[..., Seen]) -> None:

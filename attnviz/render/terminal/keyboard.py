@@ -119,7 +119,7 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
     except ImportError:  # Windows
         yield repeat("")
         return
-    if sys.stdin is None or not sys.stdin.isatty() or in_notebook() or (not patience and is_behind()):
+    if sys.stdin is None or not sys.stdin.isatty() or in_notebook() or (not patience and is_behind(sys.stdin)):
         yield repeat("")
         return
     keyboard = sys.stdin.fileno()

@@ -10,7 +10,7 @@ import select
 import shutil
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import numpy as np
 from rich.style import Style
@@ -145,7 +145,7 @@ def _background() -> tuple[int, int, int] | None:
         import tty
     except ImportError:  # Windows has no such terminal
         return None
-    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()) or is_behind():
+    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()) or is_behind(sys.stdin):
         return None
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
@@ -171,9 +171,11 @@ def in_notebook() -> bool:
     return os.environ.get("TERM") == "xterm-color"  # as IPython's kernels say, and no terminal of today
 
 
-def is_behind() -> bool:
-    """Whether we run in the background, where a question to the terminal would stop us."""
+def is_behind(terminal: TextIO) -> bool:
+    """Whether we run in its background, where a question to the terminal, or a pager, would stop us."""
     try:
-        return os.tcgetpgrp(sys.stdin.fileno()) != os.getpgrp()
+        return os.tcgetpgrp(terminal.fileno()) != os.getpgrp()
+    except AttributeError:  # Windows
+        return False
     except OSError:
         return True
