@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -50,8 +51,13 @@ def outputs() -> Path:
 
 
 def slug(text: str, length: int) -> str:
-    """Letters and digits of any script, all else a hyphen; where that loses something, a short hash tells it apart."""
-    slug = re.sub(r"[\W_]+", "-", text.lower()).strip("-")
+    """Letters and digits of any script, all else a hyphen; where that loses something, a short hash tells it apart.
+
+    A letter that no name can have here, such as Korean ones where the system's encoding is Latin-1, is lost, too.
+    """
+    here = sys.getfilesystemencoding()
+    slug = re.sub(r"[\W_]+", "-", text.lower().encode(here, "replace").decode(here)).strip("-")
     if slug == re.sub(r"[ ._-]", "-", text.lower()) and len(slug) <= length:
         return slug
-    return f"{slug[:length].rstrip('-') or 'text'}-{hashlib.blake2b(text.encode(), digest_size=3).hexdigest()}"
+    hashed = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=3).hexdigest()
+    return f"{slug[:length].rstrip('-') or 'text'}-{hashed}"

@@ -128,6 +128,16 @@ def test_a_screen_of_korean_windows(shell: Callable[..., subprocess.CompletedPro
     assert result.stderr.decode("cp949") == "wrote 너.json\n"
 
 
+def test_names_of_files_in_ascii(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
+    """Where no name can hold Korean, the picture of a Korean sentence that nobody named has another."""
+    (here / "a.txt").write_text("나는 너를", encoding="utf-8")
+    ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0"}
+    for typed in ("--file a.txt", '"나는 너를"'):
+        result = shell(f"attnviz heatmap -m toy-random {typed}", **ascii_alone)
+        assert (result.returncode, result.stderr) == (0, b"wrote outputs/heatmap-text-c31106-toy-random.png\n")
+    assert shell('attnviz head 0.0 -m toy-random "나는 너를"', **ascii_alone).returncode == 0
+
+
 # ------------------------------------------------------------------------------------------------ exit status
 
 
