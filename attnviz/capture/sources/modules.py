@@ -13,10 +13,12 @@ from __future__ import annotations
 import inspect
 import math
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from threading import get_ident
 from typing import Any, cast, final
 
 import numpy as np
@@ -24,6 +26,7 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
@@ -215,6 +218,18 @@ def looking(eye: Eye) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _no_word_of_hooks() -> Iterator[None]:
+    """While this lasts, torch does not warn that hooks on all modules see a compiled one, and what it was made of."""
+    warnings.filterwarnings("ignore", "Using `torch.compile", UserWarning)
+    rule = warnings.filters[0]
+    try:
+        yield
+    finally:
+        if rule in warnings.filters:  # what the block did with the rules stays
+            warnings.filters.remove(rule)  # type: ignore[attr-defined]  # a list
+
+
 class LooksAhead(Observer):
     """Whether any query looks at a later key, which nothing but the weights says of such models."""
 
@@ -281,22 +296,27 @@ class Watched:
         self.layers: list[SeenLayer] = []
         self._module, self._eye = module, Eye(self)
         self._open: ExitStack | None = None
-        self._path: list[str] = []
+        self._paths = dict[nn.Module, str]()  # of the modules inside
+        self._running: list[str | None] = []  # the path of each module that runs; None of one outside the watched
+        self._thread = 0  # of the block
 
     def __enter__(self) -> Watched:
         if self._open is not None:
             raise ModelError("this block is open already: call attnviz.watch again for another one")
         with ExitStack() as stack:
-            for path, module in self._module.named_modules():
-                stack.callback(module.register_forward_pre_hook(partial(self._begin, path)).remove)
-                stack.callback(module.register_forward_hook(self._end, always_call=True).remove)
+            # Hooks on all modules there are: whose attention it is then shows, and copies of the module have none.
+            self._thread = get_ident()
+            self._paths = {module: path for path, module in self._module.named_modules()}
+            stack.callback(register_module_forward_pre_hook(self._begin).remove)
+            stack.callback(register_module_forward_hook(self._end, always_call=True).remove)
+            stack.enter_context(_no_word_of_hooks())
             stack.enter_context(looking(self._eye))
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         opened, self._open = self._open, None
-        self._path = []
+        self._running = []
         self._eye.forget()
         if opened is not None:
             opened.close()
@@ -371,8 +391,9 @@ class Watched:
 
     def _keep(self, shape: Sequence[int], held: Layer | Tensor | None, *, cross: bool | None, dropped: bool) -> None:
         is_cross = shape[2] != shape[3] if cross is None else cross
-        path = self._path[-1] if self._path else ""
-        self.layers.append(SeenLayer(path=path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held))
+        path = self._running[-1] if self._running else ""
+        if path is not None:
+            self.layers.append(SeenLayer(path=path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held))
 
     def _chosen(self, kind: Kind | None, layers: Sequence[int] | None) -> tuple[int, ...]:
         if not self.layers:
@@ -391,15 +412,17 @@ class Watched:
             raise SelectionError(f"this module has no {kind} attention: it has {', '.join(kinds)}")
         return numbers
 
-    def _begin(self, path: str, _module: nn.Module, _inputs: Any) -> None:
-        """Keep the path of the module that runs; the watched module's own start forgets its last run."""
-        if not path and not self._path:
-            self.layers = []
-            self._eye.forget()
-        self._path.append(path)
+    def _begin(self, module: nn.Module, _inputs: Any) -> None:
+        """Keep where the module stands that runs; the watched module's own start forgets its last run."""
+        if get_ident() == self._thread:
+            if module is self._module and all(path is None for path in self._running):
+                self.layers = []
+                self._eye.forget()
+            self._running.append(self._paths.get(module, self._running[-1] if self._running else None))
 
     def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
-        self._path.pop()
+        if get_ident() == self._thread:
+            del self._running[-1:]
 
 
 def watch(module: nn.Module) -> Watched:

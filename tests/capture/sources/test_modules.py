@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerified
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
 WORDS = ["I", "love", "all", "you", "."]
 
@@ -238,6 +240,28 @@ def test_training_goes_on_as_without(x: Tensor) -> None:
         assert model.project.weight.grad is not None
         gradients.append(model.project.weight.grad)
     assert torch.equal(gradients[0], gradients[1])
+
+
+def test_a_part_is_seen_while_the_whole_runs(x: Tensor) -> None:
+    """The decoder's attention is not the encoder's, and that of another model, as a teacher's, is not its pupil's."""
+    model = nn.Transformer(16, 4, 1, 1, 32, batch_first=True)
+    with attnviz.watch(model.encoder) as seen:
+        model(x, x)
+        ByHand()(x)
+    assert [layer.path for layer in seen.layers] == ["layers.0.self_attn"]
+
+
+def test_a_copy_made_meanwhile_is_a_module_as_any_other(x: Tensor, tmp_path: Path) -> None:
+    """Training loops keep the best one so, and averages; they save it, too."""
+    model = Fused(is_causal=True)
+    with attnviz.watch(model) as seen:
+        model(x, x, x)
+        other = copy.deepcopy(model)
+        torch.save(model, tmp_path / "model.pt")
+        other(x, x, x)
+    assert len(seen.layers) == 1
+    read = torch.load(tmp_path / "model.pt", weights_only=False)
+    assert not any(one._forward_hooks or one._forward_pre_hooks for one in (other, read))
 
 
 def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
