@@ -167,9 +167,11 @@ class Eye(TorchFunctionMode):
         weights = weights.flatten(0, weights.ndim - AXES)
         self._shown.own(weights, cross=None, dropped=found.before_dropout is not None)
 
-    def _fused(self, *args: Any, cross: bool | None = None, **named: Any) -> Tensor:
+    def _fused(
+        self, *args: Any, cross: bool | None = None, call: Callable[..., Tensor] = FUSED, **named: Any
+    ) -> Tensor:
         given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
-        output = FUSED(**given)
+        output = call(**given)
         with torch.no_grad():
             query, key, value, native = (_four(one.detach()) for one in (*(given[name] for name in QKV), output))
             mask = given.get("attn_mask")
@@ -188,7 +190,7 @@ class Eye(TorchFunctionMode):
         cross = wanted["query"] is not wanted["key"]
         if not wanted["need_weights"]:
             before = functional.scaled_dot_product_attention
-            functional.scaled_dot_product_attention = partial(self._fused, cross=cross)
+            functional.scaled_dot_product_attention = partial(self._fused, cross=cross, call=before)  # another eye's
             try:
                 return WHOLE(*bound.args, **bound.kwargs)
             finally:

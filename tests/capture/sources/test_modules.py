@@ -251,6 +251,15 @@ def test_a_part_is_seen_while_the_whole_runs(x: Tensor) -> None:
     assert [layer.path for layer in seen.layers] == ["layers.0.self_attn"]
 
 
+@pytest.mark.parametrize("model", [nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), ByHand()])
+def test_a_block_within_a_block(x: Tensor, model: nn.Module) -> None:
+    """Both see the module, as where a training loop under watch looks at its model in between."""
+    with attnviz.watch(model) as outer, attnviz.watch(model) as inner:
+        model(x)
+    assert len(outer.layers) == len(inner.layers) == 1
+    assert np.array_equal(outer.attention().weights, inner.attention().weights)
+
+
 def test_a_copy_made_meanwhile_is_a_module_as_any_other(x: Tensor, tmp_path: Path) -> None:
     """Training loops keep the best one so, and averages; they save it, too."""
     model = Fused(is_causal=True)
