@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -74,9 +75,10 @@ class CallObserver(Protocol):
 def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
     """While this lasts, those of the observers that are a `CallObserver` see each small module of the model run."""
     watching = [observer for observer in observers if isinstance(observer, CallObserver)]
+    thread = get_ident()  # another may run the model, too
 
     def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:  # noqa: ANN401 - of any module
-        if given and isinstance(given[0], Tensor) and isinstance(made, Tensor):
+        if get_ident() == thread and given and isinstance(given[0], Tensor) and isinstance(made, Tensor):
             shown = given[0] if isinstance(module, nn.Embedding) else _in_rows(given[0])
             for observer in watching:
                 observer.observe_call(Call(module=module, given=shown, made=_in_rows(made)))

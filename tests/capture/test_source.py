@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,6 +137,21 @@ def test_left_as_found_after_an_error(
     with pytest.raises(ModelError, match="cannot be run on this text: a layer fails"):
         attnviz.attend(TEXT, model, tokenizer)
     assert state(model) == before
+
+
+def test_several_threads(make: Callable[..., Any], tokenizer: Any) -> None:
+    """As a server has them: each run is its own, and the model, its configuration and the library are as they were."""
+    from transformers.utils import logging
+
+    model, verbosity = make("BertForMaskedLM"), logging.get_verbosity()
+    before = state(model)
+    expected = attnviz.attend(TEXT, model, tokenizer)
+    model.bert.encoder.layer[1].register_forward_pre_hook(lambda *_: sleep(0.02))  # so that another thread goes on
+    with ThreadPoolExecutor(4) as threads:
+        records = list(threads.map(lambda _: attnviz.attend(TEXT, model, tokenizer), range(8)))
+    assert records == [expected] * 8
+    assert state(model) == before
+    assert logging.get_verbosity() == verbosity
 
 
 def test_where_it_came_from(real_model: str, tokenizer: Any) -> None:

@@ -27,7 +27,18 @@ from attnviz.capture.sources import expect_kind
 from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
-from attnviz.capture.sources.loading import Loaded, adopt, draw, in_one_line, keep_state, limit_of, load, quiet, senses
+from attnviz.capture.sources.loading import (
+    ALONE,
+    Loaded,
+    adopt,
+    draw,
+    in_one_line,
+    keep_state,
+    limit_of,
+    load,
+    quiet,
+    senses,
+)
 from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
 from attnviz.capture.sources.tokens import broken_syllable, generated_tokens, meaning, read_tokens, run_together
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
@@ -81,7 +92,8 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
     loaded = adopt(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
     name = f"{type(model).__name__} in memory{f', from {origin}' if origin else ''}"
-    return PretrainedSource(name, loaded, owner=model)
+    with ALONE:  # what is its own implementation is seen where no other run has changed it
+        return PretrainedSource(name, loaded, owner=model)
 
 
 class PretrainedSource:

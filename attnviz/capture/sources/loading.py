@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
+from threading import RLock
 from types import SimpleNamespace
 from typing import Any
 
@@ -227,16 +228,21 @@ def _base_of(model: Any) -> Any:
     return base if has_input else getattr(base, "decoder", base)
 
 
+ALONE = RLock()
+"""Held while a run changes what all threads share: a model's mode and configuration, the library's own settings."""
+
+
 @contextmanager
 def evaluated(module: nn.Module) -> Iterator[None]:
     """A module in evaluation mode; afterwards each of its parts is as before."""
-    training = [(one, one.training) for one in module.modules()]
-    module.eval()
-    try:
-        yield
-    finally:
-        for one, was in training:
-            one.training = was
+    with ALONE:
+        training = [(one, one.training) for one in module.modules()]
+        module.eval()
+        try:
+            yield
+        finally:
+            for one, was in training:
+                one.training = was
 
 
 @contextmanager
@@ -245,21 +251,22 @@ def keep_state(model: Any) -> Iterator[None]:
     if model is None:
         yield
         return
-    configs = {id(config): config for config in _configs(getattr(module, "config", None) for module in model.modules())}
-    kept = [(config, dict(vars(config))) for config in configs.values()]
-    generation = getattr(model, "generation_config", None)
-    try:
-        if generation is not None:
-            model.generation_config = copy.deepcopy(generation)
-        model.config.use_cache = False
-        with evaluated(model):
-            yield
-    finally:
-        if generation is not None:
-            model.generation_config = generation
-        for config, fields in kept:
-            vars(config).clear()
-            vars(config).update(fields)
+    with ALONE:
+        models = [getattr(module, "config", None) for module in model.modules()]
+        kept = [(config, dict(vars(config))) for config in _configs(models)]
+        generation = getattr(model, "generation_config", None)
+        try:
+            if generation is not None:
+                model.generation_config = copy.deepcopy(generation)
+            model.config.use_cache = False
+            with evaluated(model):
+                yield
+        finally:
+            if generation is not None:
+                model.generation_config = generation
+            for config, fields in kept:
+                vars(config).clear()
+                vars(config).update(fields)
 
 
 def _configs(held: Iterable[Any]) -> Iterator[Any]:
@@ -336,12 +343,13 @@ def quiet() -> Iterator[None]:
     """Keep the library's own bars and warnings off the screen, but for the bars of a long download."""
     from transformers.utils import logging as library
 
-    verbosity = library.get_verbosity()
-    library.set_verbosity(logging.CRITICAL)
-    # The bars of a download are huggingface_hub's, which this leaves alone.
-    hook = library.set_tqdm_hook(lambda _, given, more: library.EmptyTqdm(*given, **more))
-    try:
-        yield
-    finally:
-        library.set_verbosity(verbosity)
-        library.set_tqdm_hook(hook)
+    with ALONE:
+        verbosity = library.get_verbosity()
+        library.set_verbosity(logging.CRITICAL)
+        # The bars of a download are huggingface_hub's, which this leaves alone.
+        hook = library.set_tqdm_hook(lambda _, given, more: library.EmptyTqdm(*given, **more))
+        try:
+            yield
+        finally:
+            library.set_verbosity(verbosity)
+            library.set_tqdm_hook(hook)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import get_ident
+from threading import RLock, get_ident
 from typing import Any, cast, final
 
 import numpy as np
@@ -189,12 +189,18 @@ class Eye(TorchFunctionMode):
         wanted = bound.arguments
         cross = wanted["query"] is not wanted["key"]
         if not wanted["need_weights"]:
-            before = functional.scaled_dot_product_attention
-            functional.scaled_dot_product_attention = partial(self._fused, cross=cross, call=before)  # another eye's
-            try:
-                return WHOLE(*bound.args, **bound.kwargs)
-            finally:
-                functional.scaled_dot_product_attention = before
+            with SHARED:
+                before, thread = functional.scaled_dot_product_attention, get_ident()
+                seen_by = partial(self._fused, cross=cross, call=before)  # which may be another eye's
+
+                def fused(*args: Any, **named: Any) -> Tensor:
+                    return (seen_by if get_ident() == thread else before)(*args, **named)
+
+                functional.scaled_dot_product_attention = fused
+                try:
+                    return WHOLE(*bound.args, **bound.kwargs)
+                finally:
+                    functional.scaled_dot_product_attention = before
         averaged, dropped = wanted["average_attn_weights"], wanted["training"] and wanted["dropout_p"] > 0
         wanted["average_attn_weights"] = False
         output, weights = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
@@ -207,17 +213,30 @@ class Eye(TorchFunctionMode):
         return output, weights.mean(dim=-3) if averaged else weights
 
 
+SHARED = RLock()
+"""Held while what all threads share changes: a function of torch, or which of its ways it takes."""
+_lookers: list[Eye] = []
+_as_before = ExitStack()  # the ways of torch, as they were before anybody looked
+
+
 @contextmanager
 def looking(eye: Eye) -> Iterator[None]:
     """While this lasts, the eye sees all attention of its thread, also where torch has a faster way or compiled it."""
-    fast = torch.backends.mha.get_fastpath_enabled()
-    with ExitStack() as stack:
-        stack.callback(torch.backends.mha.set_fastpath_enabled, fast)
-        torch.backends.mha.set_fastpath_enabled(False)
-        if "torch._dynamo" in sys.modules:  # something may be compiled
-            stack.enter_context(torch.compiler.set_stance("force_eager"))
-        stack.enter_context(eye)
-        yield
+    with SHARED:
+        if not _lookers:
+            _as_before.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
+            torch.backends.mha.set_fastpath_enabled(False)
+            if "torch._dynamo" in sys.modules:  # something may be compiled
+                _as_before.enter_context(torch.compiler.set_stance("force_eager"))
+        _lookers.append(eye)
+    try:
+        with eye:
+            yield
+    finally:
+        with SHARED:  # the last of all threads leaves all as it was
+            _lookers.remove(eye)
+            if not _lookers:
+                _as_before.close()
 
 
 @contextmanager

@@ -101,10 +101,10 @@ class ModuleSource:
     def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
         """Run the module once, to see whether any token looks at a later one."""
         if not self._has_run:
-            self._has_run, ahead = True, LooksAhead()
+            ahead = LooksAhead()
             real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
             self.stream(Batch(sentences=(), inputs={"input_ids": ids}, real=real), [ahead])
-            self.kinds = ("encoder",) if ahead.found else ("decoder",)
+            self.kinds, self._has_run = ("encoder",) if ahead.found else ("decoder",), True
 
     def _sentence(self, text: str) -> Sentence:
         try:

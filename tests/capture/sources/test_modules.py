@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -258,6 +260,28 @@ def test_a_block_within_a_block(x: Tensor, model: nn.Module) -> None:
         model(x)
     assert len(outer.layers) == len(inner.layers) == 1
     assert np.array_equal(outer.attention().weights, inner.attention().weights)
+
+
+def test_several_threads(x: Tensor) -> None:
+    """Each block sees the attention of its own thread, and torch is as it was before."""
+    ahead, fused = threading.Barrier(2), functional.scaled_dot_product_attention
+
+    def see(_: int) -> int:
+        model = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+        ahead.wait()
+        with attnviz.watch(model) as seen:
+            for _ in range(200):
+                model(x)
+        return len(seen.layers)
+
+    every = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(see, range(2)))
+    sys.setswitchinterval(every)
+    assert found == [1, 1]
+    assert functional.scaled_dot_product_attention is fused
+    assert torch.backends.mha.get_fastpath_enabled()
 
 
 def test_a_copy_made_meanwhile_is_a_module_as_any_other(x: Tensor, tmp_path: Path) -> None:
