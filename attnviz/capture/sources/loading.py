@@ -19,6 +19,7 @@ from torch import nn
 
 from attnviz.attention import Note
 from attnviz.capture.sources.hub import Location, first_line
+from attnviz.capture.sources.modules import as_written
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
@@ -251,7 +252,7 @@ def keep_state(model: Any) -> Iterator[None]:
     if model is None:
         yield
         return
-    with ALONE:
+    with ALONE, as_written():
         models = [getattr(module, "config", None) for module in model.modules()]
         kept = [(config, dict(vars(config))) for config in _configs(models)]
         generation = getattr(model, "generation_config", None)

@@ -215,28 +215,34 @@ class Eye(TorchFunctionMode):
 
 SHARED = RLock()
 """Held while what all threads share changes: a function of torch, or which of its ways it takes."""
-_lookers: list[Eye] = []
-_as_before = ExitStack()  # the ways of torch, as they were before anybody looked
+_runs = list[int]()  # of models as they are written, each by its thread
+_as_before = ExitStack()  # the ways of torch before the first of them
 
 
 @contextmanager
-def looking(eye: Eye) -> Iterator[None]:
-    """While this lasts, the eye sees all attention of its thread, also where torch has a faster way or compiled it."""
+def as_written() -> Iterator[None]:
+    """While this lasts, models run as they are written, also where torch has a faster way or compiled them."""
     with SHARED:
-        if not _lookers:
+        if not _runs:
             _as_before.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
             torch.backends.mha.set_fastpath_enabled(False)
             if "torch._dynamo" in sys.modules:  # something may be compiled
                 _as_before.enter_context(torch.compiler.set_stance("force_eager"))
-        _lookers.append(eye)
+        _runs.append(get_ident())
     try:
-        with eye:
-            yield
+        yield
     finally:
         with SHARED:  # the last of all threads leaves all as it was
-            _lookers.remove(eye)
-            if not _lookers:
+            _runs.pop()
+            if not _runs:
                 _as_before.close()
+
+
+@contextmanager
+def looking(eye: Eye) -> Iterator[None]:
+    """While this lasts, the eye sees all attention of its thread."""
+    with as_written(), eye:
+        yield
 
 
 @contextmanager
