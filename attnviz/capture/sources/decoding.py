@@ -177,6 +177,6 @@ class UncachedDecoding(Decoding):
         """As `Decoding.read`."""
         self._read += numbers
         run = self._run(len(numbers), observers)
-        with torch.inference_mode():
+        with torch.no_grad():  # tensors of inference mode that somebody's model keeps could not be trained with
             logits = self.forward(self._read, LastRows(run, len(numbers)))
         return logits.float().cpu(), run.receipt(self.name)

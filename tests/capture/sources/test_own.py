@@ -86,6 +86,22 @@ class ByHand(nn.Module):
         return y
 
 
+class Causal(nn.Module):
+    """A decoder of one head by the fused function; it makes a table of positions for each length, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.project, self.words = nn.Embedding(256, 16), nn.Linear(16, 48), nn.Linear(16, 256)
+        self.tables = dict[int, Tensor]()
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Logits of each token."""
+        table = self.tables.setdefault(ids.shape[1], torch.linspace(-1, 1, ids.shape[1])[:, None])
+        q, k, v = self.project(self.embed(ids) * table)[:, None].chunk(3, dim=-1)
+        y: Tensor = self.words(nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0])
+        return y
+
+
 class TestFromCode:
     """``my_module.py:build``."""
 
@@ -179,6 +195,15 @@ class TestInMemory:
         )  # fmt: skip
         assert (model.training, model.embed.training, model.drop.training) == (training, not training, training)
         assert not model.weights.requires_grad
+
+    def test_it_can_be_trained_after_all(self) -> None:
+        """Tables that a module makes when they are needed, as of positions, are tensors that gradients can pass."""
+        model = Causal()
+        attnviz.attend("ab", model)
+        attnviz.generate("ab", model, max_new_tokens=3)
+        assert len(model.tables) > 1
+        for n in model.tables:
+            model(torch.arange(n)[None]).sum().backward()
 
     def test_walkthrough(self) -> None:
         """Of a softmax of its own there are no queries and keys."""
