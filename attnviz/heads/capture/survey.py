@@ -9,7 +9,7 @@ from itertools import islice
 
 import numpy as np
 
-from attnviz.attention import Receipt, Token
+from attnviz.attention import Kind, Receipt, Token
 from attnviz.capture.batching import in_batches, join, shuffle, take_first
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.sources import Source, expect_kind
@@ -268,15 +268,20 @@ def _sides(
         return [Runner(sources[0], settings, measures, tokens)]
     before, after = sources
     kind = expect_kind(before, settings.kind, None)
+    _expect_both(before, after, kind)
+    if len(before.kinds) + len(after.kinds) > len(sources):  # a model of one's own has one, known when it has read
+        settings = replace(settings, kind=kind)
+    one, other = (Runner(source, settings, measures, tokens, of_two=True) for source in sources)
+    other.leader = one if before.generates else None
+    return [one, other]
+
+
+def _expect_both(before: Source, after: Source, kind: Kind) -> None:
     if kind not in after.kinds:
         raise ModelError(
             f"{before.name} has {kind} attention to compare, and {after.name} has {' and '.join(after.kinds)}: "
             "choose a kind that both have"
         )
-    settings = replace(settings, kind=kind)
-    one, other = (Runner(source, settings, measures, tokens, of_two=True) for source in sources)
-    other.leader = one if before.generates else None
-    return [one, other]
 
 
 def _read_by(sides: Sequence[Runner], text: str, where: str = "") -> tuple[Batch, ...]:
@@ -285,6 +290,7 @@ def _read_by(sides: Sequence[Runner], text: str, where: str = "") -> tuple[Batch
     first = sides[0].encode(text)
     others = [side.encode(text, target=first.sentences[0].target) for side in sides[1:]]
     for side, other in zip(sides[1:], others, strict=True):
+        _expect_both(sides[0].source, side.source, first.kind or sides[0].source.kinds[0])
         _check_tokens(where, first.sentences[0], other.sentences[0], sides[0].source.name, side.source.name)
     return first, *others
 

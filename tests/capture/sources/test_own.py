@@ -205,6 +205,16 @@ class TestInMemory:
         for n in model.tables:
             model(torch.arange(n)[None]).sum().backward()
 
+    def test_two_are_compared(self) -> None:
+        """As before and after training; they are known to be decoders when they have read something."""
+        before, after = attnviz.as_source(Causal()), attnviz.as_source(Causal())
+        found = attnviz.compare_models(before, after, ["abcdef", "ghijkl"])
+        assert found.matrix.shape == (1, 1)
+        assert (found.before.kind, found.after.kind) == ("decoder", "decoder")
+        other = nn.Sequential(nn.Embedding(256, 16), nn.TransformerEncoderLayer(16, 1, 24, batch_first=True))
+        with pytest.raises(ModelError, match=r"Causal in memory has decoder attention to compare, and .* has encoder"):
+            attnviz.compare_models(before, attnviz.as_source(other), ["abcdef", "ghijkl"])
+
     def test_walkthrough(self) -> None:
         """Of a softmax of its own there are no queries and keys."""
         with pytest.raises(NoAttentionError, match="its weights can be shown, its queries and keys cannot"):
