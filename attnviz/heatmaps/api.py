@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import ROW_TOLERANCE, Attention, head_at
+from attnviz.attention import ROW_TOLERANCE, Attention, Token, head_at
 from attnviz.errors import RecordError, SelectionError
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
@@ -151,8 +151,8 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
         n_queries, n_keys = shape[-2:] if len(shape) > 1 else (0, 0)
         return [*map(str, range(n_queries))], [*map(str, range(n_keys))]
     if all(np.ndim(token) == 0 for token in tokens):
-        return [*map(str, tokens)], [*map(str, tokens)]
+        tokens = tokens, tokens
     if len(tokens) != 2:
         raise RecordError("tokens must be a label for each token, or two such lists: the queries' and the keys'")
-    queries, keys = tokens
-    return [*map(str, queries)], [*map(str, keys)]
+    queries, keys = ([one.text if isinstance(one, Token) else str(one) for one in side] for side in tokens)
+    return queries, keys

@@ -40,6 +40,14 @@ def test_an_array_with_tokens() -> None:
     assert NO_RECEIPT in words(ax)
 
 
+def test_an_array_with_the_tokens_of_a_record(make_record: Callable[..., Attention]) -> None:
+    """Their texts are the labels, as where a record is drawn."""
+    record = make_record()
+    drawn = [attnviz.heatmap(record, head="1.2"), attnviz.heatmap(record["1.2"], record.query_tokens)]
+    one, other = ([label.get_text() for label in ax.get_yticklabels()] for ax in drawn)
+    assert one == other
+
+
 @pytest.mark.parametrize("shape", [(3, 2), (1, 3, 2), (1, 1, 3, 2)])
 def test_axes_may_be_missing(shape: tuple[int, ...]) -> None:
     """One head, or heads of one layer; without tokens they are numbered."""
