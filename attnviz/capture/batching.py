@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from attnviz.attention import Kind, Note, Token
-from attnviz.capture.observers import Batch, Sentence
+from attnviz.capture.observers import CPU, Batch, Sentence
 
 _Key = TypeVar("_Key", bound=Hashable)
 READ = ("input_ids", "words", "source")  # inputs with the numbers of tokens that are read, one for each sort of model
@@ -50,10 +50,10 @@ def pad_rows(
     rows: Sequence[Sequence[int]], device: torch.device | None = None, fill: int = 0
 ) -> tuple[Int64[Tensor, "batch token"], Bool[Tensor, "batch token"]]:
     """Rows of numbers as one tensor, padded on the right, where causal models stay exact too; and where it is real."""
-    lengths = torch.tensor([len(row) for row in rows])
-    real = torch.arange(int(lengths.max())) < lengths[:, None]
-    padded = torch.full(real.shape, fill)
-    padded[real] = torch.tensor([number for row in rows for number in row])
+    lengths = torch.tensor([len(row) for row in rows], device=CPU)
+    real = torch.arange(int(lengths.max()), device=CPU) < lengths[:, None]
+    padded = torch.full(real.shape, fill, device=CPU)
+    padded[real] = torch.tensor([number for row in rows for number in row], device=CPU)
     return padded.to(device), real.to(device)
 
 

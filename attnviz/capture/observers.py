@@ -20,6 +20,8 @@ from torch.nn.functional import pad
 from attnviz.attention import NEIGHBOURS, STATISTICS, Exact, Kind, Note, Token, positions
 from attnviz.errors import InputError, NoAttentionError
 
+CPU = torch.device("cpu")  # where what is kept stands, whatever device torch makes its tensors on by default
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
@@ -91,9 +93,9 @@ class ExactRows:
     ) -> None:
         self._rows, self._keys = rows, keys
         n_links = min(n_links, keys[1] - keys[0])
-        self.link_keys = torch.zeros(n_heads, rows[1] - rows[0], n_links, dtype=torch.int32)
-        self.link_weights = torch.zeros(self.link_keys.shape)
-        self._sums = {name: torch.zeros(n_heads, dtype=torch.float64) for name in statistics}
+        self.link_keys = torch.zeros(n_heads, rows[1] - rows[0], n_links, dtype=torch.int32, device=CPU)
+        self.link_weights = torch.zeros(self.link_keys.shape, device=CPU)
+        self._sums = {name: torch.zeros(n_heads, dtype=torch.float64, device=CPU) for name in statistics}
 
     def add(self, first: int, own: Float32[Tensor, "head row key"]) -> None:
         """Look at rows from the number `first` on: their weights on the first of the keys; on all others they are 0."""
@@ -204,7 +206,8 @@ class KeepWeights:
         if block.layer not in self._kept:
             positions(self._heads or (), range(n_heads), "head")
             self._make_room(len(self.heads))
-            self._kept[block.layer] = [torch.zeros(len(self.heads), *self._shape(spans)) for spans in self._spans]
+            n_heads = len(self.heads)
+            self._kept[block.layer] = [torch.zeros(n_heads, *self._shape(one), device=CPU) for one in self._spans]
             if self.cell > 1:
                 self._exact[block.layer] = [self._rows(*spans) for spans in self._spans]
         chosen = slice(None) if self._heads is None else self._heads  # numbers of all heads would copy the block
@@ -256,7 +259,7 @@ class KeepWeights:
         weights = torch.stack(layers)
         if self.cell > 1:
             (first, last), _ = self._spans[index]
-            weights /= _grouped(torch.ones(last - first), self.cell)[:, None]
+            weights /= _grouped(torch.ones(last - first, device=CPU), self.cell)[:, None]
         return weights.numpy()
 
     def exact(self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]) -> Exact | None:

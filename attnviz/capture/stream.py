@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor, nn
 
 from attnviz.attention import Receipt, Vectors
-from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
+from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
 BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256  # of a block of weights: keeps the cores busy, small beside any model
@@ -357,7 +357,7 @@ def _larger(largest: float, values: Tensor) -> float:
 def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:
     """With which signs the numbers of a row are added up, for each sum: at random, of a layer always the same."""
     chance = torch.Generator().manual_seed(layer)
-    return torch.randint(0, 2, (width, SUMS), generator=chance).float() * 2 - 1
+    return torch.randint(0, 2, (width, SUMS), generator=chance, device=CPU).float() * 2 - 1
 
 
 def tolerance_of(dtype: torch.dtype) -> float:

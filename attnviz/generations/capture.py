@@ -11,7 +11,7 @@ from jaxtyping import Float, Float32
 from torch import Tensor
 
 from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, cut, positions
-from attnviz.capture.observers import KeepWeights
+from attnviz.capture.observers import CPU, KeepWeights
 from attnviz.capture.sources.decoding import Decoding
 from attnviz.errors import InputError, TooLongError
 from attnviz.generations.record import Step
@@ -134,7 +134,7 @@ def follow(
     """Generate until the end, so many tokens, or the keyboard stops it; with no token yet, that is raised."""
     whole = most if decoding.room is None else min(most, decoding.room)
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
-    never = torch.tensor(decoding.never, dtype=torch.long)
+    never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
     own = decoding.kind == "decoder"  # a token's row is that of its own query; else that of the step that generates it
     stop: BaseException | None = None

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Receipt, Token
-from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.sources.interface import show_layers
 from attnviz.capture.sources.loading import in_one_line
 from attnviz.capture.sources.modules import Apart, Eye, looking
@@ -53,7 +53,7 @@ class Decoding(ABC):
     def _run(self, n_rows: int, observers: Sequence[Observer]) -> ForwardPass:
         """A run that sees the rows of so many of the last tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
-        real, real_keys = (torch.ones(1, n, dtype=torch.bool) for n in (n_rows, n_keys))
+        real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
         batch = Batch(sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
         return ForwardPass(batch=batch, observers=observers, native=self.native)
 

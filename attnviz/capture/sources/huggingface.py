@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
-from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import expect_kind
 from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of
@@ -291,11 +291,11 @@ class PretrainedSource:
         config, random = self._model.config, torch.Generator().manual_seed(seed)
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
         n_known = self._model.get_input_embeddings().weight.shape[0]
-        plain = torch.tensor([number for number in range(n_known) if number not in special])
+        plain = torch.tensor([number for number in range(n_known) if number not in special], device=CPU)
 
         def draw() -> list[list[int]]:
             most = min(max(lengths), self._limit or max(lengths))
-            drawn = plain[torch.randint(len(plain), (len(lengths), most), generator=random)].tolist()
+            drawn = plain[torch.randint(len(plain), (len(lengths), most), generator=random, device=CPU)].tolist()
             return [row[:length] for row, length in zip(drawn, lengths, strict=True)]
 
         rows = draw()

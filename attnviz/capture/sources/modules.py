@@ -30,7 +30,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
-from attnviz.capture.observers import Batch, Block, KeepWeights, Observer
+from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
 from attnviz.capture.stream import ForwardPass, KeepVectors, LastRows, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 from attnviz.text.arguments import check_call
@@ -83,7 +83,7 @@ class SeenLayer:
         The `number` is that of the layer, by which it is refused.
         """
         keep, one = KeepWeights(), slice(index, index + 1)
-        real, real_keys = (torch.ones(1, n, dtype=torch.bool) for n in self.shape[2:])
+        real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in self.shape[2:])
         batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
         run = ForwardPass(batch=batch, observers=[keep], native="sdpa" if isinstance(self.held, Layer) else SOFTMAX)
         if isinstance(self.held, Layer):
