@@ -442,7 +442,8 @@ class Watched:
     def _begin(self, module: nn.Module, _inputs: Any) -> None:
         """Keep where the module stands that runs; the watched module's own start forgets its last run."""
         if get_ident() == self._thread:
-            if module is self._module and all(path is None for path in self._running):
+            is_again = torch._C._current_graph_task_id() >= 0  # noqa: SLF001 - gradients need what was not kept, no run
+            if module is self._module and not is_again and all(path is None for path in self._running):
                 self.layers = []
                 self._eye.forget()
             self._running.append(self._paths.get(module, self._running[-1] if self._running else None))

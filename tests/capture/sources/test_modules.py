@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention as by_another_name
+from torch.utils.checkpoint import checkpoint
 
 import attnviz
 from attnviz.attention import Note
@@ -282,6 +283,15 @@ def test_several_threads(x: Tensor) -> None:
     assert found == [1, 1]
     assert functional.scaled_dot_product_attention is fused
     assert torch.backends.mha.get_fastpath_enabled()
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_gradients_compute_again_is_no_run(x: Tensor, *, reentrant: bool) -> None:
+    """As where a model is trained whose activations are computed again (gradient checkpointing)."""
+    model = ByHand()
+    with attnviz.watch(model) as seen:
+        checkpoint(model, x.requires_grad_(), use_reentrant=reentrant).sum().backward()
+    assert len(seen.layers) == 1
 
 
 def test_a_copy_made_meanwhile_is_a_module_as_any_other(x: Tensor, tmp_path: Path) -> None:
