@@ -86,6 +86,8 @@ def as_source(
         return model
     import torch
 
+    if isinstance(model, torch.nn.Module) and next((one.is_meta for one in model.parameters()), False):
+        raise ModelError(f"this {type(model).__name__} has no numbers: its weights are on the meta device")
     library = sys.modules.get("transformers")  # whose models have loaded it
     if isinstance(model, torch.nn.Module) and not (library and isinstance(model, library.PreTrainedModel)):
         from attnviz.capture.sources.own import ModuleSource

@@ -226,6 +226,9 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
         attnviz.attend(TEXT, model)
     with pytest.raises(ModelError, match="this is a str"):
         attnviz.attend(TEXT, model, "bert")
+    with pytest.raises(ModelError, match="this BertModel has no numbers: its weights are on the meta device"):
+        attnviz.attend(TEXT, model.to("meta"), tokenizer)
+    model = make("BertModel")
     with pytest.raises(SettingsError, match="a tokenizer goes with a model that is in memory"):
         attnviz.attend(TEXT, "toy", tokenizer)
     with pytest.raises(SettingsError, match="loaded already: device and dtype cannot be chosen"):
