@@ -29,7 +29,7 @@ from attnviz.heads.measures import measures_of, of_rows
 from attnviz.heads.roles import UNEVEN
 from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
-from attnviz.text.corpus import CorpusLine, annotation
+from attnviz.text.corpus import CorpusLine
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ class Population:
         self.links: list[Any] = []
         lines = [line for path in paths for line in read_corpus(path, kind="conllu") if isinstance(line, CorpusLine)]
         for together in in_batches({at: runner.encode(line.text) for at, line in enumerate(lines)}, TOKENS):
-            batch, find = join(together.values()), FindLinks([annotation(lines[at]) for at in together])
+            batch, find = join(together.values()), FindLinks([lines[at].annotated for at in together])
             measured, _ = runner.run(batch, [None] * len(together))
             source.stream(batch, [find])
             sums.append(measured.sums.astype(np.float32))

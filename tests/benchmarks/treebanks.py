@@ -22,8 +22,9 @@ from attnviz.heads.capture.survey import survey_models
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import rule_of
 from attnviz.heads.settings import SurveySettings
+from attnviz.storage.corpora.conllu import split_sentences
 from attnviz.storage.corpora.corpus import read_corpus
-from attnviz.text.corpus import COREFERENCE, CorpusLine, Parse, links, universal
+from attnviz.text.corpus import COREFERENCE, CorpusLine, universal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -40,10 +41,10 @@ def read(path: Path, n: int | None = None) -> list[CorpusLine]:
     return lines if n is None or n >= len(lines) else Random(0).sample(lines, n)  # noqa: S311 - no secret
 
 
-def depth(parse: Parse, word: int) -> int:
+def depth(heads: Sequence[int], word: int) -> int:
     """How many words are above a word in the tree."""
     steps = 0
-    while (word := parse.words[word].head) >= 0:
+    while (word := heads[word]) >= 0:
         steps += 1
     return steps
 
@@ -53,28 +54,31 @@ def share(true: Iterable[bool]) -> str:
     return f"{100 * mean(true):.0f} %"
 
 
-def text(lines: Sequence[CorpusLine]) -> dict[str, str]:
+def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
     """What the first table says of a treebank."""
-    parses = [line.parsed for line in lines if line.parsed is not None]
-    sizes = [len(parse.words) for parse in parses]
-    found = [link for parse in parses for link in links(parse)]
+    with path.open(encoding="utf-8") as file:
+        words = {sentence.line: sentence.words() for sentence in split_sentences(file)}
+    parses = [words[line.number] for line in lines]
+    trees = [[int(word.columns[6]) - 1 for word in parse] for parse in parses]  # the heads of words; -1 of the root
+    sizes = [len(tree) for tree in trees]
+    found = [link for line in lines if line.annotated is not None for link in line.annotated.links]
     far = [abs(link.query - link.key) for link in found if link.relation != COREFERENCE]
     refer = [link.query - link.key for link in found if link.relation == COREFERENCE]
-    names = Counter(universal(word.relation) for parse in parses for word in parse.words)
-    roots = [word.head < 0 for parse in parses for word in parse.words[:1]]
+    names = Counter(universal(word.columns[7]) for parse in parses for word in parse)
+    roots = [tree[0] < 0 for tree in trees]
     rows = {
-        "sentences": f"{len(parses):,}",
+        "sentences": f"{len(trees):,}",
         "words of a sentence, mean (median)": f"{mean(sizes):.1f} ({median(sizes):.0f})",
         "sentences of 1 to 5 words": share(size <= 5 for size in sizes),
         "6 to 14": share(5 < size < 15 for size in sizes),
         "15 to 35": share(15 <= size <= 35 for size in sizes),
         "more than 35": share(size > 35 for size in sizes),
-        "depth of the tree, mean": f"{mean(max(depth(p, w) for w in range(len(p.words))) for p in parses):.1f}",
+        "depth of the tree, mean": f"{mean(max(depth(tree, w) for w in range(len(tree))) for tree in trees):.1f}",
         "the first word is the root": share(roots),
         "words from one to what it depends on, mean": f"{mean(far):.2f}",
         "next to it": share(one == 1 for one in far),
         "farther than 5 words": share(one > 5 for one in far),
-        "pronouns and later mentions, a sentence": f"{len(refer) / len(parses):.2f}",
+        "pronouns and later mentions, a sentence": f"{len(refer) / len(trees):.2f}",
         "words back to the mention before, median": f"{median(refer):.0f}" if refer else "",
     }
     return rows | {f"`{name}`": f"{100 * names[name] / sum(sizes):.1f} %" for name in RELATIONS.split()}
@@ -97,7 +101,7 @@ def main() -> None:
     asked = parser.parse_args()
     names = ["shipped", *(path.stem for path in asked.files)]
     banks = [read(asked.shipped), *(read(path, asked.n) for path in asked.files)]
-    rows = [text(bank) for bank in banks]
+    rows = [text(path, bank) for path, bank in zip([asked.shipped, *asked.files], banks, strict=True)]
     print("|", " | ".join(["", *names]), "|\n|" + "---|" * (len(names) + 1))
     for what in rows[0]:
         print("|", " | ".join([what, *(row[what] for row in rows)]), "|")

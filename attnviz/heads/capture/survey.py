@@ -22,7 +22,7 @@ from attnviz.heads.measures import CHANCE, MEASURES, SHUFFLED, UNTRAINED, Entry,
 from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.survey import BAD_LINES, About, Sample, Survey, Surveys
-from attnviz.text.corpus import Annotation, BadLine, CorpusLine, annotation
+from attnviz.text.corpus import Annotation, BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
 TOKENS = 2048  # tokens in a batch, padding included: as many as keep the cores busy
@@ -75,7 +75,7 @@ def _measure(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[Bad
     given: list[tuple[tuple[Batch, ...], Annotation | None]] = []
     for line in lines:
         try:
-            given.append((_read_by(sides, line.text, f"line {line.number}, "), annotation(line)))
+            given.append((_read_by(sides, line.text, f"line {line.number}, "), line.annotated))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
     for together in in_batches({at: several[0] for at, (several, _) in enumerate(given)}, sides[0].tokens):

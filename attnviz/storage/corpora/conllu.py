@@ -8,11 +8,11 @@ begins, ``Entity=e1)`` where it ends, ``Entity=(e1-person-1)`` for one word, ``(
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, pairwise
 
-from attnviz.text.corpus import BadLine, Mention, Parse, Word
+from attnviz.text.corpus import COREFERENCE, Annotation, BadLine, CorpusLine, Link, universal
 from attnviz.text.display import clip, visible
 
 COLUMNS = 10
@@ -24,27 +24,35 @@ _BRACKET = re.compile(r"\(([^()]+)(\))?|([^()]+)\)")
 _PART = re.compile(r"(.+)\[([0-9]{1,3})/([0-9]{1,3})\]")
 
 
-def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[Parse | BadLine]:
+def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[CorpusLine | BadLine]:
     """The sentences of a treebank, of its lines; in place of a malformed one, the first thing that is wrong with it."""
     return map(parse, split_sentences(lines))
 
 
-def parse(sentence: SentenceLines) -> Parse | BadLine:
-    """A sentence from its lines; where they are malformed, the first thing that is wrong with them."""
+def parse(sentence: SentenceLines) -> CorpusLine | BadLine:
+    """A sentence from its lines; where they are malformed, the first thing that is wrong with them.
+
+    Each word is linked to the word that it depends on, but for the root and punctuation; and the head of each mention
+    to that of the nearest mention before it of the same person or thing. "Before" compares the two heads: so in "the
+    boy who lost his way", all of it one mention, "his" is linked to "boy".
+    """
     if sentence.fault is not None:
         return sentence.fault
     try:
         _check_order(sentence)
         heads = _heads(sentence)
         text, spans = _spans(sentence)
-        mentions = _mentions(sentence, heads)
+        chains = _chains(sentence, heads)
     except _MalformedError as error:
         return error.line
-    words = [
-        Word(form=row.form, span=span, upos=row.columns[3], head=head, relation=row.columns[7])
-        for row, span, head in zip(sentence.words(), spans, heads, strict=True)
+    links = [
+        Link(query=number, key=head, relation=row.columns[7])
+        for number, (row, head) in enumerate(zip(sentence.words(), heads, strict=True))
+        if head >= 0 and universal(row.columns[7]) != "punct"
     ]
-    return Parse(text=text, words=tuple(words), mentions=tuple(mentions), line=sentence.line)
+    pairs = sorted((later, earlier) for chain in chains for earlier, later in pairwise(sorted(chain)))
+    links += [Link(query=later, key=earlier, relation=COREFERENCE) for later, earlier in pairs]
+    return CorpusLine(number=sentence.line, text=text, annotated=Annotation(words=tuple(spans), links=tuple(links)))
 
 
 class _MalformedError(Exception):
@@ -298,8 +306,11 @@ class _Brackets:
             self.pieces.setdefault((name, number), []).append((first, past))
 
 
-def _mentions(sentence: SentenceLines, heads: list[int]) -> list[Mention]:
-    """The mentions of a sentence in the order in which they begin, the longer first."""
+def _chains(sentence: SentenceLines, heads: list[int]) -> Collection[set[int]]:
+    """The heads of the mentions of each person or thing: words whose own heads lie outside the mention.
+
+    Of several such words it is the highest in the tree.
+    """
     reader = _Brackets(sentence.id_field)
     for row in sentence.rows:
         if (value := row.misc("Entity")) is not None:
@@ -308,13 +319,12 @@ def _mentions(sentence: SentenceLines, heads: list[int]) -> list[Mention]:
             reader.read(row, value)
     for name, _, row in reader.opened:
         raise _MalformedError(row.number, f"the bracket of entity {quote(name)} does not close in its sentence")
-    found = []
+    chains: dict[str, set[int]] = {}
     for (name, _), spans in reader.pieces.items():
         inside = {place for first, past in spans for place in range(first, past)}
-        head = min((_depth(place, heads), place) for place in inside if heads[place] not in inside)[1]
-        words = next(span for span in spans if span[0] <= head < span[1])
-        found.append(Mention(entity=name, words=words, head=head))
-    return sorted(found, key=lambda mention: (mention.words[0], -mention.words[1], mention.entity))
+        outermost = (place for place in inside if heads[place] not in inside)
+        chains.setdefault(name, set()).add(min(outermost, key=lambda place: (_depth(place, heads), place)))
+    return chains.values()
 
 
 def _depth(place: int, heads: list[int]) -> int:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from attnviz.errors import InputError
 from attnviz.storage.corpora.conllu import read_conllu
-from attnviz.text.corpus import BadLine, CorpusLine, Parse
+from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import WIDE, check_text, clip, from_utf8, visible
 
 if TYPE_CHECKING:
@@ -113,7 +113,9 @@ class Corpus:
         return self._source.count
 
     def __iter__(self) -> Iterator[CorpusLine | BadLine]:
-        return _treebank(self._lines()) if self._kind == "conllu" else _sentences(self._lines(), self._field)
+        lines = self._lines()
+        for line in read_conllu(lines) if self._kind == "conllu" else _sentences(lines, self._field):
+            yield line if isinstance(line, BadLine) else _check(line)
 
     def _lines(self) -> Iterator[str | BadLine]:
         """Every line without its end, or in its place why it cannot be read; InputError where the file breaks off."""
@@ -217,12 +219,7 @@ def _sentences(lines: Iterator[str | BadLine], field: str | None) -> Iterator[Co
             yield line
         elif line.strip():
             text = line if field is None else _field(line, field, number)
-            yield text if isinstance(text, BadLine) else _check(text.strip(), number)
-
-
-def _treebank(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]:
-    for parsed in read_conllu(lines):
-        yield parsed if isinstance(parsed, BadLine) else _check(parsed.text, parsed.line, parsed)
+            yield text if isinstance(text, BadLine) else CorpusLine(number=number, text=text.strip())
 
 
 def _field(line: str, field: str, number: int) -> str | BadLine:
@@ -241,8 +238,9 @@ def _field(line: str, field: str, number: int) -> str | BadLine:
     return text if isinstance(text, str) else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
 
 
-def _check(text: str, number: int, parsed: Parse | None = None) -> CorpusLine | BadLine:
-    """A sentence, if a model can read it and a person can see it."""
+def _check(line: CorpusLine) -> CorpusLine | BadLine:
+    """The sentence, if a model can read it and a person can see it."""
+    number, text = line.number, line.text
     if "\0" in text:
         return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")
     try:
@@ -251,4 +249,4 @@ def _check(text: str, number: int, parsed: Parse | None = None) -> CorpusLine | 
         return BadLine(number=number, reason=str(error))
     if not any(unicodedata.category(character) not in _UNSEEN for character in text):
         return BadLine(number=number, reason=f"nothing in it can be seen: {clip(visible(text), 30)}")
-    return CorpusLine(number=number, text=text, parsed=parsed)
+    return line

@@ -25,7 +25,7 @@ from attnviz.heads.settings import SurveySettings
 from attnviz.heads.wording import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
-from attnviz.text.corpus import Annotation, CorpusLine, Link, annotation
+from attnviz.text.corpus import Annotation, CorpusLine, Link
 from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ class TestRealModel:
 
     def test_against_numpy(self, zoo: Zoo) -> None:
         lines = [line for line in read_corpus(TREEBANK) if isinstance(line, CorpusLine)][:24]
-        given = [annotation(line) for line in lines]
+        given = [line.annotated for line in lines]
         texts = [line.text for line in lines]
         source = zoo.source("real")
         batch = source.encode(texts)

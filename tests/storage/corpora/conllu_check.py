@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from attnviz.storage.corpora.conllu import Row, parse, quote, show_word, split_sentences
-from attnviz.text.corpus import BadLine, Parse, universal
+from attnviz.text.corpus import BadLine, universal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,7 +65,7 @@ def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
             seen[name] = number
         for row in sentence.words():
             found += ((row.number, reason) for reason in _check_word(row))
-        found += _check_tree(sentence.words(), parsed)
+        found += _check_tree(sentence.words())
         yield from (BadLine(number=number, reason=reason) for number, reason in sorted(found))
 
 
@@ -85,19 +85,19 @@ def _check_word(row: Row) -> Iterator[str]:
             yield f"the features of {show_word(row)} are not in the order of the alphabet"
 
 
-def _check_tree(rows: list[Row], parsed: Parse) -> Iterator[tuple[int, str]]:
+def _check_tree(rows: list[Row]) -> Iterator[tuple[int, str]]:
     taken: set[tuple[int, str]] = set()
-    for place, (row, word) in enumerate(zip(rows, parsed.words, strict=True)):
-        if word.head < 0:
+    for place, row in enumerate(rows):
+        above, relation = int(row.columns[6]) - 1, universal(row.columns[7])
+        if above < 0:
             continue
-        head = parsed.words[word.head]
-        relation, above = universal(word.relation), universal(head.relation)
-        if relation in RIGHTWARD and word.head > place:
+        head = rows[above]
+        if relation in RIGHTWARD and above > place:
             yield row.number, f"{show_word(row)} stands before its head, which {relation} does not allow"
-        if above in LEAVES and relation not in LEAVES[above]:
-            yield row.number, f"{show_word(row)} depends on {show_word(rows[word.head])}, which is {quote(above)}"
-        kind = (word.head, relation)
-        if relation in ONCE and not word.relation.endswith(":outer"):
-            if kind in taken:
-                yield row.number, f"{show_word(rows[word.head])} has a second {relation}, {show_word(row)}"
-            taken.add(kind)
+        leaf = universal(head.columns[7])
+        if leaf in LEAVES and relation not in LEAVES[leaf]:
+            yield row.number, f"{show_word(row)} depends on {show_word(head)}, which is {quote(leaf)}"
+        if relation in ONCE and not row.columns[7].endswith(":outer"):
+            if (above, relation) in taken:
+                yield row.number, f"{show_word(head)} has a second {relation}, {show_word(row)}"
+            taken.add((above, relation))

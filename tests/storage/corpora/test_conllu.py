@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.models.language.vocabulary import english
-from attnviz.storage.corpora.conllu import MOST_LINES, read_conllu
-from attnviz.text.corpus import COREFERENCE, BadLine, Link, Mention, Parse, Word, links, universal
+from attnviz.storage.corpora.conllu import MOST_LINES, _chains, _heads, read_conllu, split_sentences
+from attnviz.text.corpus import COREFERENCE, BadLine, CorpusLine, Link, universal
 from attnviz.text.words import split_words
 from tests.storage.corpora.conllu_check import check_conllu
 
@@ -33,17 +33,40 @@ GOOD = """\
 """
 
 
-def first(text: str) -> Parse | BadLine:
+def first(text: str) -> CorpusLine | BadLine:
     """The only sentence."""
     (found,) = read_conllu(text.splitlines())
     return found
 
 
-def parsed(text: str) -> Parse:
+def parsed(text: str) -> CorpusLine:
     """The same, where it is a good one."""
     found = first(text)
-    assert isinstance(found, Parse), found
+    assert isinstance(found, CorpusLine), found
     return found
+
+
+def words(found: CorpusLine) -> tuple[tuple[int, int], ...]:
+    """Where its words lie."""
+    assert found.annotated is not None
+    return found.annotated.words
+
+
+def links(found: CorpusLine) -> tuple[Link, ...]:
+    """Which of its words belong together."""
+    assert found.annotated is not None
+    return found.annotated.links
+
+
+def referring(found: CorpusLine) -> list[tuple[int, int]]:
+    """The mentions that are linked to one before them, and those."""
+    return [(link.query, link.key) for link in links(found) if link.relation == COREFERENCE]
+
+
+def mentioned(text: str) -> list[set[int]]:
+    """The heads of all mentions, those of one person or thing together."""
+    (sentence,) = split_sentences(text.splitlines())
+    return [*_chains(sentence, _heads(sentence))]
 
 
 def rows(*words: str) -> str:
@@ -62,23 +85,30 @@ def test_a_sentence() -> None:
     """Words, their places in the text, their heads from 0, and mentions inside one another."""
     found = parsed("\n" + GOOD)
     assert found.text == "The boy didn't lose his dog."
-    assert found.line == 2
-    assert [found.text[slice(*word.span)] for word in found.words] == [word.form for word in found.words]
-    assert found.words[3] == Word(form="n't", span=(11, 14), upos="PART", head=4, relation="advmod")
-    assert [word.head for word in found.words] == [1, 4, 4, 4, -1, 6, 4, 4]
-    assert found.mentions == (
-        Mention(entity="e1", words=(0, 2), head=1),
-        Mention(entity="e2", words=(5, 7), head=6),
-        Mention(entity="e1", words=(5, 6), head=5),
-    )
+    assert found.number == 2
+    assert [found.text[slice(*span)] for span in words(found)] == [
+        "The",
+        "boy",
+        "did",
+        "n't",
+        "lose",
+        "his",
+        "dog",
+        ".",
+    ]
+    assert words(found)[3] == (11, 14)
+    (sentence,) = split_sentences(GOOD.splitlines())
+    assert _heads(sentence) == [1, 4, 4, 4, -1, 6, 4, 4]
+    assert mentioned(GOOD) == [{1, 5}, {6}]
 
 
 def test_links() -> None:
     """Each dependency but the root's and punctuation's, and each mention with the one before it."""
     found = links(parsed(GOOD))
     assert Link(query=0, key=1, relation="det") in found
+    assert Link(query=3, key=4, relation="advmod") in found
     assert Link(query=5, key=6, relation="nmod:poss") in found
-    assert [link for link in found if link.relation == COREFERENCE] == [Link(query=5, key=1, relation=COREFERENCE)]
+    assert referring(parsed(GOOD)) == [(5, 1)]
     assert len(found) == 7
     assert not any(link.relation in {"root", "punct"} for link in found)
 
@@ -86,9 +116,9 @@ def test_links() -> None:
 def test_the_nearest_mention_before() -> None:
     """A chain links neighbours; a pronoun inside a mention of the same one finds that mention's head."""
     chain = parsed(rows("he 2 a Entity=(x)", "saw 0 root", "his 2 b Entity=(x)", "him 2 c Entity=(x)"))
-    assert [(link.query, link.key) for link in links(chain) if link.relation == COREFERENCE] == [(2, 0), (3, 2)]
+    assert referring(chain) == [(2, 0), (3, 2)]
     nested = parsed(rows("boy 3 a Entity=(x", "his 1 b Entity=(x)x)", "ran 0 root"))
-    assert [(link.query, link.key) for link in links(nested) if link.relation == COREFERENCE] == [(1, 0)]
+    assert referring(nested) == [(1, 0)]
 
 
 def test_words_written_as_one() -> None:
@@ -97,21 +127,21 @@ def test_words_written_as_one() -> None:
         "1-2\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n1\tzu\t_\tADP\t_\t_\t3\tcase\t_\t_\n2\tdem\t_\tDET\t_\t_\t3\tdet\t_\t_\n"
         "3\tHaus\t_\tNOUN\t_\t_\t0\troot\t_\t_\n"
     )
-    assert [word.span for word in parsed(text).words] == [(0, 3), (0, 3), (4, 8)]
+    assert words(parsed(text)) == ((0, 3), (0, 3), (4, 8))
     capital = text.replace("zum", "CAN'T").replace("zu", "ca").replace("dem", "n't")
-    assert [word.span for word in parsed(capital).words] == [(0, 2), (2, 5), (6, 10)]
+    assert words(parsed(capital)) == ((0, 2), (2, 5), (6, 10))
 
 
 def test_text_made_from_the_words() -> None:
     """Without a text it is the words, with a space between them unless they say otherwise."""
     found = parsed(rows("Yes 0 root SpaceAfter=No", "! 1 punct"))
-    assert (found.text, [word.span for word in found.words]) == ("Yes!", [(0, 3), (3, 4)])
+    assert (found.text, words(found)) == ("Yes!", ((0, 3), (3, 4)))
 
 
 def test_wide_spaces_and_forms_with_spaces() -> None:
     """A text may have several spaces, or one of another kind, where a space is due; a word may have one inside."""
     text = "# text = a  b\u00a0c d\n" + rows("a 0 root", "b 1 x", "c_d 1 x").replace("c_d", "c d")
-    assert [word.span for word in parsed(text).words] == [(0, 1), (3, 4), (5, 8)]
+    assert words(parsed(text)) == ((0, 1), (3, 4), (5, 8))
 
 
 def test_words_left_out() -> None:
@@ -122,25 +152,24 @@ def test_words_left_out() -> None:
         "1.2\ttwo\t_\t_\t_\t_\t_\t_\t1:x\t_\n2\there\t_\tADV\t_\t_\t1\tadvmod\t_\t_\n"
     )
     found = parsed(text)
-    assert [word.form for word in found.words] == ["come", "here"]
-    assert found.mentions == (Mention(entity="e2", words=(0, 1), head=0),)
+    assert [found.text[slice(*span)] for span in words(found)] == ["come", "here"]
+    assert mentioned(text) == [{0}]
 
 
 def test_entities_as_others_write_them() -> None:
     """The declared field names the entity; of two pieces, that with the head is kept; it is the tree's top."""
-    declared = "# newdoc id = x\n# global.Entity = etype-eid-head\n" + rows("a 2 x Entity=(person-e7-1)", "b 0 root")
-    assert parsed(declared).mentions[0].entity == "e7"
+    declared = "# newdoc id = x\n# global.Entity = etype-eid-head\n" + rows(
+        "a 2 x Entity=(person-e7-1)", "b 0 root Entity=(animal-e7-1)", "c 2 x Entity=(person-e8-1)"
+    )
+    assert mentioned(declared) == [{0, 1}, {2}]
     pieces = rows(
         "take 0 root", "it 1 x Entity=(e1[1/2]-x)", "and 4 cc", "off 2 x Entity=(e1[2/2])", "b 1 x Entity=(e1)"
     )
-    assert parsed(pieces).mentions == (
-        Mention(entity="e1", words=(1, 2), head=1),
-        Mention(entity="e1", words=(4, 5), head=4),
-    )
+    assert mentioned(pieces) == [{1, 4}]
     no_subtree = rows("a 3 x Entity=(e1", "b 4 x Entity=e1)", "c 0 root", "d 3 x")
-    assert parsed(no_subtree).mentions == (Mention(entity="e1", words=(0, 2), head=0),)
+    assert mentioned(no_subtree) == [{0}]
     crossing = rows("a 0 root Entity=(e1", "b 1 x Entity=(e2", "c 1 x Entity=e1)", "d 1 x Entity=e2)")
-    assert [mention.words for mention in parsed(crossing).mentions] == [(0, 3), (1, 4)]
+    assert mentioned(crossing) == [{0}, {1}]
 
 
 # ------------------------------------------------------------------------------------------- what is malformed
@@ -185,8 +214,8 @@ def test_a_mistake_is_named(old: str, new: str, line: int, reason: str) -> None:
     assert old in GOOD
     bad = GOOD.replace(old, new, 1)
     before, found, after = read_conllu((GOOD + bad + GOOD).splitlines(keepends=True))
-    assert isinstance(before, Parse)
-    assert isinstance(after, Parse)
+    assert isinstance(before, CorpusLine)
+    assert isinstance(after, CorpusLine)
     assert isinstance(found, BadLine)
     assert found.reason.startswith(reason)
     assert found.number == line + 12
@@ -208,15 +237,15 @@ def test_a_sentence_without_end() -> None:
     (found,) = read_conllu(lines)
     assert found == BadLine(number=MOST_LINES + 1, reason=f"the sentence has more than {MOST_LINES:,} lines")
     (fits,) = read_conllu(lines[:MOST_LINES])
-    assert isinstance(fits, Parse)
+    assert isinstance(fits, CorpusLine)
 
 
 def test_a_long_chain() -> None:
     """Thousands of words, each the head of the next, do not go too deep."""
     n = 3_000
     found = first(rows(*(f"w {number + 1 if number < n else 0} x" for number in range(1, n + 1))))
-    assert isinstance(found, Parse)
-    assert found.words[0].head == 1
+    assert isinstance(found, CorpusLine)
+    assert links(found)[0] == Link(query=0, key=1, relation="x")
 
 
 # -------------------------------------------------------------------------------------------------- the validator
@@ -242,7 +271,7 @@ def test_guidelines(old: str, new: str, line: int, reason: str) -> None:
     """What the format allows and Universal Dependencies does not: readable, and still reported."""
     assert old in GOOD
     bad = GOOD.replace(old, new, 1)
-    assert isinstance(first(bad), Parse)
+    assert isinstance(first(bad), CorpusLine)
     (found,) = check_conllu(bad.splitlines())
     assert found.number == line
     assert found.reason.startswith(reason)
@@ -260,12 +289,12 @@ def test_a_name_given_twice() -> None:
 
 
 @pytest.fixture(scope="module")
-def bank() -> list[Parse]:
+def bank() -> list[CorpusLine]:
     """The sentences of the packaged treebank."""
     with TREEBANK.open(encoding="utf-8") as file:
         found = list(read_conllu(file))
-    assert all(isinstance(sentence, Parse) for sentence in found)
-    return [sentence for sentence in found if isinstance(sentence, Parse)]
+    assert all(isinstance(sentence, CorpusLine) for sentence in found)
+    return [sentence for sentence in found if isinstance(sentence, CorpusLine)]
 
 
 def test_ours_has_no_mistake() -> None:
@@ -274,14 +303,15 @@ def test_ours_has_no_mistake() -> None:
         assert list(check_conllu(file)) == []
 
 
-def test_ours_is_large_and_varied(bank: list[Parse]) -> None:
+def test_ours_is_large_and_varied(bank: list[CorpusLine]) -> None:
     """Enough sentences, none twice, of many lengths; every relation several times."""
     assert len(bank) >= 300
     assert len({sentence.text for sentence in bank}) == len(bank)
-    lengths = [len(sentence.words) for sentence in bank]
+    lengths = [len(words(sentence)) for sentence in bank]
     assert min(lengths) <= 2
     assert max(lengths) >= 35
-    counts = Counter(word.relation for sentence in bank for word in sentence.words)
+    with TREEBANK.open(encoding="utf-8") as file:
+        counts = Counter(row.columns[7] for sentence in split_sentences(file) for row in sentence.words())
     expected = (
         "det nsubj nsubj:pass obj iobj obl obl:agent nmod nmod:poss amod advmod aux aux:pass cop mark case cc conj "
         "ccomp xcomp advcl acl acl:relcl nummod compound compound:prt expl punct csubj appos fixed flat vocative "
@@ -290,21 +320,23 @@ def test_ours_is_large_and_varied(bank: list[Parse]) -> None:
     assert {relation for relation in expected.split() if counts[relation] < 3} == set()
 
 
-def test_pronouns_of_ours(bank: list[Parse]) -> None:
+def test_pronouns_of_ours(bank: list[CorpusLine]) -> None:
     """Many pronouns have an antecedent in their sentence, near and far, the nearest noun and another."""
+    with TREEBANK.open(encoding="utf-8") as file:
+        parts = {one.line: [row.columns[3] for row in one.words()] for one in split_sentences(file)}
     found = []
     for sentence in bank:
-        for link in links(sentence):
-            if link.relation == COREFERENCE:
-                nouns = [n for n, word in enumerate(sentence.words[: link.query]) if word.upos in {"NOUN", "PROPN"}]
-                found.append((sentence.line, link.query - link.key, link.key == max(nouns, default=None)))
-                assert sentence.words[link.query].upos == "PRON"
+        for query, key in referring(sentence):
+            of = parts[sentence.number]
+            nouns = [n for n, part in enumerate(of[:query]) if part in {"NOUN", "PROPN"}]
+            found.append((sentence.number, query - key, key == max(nouns, default=None)))
+            assert of[query] == "PRON"
     assert len({line for line, _, _ in found}) >= 40
     assert len({distance for _, distance, _ in found}) >= 8
     assert min(sum(nearest for _, _, nearest in found), sum(not nearest for _, _, nearest in found)) >= 15
 
 
-def test_what_the_small_model_can_read(bank: list[Parse]) -> None:
+def test_what_the_small_model_can_read(bank: list[CorpusLine]) -> None:
     """Many sentences have only words of the home-built language, pronouns with two candidates among them."""
     known = [
         sentence
@@ -315,7 +347,7 @@ def test_what_the_small_model_can_read(bank: list[Parse]) -> None:
     texts = [sentence.text for sentence in known]
     assert "The animal didn't cross the street because it was too tired." in texts
     assert "The animal didn't cross the street because it was too wide." in texts
-    assert sum(bool(sentence.mentions) for sentence in known) >= 20
+    assert sum(bool(referring(sentence)) for sentence in known) >= 20
 
 
 # -------------------------------------------------------------------------------------------------- any file at all
@@ -368,9 +400,9 @@ def test_any_heads(data: st.DataObject, n: int) -> None:
 
     is_tree = heads.count(0) == 1 and all(reaches(word) for word in range(1, n + 1))
     found = first(rows(*(f"w {head} dep" for head in heads)))
-    assert isinstance(found, Parse) == is_tree
-    if isinstance(found, Parse):
-        assert [word.head + 1 for word in found.words] == heads
+    assert isinstance(found, CorpusLine) == is_tree
+    if isinstance(found, CorpusLine):
+        assert {link.query: link.key + 1 for link in links(found)} == {n: head for n, head in enumerate(heads) if head}
         assert {universal(link.relation) for link in links(found)} <= {"dep"}
         assert len(links(found)) == n - 1
 

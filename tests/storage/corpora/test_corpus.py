@@ -163,7 +163,7 @@ def test_only_json_has_fields(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packed", PACKERS)
 def test_a_treebank(tmp_path: Path, packed: str) -> None:
-    """Its sentences come with their grammar, numbered by the line where each begins; a bad one is named."""
+    """Its sentences come with the links of words, numbered by the line where each begins; a bad one is named."""
     content = f"{SENTENCE}# text = Birds sing.\n{SENTENCE}{SENTENCE.replace('nsubj', '_')}{SENTENCE}"
     path = write(tmp_path, PACKERS[packed](content.encode()), "bank.conllu" + packed)
     assert told(path) == [
@@ -174,8 +174,9 @@ def test_a_treebank(tmp_path: Path, packed: str) -> None:
     ]
     line = next(iter(read_corpus(path)))
     assert isinstance(line, CorpusLine)
-    assert line.parsed is not None
-    assert [word.relation for word in line.parsed.words] == ["nsubj", "root", "punct"]
+    assert line.annotated is not None
+    assert [line.text[slice(*span)] for span in line.annotated.words] == ["Birds", "sing", "."]
+    assert [link.relation for link in line.annotated.links] == ["nsubj"]
 
 
 def test_a_treebank_with_bytes_that_are_no_text(tmp_path: Path) -> None:
