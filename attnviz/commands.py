@@ -13,9 +13,8 @@ import sys
 import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +27,6 @@ from attnviz.storage.formats import PICTURES
 from attnviz.text.display import from_utf8, visible
 
 if TYPE_CHECKING:
-    import subprocess
-
     from rich.console import Console
     from rich.text import Text
 
@@ -76,10 +73,7 @@ class _Session:
     shell: ShellSettings = field(default_factory=ShellSettings)  # how it speaks
     files: FileSettings = field(default_factory=FileSettings)  # how it writes pictures
     since: float = field(default_factory=time.perf_counter)  # when the part that runs now began, in seconds
-    pager: subprocess.Popen[bytes] | None = None  # what shows its output
-    shown: str = ""  # what the pager was given
-    held: io.StringIO = field(default_factory=io.StringIO)  # what was told meanwhile, which would be lost behind it
-    usual: tuple[Any, Any] = (None, None)  # where it would have been told, and what Ctrl-C does, without a pager
+    end: ExitStack = field(default_factory=ExitStack)  # what is done at its end: to wait for the pager of its output
 
 
 _now = _Session()
@@ -97,10 +91,8 @@ def session(shell: ShellSettings, files: FileSettings | None) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError("the current folder is no longer there: change to another one") from None
     _now = _Session(shell, files or FileSettings())
-    try:
+    with _now.end:
         yield
-    finally:
-        _leave_pager()
 
 
 def tell(line: str) -> None:
@@ -192,19 +184,6 @@ def check_look(look: object, paths: Iterable[Path]) -> None:
         raise SettingsError(f"{' and '.join(idle)}: of a picture, and none is written")
 
 
-def write(path: Path, make: Callable[[], object]) -> None:
-    """Write a file by `make`, and tell so: that it replaced one that held something else, or that it was written."""
-    before = _digest(path)
-    make()
-    tell(f"{'wrote' if before in {None, _digest(path)} else 'replaced'} {visible(str(path))}")
-    took(str(path))
-    if _now.files.show and path.suffix.lower() in SEEN:
-        import typer
-
-        if typer.launch(str(path)):
-            sys.stderr.write(f"attnviz: no program here opens {visible(str(path))}\n")
-
-
 SEEN = {".png", ".svg", ".pdf", ".gif", ".mp4", ".html"}
 """The endings of files that a person looks at, and that can be opened when they are written."""
 
@@ -230,7 +209,8 @@ def write_result(formats: Formats, result: object, path: Path, **look: Any) -> N
 def write_content(path: Path, content: Content) -> None:
     """Write a file, whole or not at all, and tell so, and which characters on it no font has.
 
-    Raises OutputError: the file cannot be written; or there are such characters, and none is wanted.
+    It is told, too, whether it replaced one that held something else. Raises OutputError: the file cannot be written;
+    or there are such characters, and none is wanted.
     """
     from attnviz.storage.files import write_whole
 
@@ -242,7 +222,15 @@ def write_content(path: Path, content: Content) -> None:
                 raise OutputError(advice(missing, f"{visible(str(path))} is not written"))
             sys.stderr.write(f"attnviz: {advice(missing)}\n")
 
-    write(path, partial(write_whole, path, fill if callable(content) else content))
+    before = _digest(path)
+    write_whole(path, fill if callable(content) else content)
+    tell(f"{'wrote' if before in {None, _digest(path)} else 'replaced'} {visible(str(path))}")
+    took(str(path))
+    if _now.files.show and path.suffix.lower() in SEEN:
+        import typer
+
+        if typer.launch(str(path)):
+            sys.stderr.write(f"attnviz: no program here opens {visible(str(path))}\n")
 
 
 def console_here() -> Console:
@@ -298,26 +286,25 @@ def _page(text: str, command: list[str]) -> None:
     import tempfile
 
     sys.stdout.flush()
-    usual = {"LESS": "FRX", "LV": "-c"}  # less: leave a short text be, show colours, keep the screen
+    options = {"LESS": "FRX", "LV": "-c"}  # less: leave a short text be, show colours, keep the screen
     try:
         with tempfile.TemporaryFile() as file:  # not a pipe, which would make us wait for a person who reads on
             file.write(text.encode(sys.stdout.encoding, "backslashreplace"))
             file.seek(0)
-            _now.pager = subprocess.Popen(command, stdin=file, env=usual | os.environ)  # noqa: S603 - the user's own
+            pager = subprocess.Popen(command, stdin=file, env=options | os.environ)  # noqa: S603 - the user's own
     except OSError:  # there is no such pager, or no room for the file
         sys.stdout.write(text)
         return
-    _now.usual = sys.stderr, signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's now
-    _now.shown, sys.stderr = text, _now.held
+    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's now
+    usual, held = sys.stderr, io.StringIO()
+    sys.stderr = held  # what is told meanwhile would be lost behind it
 
-
-def _leave_pager() -> None:
-    """Wait until the pager is left; what it could not show is printed, and what was held back is told."""
-    if _now.pager is None:
-        return
-    if _now.pager.wait():
-        sys.stdout.write(_now.shown)
-        sys.stdout.flush()
-    sys.stderr, interrupt = _now.usual
-    signal.signal(signal.SIGINT, interrupt)
-    sys.stderr.write(_now.held.getvalue())
+    @_now.end.callback
+    def leave() -> None:
+        """Wait until the pager is left; what it could not show is printed, and what was held back is told."""
+        if pager.wait():
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        sys.stderr = usual
+        signal.signal(signal.SIGINT, interrupt)
+        usual.write(held.getvalue())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,7 @@ def page_command(tour: settings.TourSettings, output: settings.TourOutput) -> No
 
     page = html.tour(tour.model, cmap=tour.palette, lang=tour.lang, roles=tour.roles)
     for path in paths:
-        commands.write(path, partial(page.save, path))
+        commands.write_content(path, page.html)
 
 
 def command(
@@ -153,10 +152,8 @@ def _record(
             raise SettingsError("--load draws a saved record: it takes no sentence and no model")
         if changed(text, "truncate") or changed(model):
             raise SettingsError("--load draws a saved record: no model is run, so it takes no option of one")
-        from attnviz.storage.record_files import load
-
         commands.check_writable(output.planned())
-        record = load(text.load).part(**selection.window)
+        record = RECORD.load(text.load).part(**selection.window)
     held = zip(selection.ranges, (record.layers, record.heads), strict=True)
     record = record.select(*(chosen.among(there) if chosen else None for chosen, there in held))
     if selection.words or selection.hide_special:

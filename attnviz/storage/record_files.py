@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import stat
 import sys
 import zipfile
@@ -25,7 +24,6 @@ from attnviz import attention
 from attnviz.attention import AXES, NUMBERS, Attention, Exact, Kind, Note, Token, Weights
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.encoding import decode, decode_fields, from_text, plain, show, to_text
-from attnviz.storage.formats import RECORD
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
@@ -117,19 +115,8 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
     return array.tolist() if array.dtype.kind == "U" else array
 
 
-def load(path: str | os.PathLike[str]) -> Attention:
-    """Read a record that attnviz saved, or attention weights that another program saved, or raise FileFormatError.
-
-    Another program's file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or without
-    the first axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind``
-    if it likes. Its record has no receipt.
-    """
-    record: Attention = RECORD.load(path)
-    return record
-
-
 def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
-    """The record whose fields `read` finds in a file, or FileFormatError, as of `load`."""
+    """The record whose fields `read` finds in a file that attnviz or another program saved, or FileFormatError."""
     try:
         fields = _fields(path, read)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
@@ -311,7 +298,12 @@ OTHER = {
 
 
 def adopt(found: Mapping[str, object], name: str) -> Attention:
-    """The record of what another program's file of this name holds, without a receipt; or RecordError."""
+    """The record of what another program's file of this name holds, without a receipt; or RecordError.
+
+    Such a file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or without the first
+    axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind`` if it
+    likes.
+    """
     weights = _as_weights(_find_weights(found))
     queries, keys = (_tokens(found, name) for name in ("query_tokens", "key_tokens"))
     is_causal = len(keys) > 1 and not np.triu(weights, 1).any()

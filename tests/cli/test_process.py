@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnviz.models.registry import names
-from attnviz.storage.record_files import load
+from attnviz.storage.formats import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +76,7 @@ def test_streams_that_are_full_or_closed(
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"wrote a.json\n")
     result = shell(f"attnviz heatmap --load {saved.name} -o b.json <&- 2>&-")
     assert (result.returncode, result.stderr) == (0, b"")
-    assert load(here / "b.json") == load(saved)
+    assert RECORD.load(here / "b.json") == RECORD.load(saved)
 
 
 def test_a_home_that_cannot_be_written(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
@@ -110,7 +110,7 @@ def test_bytes_that_are_no_text(shell: Callable[..., subprocess.CompletedProcess
 
 def test_a_screen_of_ascii(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, saved: Path) -> None:
     """Where only ASCII can be shown, shades are ASCII, and other characters their numbers."""
-    load(saved).save(here / "나.json")
+    RECORD.load(saved).save(here / "나.json")
     result = shell("attnviz heatmap --load 나.json -o 너.json", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
     assert result.stdout.isascii()

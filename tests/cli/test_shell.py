@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.storage.record_files import load
+from attnviz.storage.formats import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -103,7 +103,7 @@ def test_defaults_from_the_environment(
     assert f"my/pictures/{picture.name}" in result.errors
     assert "toy-random" not in typed("walkthrough", "--toy", "I love you", "-o", "a.json").output
     assert typed("heatmap", "I love you", "-m", "toy", "-o", "a.npz").status == 0
-    assert load(here / "a.npz").model == "toy"
+    assert RECORD.load(here / "a.npz").model == "toy"
     assert not (here / "outputs").exists()
 
 

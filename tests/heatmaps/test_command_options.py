@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from attnviz.render.names import PALETTES
-from attnviz.storage.record_files import load
+from attnviz.storage.formats import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_layers_and_heads(
         chosen = [part for number in typed_numbers for part in (option, number)]
         result = typed("heatmap", "--load", "a.npz", *chosen, "-o", "b.npz")
         assert result.status == 0
-        shown = load(here / "b.npz")
+        shown = RECORD.load(here / "b.npz")
         assert getattr(shown, held) == numbers
         assert np.array_equal(shown.pattern(shown.layers[-1], shown.heads[-1]), record.pattern(
             shown.layers[-1], shown.heads[-1]))  # fmt: skip
@@ -61,7 +61,7 @@ def test_layers_and_heads(
 def test_layers_and_heads_of_a_model(typed: Callable[..., Result], here: Path) -> None:
     """The same numbers choose what is kept while the model runs."""
     assert typed("heatmap", "-m", "toy-random", "I love you", "-o", "all.npz").status == 0
-    whole = load(here / "all.npz")
+    whole = RECORD.load(here / "all.npz")
     for layer, head in (("-1", "1-2"), ("0-1", "-1"), ("1", "0")):
         assert (
             typed(
@@ -69,14 +69,14 @@ def test_layers_and_heads_of_a_model(typed: Callable[..., Result], here: Path) -
             ).status
             == 0
         )
-        some = load(here / "some.npz")
+        some = RECORD.load(here / "some.npz")
         assert some == whole.select(some.layers, some.heads)
 
 
 def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> None:
     """With one layer and one head the numbers stand in the cells, and the picture names them."""
     result = typed("heatmap", "--load", saved.name, "--layer", "1", "--head", "-1", "-o", "a.json")
-    pattern = load(saved).pattern(1, 2)
+    pattern = RECORD.load(saved).pattern(1, 2)
     assert "head 1.2" in result.output
     assert "numbers: rounded" in result.output
     assert [f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05]].count(False) == 0
@@ -102,8 +102,8 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
     assert "special tokens hidden ([CLS] [SEP]); rows not renormalised: what they lack went there" in " ".join(
         result.output.split()
     )
-    assert np.array_equal(load(here / "a.json").weights, load(saved).weights[:, :, 1:-1, 1:-1])
-    assert [token.text for token in load(here / "a.json").key_tokens] == ["I", "love", "you"]
+    assert np.array_equal(RECORD.load(here / "a.json").weights, RECORD.load(saved).weights[:, :, 1:-1, 1:-1])
+    assert [token.text for token in RECORD.load(here / "a.json").key_tokens] == ["I", "love", "you"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
 def test_scale(typed: Callable[..., Result], saved: Path, scale: str, legend: str) -> None:
     """Where colours end is said."""
     result = typed("heatmap", "--load", saved.name, "--scale", scale, "--full", "-o", "a.json", columns=200)
-    said = legend.format(largest=load(saved).weights.max())
+    said = legend.format(largest=RECORD.load(saved).weights.max())
     assert f"[ ░▒▓█] {said}" in result.output
 
 
@@ -143,7 +143,7 @@ def test_dtype_and_device(typed: Callable[..., Result], here: Path, dtype: str) 
     """The model runs where and in the number format that was asked for, and the receipt says in which."""
     result = typed("heatmap", "-m", "toy-random", "I love you", "--dtype", dtype, "--device", "cpu", "-o", "a.npz")
     assert result.status == 0
-    receipt = load(here / "a.npz").receipt
+    receipt = RECORD.load(here / "a.npz").receipt
     assert receipt is not None
     assert receipt.dtype == dtype
 
@@ -166,7 +166,7 @@ def test_a_file_by_its_ending(typed: Callable[..., Result], here: Path, saved: P
         assert (here / name).read_bytes().startswith(beginning)
     assert not (here / "outputs").exists()
     for name in ("a.json", "a.npz", "a.SafeTensors"):
-        assert load(here / name) == load(saved)
+        assert RECORD.load(here / name) == RECORD.load(saved)
 
 
 def test_json(typed: Callable[..., Result], here: Path, saved: Path) -> None:
@@ -175,7 +175,7 @@ def test_json(typed: Callable[..., Result], here: Path, saved: Path) -> None:
     assert (result.status, result.errors) == (0, "")
     assert json.loads(result.output)["model"] == "made by hand"
     (here / "again.json").write_text(result.output)
-    assert load(here / "again.json") == load(saved)
+    assert RECORD.load(here / "again.json") == RECORD.load(saved)
     assert sorted(path.name for path in here.iterdir()) == ["again.json", "saved.npz"]
 
 
@@ -184,7 +184,7 @@ def test_json_beside_files(typed: Callable[..., Result], here: Path) -> None:
     result = typed("heatmap", "-m", "toy-random", "나는 너를 사랑해", "--json", "-o", "a.npz")
     assert result.errors == "wrote a.npz\n"
     (here / "b.json").write_text(result.output)
-    assert load(here / "a.npz") == load(here / "b.json")
+    assert RECORD.load(here / "a.npz") == RECORD.load(here / "b.json")
     assert "나는" in result.output
 
 
@@ -206,7 +206,7 @@ def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path,
     assert typed("heatmap", "-m", "toy-random", raw, "-o", "argument.npz").status == 0
     assert typed("heatmap", "-m", "toy-random", "-", "-o", "stdin.npz", stdin=raw.encode()).status == 0
     assert typed("heatmap", "-m", "toy-random", "--file", "text", "-o", "file.npz").status == 0
-    records = [load(here / f"{name}.npz") for name in ("argument", "stdin", "file")]
+    records = [RECORD.load(here / f"{name}.npz") for name in ("argument", "stdin", "file")]
     assert records[0] == records[1] == records[2]
     assert records[0].text == "I love 너 🙂"
 
@@ -228,7 +228,7 @@ def test_shown_but_never_obeyed(typed: Callable[..., Result], here: Path, text: 
     assert result.output.startswith(f"“{shown}”\n")
     assert not set(result.output) & set("\x1b\x07\r\u202e\u200b")
     assert not set((here / "a.svg").read_text()) & set("\x1b\x07\u202e\u200b")
-    assert load(here / "a.json").text == text
+    assert RECORD.load(here / "a.json").text == text
 
 
 def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> None:

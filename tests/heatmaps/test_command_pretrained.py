@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.storage.record_files import load
+from attnviz.storage.formats import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,7 +80,7 @@ def test_words(typed: Callable[..., Result], here: Path, tiny_bert: str) -> None
     for options in (["-o", "pieces.json"], ["--words", "-o", "words.json"]):
         result = typed("heatmap", sentence, "-m", tiny_bert, *options)
         assert result.status == 0
-    pieces, words = load(here / "pieces.json"), load(here / "words.json")
+    pieces, words = RECORD.load(here / "pieces.json"), RECORD.load(here / "words.json")
     assert [token.text for token in words.query_tokens] == ["[CLS]", "unbelievably", "green", "[SEP]"]
     inside = [index for index, token in enumerate(pieces.query_tokens) if token.word == 0]
     assert len(inside) > 1
@@ -97,7 +97,7 @@ def test_pair(typed: Callable[..., Result], here: Path, tiny_bert: str, model: s
     result = typed("heatmap", "an apple", "--pair", "a pear", *chosen, "-o", "a.json")
     assert result.status == 0
     assert result.output.startswith("“an apple” + “a pear”\n")
-    tokens = load(here / "a.json").query_tokens
+    tokens = RECORD.load(here / "a.json").query_tokens
     assert [(token.text, token.segment) for token in tokens if not token.special] == [
         ("an", 0), ("apple", 0), ("a", 1), ("pear", 1),
     ]  # fmt: skip

@@ -17,7 +17,7 @@ import pytest
 
 from attnviz.capture.sources.hub import SAFETENSORS_ONLY, locate
 from attnviz.errors import UnknownModelError
-from attnviz.storage.record_files import load
+from attnviz.storage.formats import RECORD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,8 +53,8 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     hub.close()
     third = heatmap("I love all you", "-o", "third.npz", HF_HUB_OFFLINE="1")
     assert (third.returncode, third.stderr, third.stdout) == (0, "wrote third.npz\n", first.stdout)
-    record = load(tmp_path / "first.npz")
-    assert record == load(tmp_path / "second.npz") == load(tmp_path / "third.npz")
+    record = RECORD.load(tmp_path / "first.npz")
+    assert record == RECORD.load(tmp_path / "second.npz") == RECORD.load(tmp_path / "third.npz")
     assert [token.text for token in record.query_tokens] == ["[CLS]", "i", "love", "all", "you", "[SEP]"]
 
 
@@ -144,7 +144,7 @@ def test_slow_hub_and_no_model_named(heatmap: Run, hub: Hub, tmp_path: Path) -> 
         "wrote a.npz\n"
     )
     assert "toy · bidirectional self-attention" in result.stdout
-    assert load(tmp_path / "a.npz").model == "toy"
+    assert RECORD.load(tmp_path / "a.npz").model == "toy"
 
 
 def test_nobody_listens(refused: Callable[..., str], heatmap: Run, hub: Hub) -> None:
