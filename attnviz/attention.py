@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import index
 from pathlib import Path
@@ -108,9 +108,17 @@ class Note:
 
 
 class ReadOnly:
-    """A dataclass whose arrays nobody changes: a copy, pickled ones too, is made anew, as the first was."""
+    """A dataclass whose arrays nobody changes: equal by value; a copy, pickled ones too, is made as the first was."""
 
     __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # it may be too large to hash
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        compared = [one.name for one in fields(self) if one.compare]  # type: ignore[arg-type]  # a dataclass
+        pairs = ((getattr(self, name), getattr(other, name)) for name in compared)
+        return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What makes a copy."""
@@ -164,13 +172,6 @@ class Exact(ReadOnly):
     def __post_init__(self) -> None:
         self._lock(link_keys=np.array(self.link_keys), link_weights=np.array(self.link_weights))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Exact):
-            return NotImplemented
-        return all(np.array_equal(getattr(self, one.name), getattr(other, one.name)) for one in fields(self))
-
-    __hash__ = None  # type: ignore[assignment]  # equal by value, and too large to hash
-
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> Exact:
         """That of some layers and heads, by their places here."""
         chosen = np.ix_(layers, heads)
@@ -203,7 +204,8 @@ class Attention(ReadOnly):
     heads: tuple[int, ...] = ()  # the number, in the model, of each head held; counted from 0
     short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty where they do
     notes: tuple[Note, ...] = ()  # what was done to the input or the weights; every view shows them
-    vectors: Vectors | None = None  # what the weights were computed from, where that is small; files do not hold it
+    # What the weights were computed from, where that is small; files do not hold it.
+    vectors: Vectors | None = field(default=None, compare=False)
     exact: Exact | None = None  # of a pooled record what is known of each token
 
     def __post_init__(self) -> None:
@@ -228,15 +230,6 @@ class Attention(ReadOnly):
             f"<Attention of {self.model!r} ({self.kind}): {_count(n_layers, 'layer')} x {_count(n_heads, 'head')}, "
             f"{n_queries} queries x {n_keys} keys{f', each {self.cell} tokens' * (self.cell > 1)}; {self.proof}>"
         )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Attention):
-            return NotImplemented
-        labels = [one.name for one in fields(self) if one.name not in {"weights", "vectors"}]
-        same = np.array_equal(self.weights, other.weights)
-        return same and all(getattr(self, name) == getattr(other, name) for name in labels)
-
-    __hash__ = None  # type: ignore[assignment]  # equal by value, and too large to hash
 
     @property
     def proof(self) -> str:
