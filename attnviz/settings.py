@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -247,12 +247,7 @@ class PageSettings:
         """The style, with what is wanted otherwise."""
         from attnviz.render.figure.style import style_of
 
-        return style_of(self.style, width=self.width, dpi=self.dpi, transparent=self.transparent, **self.letters)
-
-    @property
-    def letters(self) -> dict[str, Any]:
-        """What is wanted of the letters, where some of it can be chosen."""
-        return {}
+        return style_of(**{one.name: getattr(self, one.name) for one in fields(self) if one.name != "title"})
 
 
 @group
@@ -269,11 +264,6 @@ class FigureSettings(PageSettings):
     def __post_init__(self) -> None:
         PageSettings.__post_init__(self)
         check_title(self.title)
-
-    @property
-    def letters(self) -> dict[str, Any]:
-        """What is wanted of the letters, and whether there is a caption."""
-        return {"font_size": self.font_size, "caption": not self.no_caption}
 
     @property
     def heading(self) -> str | None:

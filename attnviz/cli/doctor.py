@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from attnviz.commands import loading, print_lines
@@ -54,10 +55,7 @@ def command(doctor: DoctorSettings) -> None:
     from attnviz.capture.doctor import doctor as examine
 
     with loading(doctor.model) as notify:
-        found = examine(
-            doctor.model, random=doctor.random, seed=doctor.seed, dtype=doctor.dtype, revision=doctor.revision,
-            trust_remote_code=doctor.trust_remote_code, notify=notify,
-        )  # fmt: skip
+        found = examine(**asdict(doctor), notify=notify)
     print_lines(lambda screen: _draw(found, screen), "auto")
     if found.refusal:
         import typer

@@ -187,7 +187,7 @@ class HeadResult:
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        return imported(self.FORMATS.frame)(self)
+        return imported("attnviz.heads.tables:frame")(self)
 
     def page(self, lang: str = "en") -> WebPage:
         """It as a page to explore, in English or Korean at first. Raises SelectionError: another language."""

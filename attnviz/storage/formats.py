@@ -48,11 +48,10 @@ class Format:
 class Formats(dict[str, Format]):
     """The formats of one kind of result, by ending."""
 
-    def __init__(self, what: str, formats: Iterable[tuple[Iterable[str], Format]], frame: str = "") -> None:
-        """Take formats, each with its endings; `what` is such as "a record is", `frame` what makes a table of it."""
+    def __init__(self, what: str, formats: Iterable[tuple[Iterable[str], Format]]) -> None:
+        """Take formats, each with its endings; `what` is such as "a record is"."""
         super().__init__((ending, one) for endings, one in formats for ending in endings)
         self.what = what
-        self.frame = frame
 
     @property
     def read(self) -> list[str]:
@@ -127,7 +126,7 @@ RECORD = Formats("a record is", [
 ])  # fmt: skip
 
 _WALK = ("lang", "precision", "steps", "blanks")
-WALKTHROUGH = Formats("a walkthrough is", frame="attnviz.walkthroughs.view:frame", formats=[
+WALKTHROUGH = Formats("a walkthrough is", [
     (PICTURES, Format("attnviz.walkthroughs.figure.sheet:draw_for", (*_WALK, "cmap"), "PageSettings")),
     (FILMS, Format("attnviz.walkthroughs.figure.film:film", (*_WALK, "cmap"))),
     ([".json"], Format("attnviz.walkthroughs.files:to_json", ("blanks",), read="attnviz.walkthroughs.files:load")),
@@ -138,7 +137,7 @@ WALKTHROUGH = Formats("a walkthrough is", frame="attnviz.walkthroughs.view:frame
 ])  # fmt: skip
 
 _HEADS_PICTURE = (PICTURES, Format("attnviz.heads.api:draw", ("head", "examples", "view", "lang"), "PageSettings"))
-COMPARISON = Formats("a comparison is", frame="attnviz.heads.tables:frame", formats=[
+COMPARISON = Formats("a comparison is", [
     _HEADS_PICTURE,
     ([".csv"], Format("attnviz.heads.tables:to_csv")),
     ([".json"], Format("attnviz.heads.tables:to_json")),
@@ -146,7 +145,7 @@ COMPARISON = Formats("a comparison is", frame="attnviz.heads.tables:frame", form
     ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
     ([".stats"], Format("attnviz.heads.api:stats", read="attnviz.heads.api:compare_heads")),
 ])  # fmt: skip
-CHANGES = Formats("changes are", frame="attnviz.heads.tables:frame", formats=[
+CHANGES = Formats("changes are", [
     _HEADS_PICTURE,
     ([".csv"], Format("attnviz.heads.tables:to_csv")),
     ([".json"], Format("attnviz.heads.tables:to_json")),

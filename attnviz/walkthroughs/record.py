@@ -172,7 +172,7 @@ class Walkthrough:
 
         A row for each query and key, by name or number; a column a grid. Raises SelectionError: there are no scores.
         """
-        frame: DataFrame = imported(WALKTHROUGH.frame)(self)
+        frame: DataFrame = imported("attnviz.walkthroughs.view:frame")(self)
         return frame
 
 

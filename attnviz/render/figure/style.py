@@ -70,23 +70,23 @@ def inches(length: str) -> float:
 
 
 def style_of(
-    name: str = "sheet", *, width: str | None = None, dpi: int | None = None, font_size: float | None = None,
-    caption: bool = True, transparent: bool = False,
+    style: str = "sheet", *, width: str | None = None, dpi: int | None = None, font_size: float | None = None,
+    no_caption: bool = False, transparent: bool = False,
 ) -> Style:  # fmt: skip
     """A style, with what is wanted otherwise; or SettingsError: a width or dots an inch that no picture can have."""
-    style = STYLES[name]
+    made = STYLES[style]
     if width is not None:
-        high = style.height and style.width and style.height * inches(width) / style.width
-        style = replace(style, width=inches(width), height=high)
+        high = made.height and made.width and made.height * inches(width) / made.width
+        made = replace(made, width=inches(width), height=high)
     if dpi is not None:
-        style = replace(style, dpi=float(dpi), exact_dpi=True)
-        if style.width and style.width * dpi > MOST_PIXELS:
+        made = replace(made, dpi=float(dpi), exact_dpi=True)
+        if made.width and made.width * dpi > MOST_PIXELS:
             raise SettingsError(
                 f"{dpi} dots an inch make a picture of more than {MOST_PIXELS:,} dots across: give fewer"
             )
     if font_size is not None:
-        style = replace(style, sizes=(float(font_size),), least=min(style.least, float(font_size)))
-    return replace(style, caption=style.caption if caption else "", transparent=transparent)
+        made = replace(made, sizes=(float(font_size),), least=min(made.least, float(font_size)))
+    return replace(made, caption="" if no_caption else made.caption, transparent=transparent)
 
 
 def fit(pen: Pen, style: Style) -> None:

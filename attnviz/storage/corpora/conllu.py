@@ -264,7 +264,7 @@ class _Brackets:
     """The brackets of one sentence, read from its first row to its last."""
 
     def __init__(self, id_field: int) -> None:
-        self.pieces: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        self.mentions: dict[tuple[str, int], set[int]] = {}  # by entity and number, the places of the words
         self.opened: list[tuple[str, int, Row]] = []
         self._id_field, self._count = id_field, 0
         self._in_parts: dict[tuple[str, str], int] = {}
@@ -303,7 +303,7 @@ class _Brackets:
                 self._in_parts[whole] = number
             number = self._in_parts.get(whole, number)
         if first < past:
-            self.pieces.setdefault((name, number), []).append((first, past))
+            self.mentions.setdefault((name, number), set()).update(range(first, past))
 
 
 def _chains(sentence: SentenceLines, heads: list[int]) -> Collection[set[int]]:
@@ -320,8 +320,7 @@ def _chains(sentence: SentenceLines, heads: list[int]) -> Collection[set[int]]:
     for name, _, row in reader.opened:
         raise _MalformedError(row.number, f"the bracket of entity {quote(name)} does not close in its sentence")
     chains: dict[str, set[int]] = {}
-    for (name, _), spans in reader.pieces.items():
-        inside = {place for first, past in spans for place in range(first, past)}
+    for (name, _), inside in reader.mentions.items():
         outermost = (place for place in inside if heads[place] not in inside)
         chains.setdefault(name, set()).add(min(outermost, key=lambda place: (_depth(place, heads), place)))
     return chains.values()
