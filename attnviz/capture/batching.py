@@ -8,7 +8,6 @@ from typing import Literal, TypeVar
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int64
 from torch import Tensor
 
 from attnviz.attention import Kind, Note, Token
@@ -28,43 +27,36 @@ class GeneratedText:
     notes: tuple[Note, ...] = ()
 
 
-def join_generations(
-    sentences: Sequence[Sentence], generations: Sequence[GeneratedText], kind: Kind, unit: Literal["word", "token"],
-    inputs: dict[str, Tensor], *, real: tuple[Tensor, Tensor],
-) -> Batch:  # fmt: skip
-    """Each sentence with what is generated from it, its queries and keys; `real` is of the sources and the targets."""
-    whole = []
-    for sentence, one in zip(sentences, generations, strict=True):
-        with_target = replace(sentence, target=one.text, notes=(*sentence.notes, *one.notes))
-        if kind != "encoder":
-            keys = sentence.tokens if kind == "cross" else one.read
-            notes = [Note(f"row_generates_{unit}"), Note(f"column_read_{unit}s")][: 2 if kind == "decoder" else 1]
-            with_target = replace(with_target, tokens=one.tokens, keys=keys, notes=(*with_target.notes, *notes))
-        whole.append(with_target)
-    source, target = real
-    shown, keys_of = source if kind == "encoder" else target, target if kind == "decoder" else source
-    return Batch(sentences=tuple(whole), inputs=inputs, real=shown, real_keys=keys_of, kind=kind)
+def with_generation(sentence: Sentence, made: GeneratedText, kind: Kind, unit: Literal["word", "token"]) -> Sentence:
+    """A sentence with what is generated from it, and the queries and keys of this kind of attention."""
+    sentence = replace(sentence, target=made.text, notes=(*sentence.notes, *made.notes))
+    if kind == "encoder":
+        return sentence
+    notes = [Note(f"row_generates_{unit}"), Note(f"column_read_{unit}s")][: 2 if kind == "decoder" else 1]
+    keys = sentence.tokens if kind == "cross" else made.read
+    return replace(sentence, tokens=made.tokens, keys=keys, notes=(*sentence.notes, *notes))
 
 
-def pad_rows(
-    rows: Sequence[Sequence[int]], device: torch.device | None = None, fill: int = 0
-) -> tuple[Int64[Tensor, "batch token"], Bool[Tensor, "batch token"]]:
-    """Rows of numbers as one tensor, padded on the right, where causal models stay exact too; and where it is real."""
-    lengths = torch.tensor([len(row) for row in rows], device=CPU)
-    real = torch.arange(int(lengths.max()), device=CPU) < lengths[:, None]
-    padded = torch.full(real.shape, fill, device=CPU)
-    padded[real] = torch.tensor([number for row in rows for number in row], device=CPU)
-    return padded.to(device), real.to(device)
+def alone(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
+    """A batch of one sentence, in which there is no padding."""
+    device = next((given.device for given in inputs.values()), CPU)
+    real, real_keys = (
+        torch.ones(1, len(tokens), dtype=torch.bool, device=device)
+        for tokens in (sentence.tokens, sentence.tokens if sentence.keys is None else sentence.keys)
+    )
+    return Batch(sentences=(sentence,), inputs=inputs, real=real, real_keys=real_keys, kind=kind)
 
 
 def join(batches: Collection[Batch]) -> Batch:
-    """One batch of all sentences, padded on the right: no number of any sentence depends on the others."""
+    """One batch of all sentences, padded on the right, where causal models stay exact too.
+
+    No number of any sentence depends on the others.
+    """
     first = next(iter(batches))
-    keys = [batch.real_keys for batch in batches if batch.real_keys is not None]
     return replace(
         first, sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
         inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in first.inputs},
-        real=_stack([batch.real for batch in batches]), real_keys=_stack(keys) if keys else None,
+        real=_stack([batch.real for batch in batches]), real_keys=_stack([batch.real_keys for batch in batches]),
     )  # fmt: skip
 
 
@@ -72,7 +64,7 @@ def take_first(batch: Batch) -> Batch:
     """The first sentence of a batch, with the padding it has there."""
     return replace(
         batch, sentences=batch.sentences[:1], inputs={name: given[:1] for name, given in batch.inputs.items()},
-        real=batch.real[:1], real_keys=None if batch.real_keys is None else batch.real_keys[:1],
+        real=batch.real[:1], real_keys=batch.real_keys[:1],
     )  # fmt: skip
 
 
@@ -90,7 +82,7 @@ def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key
 
 def size_of(batch: Batch) -> int:
     """How many tokens its longest sentence has, read or generated."""
-    return max(batch.real.shape[1], 0 if batch.real_keys is None else batch.real_keys.shape[1])
+    return max(batch.real.shape[1], batch.real_keys.shape[1])
 
 
 def shuffle(single: Batch, seed: int) -> Batch | None:

@@ -157,16 +157,15 @@ def _batches(source: Source, seed: int) -> list[Batch]:
     if isinstance(source, PretrainedSource):
         source.is_fused = True
         return source.draw((N_TOKENS, N_SHORTER), seed)
-    source.encode([SENTENCE])  # of some it is known only then which kinds they have
-    return [source.encode([SENTENCE], kind=kind) for kind in source.kinds]
+    source.encode(SENTENCE)  # of some it is known only then which kinds they have
+    return [source.encode(SENTENCE, kind=kind) for kind in source.kinds]
 
 
 def _report(
     number: int, chart: _Weights, batch: Batch, output: float | None = None, eager: Tensor | None = None
 ) -> LayerReport:
     weights, layer = chart.weights[number], chart.given.get(number)
-    real = batch.real.cpu()
-    keys = real if batch.real_keys is None else batch.real_keys.cpu()
+    real, keys = batch.real.cpu(), batch.real_keys.cpu()
     off = None
     if eager is not None and eager.shape == weights.shape:
         off = float(((eager - weights).abs() * real[:, None, :, None] * keys[:, None, None, :]).max())

@@ -43,7 +43,7 @@ class Batch:
     sentences: tuple[Sentence, ...]
     inputs: dict[str, Tensor]  # what the model takes, by name
     real: Bool[Tensor, "batch token"]  # True where there is a query token, False where there is padding
-    real_keys: Bool[Tensor, "batch key"] | None = None  # likewise for the keys; None where they are the same
+    real_keys: Bool[Tensor, "batch key"]  # likewise for the keys
     kind: Kind | None = None  # which attention is streamed, where the model has several; None where the weights tell
 
 
@@ -189,10 +189,9 @@ class KeepWeights:
         self._kept.clear()
         self._exact.clear()
         self.cell, self._n_links = 1, LINKS  # tokens that go together, along both sides; links of a row
-        real_keys = batch.real if batch.real_keys is None else batch.real_keys
         self._spans = [  # of each sentence the first and one-past-last row and column kept, padding included
             tuple(_span(real, window) for real, window in zip(both, self._window, strict=True))
-            for both in zip(batch.real, real_keys, strict=True)
+            for both in zip(batch.real, batch.real_keys, strict=True)
         ]
 
     def observe(self, block: Block) -> None:

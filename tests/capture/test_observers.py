@@ -11,6 +11,7 @@ from torch import Tensor
 
 from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
+from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, Block, KeepWeights
 from attnviz.capture.sources import huggingface
 from attnviz.capture.sources.home_built import ToySource
@@ -104,7 +105,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int = 7, heads: int = 3,
 def entropies(source: Source, texts: Sequence[str]) -> Entropy:
     """The running entropy over one batch."""
     entropy = Entropy()
-    source.stream(source.encode(texts), [entropy])
+    source.stream(join([source.encode(text) for text in texts]), [entropy])
     return entropy
 
 
@@ -121,7 +122,7 @@ class TestManyObservers:
         source = zoo.source("distilbert")
         weights = attend(TEXT, source).weights
         pooled, strongest, entropy = Pooled(), Strongest(), Entropy()
-        source.stream(source.encode([TEXT]), [pooled, strongest, entropy])
+        source.stream(source.encode(TEXT), [pooled, strongest, entropy])
 
         edges = [0, 4, 8, 12, 15]  # 15 tokens on 4 squares
         assert pooled.square.bincount().tolist() == [4, 4, 4, 3]
@@ -163,7 +164,7 @@ class TestManyObservers:
 
         source = zoo.source("distilbert")
         with pytest.raises(ValueError, match=r"^layer 0 is one too many$"):
-            source.stream(source.encode([TEXT]), [Faulty()])
+            source.stream(source.encode(TEXT), [Faulty()])
         assert attend("Yes!", source).weights.shape == (5, 3, 4, 4)
 
 
@@ -183,7 +184,8 @@ class TestKeepWeights:
 
     @staticmethod
     def batch(n_tokens: int = 5) -> Batch:
-        return Batch(sentences=(), inputs={}, real=torch.ones(1, n_tokens, dtype=torch.bool))
+        real = torch.ones(1, n_tokens, dtype=torch.bool)
+        return Batch(sentences=(), inputs={}, real=real, real_keys=real)
 
     @staticmethod
     def block(layer: int, heads: int = 3, n_tokens: int = 5) -> Block:
@@ -404,7 +406,8 @@ def test_a_model_that_computes_apart_has_no_vectors(zoo: Zoo) -> None:
 
 def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:
     """Heads of 4 numbers in one layer and of 6 in the next stand in no one array; their weights do."""
-    batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 3, dtype=torch.bool))
+    real = torch.ones(1, 3, dtype=torch.bool)
+    batch = Batch(sentences=(), inputs={}, real=real, real_keys=real)
     keep = KeepWeights()
     vectors = stream.KeepVectors(keep)
     run = stream.ForwardPass(batch=batch, observers=[keep, vectors], native="sdpa")

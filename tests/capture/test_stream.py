@@ -179,7 +179,7 @@ def batch_of(*lengths: int) -> Batch:
     """Sentences of these lengths; nothing but their padding matters."""
     sentence = Sentence(text="", pair=None, tokens=())
     real = torch.arange(TOKENS) < torch.tensor(lengths)[:, None]
-    return Batch(sentences=(sentence,) * len(lengths), inputs={}, real=real)
+    return Batch(sentences=(sentence,) * len(lengths), inputs={}, real=real, real_keys=real)
 
 
 def layer_of(scoring: Scoring | None = None, number: int = -1) -> Layer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pkgutil
 import re
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -109,9 +110,9 @@ class TestRefusal:
 
         monkeypatch.setattr(modeling_distilbert, "eager_attention_forward", biased)
         source = zoo.source("distilbert")
-        batch = source.encode([TEXT])
+        batch = source.encode(TEXT)
         alibi = -torch.arange(15.0).expand(1, 1, 15, 15)
-        batch = Batch(sentences=batch.sentences, inputs={**batch.inputs, "alibi": alibi}, real=batch.real)
+        batch = replace(batch, inputs={**batch.inputs, "alibi": alibi})
         with pytest.raises(NotVerifiedError, match=r"layer 0 .*; it was given alibi, which attnviz does not know$"):
             source.stream(batch, [])
 

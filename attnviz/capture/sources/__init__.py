@@ -22,10 +22,10 @@ class Source(Protocol):
     generates: bool  # whether it generates text, so that a target can be given
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
-        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
+        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
+        truncate: bool = False,
     ) -> Batch:  # fmt: skip
-        """Tokenize sentences into one padded batch."""
+        """Tokenize a sentence into a batch of one; `batching.join` puts several together."""
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model, every block of rows seen by every observer; or ModelError: it has none, or is not proved."""
@@ -37,11 +37,11 @@ class Source(Protocol):
         """The same architecture with weights drawn from a seed, what a trained model is held against; or ModelError."""
 
 
-def expect_kind(source: Source, kind: Kind | None, targets: Sequence[str | None] | None) -> Kind:
+def expect_kind(source: Source, kind: Kind | None, target: str | None) -> Kind:
     """The kind of attention to show, the one chosen or the usual one; or SelectionError: it, or a target, is none."""
     if kind is not None and kind not in source.kinds:
         has = " and ".join(source.kinds)
         raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")
-    if not source.generates and any(target is not None for target in targets or ()):
+    if not source.generates and target is not None:
         raise SelectionError(f"{source.name} generates nothing, so it takes no target")
     return kind or source.kinds[0]

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
+from attnviz.capture.batching import GeneratedText, alone, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
@@ -30,7 +30,7 @@ from attnviz.models.language.korean import could_be_generated
 from attnviz.models.language.vocabulary import END, START, UNKNOWN, Vocabulary
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.training.files import load_home_built
-from attnviz.models.training.tasks import new_model, pad_numbers
+from attnviz.models.training.tasks import new_model
 from attnviz.models.transformer import pad
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, ToyEncoder, TranslationTransformer, word_vector
 from attnviz.text.display import clip, token_text, visible
@@ -40,7 +40,6 @@ MOST_WEIGHTS = 50_000_000  # what a model made up on the spot may have: seconds 
 UNKNOWN_MARK = "[UNK]"  # what a word is read as that is not in the vocabulary, as the tokenizers of BERT call it
 NOTES = (Note("random_weights"),)
 EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}  # sentences that models know which read no English
-Texts: TypeAlias = Sequence[str | None]  # second sentences or targets, one for each first sentence
 
 
 class _HomeBuilt(Source):
@@ -54,15 +53,12 @@ class _HomeBuilt(Source):
         self._model: Any = model.to(self._device, dtype or torch.float32)
 
     def encode(
-        self, texts: Sequence[str], pairs: Texts | None = None, *, truncate: bool = False, kind: Kind | None = None,
-        targets: Texts | None = None,
+        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
+        truncate: bool = False,
     ) -> Batch:  # fmt: skip
         """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
-        shown = expect_kind(self, kind, targets)
-        nothing = [None] * len(texts)
-        both = zip(texts, pairs or nothing, strict=True)
-        sentences = [self._sentence(text, pair, truncate=truncate) for text, pair in both]
-        return self._batch(sentences, shown, targets or nothing, truncate=truncate)
+        shown = expect_kind(self, kind, target)
+        return self._batch(self._sentence(text, pair, truncate=truncate), shown, target, truncate=truncate)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         run = ForwardPass(batch=batch, observers=observers, native="home-built")
@@ -78,8 +74,8 @@ class _HomeBuilt(Source):
         """A sentence as the model reads it."""
 
     @abstractmethod
-    def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
-        """All sentences together, with what is generated from each."""
+    def _batch(self, sentence: Sentence, kind: Kind, target: str | None, *, truncate: bool) -> Batch:
+        """The sentence, with what is generated from it."""
 
     @abstractmethod
     def _run(self, batch: Batch, run: ForwardPass | LastRows) -> Any:
@@ -113,10 +109,9 @@ class ToySource(_HomeBuilt):
             tokens += (*parts[1], _special("[SEP]", 1)) if parts[1] else ()
         return Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES)
 
-    def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
-        del targets, truncate
-        _, real = pad_rows([[0] * len(sentence.tokens) for sentence in sentences])
-        return Batch(sentences=tuple(sentences), inputs={}, real=real, kind=kind)
+    def _batch(self, sentence: Sentence, kind: Kind, target: str | None, *, truncate: bool) -> Batch:
+        del target, truncate
+        return alone(sentence, {}, kind)
 
     def _run(self, batch: Batch, run: ForwardPass | LastRows) -> None:
         x, mask = pad([self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences])
@@ -163,19 +158,16 @@ class TrainedSource(_HomeBuilt):
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
 
-    def _batch(self, sentences: Sequence[Sentence], kind: Kind, targets: Texts, *, truncate: bool) -> Batch:
-        source = self._numbers([sentence.tokens for sentence in sentences])
+    def _batch(self, sentence: Sentence, kind: Kind, target: str | None, *, truncate: bool) -> Batch:
+        source = self._numbers(sentence.tokens)
         if not self.generates:
-            return Batch(sentences=tuple(sentences), inputs={"words": source}, real=source != 0, kind=kind)
-        generations = [
-            self._generate(row[row != 0], given, truncate=truncate) for row, given in zip(source, targets, strict=True)
-        ]
-        target = self._numbers([one.tokens for one in generations])
-        inputs = {"source": source, "target": target}
-        return join_generations(sentences, generations, kind, "word", inputs, real=(source != 0, target != 0))
+            return alone(sentence, {"words": source}, kind)
+        made = self._generate(source, target, truncate=truncate)
+        inputs = {"source": source, "target": self._numbers(made.tokens)}
+        return alone(with_generation(sentence, made, kind, "word"), inputs, kind)
 
-    def _numbers(self, rows: Sequence[Sequence[Token]]) -> Tensor:
-        return pad_numbers([[token.id or 0 for token in row] for row in rows]).to(self._device)
+    def _numbers(self, tokens: Sequence[Token]) -> Tensor:
+        return torch.tensor([[token.id or 0 for token in tokens]], device=self._device)
 
     def _run(self, batch: Batch, run: ForwardPass | LastRows) -> Any:
         model, inputs = self._model, batch.inputs
@@ -251,7 +243,7 @@ class TrainedSource(_HomeBuilt):
     def _generate(self, source: Tensor, given: str | None, *, truncate: bool) -> GeneratedText:
         config, vocabulary = self._card.plan.config, self._card.target or self._card.source
         if given is None:
-            numbers = self._model.translate(source[None]).words[0].tolist()
+            numbers = self._model.translate(source).words[0].tolist()
             words = [word for word in vocabulary.decode(numbers) if word != END]
             ended = config.end in numbers
         else:
@@ -300,7 +292,7 @@ class TrainedSource(_HomeBuilt):
             begin=(config.start,) if self.generates else numbers,
             room=room_of(sentence, config.max_length, 0 if self.generates else len(numbers), self.name),
             ends=frozenset({config.end}), never=(config.pad, config.start), tokens=tokens, text=meaning,
-            forward=partial(self._next, torch.tensor([numbers], device=self._device)),
+            forward=partial(self._next, self._numbers(sentence.tokens)),
         )  # fmt: skip
 
     def _next(self, source: Tensor, read: Sequence[int], run: LastRows) -> Tensor:

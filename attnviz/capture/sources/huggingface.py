@@ -17,10 +17,11 @@ from functools import partial
 from typing import Any
 
 import torch
+from jaxtyping import Int64
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, join_generations, pad_rows
+from attnviz.capture.batching import GeneratedText, alone, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import expect_kind
@@ -117,8 +118,8 @@ class PretrainedSource:
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
-        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
+        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
+        truncate: bool = False,
     ) -> Batch:  # fmt: skip
         """As `Source.encode`; InputError, too, where there is no token; ModelError where it cannot generate freely.
 
@@ -126,18 +127,16 @@ class PretrainedSource:
         (then cross attention is the usual kind), the decoder runs too: it generates the target, or where there is none
         the likeliest token at each step.
         """
-        shown = expect_kind(self, kind, targets)
-        targets = targets or [None] * len(texts)
-        pairs = pairs or [None] * len(texts)
+        shown = expect_kind(self, kind, target)
         with in_one_line(self.name, "read this text"):
-            encoded = [self._sentence(text, pair, truncate=truncate) for text, pair in zip(texts, pairs, strict=True)]
-        batch = self._batch([sentence for sentence, _ in encoded], [row for _, row in encoded])
+            sentence, encoded = self._sentence(text, pair, truncate=truncate)
+        batch = alone(sentence, self._inputs(encoded))
         if self._generator is None:
             return batch
-        if shown == "encoder" and all(target is None for target in targets):
+        if shown == "encoder" and target is None:
             return replace(batch, kind=shown)
         with keep_state(self._owner):
-            return self._generator.generate(batch, targets, kind or "cross", truncate=truncate)
+            return self._generator.generate(batch, target, kind or "cross", truncate=truncate)
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool, **more: Any) -> tuple[Sentence, Any]:
         more |= {"return_offsets_mapping": self._tokenizer.is_fast, "return_special_tokens_mask": True}
@@ -300,16 +299,16 @@ class PretrainedSource:
 
         rows = draw()
         tokens = [tuple(Token(text=str(n), piece=str(n), id=n) for n in row) for row in rows]
-        sentences = [Sentence(text="", pair=None, tokens=some) for some in tokens]
-        batch = self._batch(sentences, [{"input_ids": row} for row in rows])
+        singles = [
+            alone(Sentence(text="", pair=None, tokens=some), self._inputs({"input_ids": row}))
+            for row, some in zip(rows, tokens, strict=True)
+        ]
+        batch = join(singles)
         if self._generator is None:
             return [batch]
-        whole, real = self._generator.inputs(batch, draw())
-        return [
-            replace(batch, kind="encoder"),
-            replace(batch, inputs=whole, real=real, real_keys=batch.real, kind="cross"),
-            replace(batch, inputs=whole, real=real, kind="decoder"),
-        ]
+        both = zip(singles, draw(), strict=True)  # the decoder reads as many tokens
+        whole = join([replace(one, inputs=self._generator.inputs(one.inputs, row)) for one, row in both])
+        return [replace(batch, kind="encoder"), replace(whole, kind="cross"), replace(whole, kind="decoder")]
 
     def eager(self, batch: Batch) -> list[Tensor]:
         """What the model's own ``output_attentions=True`` gives of a batch; empty where it gives nothing.
@@ -352,14 +351,11 @@ class PretrainedSource:
             other._generator = Generator(other.name, self._tokenizer, new, has_head=True)  # noqa: SLF001 - its own
         return other
 
-    def _batch(self, sentences: Sequence[Sentence], rows: Sequence[Any]) -> Batch:
-        numbers, real = pad_rows([row["input_ids"] for row in rows], self._device, self._tokenizer.pad_token_id or 0)
-        inputs = {"input_ids": numbers}
-        if "token_type_ids" in self._accepted and "token_type_ids" in rows[0]:
-            inputs["token_type_ids"], _ = pad_rows([row["token_type_ids"] for row in rows], self._device)
-        if "attention_mask" in self._accepted:
-            inputs["attention_mask"] = real.long()
-        return Batch(sentences=tuple(sentences), inputs=inputs, real=real)
+    def _inputs(self, encoded: Any) -> dict[str, Tensor]:
+        names = [name for name in ("input_ids", "token_type_ids") if name in encoded]
+        inputs = {name: torch.tensor([encoded[name]], device=self._device) for name in names}
+        inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
+        return {name: given for name, given in inputs.items() if name == "input_ids" or name in self._accepted}
 
 
 class Generator:
@@ -372,24 +368,20 @@ class Generator:
         self._name, self._tokenizer, self._model, self.native = name, tokenizer, model, native_of(model)
         self.has_head, self.limit, self.kinds = has_head, limit_of(model.get_decoder(), tokenizer), kinds_of(model)
 
-    def generate(self, batch: Batch, targets: Sequence[str | None], kind: Kind, *, truncate: bool) -> Batch:
-        """The batch with what is generated: the target where there is one, the model's own words where there is none.
+    def generate(self, single: Batch, target: str | None, kind: Kind, *, truncate: bool) -> Batch:
+        """A sentence with what is generated: the target where there is one, the model's own words where there is none.
 
         Raises InputError: there is no token in a target; TooLongError: it has more than the decoder has positions, and
         may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
-        source, real_source = batch.inputs["input_ids"], batch.real
-        generations = [
-            self._free(row[is_token]) if target is None else self._forced(target, truncate=truncate)
-            for row, is_token, target in zip(source, real_source, targets, strict=True)
-        ]
-        inputs, real_target = self.inputs(batch, [[token.id or 0 for token in one.read] for one in generations])
-        return join_generations(batch.sentences, generations, kind, "token", inputs, real=(real_source, real_target))
+        made = self._free(single.inputs["input_ids"]) if target is None else self._forced(target, truncate=truncate)
+        inputs = self.inputs(single.inputs, [token.id or 0 for token in made.read])
+        return alone(with_generation(single.sentences[0], made, kind, "token"), inputs, kind)
 
-    def inputs(self, batch: Batch, read: Sequence[Sequence[int]]) -> tuple[dict[str, Tensor], Tensor]:
-        """What the model takes where its decoder reads these tokens, and which of them are real."""
-        numbers, real = pad_rows(read, self._model.device, self._tokenizer.pad_token_id or 0)
-        return {**batch.inputs, "decoder_input_ids": numbers, "decoder_attention_mask": real.long()}, real
+    def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
+        """What the model takes where its encoder takes this, and its decoder reads these tokens."""
+        numbers = torch.tensor([read], device=self._model.device)
+        return {**source, "decoder_input_ids": numbers, "decoder_attention_mask": torch.ones_like(numbers)}
 
     def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
         """Whether a layer with these queries and keys is of the batch's kind, or NoAttentionError: it is not clear."""
@@ -427,7 +419,7 @@ class Generator:
             raise ModelError(f"{self._name} cannot be forced to a target: it reads something else than it generated")
         return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
 
-    def _free(self, source: Tensor) -> GeneratedText:
+    def _free(self, source: Int64[Tensor, "1 token"]) -> GeneratedText:
         """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
         if not self.has_head:
             raise ModelError(
@@ -439,7 +431,7 @@ class Generator:
             watch(self._model, self.native)
             self._model.generation_config.update(**GREEDY)
             start, *ids = self._model.generate(
-                input_ids=source[None], attention_mask=torch.ones_like(source)[None], max_new_tokens=most
+                input_ids=source, attention_mask=torch.ones_like(source), max_new_tokens=most
             )[0].tolist()
         end = self._model.generation_config.eos_token_id
         is_over = ids[-1] in (end if isinstance(end, list) else [end])

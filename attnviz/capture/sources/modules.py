@@ -299,9 +299,7 @@ class Apart:
 
     def _expect(self, shape: tuple[int, ...]) -> None:
         """Refuse what is no attention of all tokens on all tokens."""
-        batch = self._run.batch
-        n_batch, n_rows = batch.real.shape
-        n_keys = n_rows if batch.real_keys is None else batch.real_keys.shape[1]
+        (n_batch, n_rows), (_, n_keys) = self._run.batch.real.shape, self._run.batch.real_keys.shape
         n_rows = n_keys if self._anew else n_rows
         if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
             raise NoAttentionError(

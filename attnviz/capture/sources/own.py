@@ -16,7 +16,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Note, Receipt
-from attnviz.capture.batching import pad_rows
+from attnviz.capture.batching import alone
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
 from attnviz.capture.sources import expect_kind
@@ -84,26 +84,25 @@ class ModuleSource:
         self._device = next((one.device for one in module.parameters()), torch.device("cpu"))
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *,
+        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
         truncate: bool = False,  # noqa: ARG002 - how much it can read, only the module knows
-        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
     ) -> Batch:  # fmt: skip
         """As `Source.encode`; InputError, too, for a second sentence, or where the tokenizer cannot read a text."""
-        if any(pair is not None for pair in pairs or ()):
+        if pair is not None:
             raise InputError(f"{self.name} is a module of your own: it reads one sentence, and no pair")
-        sentences = [self._sentence(text) for text in texts]
-        ids, real = pad_rows([[token.id or 0 for token in one.tokens] for one in sentences], self._device)
-        if (n := len(sentences[0].tokens)) > 1:
-            self._find_kind(ids[:1, :n])
-        expect_kind(self, kind, targets)
-        return Batch(sentences=tuple(sentences), inputs={"input_ids": ids}, real=real)
+        sentence = self._sentence(text)
+        ids = torch.tensor([[token.id or 0 for token in sentence.tokens]], device=self._device)
+        if len(sentence.tokens) > 1:
+            self._find_kind(ids)
+        expect_kind(self, kind, target)
+        return alone(sentence, {"input_ids": ids})
 
     def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
         """Run the module once, to see whether any token looks at a later one."""
         if not self._has_run:
             ahead = LooksAhead()
             real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
-            self.stream(Batch(sentences=(), inputs={"input_ids": ids}, real=real), [ahead])
+            self.stream(Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real), [ahead])
             self.kinds, self._has_run = ("encoder",) if ahead.found else ("decoder",), True
 
     def _sentence(self, text: str) -> Sentence:

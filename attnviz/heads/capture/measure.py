@@ -182,7 +182,7 @@ class FindWeights:
 def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor, "word d"] | None = None) -> Marks:
     """What is known of the tokens of a batch; with the vectors of the vocabulary, how similar its words are."""
     keys = [sentence.tokens if sentence.keys is None else sentence.keys for sentence in batch.sentences]
-    real_keys = batch.real if batch.real_keys is None else batch.real_keys
+    real_keys = batch.real_keys
     device = batch.real.device
     numbers: dict[str, int] = {}  # home-built models may have none of their own
 

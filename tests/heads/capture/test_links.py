@@ -13,6 +13,7 @@ import torch
 
 from attnviz.attention import Token
 from attnviz.capture import stream
+from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
@@ -79,6 +80,7 @@ def shown(
         sentences=tuple(Sentence(text="", pair=None, tokens=row) for row in tokens),
         inputs={},
         real=real,
+        real_keys=real,
         kind="encoder",
     )
     observer = FindLinks(given, specials)
@@ -264,7 +266,7 @@ class TestRealModel:
         given = [line.annotated for line in lines]
         texts = [line.text for line in lines]
         source = zoo.source("real")
-        batch = source.encode(texts)
+        batch = join([source.encode(text) for text in texts])
         observer = FindLinks(given)
         source.stream(batch, [observer])
         n_checked = 0
