@@ -251,7 +251,8 @@ class ForwardPass:
     observers: Sequence[Observer]
     native: str  # the name of the model's own implementation
     has_sinks: bool = False  # whether some head may look at nothing, so that its rows sum to less than 1
-    dtype: torch.dtype | None = None  # of the layers so far
+    anew: bool = False  # whether a text is read anew: of each layer it is shown the last rows alone, as the batch has
+    dtypes: set[torch.dtype] = field(default_factory=set)  # of the layers so far
     observing: bool = False  # whether an observer runs now: an error is then its own, not the model's
     _differences: dict[int, float] = field(default_factory=dict)
     _sums: bool = False  # whether a layer was compared by sums
@@ -263,8 +264,9 @@ class ForwardPass:
     def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
         """Stream a layer's rows, or NotVerifiedError, which names `unknown` keywords: it is not the native output."""
         layer = replace(layer, number=max(layer.number, max(self._differences, default=-1) + 1))
+        layer = _last_rows(layer, self.batch.real.shape[1]) if self.anew else layer
         query, key, scoring = layer.query, layer.key, layer.scoring
-        self.dtype = query.dtype
+        self.dtypes.add(query.dtype)
         self.has_sinks |= scoring.sinks is not None
         width = layer.value.shape[3]
         # Where all that comes of the pass is a record, its receipt says so.
@@ -296,10 +298,10 @@ class ForwardPass:
         check_layer(layer.number, largest, scale, query.dtype, unknown)
         self._differences[layer.number] = largest
 
-    def own(self, weights: Float[Tensor, "batch head query key"]) -> None:
+    def own(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
         """Show the observers a layer's weights that the model itself computed and used; there is nothing to prove."""
-        layer = max(self._differences, default=-1) + 1
-        self.dtype = weights.dtype
+        layer = max(number, max(self._differences, default=-1) + 1)
+        self.dtypes.add(weights.dtype)
         self._show(layer, weights, *weights.shape[2:])
         self._differences[layer] = 0.0
 
@@ -314,38 +316,29 @@ class ForwardPass:
 
     def receipt(self, name: str) -> Receipt:
         """The proof of the whole pass. Raises NoAttentionError: no layer came by."""
-        if not self._differences or self.dtype is None:
+        if not self._differences:
             raise NoAttentionError(
                 f"{name} has no attention that attnviz can see: no softmax over all tokens is multiplied by values in "
                 f"it; {LOAD_INSTEAD}"
             )
+        dtype = max(self.dtypes, key=tolerance_of)
         return Receipt(
-            native=self.native, dtype=str(self.dtype).removeprefix("torch."), tolerance=tolerance_of(self.dtype),
+            native=self.native, dtype=str(dtype).removeprefix("torch."), tolerance=tolerance_of(dtype),
             layers=tuple(self._differences), differences=tuple(self._differences.values()),
             sums=SUMS if self._sums else None,
         )  # fmt: skip
 
 
-@dataclass(slots=True)
-class LastRows:
-    """A run that is shown the last rows of each layer alone: of a text that is read anew, those of its new tokens."""
-
-    run: ForwardPass
-    n: int
-
-    def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
-        """As `ForwardPass.layer`."""
-        query, mask, bias = layer.query, layer.scoring.mask, layer.scoring.bias
-        first, last = query.shape[2] - self.n, query.shape[2]
-        if mask is None and layer.scoring.causal:
-            mask = torch.ones(last, layer.key.shape[2], dtype=torch.bool, device=query.device).tril()
-        scoring = replace(
-            layer.scoring, causal=False, mask=None if mask is None else rows_of(mask, first, last),
-            bias=None if bias is None else rows_of(bias, first, last),
-        )  # fmt: skip
-        self.run.layer(
-            replace(layer, query=query[:, :, first:], output=layer.output[:, first:], scoring=scoring), unknown
-        )
+def _last_rows(layer: Layer, n: int) -> Layer:
+    query, mask, bias = layer.query, layer.scoring.mask, layer.scoring.bias
+    first, last = query.shape[2] - n, query.shape[2]
+    if mask is None and layer.scoring.causal:
+        mask = torch.ones(last, layer.key.shape[2], dtype=torch.bool, device=query.device).tril()
+    scoring = replace(
+        layer.scoring, causal=False, mask=None if mask is None else rows_of(mask, first, last),
+        bias=None if bias is None else rows_of(bias, first, last),
+    )  # fmt: skip
+    return replace(layer, query=query[:, :, first:], output=layer.output[:, first:], scoring=scoring)
 
 
 def _larger(largest: float, values: Tensor) -> float:

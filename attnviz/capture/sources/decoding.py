@@ -21,7 +21,7 @@ from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.sources.interface import show_layers
 from attnviz.capture.sources.loading import in_one_line
 from attnviz.capture.sources.modules import Apart, Eye, looking
-from attnviz.capture.stream import ForwardPass, LastRows
+from attnviz.capture.stream import ForwardPass
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 
 
@@ -50,12 +50,12 @@ class Decoding(ABC):
         Raises ModelError: the model cannot be run, or its rows are not proved.
         """
 
-    def _run(self, n_rows: int, observers: Sequence[Observer]) -> ForwardPass:
+    def _run(self, n_rows: int, observers: Sequence[Observer], *, anew: bool) -> ForwardPass:
         """A run that sees the rows of so many of the last tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
         batch = Batch(sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
-        return ForwardPass(batch=batch, observers=observers, native=self.native)
+        return ForwardPass(batch=batch, observers=observers, native=self.native, anew=anew)
 
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
@@ -125,11 +125,10 @@ class PretrainedDecoding(Decoding):
         return self._watched(numbers, observers)
 
     def _watched(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Tensor, Receipt]:
-        run = self._run(len(numbers), observers)
+        run = self._run(len(numbers), observers, anew=not self.cached)
         if self._is_apart:
             run.native = SOFTMAX
-        shown = run if self.cached else LastRows(run, len(numbers))
-        seeing = looking(Eye(Apart(run, self.name))) if self._is_apart else show_layers(shown, self._is_shown)
+        seeing = looking(Eye(Apart(run, self.name))) if self._is_apart else show_layers(run, self._is_shown)
         with in_one_line(self.name, "go on with this text", run=run), seeing:
             logits = self._forward(numbers)
         self.has_sinks |= run.has_sinks
@@ -171,12 +170,12 @@ class UncachedDecoding(Decoding):
     `forward` is given what was read so far and a run, shows the run its rows, and gives the logits of what is next.
     """
 
-    forward: Callable[[Sequence[int], LastRows], Tensor]
+    forward: Callable[[Sequence[int], ForwardPass], Tensor]
 
     def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
         """As `Decoding.read`."""
         self._read += numbers
-        run = self._run(len(numbers), observers)
+        run = self._run(len(numbers), observers, anew=True)
         with torch.no_grad():  # tensors of inference mode that somebody's model keeps could not be trained with
-            logits = self.forward(self._read, LastRows(run, len(numbers)))
+            logits = self.forward(self._read, run)
         return logits.float().cpu(), run.receipt(self.name)

@@ -20,7 +20,7 @@ from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
-from attnviz.capture.stream import ForwardPass, LastRows, Layer, Scoring, digest_of
+from attnviz.capture.stream import ForwardPass, Layer, Scoring, digest_of
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
@@ -78,7 +78,7 @@ class _HomeBuilt(Source):
         """The sentence, with what is generated from it."""
 
     @abstractmethod
-    def _run(self, batch: Batch, run: ForwardPass | LastRows) -> Any:
+    def _run(self, batch: Batch, run: ForwardPass) -> Any:
         """The forward pass, and what the model returns."""
 
 
@@ -113,7 +113,7 @@ class ToySource(_HomeBuilt):
         del target, truncate
         return alone(sentence, {}, kind)
 
-    def _run(self, batch: Batch, run: ForwardPass | LastRows) -> None:
+    def _run(self, batch: Batch, run: ForwardPass) -> None:
         x, mask = pad([self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences])
         self._model.encoder(x, None if batch.real.all() else mask, attend=_watch(run))
 
@@ -169,7 +169,7 @@ class TrainedSource(_HomeBuilt):
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
         return torch.tensor([[token.id or 0 for token in tokens]], device=self._device)
 
-    def _run(self, batch: Batch, run: ForwardPass | LastRows) -> Any:
+    def _run(self, batch: Batch, run: ForwardPass) -> Any:
         model, inputs = self._model, batch.inputs
         if isinstance(model, LanguageEncoder | LanguageDecoder):
             return model(inputs["words"], attend=_watch(run))
@@ -295,12 +295,12 @@ class TrainedSource(_HomeBuilt):
             forward=partial(self._next, self._numbers(sentence.tokens)),
         )  # fmt: skip
 
-    def _next(self, source: Tensor, read: Sequence[int], run: LastRows) -> Tensor:
+    def _next(self, source: Tensor, read: Sequence[int], run: ForwardPass) -> Tensor:
         words = torch.tensor([read], device=self._device)
         # Under teacher forcing the last word of a target is never read: any one stands there.
         target = torch.cat([words[:, 1:], words.new_full((1, 1), self._model.config.end)], dim=1)
         inputs = {"words": words, "source": source, "target": target}
-        made = self._run(replace(run.run.batch, inputs=inputs), run)
+        made = self._run(replace(run.batch, inputs=inputs), run)
         logits: Tensor = getattr(made, "logits", made[0])  # a decoder alone returns them first
         return logits[0, -1]
 
@@ -336,7 +336,7 @@ def _special(mark: str, segment: int, number: int | None = None) -> Token:
     return Token(text=mark, piece=mark, id=number, special=True, segment=segment)
 
 
-def _watch(run: ForwardPass | LastRows) -> AttendFunction:
+def _watch(run: ForwardPass) -> AttendFunction:
     """The home-built formula, with a run looking on."""
 
     def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
@@ -349,7 +349,7 @@ def _watch(run: ForwardPass | LastRows) -> AttendFunction:
 
 
 @contextmanager
-def _steps_of(formula: AttendFunction, run: ForwardPass | LastRows) -> Iterator[AttendFunction]:
+def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunction]:
     """A recurrent model's own formula; its decoding steps, each one row, are shown to a run as one layer afterwards."""
     queries, contexts, rest = list[Tensor](), list[Tensor](), list[Any]()
 

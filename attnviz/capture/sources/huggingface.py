@@ -206,7 +206,7 @@ class PretrainedSource:
                     )
                 if (other := senses(model)) and isinstance(error, AttributeError | TypeError | ValueError):
                     problem = f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
-                raise (NoAttentionError if run.dtype is None else ModelError)(problem) from error
+                raise (ModelError if run.dtypes else NoAttentionError)(problem) from error
         self.has_sinks = run.has_sinks
         if is_apart and n_tokens > 1:
             self.kinds = ("encoder",) if ahead.found else ("decoder",)

@@ -20,11 +20,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.stream import ForwardPass, LastRows, Layer, MaskRows, Scoring, span_of
+from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, span_of
 
-Run: TypeAlias = ForwardPass | LastRows
 IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]  # which layers a run sees: by module, queries and keys
-_watching: ContextVar[tuple[Run, IsShown] | None] = ContextVar("attnviz_watching", default=None)
+_watching: ContextVar[tuple[ForwardPass, IsShown] | None] = ContextVar("attnviz_watching", default=None)
 LARGE, ROWS = 2**22, 256
 """Pairs of a query and a key (2,048 tokens) up to which a mask is made whole; queries whose mask is made at once."""
 _KNOWN = {
@@ -36,7 +35,7 @@ _KNOWN = {
 
 
 @contextmanager
-def show_layers(run: Run, is_shown: IsShown = lambda *_: True) -> Iterator[None]:
+def show_layers(run: ForwardPass, is_shown: IsShown = lambda *_: True) -> Iterator[None]:
     """While this lasts, `run` sees the layers to be shown of any model that uses a watched implementation."""
     token = _watching.set((run, is_shown))
     try:

@@ -21,17 +21,16 @@ from functools import partial
 from threading import RLock, get_ident
 from typing import Any, cast, final
 
-import numpy as np
 import torch
-from jaxtyping import Float, Float32
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from attnviz.attention import SOFTMAX, Attention, Kind, Note, Receipt, Token, positions
+from attnviz.attention import SOFTMAX, Attention, Kind, Note, Token, positions
 from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
-from attnviz.capture.stream import ForwardPass, KeepVectors, LastRows, Layer, LayerObserver, Scoring, visible_keys
+from attnviz.capture.stream import ForwardPass, KeepVectors, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 from attnviz.text.arguments import check_call
 
@@ -77,15 +76,12 @@ class SeenLayer:
             seen = found[:1].expand(-1, -1, n_queries, -1)
         return "encoder" if n_queries == 1 or seen is None or seen.triu(1).any() else "decoder"
 
-    def show(self, index: int, number: int) -> tuple[Float32[np.ndarray, "head query key"], Receipt]:
-        """The weights of one input of the batch, and that they are the module's own; NotVerifiedError if not.
+    def show(self, run: ForwardPass, index: int, number: int) -> None:
+        """Show a run the weights of one input of the batch; NotVerifiedError if they are not the module's own.
 
         The `number` is that of the layer, by which it is refused.
         """
-        keep, one = KeepWeights(), slice(index, index + 1)
-        real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in self.shape[2:])
-        batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
-        run = ForwardPass(batch=batch, observers=[keep], native="sdpa" if isinstance(self.held, Layer) else SOFTMAX)
+        one = slice(index, index + 1)
         if isinstance(self.held, Layer):
             query, key, value, output = (getattr(self.held, name)[one] for name in (*QKV, "output"))
             scoring = self.held.scoring
@@ -97,8 +93,7 @@ class SeenLayer:
                 output = FUSED(query, key, value, **given).transpose(1, 2)
             run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring, number=number))
         elif self.held is not None:
-            run.own(self.held[one])
-        return keep.weights(0)[0], run.receipt("")
+            run.own(self.held[one], number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,19 +266,17 @@ class Apart:
     """Shows a run the attention of all tokens on all tokens that a model computes by itself.
 
     Where it `splits` what a model put together as (batch x head, query, key), the heads of a sentence stand together.
-    Of a text that is read anew, the run is shown the rows of its new tokens alone.
     """
 
-    def __init__(self, run: ForwardPass, name: str, *, splits: bool = False, anew: bool = False) -> None:
-        self._run, self._name, self._anew = run, name, anew
+    def __init__(self, run: ForwardPass, name: str, *, splits: bool = False) -> None:
+        self._run, self._name = run, name
         self._splits = splits or len(run.batch.real) == 1
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - a model that only reads drops nothing
         """A call of the fused function."""
         self._expect((*layer.query.shape[:3], layer.key.shape[2]))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
-        run = LastRows(self._run, self._run.batch.real.shape[1]) if self._anew else self._run
-        run.layer(layer)
+        self._run.layer(layer)
 
     def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
         """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
@@ -300,7 +293,7 @@ class Apart:
     def _expect(self, shape: tuple[int, ...]) -> None:
         """Refuse what is no attention of all tokens on all tokens."""
         (n_batch, n_rows), (_, n_keys) = self._run.batch.real.shape, self._run.batch.real_keys.shape
-        n_rows = n_keys if self._anew else n_rows
+        n_rows = n_keys if self._run.anew else n_rows
         if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
             raise NoAttentionError(
                 f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
@@ -387,11 +380,16 @@ class Watched:
                 f"the weights of {len(chosen)} layers take {size / 2**30:.1f} GiB an input, more than attnviz keeps "
                 f"({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
             )
-        weights, proofs = zip(*(self.layers[number].show(index % shape[0], number) for number in numbers), strict=True)
+        real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in shape[2:])
+        batch, keep = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys), KeepWeights()
+        natives = {"sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in chosen}
+        run = ForwardPass(batch=batch, observers=[keep], native=" and ".join(sorted(natives)))
+        for number in numbers:
+            self.layers[number].show(run, index % shape[0], number)
         return Attention(
-            weights=np.stack(weights)[:, :, : len(queries), : len(keys)],
+            weights=keep.weights(0)[:, :, : len(queries), : len(keys)],
             query_tokens=queries, key_tokens=keys, kind=chosen[0].kind, layers=numbers,
-            model=type(self._module).__name__, receipt=_receipt(numbers, proofs),
+            model=type(self._module).__name__, receipt=run.receipt(""),
             text=" ".join(token.text for token in queries) if tokens is not None else "",
             notes=(Note("dropout"),) if any(layer.dropped for layer in chosen) else (),
         )  # fmt: skip
@@ -482,12 +480,3 @@ def _tokens(given: Sequence[str | Token] | None, n: int, what: str) -> tuple[Tok
     if not 0 < len(labels) <= n:
         raise RecordError(f"there are {len(labels)} tokens for {n} {what}")
     return tuple(Token(text=one, piece=one) if isinstance(one, str) else one for one in labels)
-
-
-def _receipt(numbers: Sequence[int], proofs: Sequence[Receipt]) -> Receipt:
-    return Receipt(
-        native=" and ".join(sorted({proof.native for proof in proofs})), dtype=proofs[0].dtype,
-        tolerance=max(proof.tolerance for proof in proofs), layers=tuple(numbers),
-        differences=tuple(proof.differences[0] for proof in proofs),
-        sums=next((proof.sums for proof in proofs if proof.sums), None),
-    )  # fmt: skip

@@ -25,7 +25,7 @@ from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import evaluated, in_one_line
 from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
 from attnviz.capture.sources.tokens import broken_syllable, generated_tokens, meaning, n_tokens, own_tokens
-from attnviz.capture.stream import ForwardPass, LastRows, digest_of
+from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
@@ -128,12 +128,12 @@ class ModuleSource:
             )
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX)
         with show_calls(self._module, observers):
-            self._run(batch.inputs["input_ids"], run, Apart(run, self.name))
+            self._run(batch.inputs["input_ids"], run)
         return run.receipt(self.name)
 
-    def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass, apart: Apart) -> Any:
+    def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
         failing = in_one_line(self.name, "be run on this text", run=run, is_typed=True)
-        with evaluated(self._module), torch.no_grad(), looking(Eye(apart)), failing:
+        with evaluated(self._module), torch.no_grad(), looking(Eye(Apart(run, self.name))), failing:
             return self._module(ids)
 
     @contextmanager
@@ -158,11 +158,11 @@ class ModuleSource:
             forward=partial(self._next, len(numbers)),
         )  # fmt: skip
 
-    def _next(self, n_first: int, read: Sequence[int], last: LastRows) -> Float[Tensor, " word"]:
+    def _next(self, n_first: int, read: Sequence[int], run: ForwardPass) -> Float[Tensor, " word"]:
         """The logits of the token after those read, of which so many are the prompt's; the run sees the last rows."""
         ids = torch.tensor([read], device=self._device)
         try:
-            made = self._run(ids, last.run, Apart(last.run, self.name, anew=True))
+            made = self._run(ids, run)
         except ModelError as error:
             if error.__cause__ is None or len(read) == n_first:
                 raise
