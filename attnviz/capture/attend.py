@@ -141,14 +141,12 @@ def attend_batch(
     rows: slice | None = None, keys: slice | None = None, memory: int | str = MEMORY,
 ) -> list[Attention]:  # fmt: skip
     """The same of sentences that are encoded already."""
-    from attnviz.capture.observers import KeepWeights
-    from attnviz.capture.stream import KeepVectors
+    from attnviz.capture.stream import KeepRecord
 
     layers, heads = numbers_of(layers, heads)
     labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
-    keep = KeepWeights(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=bytes_of(memory))
-    vectors = KeepVectors(keep)
-    receipt = source.stream(batch, [keep, vectors])
+    keep = KeepRecord(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=bytes_of(memory))
+    receipt = source.stream(batch, [keep])
     is_part = rows is not None or keys is not None  # which may show no key ahead of its query
     records = []
     for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
@@ -162,7 +160,7 @@ def attend_batch(
             layers=keep.layers, heads=keep.heads,
             short_rows=(*(("sink",) if source.has_sinks else ()), *label["short_rows"]),
             notes=(*sentence.notes, *([Note("sinks")] if source.has_sinks else []), *label["notes"], *pooled),
-            vectors=vectors.of(index), exact=keep.exact(index, queries, columns),
+            vectors=keep.vectors(index), exact=keep.exact(index, queries, columns),
         )  # fmt: skip
         records.append(record.select(layers, heads))
     return records

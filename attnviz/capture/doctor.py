@@ -10,8 +10,8 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from attnviz.attention import SOFTMAX, Kind, Receipt
-from attnviz.capture.observers import Batch, Block
+from attnviz.attention import SOFTMAX, Kind
+from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import Model, Opening, as_source, open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
@@ -97,16 +97,17 @@ def doctor(
         source = as_source(model, tokenizer, **loading)
     reports, unseen, tolerance = list[LayerReport](), list[Kind](), 0.0
     for batch in _batches(source, seed):
+        chart = _Chart()
         try:
-            chart, receipt = _run(source, batch)
+            receipt = source.stream(batch, [chart])
         except NoAttentionError:
             if not reports or batch.kind is None:
                 raise
             unseen.append(batch.kind)
             continue
-        if isinstance(receipt, NotVerifiedError):
-            reports += [_report(number, chart, batch) for number in chart.weights]
-            return Diagnosis(model=source.name, layers=tuple(reports), tolerance=tolerance, refusal=str(receipt))
+        except NotVerifiedError as error:
+            reports += [_report(number, chart, batch) for number in chart.kept]
+            return Diagnosis(model=source.name, layers=tuple(reports), tolerance=tolerance, refusal=str(error))
         tolerance = receipt.tolerance
         eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
         holds_others = len(eager) != len(receipt.layers)  # some give a tensor of layers, too, that do not attend
@@ -117,39 +118,15 @@ def doctor(
     return Diagnosis(model=source.name, layers=tuple(reports), tolerance=tolerance, unseen=tuple(unseen))
 
 
-class _Weights:
-    def __init__(self) -> None:
-        self.weights: dict[int, Tensor] = {}
-        self.given: dict[int, Layer] = {}
+class _Chart(KeepWeights):
+    """All weights, and what they are computed from, where that is seen."""
 
     def begin(self, batch: Batch) -> None:
-        del batch
-        self.weights.clear()
-
-    def observe(self, block: Block) -> None:
-        rows = block.weights.detach().float().cpu()
-        before = self.weights.get(block.layer)
-        self.weights[block.layer] = rows.clone() if before is None else torch.cat([before, rows], dim=2)
-
-
-class _Layers(_Weights):
-    """Keeps what they are computed from, too."""
+        super().begin(batch)
+        self.given: dict[int, Layer] = {}
 
     def observe_layer(self, layer: Layer) -> None:
         self.given[layer.number] = layer
-
-
-def _run(source: Source, batch: Batch) -> tuple[_Weights, Receipt | NotVerifiedError]:
-    """What comes by, and its proof; queries and keys too, where they are seen."""
-    chart: _Weights = _Layers()
-    try:
-        try:
-            return chart, source.stream(batch, [chart])
-        except NoAttentionError:
-            chart = _Weights()
-            return chart, source.stream(batch, [chart])
-    except NotVerifiedError as error:
-        return chart, error
 
 
 def _batches(source: Source, seed: int) -> list[Batch]:
@@ -162,13 +139,15 @@ def _batches(source: Source, seed: int) -> list[Batch]:
 
 
 def _report(
-    number: int, chart: _Weights, batch: Batch, output: float | None = None, eager: Tensor | None = None
+    number: int, chart: _Chart, batch: Batch, output: float | None = None, eager: Tensor | None = None
 ) -> LayerReport:
-    weights, layer = chart.weights[number], chart.given.get(number)
-    real, keys = batch.real.cpu(), batch.real_keys.cpu()
-    off = None
-    if eager is not None and eager.shape == weights.shape:
-        off = float(((eager - weights).abs() * real[:, None, :, None] * keys[:, None, None, :]).max())
+    weights, layer = chart.kept[number], chart.given.get(number)
+    n_heads, off = len(weights[0]), None
+    if eager is not None and eager.shape == (len(weights), n_heads, batch.real.shape[1], batch.real_keys.shape[1]):
+        both = zip(eager, weights, strict=True)
+        off = float(
+            torch.stack([(one[:, : own.shape[1], : own.shape[2]] - own).abs().max() for one, own in both]).max()
+        )
     seen = weights[0].gt(0).any(dim=0)
     if layer is not None:
         (n_queries, n_keys), device = seen.shape, layer.query.device
@@ -178,7 +157,7 @@ def _report(
     expected = torch.ones_like(seen).tril() if causal else torch.ones_like(seen)
     most = int(seen.sum(dim=1).max())
     return LayerReport(
-        number=number, kind=batch.kind or ("decoder" if causal else "encoder"), heads=weights.shape[1],
+        number=number, kind=batch.kind or ("decoder" if causal else "encoder"), heads=n_heads,
         key_heads=None if layer is None else layer.key.shape[1], mask="causal" if causal else "full",
         window=most if most < int(expected.sum(dim=1).max()) else None if layer is None else layer.scoring.window,
         extras=() if layer is None else tuple(_extras(layer)), output=output, eager=off,

@@ -178,7 +178,7 @@ class KeepWeights:
         self._heads = None if heads is None else sorted(set(heads))
         self._window = rows, keys
         self._memory = memory
-        self._kept: dict[int, list[Float32[Tensor, "head group keys"]]] = {}
+        self.kept: dict[int, list[Float32[Tensor, "head group keys"]]] = {}  # of each layer, for each sentence
         self._exact: dict[int, list[ExactRows]] = {}
 
     def begin(self, batch: Batch) -> None:
@@ -186,7 +186,7 @@ class KeepWeights:
         self._batch = batch
         self._seen: list[int] = []
         self._n_heads, self._causal = 0, False
-        self._kept.clear()
+        self.kept.clear()
         self._exact.clear()
         self.cell, self._n_links = 1, LINKS  # tokens that go together, along both sides; links of a row
         self._spans = [  # of each sentence the first and one-past-last row and column kept, padding included
@@ -200,17 +200,17 @@ class KeepWeights:
         if block.first_row == 0:
             self._seen.append(block.layer)
             self._n_heads, self._causal = n_heads, block.causal
-        if not self.keeps(block.layer):
+        if not self._keeps(block.layer):
             return
-        if block.layer not in self._kept:
+        if block.layer not in self.kept:
             positions(self._heads or (), range(n_heads), "head")
             self._make_room(len(self.heads))
             n_heads = len(self.heads)
-            self._kept[block.layer] = [torch.zeros(n_heads, *self._shape(one), device=CPU) for one in self._spans]
+            self.kept[block.layer] = [torch.zeros(n_heads, *self._shape(one), device=CPU) for one in self._spans]
             if self.cell > 1:
                 self._exact[block.layer] = [self._rows(*spans) for spans in self._spans]
         chosen = slice(None) if self._heads is None else self._heads  # numbers of all heads would copy the block
-        for sentence, (kept, (rows, keys)) in enumerate(zip(self._kept[block.layer], self._spans, strict=True)):
+        for sentence, (kept, (rows, keys)) in enumerate(zip(self.kept[block.layer], self._spans, strict=True)):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
             if first >= last or keys[0] >= n_seen:
                 continue
@@ -230,28 +230,22 @@ class KeepWeights:
     def layers(self) -> tuple[int, ...]:
         """The layers kept. Raises SelectionError: a chosen layer is not there."""
         positions(self._layers or (), self._seen, "layer")
-        return tuple(self._kept)
+        return tuple(self.kept)
 
     @property
     def heads(self) -> tuple[int, ...]:
         """The heads kept."""
-        return tuple(self.heads_of(self._n_heads))
+        return tuple(self._heads_of(self._n_heads))
 
-    def keeps(self, layer: int) -> bool:
-        """Whether a layer is kept."""
+    def _keeps(self, layer: int) -> bool:
         return self._layers is None or layer in self._layers
 
-    def heads_of(self, n_heads: int) -> list[int]:
-        """The heads kept of so many."""
+    def _heads_of(self, n_heads: int) -> list[int]:
         return list(range(n_heads)) if self._heads is None else self._heads
-
-    def whole(self, index: int) -> tuple[tuple[int, int], ...] | None:
-        """The first and one-past-last row and column of a sentence of the batch; None where a part of it is kept."""
-        return self._spans[index] if self._window == (None, None) and self.cell == 1 else None
 
     def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
         """One sentence's weights without padding, of groups of tokens where `cell` is above 1; or NoAttentionError."""
-        layers = [self._kept[layer][index] for layer in self.layers]
+        layers = [self.kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
             counts = ", ".join(str(layer.shape[0]) for layer in layers)
             raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts}): choose one")
@@ -293,7 +287,7 @@ class KeepWeights:
 
         Links take half of the memory at most; where not even one of each row fits in it, there are none.
         """
-        n_layers, n_rows = len(self._kept) + 1, sum(last - first for (first, last), _ in self._spans)
+        n_layers, n_rows = len(self.kept) + 1, sum(last - first for (first, last), _ in self._spans)
         while self._memory is not None:
             pictures = 4 * n_heads * n_layers * sum(math.prod(self._shape(spans)) for spans in self._spans)
             links = 8 * n_heads * n_layers * n_rows * self._n_links if self.cell > 1 else 0
@@ -309,10 +303,10 @@ class KeepWeights:
                 what = f"{n_heads} heads of {n_layers} layers: at least {pictures:,} are needed"
                 raise InputError(f"{self._memory:,} bytes are too few for {what}")
             if self.cell == 1:
-                self._exact = {number: self._exactly(layer) for number, layer in self._kept.items()}
+                self._exact = {number: self._exactly(layer) for number, layer in self.kept.items()}
             more = -(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2
             self.cell *= more
-            for layers in self._kept.values():
+            for layers in self.kept.values():
                 layers[:] = [_grouped(_grouped(one, more).mT, more).mT.contiguous() for one in layers]
 
     def _exactly(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:

@@ -96,39 +96,36 @@ class LayerObserver(Observer, Protocol):
 SMALL = 96 * 2**10  # bytes of queries, keys and values up to which a record has them
 
 
-class KeepVectors(LayerObserver):
-    """Keeps queries, keys and values of heads whose weights `keep` keeps, of whole sentences, where all are small."""
+class KeepRecord(KeepWeights):
+    """Keeps weights and, where they are seen and all are small, queries, keys and values of whole sentences."""
 
-    def __init__(self, keep: KeepWeights) -> None:
-        self._keep = keep
-
-    def begin(self, batch: Batch) -> None:  # noqa: ARG002 - what observers are given
+    def begin(self, batch: Batch) -> None:
         """Forget what was kept of an earlier batch."""
-        self._size = 0
-        self._layers: list[Layer] = []
+        super().begin(batch)
+        self._size, self._given = 0, list[Layer]()
 
     def observe_layer(self, layer: Layer) -> None:
-        """Keep a layer's, as long as there is room."""
-        if not self._keep.keeps(layer.number):
+        """Keep a layer's queries, keys and values, as long as there is room."""
+        if not self._keeps(layer.number):
             return
-        n_heads = len(self._keep.heads_of(layer.query.shape[1]))
+        n_heads = len(self._heads_of(layer.query.shape[1]))
         sides = (layer.query, layer.key, layer.value)
         self._size += 4 * n_heads * sum(one.shape[2] * one.shape[3] for one in sides)
         if self._size <= SMALL:
-            self._layers.append(layer)
+            self._given.append(layer)
         else:
-            self._layers.clear()
+            self._given.clear()
 
-    def of(self, index: int) -> Vectors | None:
+    def vectors(self, index: int) -> Vectors | None:
         """Those of one sentence of the batch, without its padding; None where there is too much, or not all."""
-        spans = self._keep.whole(index)
-        if not self._layers or len(self._layers) < len(self._keep.layers) or spans is None:
+        is_part = self._window != (None, None) or self.cell > 1
+        if not self._given or len(self._given) < len(self.layers) or is_part:
             return None
-        rows, keys = (slice(*span) for span in spans)
+        rows, keys = (slice(*span) for span in self._spans[index])
         kept = []
-        for layer in self._layers:
+        for layer in self._given:
             n_heads = layer.query.shape[1]
-            heads = self._keep.heads_of(n_heads)
+            heads = self._heads_of(n_heads)
             sides = layer.query[:, :, rows], for_each_head(layer.key, n_heads), for_each_head(layer.value, n_heads)
             kept.append([
                 one[index, heads, span].float().numpy(force=True)
@@ -138,7 +135,7 @@ class KeepVectors(LayerObserver):
             return None
         query, key, value = (np.stack(parts) for parts in zip(*kept, strict=True))
         scaling = [layer.query.shape[-1] ** -0.5 if layer.scoring.scaling is None else layer.scoring.scaling
-                   for layer in self._layers]  # fmt: skip
+                   for layer in self._given]  # fmt: skip
         return Vectors(query=query, key=key, value=value, scaling=tuple(scaling))
 
 
@@ -270,7 +267,7 @@ class ForwardPass:
         self.has_sinks |= scoring.sinks is not None
         width = layer.value.shape[3]
         # Where all that comes of the pass is a record, its receipt says so.
-        is_record = all(isinstance(observer, KeepWeights | KeepVectors) for observer in self.observers)
+        is_record = all(isinstance(observer, KeepWeights) for observer in self.observers)
         by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and is_record
         self._sums |= by_sums
         self.observing = True

@@ -408,13 +408,12 @@ def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:
     """Heads of 4 numbers in one layer and of 6 in the next stand in no one array; their weights do."""
     real = torch.ones(1, 3, dtype=torch.bool)
     batch = Batch(sentences=(), inputs={}, real=real, real_keys=real)
-    keep = KeepWeights()
-    vectors = stream.KeepVectors(keep)
-    run = stream.ForwardPass(batch=batch, observers=[keep, vectors], native="sdpa")
+    keep = stream.KeepRecord()
+    run = stream.ForwardPass(batch=batch, observers=[keep], native="sdpa")
     for width in (4, 6):
         query, key, value = torch.randn(3, 1, 2, 3, width)
         output = torch.nn.functional.scaled_dot_product_attention(query, key, value)
         output = output.transpose(1, 2)
         run.layer(stream.Layer(query=query, key=key, value=value, output=output, scoring=stream.Scoring()))
     assert keep.weights(0).shape == (2, 2, 3, 3)
-    assert vectors.of(0) is None
+    assert keep.vectors(0) is None

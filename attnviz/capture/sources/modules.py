@@ -30,7 +30,7 @@ from torch.overrides import TorchFunctionMode
 
 from attnviz.attention import SOFTMAX, Attention, Kind, Note, Token, positions
 from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
-from attnviz.capture.stream import ForwardPass, KeepVectors, Layer, LayerObserver, Scoring, visible_keys
+from attnviz.capture.stream import ForwardPass, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 from attnviz.text.arguments import check_call
 
@@ -280,7 +280,7 @@ class Apart:
 
     def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
         """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
-        needed = [one for one in self._run.observers if not isinstance(one, KeepVectors)]  # a record goes without
+        needed = [one for one in self._run.observers if not isinstance(one, KeepWeights)]  # a record goes without
         if any(isinstance(one, LayerObserver) for one in needed):
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
