@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from jaxtyping import Float32, Int32
+from jaxtyping import Bool, Float32, Int, Int32
 
 from attnviz.errors import RecordError, SelectionError
 from attnviz.storage.formats import RECORD
@@ -311,11 +311,8 @@ class Attention(ReadOnly):
             weights, keys = np.array(self.exact.link_weights[at]), self.exact.link_keys[at]
             # What a row has beside its links is no larger than the last of them, nor than all that is left.
             least = max(0.0, float(np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1)).max()))
-        special = [np.array([token.special for token in tokens]) for tokens in (of.query_tokens, of.key_tokens)]
-        weights[special[0][:, None] | special[1][keys]] = 0
-        if self.kind != "cross":
-            weights[np.arange(len(weights))[:, None] + self.first[0] - self.first[1] == keys] = 0
-        best = np.zeros(len(special[1]), dtype=np.float32)
+        weights[say_nothing(self, keys)] = 0
+        best = np.zeros(len(of.key_tokens), dtype=np.float32)
         np.maximum.at(best, keys, weights)
         chosen = [key for key in np.argsort(-best, kind="stable")[:n].tolist() if best[key] > least]
         queries = [int(np.nonzero((keys == key) & (weights == best[key]))[0][0]) for key in chosen]
@@ -362,6 +359,14 @@ class Attention(ReadOnly):
             exact=None if self.exact is None else self.exact.select(rows, columns),
             layers=tuple(self.layers[row] for row in rows), heads=tuple(self.heads[column] for column in columns),
         )  # fmt: skip
+
+
+def say_nothing(record: Attention, keys: Int[np.ndarray, "*head query link"]) -> Bool[np.ndarray, "*head query link"]:
+    """Which links of each token to these keys are from or to a special token, or to the token itself."""
+    of = record.exact or record
+    queries, special = (np.array([token.special for token in side]) for side in (of.query_tokens, of.key_tokens))
+    itself = np.arange(len(queries))[:, None] + record.first[0] - record.first[1]
+    return np.asarray(queries[:, None] | special[keys] | ((keys == itself) & (record.kind != "cross")))
 
 
 def head_at(place: object) -> tuple[int, int]:

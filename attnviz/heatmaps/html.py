@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import EXACT, GENERATED, Attention, Exact, Token, Vectors
+from attnviz.attention import EXACT, GENERATED, Attention, Exact, Token, Vectors, say_nothing
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.words import exactly, merged_tokens, word_groups
 from attnviz.models import registry
@@ -209,7 +209,7 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Conten
         if record.exact is not None and record.exact.link_keys.size:
             texts = [[token.text for token in side] for side in (record.exact.query_tokens, record.exact.key_tokens)]
             labels["tokens"] = {"queries": texts[0], "keys": None if texts[0] == texts[1] else texts[1]}
-            data += _token_links(record.exact, None if record.kind == "cross" else record.first[0] - record.first[1])
+            data += _token_links(record, record.exact)
     head = [("model", f"{sheet.model} · {sheet.size}"), ("proof" + " proved" * sheet.is_proved, sheet.proof)]
     head += [("note", note) for note in sheet.notes]
     return Content(title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data)
@@ -267,16 +267,9 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     ])  # fmt: skip
 
 
-def _token_links(found: Exact, itself: int | None) -> bytes:
-    """Of each token of a pooled record its strongest link to another that is no special one: keys, then weights.
-
-    `itself` is how far ahead of a query's number that of the same token is among the keys; None where there is none.
-    """
-    queries, keys = (np.array([token.special for token in side]) for side in (found.query_tokens, found.key_tokens))
-    hidden = queries[:, None] | keys[found.link_keys]
-    if itself is not None:
-        hidden |= found.link_keys == np.arange(len(queries))[:, None] + itself
-    weights = np.where(hidden, np.float32(0), found.link_weights)
+def _token_links(record: Attention, found: Exact) -> bytes:
+    """Of each token of a pooled record its strongest link to another that is no special one: keys, then weights."""
+    weights = np.where(say_nothing(record, found.link_keys), np.float32(0), found.link_weights)
     best = weights.argmax(axis=-1)[..., None]
     sides = np.take_along_axis(found.link_keys, best, -1), np.take_along_axis(weights, best, -1)
     return b"".join(planes(one.astype(kind).tobytes(), 4) for one, kind in zip(sides, ("<u4", "<f4"), strict=True))
