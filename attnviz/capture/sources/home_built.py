@@ -52,14 +52,6 @@ class _HomeBuilt(Source):
         self._device = device or torch.device("cpu")
         self._model: Any = model.to(self._device, dtype or torch.float32)
 
-    def encode(
-        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
-        truncate: bool = False,
-    ) -> Batch:  # fmt: skip
-        """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
-        shown = expect_kind(self, kind, target)
-        return self._batch(self._sentence(text, pair, truncate=truncate), shown, target, truncate=truncate)
-
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         run = ForwardPass(batch=batch, observers=observers, native="home-built")
         with torch.inference_mode(), show_calls(self._model, observers):
@@ -68,14 +60,6 @@ class _HomeBuilt(Source):
 
     def digest(self) -> str:
         return digest_of(self._model)
-
-    @abstractmethod
-    def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
-        """A sentence as the model reads it."""
-
-    @abstractmethod
-    def _batch(self, sentence: Sentence, kind: Kind, target: str | None, *, truncate: bool) -> Batch:
-        """The sentence, with what is generated from it."""
 
     @abstractmethod
     def _run(self, batch: Batch, run: ForwardPass) -> Any:
@@ -100,18 +84,17 @@ class ToySource(_HomeBuilt):
         self._called, self.name = name, f"{name} (seed {config.seed}{''.join(other)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
-    def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
-        del truncate
-        tokens = _read_words(text, pair)
+    def encode(
+        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
+        truncate: bool = False,  # noqa: ARG002 - no sentence is too long
+    ) -> Batch:  # fmt: skip
+        """As `Source.encode`; InputError, too, where a sentence has no word."""
+        shown, tokens = expect_kind(self, kind, target), _read_words(text, pair)
         if self._model.config.special_tokens:
             parts = [[token for token in tokens if token.segment == segment] for segment in (0, 1)]
             tokens = (_special("[CLS]", 0), *parts[0], _special("[SEP]", 0))
             tokens += (*parts[1], _special("[SEP]", 1)) if parts[1] else ()
-        return Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES)
-
-    def _batch(self, sentence: Sentence, kind: Kind, target: str | None, *, truncate: bool) -> Batch:
-        del target, truncate
-        return alone(sentence, {}, kind)
+        return alone(Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES), {}, shown)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
         x, mask = pad([self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences])
@@ -158,13 +141,18 @@ class TrainedSource(_HomeBuilt):
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
 
-    def _batch(self, sentence: Sentence, kind: Kind, target: str | None, *, truncate: bool) -> Batch:
+    def encode(
+        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
+        truncate: bool = False,
+    ) -> Batch:  # fmt: skip
+        """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
+        shown, sentence = expect_kind(self, kind, target), self._sentence(text, pair, truncate=truncate)
         source = self._numbers(sentence.tokens)
         if not self.generates:
-            return alone(sentence, {"words": source}, kind)
+            return alone(sentence, {"words": source}, shown)
         made = self._generate(source, target, truncate=truncate)
         inputs = {"source": source, "target": self._numbers(made.tokens)}
-        return alone(with_generation(sentence, made, kind, "word"), inputs, kind)
+        return alone(with_generation(sentence, made, shown, "word"), inputs, shown)
 
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
         return torch.tensor([[token.id or 0 for token in tokens]], device=self._device)

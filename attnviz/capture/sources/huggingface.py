@@ -84,7 +84,7 @@ def open_pretrained(
             loaded = load(location, dtype, options, generates=generates)
         else:
             loaded = draw(location, dtype, options, seed)
-        (loaded.whole or loaded.language_model or loaded.model).to(device).eval()
+        (loaded.whole or loaded.model).to(device).eval()
         return PretrainedSource(location.name, loaded)
 
 
@@ -104,12 +104,12 @@ class PretrainedSource:
         self.name, self.has_sinks, self._is_apart = name, False, False
         self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
-        self._owner, self._notes, self._language_model = owner, loaded.notes, loaded.language_model
+        self._owner, self._notes = owner, loaded.notes
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
         self._generator: Generator | None = None
-        if self._whole is not None:
+        if self._whole is not None and self._whole.config.is_encoder_decoder:
             # A sentence alone is read by the encoder: what a decoder looks at depends on what is generated.
             self.kinds = ("encoder", "cross", "decoder")
             self._generator = Generator(name, loaded.tokenizer, self._whole, has_head=loaded.has_head)
@@ -218,7 +218,7 @@ class PretrainedSource:
 
         Raises ModelError: it generates nothing; InputError: a text that leaves no room, or there is no chat template.
         """
-        generator, model = self._generator, self._whole or self._language_model
+        generator, model = self._generator, self._whole
         if model is None or (generator is not None and not generator.has_head):
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
         more = dict[str, bool]()
@@ -260,12 +260,12 @@ class PretrainedSource:
 
         None of an encoder's, where the projection was not loaded, and where what it makes is bent or scaled afterwards.
         """
-        config, whole = self._model.config, self._whole or self._language_model or self._owner
+        config, whole = self._model.config, self._whole or self._owner
         bent = any(getattr(config, name, None) for name in ("final_logit_softcapping", "logit_scale", "logits_scaling"))
         if kind == "encoder" or bent or (self._generator is not None and not self._generator.has_head):
             return None
         head = None if whole is None else whole.get_output_embeddings()
-        if head is None and self._whole is None and getattr(config, "tie_word_embeddings", False):
+        if head is None and self._generator is None and getattr(config, "tie_word_embeddings", False):
             head = self._model.get_input_embeddings()  # the word vectors serve as the projection
         if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
             return None
@@ -333,20 +333,20 @@ class PretrainedSource:
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""
-        return digest_of(self._whole or self._model)
+        return digest_of(self._whole if self.generates else self._model)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
         """The same architecture with weights drawn from a seed, as its own library draws them, or ModelError."""
-        other, whole = copy.copy(self), self._whole or self._model
+        other, whole = copy.copy(self), self._whole if self.generates else self._model
         with quiet(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             with in_one_line(type(whole).__name__, "be made anew"):
                 # Its own config: an implementation chosen for a model is written into it.
                 new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
         other.name = f"{self.name} with random weights"
-        other._owner = other._language_model = None  # noqa: SLF001 - its own: the words are those of the trained model
-        other._model = new if self._whole is None else new.get_encoder()  # noqa: SLF001 - its own
-        other._whole = None if self._whole is None else new  # noqa: SLF001 - its own
+        other._owner = None  # noqa: SLF001 - its own: the words are those of the trained model
+        other._model = new.get_encoder() if self.generates else new  # noqa: SLF001 - its own
+        other._whole = new if self.generates else None  # noqa: SLF001 - its own
         if self._generator is not None:
             other._generator = Generator(other.name, self._tokenizer, new, has_head=True)  # noqa: SLF001 - its own
         return other

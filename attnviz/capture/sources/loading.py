@@ -43,9 +43,8 @@ class Loaded:
 
     tokenizer: Any
     model: Any  # the part that reads: of an encoder-decoder its encoder
-    whole: Any = None  # the encoder-decoder, with the projection to its words; None for other models
-    language_model: Any = None  # likewise the decoder that stands alone; None where its projection is not loaded
-    has_head: bool = False  # whether that projection is the model's own, so that it can generate freely
+    whole: Any = None  # what generates, with the projection to its words; None where that is not loaded
+    has_head: bool = False  # whether that projection is an encoder-decoder's own, so that it can generate freely
     notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
 
 
@@ -84,14 +83,14 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
         )
     is_there = not set(head) & set(report["missing_keys"])
     if has_words:
-        return Loaded(tokenizer=tokenizer, model=_base_of(model), language_model=model if is_there else None)
+        return Loaded(tokenizer=tokenizer, model=_base_of(model), whole=model if is_there else None)
     if not is_whole:
         return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
     saved, _ = config.get_config_dict(location.path, **options)
     # Where the library finds no projection to words, it uses the word vectors for it.
     is_tied = own.weight is model.get_input_embeddings().weight
     has_head = bool(head) and is_there and not (is_tied and saved.get("tie_word_embeddings") is False)
-    return Loaded(tokenizer=tokenizer, model=model.get_encoder(), whole=model, has_head=has_head)
+    return Loaded(tokenizer=tokenizer, model=_base_of(model), whole=model, has_head=has_head)
 
 
 def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int) -> Loaded:
@@ -103,8 +102,7 @@ def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     for parameter in model.parameters():
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
-    pad = getattr(config, "pad_token_id", None)
-    numbers = SimpleNamespace(model_max_length=UNLIMITED, pad_token_id=pad)  # in the place of a tokenizer
+    numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
     reads, whole = model.get_encoder() if config.is_encoder_decoder else model, model if is_whole else None
     return Loaded(tokenizer=numbers, model=reads, whole=whole, has_head=is_whole)
 
@@ -215,15 +213,14 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
         )
     notes = () if pieces >= LEAST_SHARE * vectors else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
     has_head = model.can_generate() and model.get_output_embeddings() is not None
-    if not model.config.is_encoder_decoder:
-        language_model = model if has_head else None
-        return Loaded(tokenizer=tokenizer, model=_base_of(model), language_model=language_model, notes=notes)
-    whole = model if has_head else None
-    return Loaded(tokenizer=tokenizer, model=model.get_encoder(), whole=whole, has_head=has_head, notes=notes)
+    reads, whole = _base_of(model), model if has_head else None
+    return Loaded(tokenizer=tokenizer, model=reads, whole=whole, has_head=has_head, notes=notes)
 
 
 def _base_of(model: Any) -> Any:
-    """A model without its head; of the decoder alone of an encoder-decoder, what its wrapper hands everything to."""
+    """A model without its head; of an encoder-decoder its encoder, of its decoder alone what its wrapper wraps."""
+    if model.config.is_encoder_decoder:
+        return model.get_encoder()
     base = model.base_model
     has_input = "input_ids" in inspect.signature(base.forward).parameters
     return base if has_input else getattr(base, "decoder", base)
