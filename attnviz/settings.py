@@ -176,6 +176,15 @@ class Ranges:
         """The numbers, where none is counted from the end."""
         return None if any(number < 0 for pair in self.ends for number in pair) else self.among(())
 
+    def one_by_one(self, what: str) -> list[int]:
+        """The numbers, negative from the end; or SettingsError: before a model runs nobody knows a range from there."""
+        numbers: list[int] = []
+        for first, last in self.ends:
+            if first != last and min(first, last) < 0:
+                raise SettingsError(f"{what} from the end are given one by one here, such as -2 and -1")
+            numbers += range(first, last + 1)
+        return numbers
+
     def among(self, held: Sequence[int]) -> list[int]:
         """The numbers, where those held tell what the last one is.
 

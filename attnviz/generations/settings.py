@@ -103,16 +103,7 @@ class GenerationSelection:
     def numbers(self) -> tuple[list[int] | None, list[int] | None]:
         """The layers and the heads chosen; None for all."""
         layers, heads = settings.layers_and_heads(self.layer, self.head)
-        return _numbers(layers, "layers"), _numbers(heads, "heads")
-
-
-def _numbers(ranges: settings.Ranges | None, what: str) -> list[int] | None:
-    """Numbers that were typed, or SettingsError: nobody knows those of a range from the end before the model runs."""
-    if ranges is None or (known := ranges.from_start()) is not None:
-        return None if ranges is None else known
-    if any(first != last for first, last in ranges.ends):
-        raise SettingsError(f"{what} from the end are given one by one here, such as -2 and -1")
-    return [first for first, _ in ranges.ends]
+        return layers.one_by_one("layers") if layers else None, heads.one_by_one("heads") if heads else None
 
 
 @group

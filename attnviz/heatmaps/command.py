@@ -107,6 +107,11 @@ def _draw_lines(
     alone = (*changed(text, "pair", "target"), *changed(selection, "words", "hide_special", "rows", "keys", "full"))
     if alone:
         raise SettingsError(f"{' and '.join(alone)}: of one sentence; the lines of a file are drawn as they are")
+    layers, heads = selection.ranges
+    choose = {
+        "kind": selection.kind, "truncate": text.truncate, "layers": layers.one_by_one("layers") if layers else None,
+        "heads": heads.one_by_one("heads") if heads else None,
+    }  # fmt: skip
     lines = commands.read_text(None, text.file).splitlines()
     commands.check_writable([path if path.suffix else path / "x.png"])
     sentences = [line for line in lines if line.strip()]
@@ -115,7 +120,7 @@ def _draw_lines(
     with Progress(console=Console(stderr=True), transient=True, disable=not commands.is_watched()) as bar:
         task = bar.add_task("drawing lines", total=n)
         failures = heatmap_all(
-            lines, path, source, choose=selection.arguments | {"truncate": text.truncate}, cmap=appearance.palette,
+            lines, path, source, choose=choose, cmap=appearance.palette,
             scale=appearance.scale, lang=appearance.lang, on_done=lambda done: bar.update(task, completed=done),
             **asdict(figure),
         )  # fmt: skip

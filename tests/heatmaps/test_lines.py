@@ -62,6 +62,19 @@ def test_a_book(typed: Callable[..., Result], here: Path) -> None:
     assert typed("heatmap", "--toy", "I love", "-o", "folder/").status == 2
 
 
+def test_heads_counted_from_the_end(typed: Callable[..., Result], here: Path) -> None:
+    """They are chosen for lines as for one sentence; a range from the end is refused, whatever there is to draw."""
+    (here / "lines.txt").write_text("I love all you\n", encoding="utf-8")
+    one = typed("heatmap", "--toy", "I love all you", "--layer", "-1", "--head", "-2", "--head", "0", "-o", "alone.png")
+    many = ("heatmap", "--toy", "--file", "lines.txt", "-o", "folder")
+    several = typed(*many, "--layer", "-1", "--head", "-2", "--head", "0")
+    assert (one.status, several.status) == (0, 0)
+    pictures = {(here / name).read_bytes() for name in ("alone.png", "folder/1-i-love-all-you.png")}
+    assert len(pictures) == 1
+    refused = typed(*many, "--layer", "-2--1")
+    assert (refused.status, "layers from the end are given one by one here" in refused.errors) == (2, True)
+
+
 def test_bad_input(tmp_path: Path) -> None:
     """No sentence, no place to write to, and a line that alone is at fault in a batch."""
     with pytest.raises(InputError, match="all lines are blank"):
