@@ -77,7 +77,7 @@ def attend(
     _check_texts([text], [pair], [target])  # before a model is loaded for nothing
     kept, loading = _split(settings)
     source = as_source(model, tokenizer, reads=text, **loading)
-    batch = source.encode(text, pair, target=target, kind=kind, truncate=truncate)
+    batch = source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
     (record,) = attend_batch(batch, source, **kept)
     return record
 
@@ -121,19 +121,11 @@ def attend_all(
     Raises:
         AttnvizError: as `attend` does.
     """
-    from attnviz.capture.batching import join
-
     _check_texts(texts, pairs or [], targets or [])
     kept, loading = _split(settings)
     source = as_source(model, reads=texts[0], **loading)
-    if source.generates and any(target is not None for target in targets or ()):  # all of a batch are of one kind
-        kind = kind or "cross"
-    nothing = [None] * len(texts)
-    singles = [
-        source.encode(text, pair, target=target, kind=kind, truncate=truncate)
-        for text, pair, target in zip(texts, pairs or nothing, targets or nothing, strict=True)
-    ]
-    return attend_batch(join(singles), source, **kept)
+    batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
+    return attend_batch(batch, source, **kept)
 
 
 def attend_batch(

@@ -134,8 +134,8 @@ def _batches(source: Source, seed: int) -> list[Batch]:
     if isinstance(source, PretrainedSource):
         source.is_fused = True
         return source.draw((N_TOKENS, N_SHORTER), seed)
-    source.encode(SENTENCE)  # of some it is known only then which kinds they have
-    return [source.encode(SENTENCE, kind=kind) for kind in source.kinds]
+    source.encode([SENTENCE])  # of some it is known only then which kinds they have
+    return [source.encode([SENTENCE], kind=kind) for kind in source.kinds]
 
 
 def _report(

@@ -159,7 +159,7 @@ def _records(
         for number, text in some:
             try:
                 check_text(text)
-                singles[number] = source.encode(text, truncate=bool(choose.get("truncate")), kind=choose.get("kind"))
+                singles[number] = source.encode([text], truncate=bool(choose.get("truncate")), kind=choose.get("kind"))
             except AttnvizError as error:
                 found[number] = error
         for together in in_batches(singles, TOKENS):

@@ -233,9 +233,9 @@ class AtOnePlace:
         self.has_sinks = source.has_sinks
         self.digest, self.untrained, self.stream = source.digest, source.untrained, source.stream
 
-    def encode(self, text: str, *pair: Any, **more: Any) -> Batch:
+    def encode(self, texts: Sequence[str], *pairs: Any, **more: Any) -> Batch:
         """The source's own batch, with a 0 for each position."""
-        batch = self.usual.encode(text, *pair, **more)
+        batch = self.usual.encode(texts, *pairs, **more)
         if "input_ids" not in batch.inputs:
             return batch
         return replace(batch, inputs={**batch.inputs, "position_ids": torch.zeros_like(batch.inputs["input_ids"])})

@@ -68,7 +68,7 @@ def recipe(source: PretrainedSource, lines: Sequence[CorpusLine]) -> None:
     model.set_attn_implementation("eager")
     found = []
     for line in lines:
-        batch = source.encode(line.text)
+        batch = source.encode([line.text])
         tokens = batch.sentences[0].tokens
         with torch.no_grad():
             made = model(**batch.inputs, output_attentions=True, output_hidden_states=True)
@@ -142,7 +142,7 @@ def main() -> None:
     source = open_source(model)
     assert isinstance(source, PretrainedSource)
     singles: list[Batch] = []
-    reading = seconds(lambda: singles.extend(source.encode(line.text) for line in lines))
+    reading = seconds(lambda: singles.extend(source.encode([line.text]) for line in lines))
     windows = [dict(enumerate(singles[first : first + WINDOW])) for first in range(0, len(singles), WINDOW)]
     batches = [
         join(some.values()) for window in windows for some in in_batches(window, TOKENS)

@@ -11,7 +11,6 @@ from torch import Tensor
 
 from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, Block, KeepWeights
 from attnviz.capture.sources import huggingface
 from attnviz.capture.sources.home_built import ToySource
@@ -105,7 +104,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int = 7, heads: int = 3,
 def entropies(source: Source, texts: Sequence[str]) -> Entropy:
     """The running entropy over one batch."""
     entropy = Entropy()
-    source.stream(join([source.encode(text) for text in texts]), [entropy])
+    source.stream(source.encode(texts), [entropy])
     return entropy
 
 
@@ -122,7 +121,7 @@ class TestManyObservers:
         source = zoo.source("distilbert")
         weights = attend(TEXT, source).weights
         pooled, strongest, entropy = Pooled(), Strongest(), Entropy()
-        source.stream(source.encode(TEXT), [pooled, strongest, entropy])
+        source.stream(source.encode([TEXT]), [pooled, strongest, entropy])
 
         edges = [0, 4, 8, 12, 15]  # 15 tokens on 4 squares
         assert pooled.square.bincount().tolist() == [4, 4, 4, 3]
@@ -164,7 +163,7 @@ class TestManyObservers:
 
         source = zoo.source("distilbert")
         with pytest.raises(ValueError, match=r"^layer 0 is one too many$"):
-            source.stream(source.encode(TEXT), [Faulty()])
+            source.stream(source.encode([TEXT]), [Faulty()])
         assert attend("Yes!", source).weights.shape == (5, 3, 4, 4)
 
 

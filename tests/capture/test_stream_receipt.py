@@ -110,7 +110,7 @@ class TestRefusal:
 
         monkeypatch.setattr(modeling_distilbert, "eager_attention_forward", biased)
         source = zoo.source("distilbert")
-        batch = source.encode(TEXT)
+        batch = source.encode([TEXT])
         alibi = -torch.arange(15.0).expand(1, 1, 15, 15)
         batch = replace(batch, inputs={**batch.inputs, "alibi": alibi})
         with pytest.raises(NotVerifiedError, match=r"layer 0 .*; it was given alibi, which attnviz does not know$"):

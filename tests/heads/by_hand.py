@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import Kind, Receipt, Token
-from attnviz.capture.batching import alone
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
 from attnviz.capture.stream import ForwardPass, Layer, Scoring
@@ -116,34 +115,42 @@ class ByHand:
 
     def encode(
         self,
-        text: str,
-        pair: str | None = None,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
         *,
-        target: str | None = None,
-        kind: Kind | None = None,
         truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
     ) -> Batch:
         """Words between [CLS] and [SEP]."""
-        del pair, target, kind, truncate
-        words = ["[CLS]", *text.split(), "[SEP]"]
-        at = 0
-        tokens = []
-        for number, word in enumerate(words):
-            special = word in {"[CLS]", "[SEP]"}
-            span = None if special else (at, at + len(word))
-            at += 0 if special else len(word) + 1
-            tokens.append(
-                Token(
-                    text=word,
-                    piece=word,
-                    id=WORDS.index(word),
-                    special=special,
-                    span=span,
-                    word=None if special else number - 1,
+        del pairs, truncate, kind, targets
+        sentences = []
+        for text in texts:
+            words = ["[CLS]", *text.split(), "[SEP]"]
+            at = 0
+            tokens = []
+            for number, word in enumerate(words):
+                special = word in {"[CLS]", "[SEP]"}
+                span = None if special else (at, at + len(word))
+                at += 0 if special else len(word) + 1
+                tokens.append(
+                    Token(
+                        text=word,
+                        piece=word,
+                        id=WORDS.index(word),
+                        special=special,
+                        span=span,
+                        word=None if special else number - 1,
+                    )
                 )
-            )
-        ids = torch.tensor([[WORDS.index(word) for word in words]])
-        return alone(Sentence(text=text, pair=None, tokens=tuple(tokens)), {"words": ids})
+            sentences.append(Sentence(text=text, pair=None, tokens=tuple(tokens)))
+        longest = max(len(sentence.tokens) for sentence in sentences)
+        ids = torch.zeros(len(sentences), longest, dtype=torch.long)
+        real = torch.zeros(len(sentences), longest, dtype=torch.bool)
+        for row, sentence in enumerate(sentences):
+            ids[row, : len(sentence.tokens)] = torch.tensor([token.id for token in sentence.tokens])
+            real[row, : len(sentence.tokens)] = True
+        return Batch(sentences=tuple(sentences), inputs={"words": ids}, real=real, real_keys=real)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run both layers."""

@@ -91,7 +91,7 @@ def output_weights(source: Source) -> list[np.ndarray]:
 def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
     """Worst over all layers, heads, sentences and measures: 1e-6, in a padded batch."""
     source = open_source(real_model if name == "real" else name)
-    batch = join([source.encode(text) for text in TEXTS])
+    batch = source.encode(TEXTS)
     keep, values = KeepWeights(), Values()
     source.stream(batch, [keep, values])
     maps = output_weights(source)
@@ -125,7 +125,7 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
     formats: tuple[tuple[Dtype, float], ...] = (("float64", 1e-9), ("float32", 1e-6))
     for dtype, within in formats:
         source = open_source(real_model if name == "real" else name, dtype=dtype)
-        singles = [source.encode(text) for text in TEXTS]
+        singles = [source.encode([text]) for text in TEXTS]
         together, alone = measured(source, join(singles)), [measured(source, single) for single in singles]
         assert np.array_equal(together.counts, np.concatenate([one.counts for one in alone]))
         # The largest weight of a row may be another where two are equal but for rounding.
@@ -140,7 +140,7 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
 def test_any_fixed_offset_equals_its_formula(max_offset: int) -> None:
     """Fixed offsets are measured as far as is wished, and nothing else changes."""
     source = open_source("toy-decoder")
-    batch = source.encode(TEXTS[3])
+    batch = source.encode(TEXTS[3:4])
     keep, observer = KeepWeights(), MeasureHeads(max_offset=max_offset)
     source.stream(batch, [keep, observer])
     found, names = observer.result(), names_up_to(max_offset)
@@ -163,7 +163,7 @@ def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch,
     """
     source, d_k = open_source(real_model, dtype=dtype), 32
     rounding = d_k * torch.finfo(getattr(torch, dtype)).eps
-    batch = join([source.encode(text) for text in TEXTS])
+    batch = source.encode(TEXTS)
     whole = measured(source, batch)
     monkeypatch.setattr("attnviz.capture.stream.BLOCK_BYTES", 4 * 12 * 5 * 20 * 3)
     parts = measured(source, batch)
@@ -176,7 +176,7 @@ def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch,
 def test_few_rows_at_a_time_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A block measured in pieces gives what it gives whole, and the rows kept for similarity are the same ones."""
     source = open_source(real_model)
-    batch = join([source.encode(text) for text in TEXTS])
+    batch = source.encode(TEXTS)
 
     def all_of_it() -> BatchMeasures:
         observer = MeasureHeads(keep_rows=True)
@@ -223,7 +223,7 @@ def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
 def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
     """Rows and columns of [CLS] and [SEP] are gone, and each row sums to what it summed to."""
     source = open_source(real_model)
-    batch = source.encode(TEXTS[0])
+    batch = source.encode(TEXTS[:1])
     keep, observer = KeepWeights(), MeasureHeads("exclude")
     source.stream(batch, [keep, observer])
     found = observer.result()
@@ -244,7 +244,7 @@ def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
 def test_one_word_measures_nothing_that_needs_two(name: str) -> None:
     """No division by zero: no row is counted, and every sum is 0."""
     source = open_source(name)
-    batch = source.encode("apple")
+    batch = source.encode(["apple"])
     found = measured(source, batch)
     assert not found.counts.any()
     assert not found.sums.any()
@@ -253,7 +253,7 @@ def test_one_word_measures_nothing_that_needs_two(name: str) -> None:
 def test_cross_attention_has_no_offsets() -> None:
     """Where queries and keys are other tokens, no distance, offset or repetition is counted; entropy is."""
     source = open_source("toy-transformer")
-    found = measured(source, join([source.encode(text) for text in TEXTS[:2]]))
+    found = measured(source, source.encode(TEXTS[:2]))
     counted = {name for at, name in enumerate(NAMES) if found.counts[..., at].any()}
     assert {"entropy", "entropy_share", "confidence", "first", "sink"} <= counted
     assert not counted & {"self", "previous", "next", "same_word", "induction", "distance", "spread"}

@@ -54,7 +54,7 @@ def test_it_is_measured(comparison: HeadComparison) -> None:
     seconds, squares = [], []
     for text in sentences(12):
         keep = KeepWeights()
-        source.stream(source.encode(text), [keep])
+        source.stream(source.encode([text]), [keep])
         weights = keep.weights(0).astype(np.float64)
         seconds.append(weights[..., 1])
         squares.append(np.square(weights).sum(axis=-1))

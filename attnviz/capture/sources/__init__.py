@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -22,10 +23,10 @@ class Source(Protocol):
     generates: bool  # whether it generates text, so that a target can be given
 
     def encode(
-        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
-        truncate: bool = False,
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
+        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
     ) -> Batch:  # fmt: skip
-        """Tokenize a sentence into a batch of one; `batching.join` puts several together."""
+        """Tokenize sentences into one padded batch."""
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model, every block of rows seen by every observer; or ModelError: it has none, or is not proved."""
@@ -35,6 +36,28 @@ class Source(Protocol):
 
     def untrained(self, seed: int = 0) -> Source:
         """The same architecture with weights drawn from a seed, what a trained model is held against; or ModelError."""
+
+
+class OneByOne(Source):
+    """A source that reads sentences one by one; those of a batch are put together afterwards."""
+
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
+        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
+    ) -> Batch:  # fmt: skip
+        """As `Source.encode`."""
+        from attnviz.capture.batching import join
+
+        nothing = [None] * len(texts)
+        targets = targets or nothing
+        if self.generates and any(target is not None for target in targets):
+            kind = kind or "cross"  # all of a batch are of one kind
+        given = zip(texts, pairs or nothing, targets, strict=True)
+        return join([self._read(text, pair, target, kind, truncate=truncate) for text, pair, target in given])
+
+    @abstractmethod
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
+        """A batch of one sentence."""
 
 
 def expect_kind(source: Source, kind: Kind | None, target: str | None) -> Kind:

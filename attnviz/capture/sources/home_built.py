@@ -18,7 +18,7 @@ from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, alone, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import Source, expect_kind
+from attnviz.capture.sources import OneByOne, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, digest_of
 from attnviz.errors import InputError, ModelError, TooLongError
@@ -42,7 +42,7 @@ NOTES = (Note("random_weights"),)
 EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}  # sentences that models know which read no English
 
 
-class _HomeBuilt(Source):
+class _HomeBuilt(OneByOne):
     """What the home-built sources share: a word is a token, and all attention goes through one formula."""
 
     has_sinks = False
@@ -84,11 +84,9 @@ class ToySource(_HomeBuilt):
         self._called, self.name = name, f"{name} (seed {config.seed}{''.join(other)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
-    def encode(
-        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
-        truncate: bool = False,  # noqa: ARG002 - no sentence is too long
-    ) -> Batch:  # fmt: skip
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
         """As `Source.encode`; InputError, too, where a sentence has no word."""
+        del truncate  # no sentence is too long
         shown, tokens = expect_kind(self, kind, target), _read_words(text, pair)
         if self._model.config.special_tokens:
             parts = [[token for token in tokens if token.segment == segment] for segment in (0, 1)]
@@ -141,10 +139,7 @@ class TrainedSource(_HomeBuilt):
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
 
-    def encode(
-        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
-        truncate: bool = False,
-    ) -> Batch:  # fmt: skip
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
         """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
         shown, sentence = expect_kind(self, kind, target), self._sentence(text, pair, truncate=truncate)
         source = self._numbers(sentence.tokens)

@@ -24,7 +24,7 @@ from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
 from attnviz.capture.batching import GeneratedText, alone, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import expect_kind
+from attnviz.capture.sources import OneByOne, expect_kind
 from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
@@ -97,7 +97,7 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
         return PretrainedSource(name, loaded, owner=model)
 
 
-class PretrainedSource:
+class PretrainedSource(OneByOne):
     """A pretrained model, run as its own library runs it; one that has an owner stays as the owner left it."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
@@ -117,10 +117,7 @@ class PretrainedSource:
         self._limit = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
-    def encode(
-        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
-        truncate: bool = False,
-    ) -> Batch:  # fmt: skip
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
         """As `Source.encode`; InputError, too, where there is no token; ModelError where it cannot generate freely.
 
         An encoder-decoder reads a sentence alone with its encoder. For another kind of attention, or with a target

@@ -19,7 +19,7 @@ from attnviz.attention import SOFTMAX, Kind, Note, Receipt
 from attnviz.capture.batching import alone
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
-from attnviz.capture.sources import expect_kind
+from attnviz.capture.sources import OneByOne, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import evaluated, in_one_line
@@ -64,7 +64,7 @@ def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
     raise UnknownModelError(f"{wanted}{did_you_mean(name, own)}")
 
 
-class ModuleSource:
+class ModuleSource(OneByOne):
     """Any torch module that takes the numbers of tokens [batch, token]; it stays as it was found.
 
     Its tokenizer has ``encode(text)``, which gives numbers, and ``decode(numbers)``; or it is one of Hugging Face.
@@ -83,11 +83,9 @@ class ModuleSource:
             raise ModelError(f"a tokenizer has encode(text) and decode(numbers), but a {type(tokenizer).__name__} not")
         self._device = next((one.device for one in module.parameters()), torch.device("cpu"))
 
-    def encode(
-        self, text: str, pair: str | None = None, *, target: str | None = None, kind: Kind | None = None,
-        truncate: bool = False,  # noqa: ARG002 - how much it can read, only the module knows
-    ) -> Batch:  # fmt: skip
+    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
         """As `Source.encode`; InputError, too, for a second sentence, or where the tokenizer cannot read a text."""
+        del truncate  # how much it can read, only the module knows
         if pair is not None:
             raise InputError(f"{self.name} is a module of your own: it reads one sentence, and no pair")
         sentence = self._sentence(text)

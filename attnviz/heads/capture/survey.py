@@ -161,7 +161,7 @@ class Runner:
         settings = self._settings
         # What a model says that never ends has a word more than may be given: cut alike, both say the same.
         truncate = settings.truncate or target is not None
-        read = self.source.encode(text, pair, target=target, kind=settings.kind, truncate=truncate)
+        read = self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
         said = read.sentences[0].target
         return read if not self._of_two or target is not None or said is None else self.encode(text, pair, said)
 

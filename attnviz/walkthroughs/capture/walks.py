@@ -59,7 +59,7 @@ def follow(
         raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
 
     def encoded(kind: Kind | None) -> Batch:
-        return source.encode(sentence, words.pair, target=words.target, kind=kind, truncate=words.truncate)
+        return source.encode([sentence], [words.pair], truncate=words.truncate, kind=kind, targets=[words.target])
 
     batch = encoded(choice.kind)
     kind = batch.kind or source.kinds[0]

@@ -86,7 +86,7 @@ def test_too_large(sizes: dict[str, int]) -> None:
 def test_special_tokens() -> None:
     """Between [CLS] and [SEP], a second sentence before another one; they stand for no word of the text."""
     source = random_source("toy-random-bert", {"n_layers": 1})
-    (sentence,) = source.encode("I love", "you").sentences
+    (sentence,) = source.encode(["I love"], ["you"]).sentences
     assert [token.text for token in sentence.tokens] == ["[CLS]", "I", "love", "[SEP]", "you", "[SEP]"]
     assert [token.special for token in sentence.tokens] == [True, False, False, True, False, True]
     assert [token.segment for token in sentence.tokens] == [0, 0, 0, 0, 1, 1]

@@ -122,7 +122,7 @@ class TestLabels:
 
     def test_nothing(self, zoo: Zoo) -> None:
         """What another model generated may be its end alone: it is a row as others are."""
-        batch = zoo.source("t5").encode("I love all you", kind="cross", target="")
+        batch = zoo.source("t5").encode(["I love all you"], kind="cross", targets=[""])
         assert [token.piece for token in batch.sentences[0].tokens] == ["<s>"]
 
     def test_words(self, zoo: Zoo) -> None:

@@ -141,7 +141,7 @@ class TestKinds:
         source = zoo.source(name)
         assert source.kinds == KINDS
         assert source.generates
-        batch = source.encode(SENTENCES[0])
+        batch = source.encode([SENTENCES[0]])
         assert set(batch.inputs) == {"input_ids", "attention_mask"}
         record = attend(SENTENCES[0], source)
         assert (record.kind, record.target, record.notes) == ("encoder", None, ())

@@ -122,7 +122,7 @@ class TestForwardPass:
         """What comes out of a watched model is, to the bit, what comes out of it unwatched."""
         source = zoo.source(name)
         assert isinstance(source, pretrained.PretrainedSource)
-        batch = source.encode(zoo.sentences[1])
+        batch = source.encode([zoo.sentences[1]])
         outputs = []
         forward = source._model.forward
 

@@ -171,13 +171,13 @@ class TestFromCode:
         """The fault is the text's, and the tokenizer's error is told; so is a text that it finds nothing in."""
         source = attnviz.open_source(f"{file}:build", notify=print)
         with pytest.raises(InputError, match=r"the tokenizer of mine.py:build cannot read this text: ValueError: "):
-            source.encode("x")
+            source.encode(["x"])
         with pytest.raises(InputError, match="finds no token"):
-            source.encode("")
+            source.encode([""])
         with pytest.raises(InputError, match="it reads one sentence, and no pair"):
-            source.encode("a", "b")
+            source.encode(["a"], ["b"])
         with pytest.raises(SelectionError, match="has no cross attention to show: it has encoder"):
-            source.encode("a b", kind="cross")
+            source.encode(["a b"], kind="cross")
 
 
 class TestInMemory:

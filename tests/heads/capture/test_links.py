@@ -13,7 +13,6 @@ import torch
 
 from attnviz.attention import Token
 from attnviz.capture import stream
-from attnviz.capture.batching import join
 from attnviz.capture.observers import Batch, Block, Sentence
 from attnviz.capture.source import open_source
 from attnviz.capture.stream import Layer, Scoring
@@ -266,7 +265,7 @@ class TestRealModel:
         given = [line.annotated for line in lines]
         texts = [line.text for line in lines]
         source = zoo.source("real")
-        batch = join([source.encode(text) for text in texts])
+        batch = source.encode(texts)
         observer = FindLinks(given)
         source.stream(batch, [observer])
         n_checked = 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.capture.batching import join
 from attnviz.capture.observers import KeepWeights
 from attnviz.heads.capture.measure import FindWeights, MeasureHeads
 from attnviz.heads.measures import measures_of, of_rows
@@ -20,7 +19,7 @@ from tests.heads.by_formula import every, reach
 def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zoo: Zoo) -> None:
     """Each measure equals its formula, entropy as a share of what a window lets a row see."""
     source = zoo.source(family)
-    batch = join([source.encode(text) for text in SENTENCES])
+    batch = source.encode(SENTENCES)
     keep, find = KeepWeights(), FindWeights()
     source.stream(batch, [keep, find])
     observer = MeasureHeads(handed=find.handed)

@@ -104,7 +104,7 @@ def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine], kind:
         kept = []
         target = None
         for source in (before, after):
-            batch = source.encode(line.text, kind=kind, target=target)  # type: ignore[arg-type]
+            batch = source.encode([line.text], kind=kind, targets=[target])  # type: ignore[arg-type]
             target = batch.sentences[0].target
             keep = KeepWeights()
             source.stream(batch, [keep])

@@ -391,7 +391,7 @@ def test_only_the_layer_is_kept(zoo: Zoo) -> None:
     source = zoo.source("distilbert")
     for layer, held in ((1, 1), (-1, 1), (-2, 2)):
         keep = KeepProjections(layer)
-        source.stream(source.encode("I love all you"), [keep])
+        source.stream(source.encode(["I love all you"]), [keep])
         assert len(keep._kept) == held
         assert keep.layer.number == layer % 5
     assert not any(module._forward_hooks for module in source._model.modules())  # type: ignore[attr-defined]
