@@ -210,7 +210,7 @@ class Eye(TorchFunctionMode):
 
 SHARED = RLock()
 """Held while what all threads share changes: a function of torch, or which of its ways it takes."""
-_runs = list[int]()  # of models as they are written, each by its thread
+_runs = list[None]()  # one for each model that runs as it is written, in whichever thread
 _as_before = ExitStack()  # the ways of torch before the first of them
 
 
@@ -223,7 +223,7 @@ def as_written() -> Iterator[None]:
             torch.backends.mha.set_fastpath_enabled(False)
             if "torch._dynamo" in sys.modules:  # something may be compiled
                 _as_before.enter_context(torch.compiler.set_stance("force_eager"))
-        _runs.append(get_ident())
+        _runs.append(None)
     try:
         yield
     finally:
