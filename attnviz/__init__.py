@@ -54,11 +54,38 @@ _HOME = {
 """Where the public names live. Each is imported on first use: `import attnviz` alone loads no library."""
 
 __all__ = [
-    "Attention", "Diagnosis", "HeadComparison", "Note", "Receipt", "Token", "Walkthrough", "__version__", "as_source",
-    "attend", "attend_all", "compare_heads", "compare_models", "decoding_steps", "doctor", "generate", "heatmap",
-    "heatmap_all", "hide_special", "list_models", "load", "merge_stats", "merge_words", "open_source", "page", "save",
-    "tell", "train", "verify", "walkthrough", "watch",
-]  # fmt: skip
+    "Attention",
+    "Diagnosis",
+    "HeadComparison",
+    "Note",
+    "Receipt",
+    "Token",
+    "Walkthrough",
+    "__version__",
+    "as_source",
+    "attend",
+    "attend_all",
+    "compare_heads",
+    "compare_models",
+    "decoding_steps",
+    "doctor",
+    "generate",
+    "heatmap",
+    "heatmap_all",
+    "hide_special",
+    "list_models",
+    "load",
+    "merge_stats",
+    "merge_words",
+    "open_source",
+    "page",
+    "save",
+    "tell",
+    "train",
+    "verify",
+    "walkthrough",
+    "watch",
+]
 
 
 def __getattr__(name: str) -> object:

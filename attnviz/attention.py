@@ -26,15 +26,21 @@ if TYPE_CHECKING:
 
     from attnviz.pages import WebPage
 
-Kind = Literal["encoder", "decoder", "cross"]  # bidirectional self-attention, causal, or on keys of another sequence
+Kind = Literal[
+    "encoder", "decoder", "cross"
+]  # bidirectional self-attention, causal, or on keys of another sequence
 # Why the rows of a record may sum to less (or, rounded, slightly more) than 1.
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
-EXACT = 2**21  # bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each
+EXACT = (
+    2**21
+)  # bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each
 MEMORY = 2**30  # bytes of weights that a record keeps where nothing else is said; more are pooled
 ROW_TOLERANCE = 1e-3  # how far from 1 a row may sum: what float16 loses over 512 keys
-ROUNDED_TOLERANCE = 0.02  # how far from 1 a row may sum in a file whose numbers were rounded for reading
+ROUNDED_TOLERANCE = (
+    0.02  # how far from 1 a row may sum in a file whose numbers were rounded for reading
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +49,19 @@ class Token:
 
     text: str  # what to show: no word-piece marks, no control characters
     piece: str  # the vocabulary's own spelling, such as ``##ing`` or ``Ġlove``
-    id: int | None = None  # its number in the vocabulary; None where there is none (home-built words, merged words)
-    span: tuple[int, int] | None = None  # first and one-past-last character in the input; None for added tokens
-    word: int | None = None  # the number of the word it belongs to, counted over the whole input; None for specials
+    id: int | None = (
+        None  # its number in the vocabulary; None where there is none (home-built words, merged words)
+    )
+    span: tuple[int, int] | None = (
+        None  # first and one-past-last character in the input; None for added tokens
+    )
+    word: int | None = (
+        None  # the number of the word it belongs to, counted over the whole input; None for specials
+    )
     special: bool = False  # added by the tokenizer, such as ``[CLS]``
-    segment: int = 0  # 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates
+    segment: int = (
+        0  # 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates
+    )
 
 
 SOFTMAX = "softmax"  # native, where the weights are the very tensor that the model multiplied by its values
@@ -67,7 +81,9 @@ class Receipt:
     dtype: str  # the model's number format, such as ``float32``
     tolerance: float  # the largest difference accepted, relative to a layer's largest output (or sum) above 1
     layers: tuple[int, ...]  # the layers that were compared
-    differences: tuple[float, ...]  # the largest absolute one in each of them, in the units of the layer's output
+    differences: tuple[
+        float, ...
+    ]  # the largest absolute one in each of them, in the units of the layer's output
     # How many random sums of each row were compared, each of all its numbers with random signs: a wrong number changes
     # each by its own size, several cancel out in one with a chance of a half at most. None: every number was compared.
     sums: int | None = None
@@ -75,7 +91,9 @@ class Receipt:
     def __post_init__(self) -> None:
         n_layers, n_differences = len(self.layers), len(self.differences)
         if n_layers != n_differences or not n_layers:
-            raise RecordError(f"a receipt needs one difference a layer: got {n_differences} for {n_layers} layers")
+            raise RecordError(
+                f"a receipt needs one difference a layer: got {n_differences} for {n_layers} layers"
+            )
         if not all(0 <= number < np.inf for number in (*self.differences, self.tolerance)):
             got = f"got {self.differences}, tolerance {self.tolerance}"
             raise RecordError(f"a receipt's numbers must be finite and not negative: {got}")
@@ -135,7 +153,11 @@ class ReadOnly:
 GENERATED = 2  # the segment of what a model generates
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
 NUMBERS = frozenset({"weights", "vectors", "exact"})  # the fields of a record that are no labels
-NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}  # statistics of a head that are its share on one token
+NEIGHBOURS = {
+    "self": 0,
+    "previous": -1,
+    "next": 1,
+}  # statistics of a head that are its share on one token
 STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")  # in nats, as shares, in tokens
 NO_RECEIPT = "not verified: this record came without a receipt"
 
@@ -154,7 +176,9 @@ class Vectors(ReadOnly):
 
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> Vectors:
         """Those of some layers and heads, by their places here."""
-        chosen = {name: getattr(self, name)[np.ix_(layers, heads)] for name in ("query", "key", "value")}
+        chosen = {
+            name: getattr(self, name)[np.ix_(layers, heads)] for name in ("query", "key", "value")
+        }
         return Vectors(**chosen, scaling=tuple(self.scaling[layer] for layer in layers))
 
 
@@ -198,8 +222,12 @@ class Attention(ReadOnly):
     model: str  # the model's name
     text: str = ""  # the input, as typed
     pair: str | None = None  # the second sentence, where there was one
-    target: str | None = None  # what the model generated, or was made to generate, where it generates text
-    receipt: Receipt | None = None  # proof that the weights are the model's own; None for a file made elsewhere
+    target: str | None = (
+        None  # what the model generated, or was made to generate, where it generates text
+    )
+    receipt: Receipt | None = (
+        None  # proof that the weights are the model's own; None for a file made elsewhere
+    )
     layers: tuple[int, ...] = ()  # the number, in the model, of each layer held; counted from 0
     heads: tuple[int, ...] = ()  # the number, in the model, of each head held; counted from 0
     short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty where they do
@@ -269,11 +297,20 @@ class Attention(ReadOnly):
         """The weights as a pandas frame: a row for each layer, head, query and key, with both tokens."""
         from pandas import DataFrame, MultiIndex
 
-        sizes = (self.layers, self.heads, range(len(self.query_tokens)), range(len(self.key_tokens)))
-        frame = DataFrame({"weight": self.weights.ravel()}, index=MultiIndex.from_product(sizes, names=AXES))
+        sizes = (
+            self.layers,
+            self.heads,
+            range(len(self.query_tokens)),
+            range(len(self.key_tokens)),
+        )
+        frame = DataFrame(
+            {"weight": self.weights.ravel()}, index=MultiIndex.from_product(sizes, names=AXES)
+        )
         frame = frame.reset_index()
         for axis, tokens in (("query", self.query_tokens), ("key", self.key_tokens)):
-            frame[f"{axis}_token"] = frame[axis].map(dict(enumerate(token.text for token in tokens)))
+            frame[f"{axis}_token"] = frame[axis].map(
+                dict(enumerate(token.text for token in tokens))
+            )
         return frame
 
     def _repr_html_(self) -> str | None:
@@ -286,17 +323,24 @@ class Attention(ReadOnly):
         return png
 
     @check_call()
-    def pattern(self, layer: int | str, head: int | None = None) -> Float32[np.ndarray, "query key"]:
+    def pattern(
+        self, layer: int | str, head: int | None = None
+    ) -> Float32[np.ndarray, "query key"]:
         """One head's matrix, by the numbers the model gives them; SelectionError where the record does not hold it.
 
         They may be given as one, such as "1.3".
         """
         layer, head = head_at(layer if head is None else (layer, head))
-        (row,), (column,) = positions([layer], self.layers, "layer"), positions([head], self.heads, "head")
+        (row,), (column,) = (
+            positions([layer], self.layers, "layer"),
+            positions([head], self.heads, "head"),
+        )
         return np.asarray(self.weights[row, column])
 
     @check_call()
-    def links(self, layer: int | str, head: int | None = None, n: int = 8) -> list[tuple[int, int, float]]:
+    def links(
+        self, layer: int | str, head: int | None = None, n: int = 8
+    ) -> list[tuple[int, int, float]]:
         """The strongest links of a head, each to another key: query, key (numbers of tokens) and weight.
 
         Special tokens, and what a token gives to itself, are left out. Of a pooled record those alone that are certain:
@@ -310,7 +354,10 @@ class Attention(ReadOnly):
             at = self.layers.index(layer), self.heads.index(head)
             weights, keys = np.array(self.exact.link_weights[at]), self.exact.link_keys[at]
             # What a row has beside its links is no larger than the last of them, nor than all that is left.
-            least = max(0.0, float(np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1)).max()))
+            least = max(
+                0.0,
+                float(np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1)).max()),
+            )
         weights[say_nothing(self, keys)] = 0
         best = np.zeros(len(of.key_tokens), dtype=np.float32)
         np.maximum.at(best, keys, weights)
@@ -321,7 +368,9 @@ class Attention(ReadOnly):
     @property
     def cell(self) -> int:
         """How many tokens go together along both sides; 1 where each has a row and a column of its own."""
-        return next((int(dict(note.fields)["cell"]) for note in self.notes if note.code == "pooled"), 1)
+        return next(
+            (int(dict(note.fields)["cell"]) for note in self.notes if note.code == "pooled"), 1
+        )
 
     @property
     def first(self) -> tuple[int, int]:
@@ -343,7 +392,9 @@ class Attention(ReadOnly):
         return replace(self, weights=weights, vectors=None, **labels)
 
     @check_call()
-    def select(self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None) -> Attention:
+    def select(
+        self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None
+    ) -> Attention:
         """The same with these layers and heads only, or SelectionError; None keeps all, negative numbers count back.
 
         A head may be named with its layer, such as "1.3".
@@ -354,24 +405,34 @@ class Attention(ReadOnly):
         rows = positions(self.layers if layers is None else layers, self.layers, "layer")
         columns = positions(self.heads if heads is None else heads, self.heads, "head")
         return replace(
-            self, weights=self.weights[np.ix_(rows, columns)],
+            self,
+            weights=self.weights[np.ix_(rows, columns)],
             vectors=None if self.vectors is None else self.vectors.select(rows, columns),
             exact=None if self.exact is None else self.exact.select(rows, columns),
-            layers=tuple(self.layers[row] for row in rows), heads=tuple(self.heads[column] for column in columns),
-        )  # fmt: skip
+            layers=tuple(self.layers[row] for row in rows),
+            heads=tuple(self.heads[column] for column in columns),
+        )
 
 
-def say_nothing(record: Attention, keys: Int[np.ndarray, "*head query link"]) -> Bool[np.ndarray, "*head query link"]:
+def say_nothing(
+    record: Attention, keys: Int[np.ndarray, "*head query link"]
+) -> Bool[np.ndarray, "*head query link"]:
     """Which links of each token to these keys are from or to a special token, or to the token itself."""
     of = record.exact or record
-    queries, special = (np.array([token.special for token in side]) for side in (of.query_tokens, of.key_tokens))
+    queries, special = (
+        np.array([token.special for token in side]) for side in (of.query_tokens, of.key_tokens)
+    )
     itself = np.arange(len(queries))[:, None] + record.first[0] - record.first[1]
-    return np.asarray(queries[:, None] | special[keys] | ((keys == itself) & (record.kind != "cross")))
+    return np.asarray(
+        queries[:, None] | special[keys] | ((keys == itself) & (record.kind != "cross"))
+    )
 
 
 def head_at(place: object) -> tuple[int, int]:
     """A layer and a head from ``(2, 3)`` or ``"2.3"``; or SelectionError."""
-    if isinstance(place, str) and (typed := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)):
+    if isinstance(place, str) and (
+        typed := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)
+    ):
         return int(typed[1]), int(typed[2])
     match place:
         case (layer, head) if all(isinstance(one, (int, np.integer)) for one in place):
@@ -388,11 +449,16 @@ def numbers_of(
     Raises SelectionError: there are none, or heads are of several layers.
     """
     chosen = None if layers is None else [index(one) for one in layers]
-    places = [head_at(one) if isinstance(one, str) else (None, index(one)) for one in (() if heads is None else heads)]
+    places = [
+        head_at(one) if isinstance(one, str) else (None, index(one))
+        for one in (() if heads is None else heads)
+    ]
     named = [*{layer for layer, _ in places if layer is not None}]
     if len(named) > 1 or (named and chosen not in (None, named)):
         where = "" if chosen is None else f" in layers {chosen}"
-        raise SelectionError(f"heads {heads!r}{where} are not of one layer: give layers and heads apart")
+        raise SelectionError(
+            f"heads {heads!r}{where} are not of one layer: give layers and heads apart"
+        )
     for what, some in (("layer", chosen), ("head", None if heads is None else places)):
         if some == []:
             raise SelectionError(f"choose at least one {what}, by numbers such as [0, 2], not []")
@@ -413,16 +479,24 @@ def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int
     return sorted(found)
 
 
-def cut(queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None) -> dict[str, Any]:
+def cut(
+    queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None
+) -> dict[str, Any]:
     """The labels of a part of a record: its tokens, why its rows may be short, and a note; or SelectionError."""
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
     fields: dict[str, int] = {}
     for name, tokens, chosen in (("query", queries, rows), ("key", keys, columns)):
         held = range(*(chosen or slice(None)).indices(len(tokens)))
         if not held:
-            raise SelectionError(f"there is no {name} token there: there are {len(tokens):,}, counted from 0")
+            raise SelectionError(
+                f"there is no {name} token there: there are {len(tokens):,}, counted from 0"
+            )
         labels[f"{name}_tokens"] = tuple(tokens[held.start : held.stop])
-        fields |= {f"{name}_first": held.start, f"{name}_last": held.stop - 1, f"{name}_all": len(tokens)}
+        fields |= {
+            f"{name}_first": held.start,
+            f"{name}_last": held.stop - 1,
+            f"{name}_all": len(tokens),
+        }
     if rows is not None or columns is not None:
         labels["notes"] = (Note.of("part", **fields),)
         labels["short_rows"] = ("truncated",) if len(labels["key_tokens"]) < len(keys) else ()
@@ -438,9 +512,13 @@ def _is_run(numbers: Sequence[int]) -> bool:
 
 
 def _check_labels(record: Attention) -> None:
-    for axis, size in zip(("layers", "heads", "query_tokens", "key_tokens"), record.weights.shape, strict=True):
+    for axis, size in zip(
+        ("layers", "heads", "query_tokens", "key_tokens"), record.weights.shape, strict=True
+    ):
         if len(getattr(record, axis)) != size:
-            raise RecordError(f"weights have {size} {axis}, but {len(getattr(record, axis))} are named")
+            raise RecordError(
+                f"weights have {size} {axis}, but {len(getattr(record, axis))} are named"
+            )
         if size == 0:
             raise RecordError(f"a record needs at least one of each: there are no {axis}")
     for axis in ("layers", "heads"):
@@ -451,14 +529,20 @@ def _check_labels(record: Attention) -> None:
         raise RecordError(f"kind must be one of {', '.join(get_args(Kind))}, not {record.kind!r}")
     for reason in record.short_rows:
         if reason not in get_args(ShortRows):
-            raise RecordError(f"rows may be short for {', '.join(get_args(ShortRows))}, not {reason!r}")
+            raise RecordError(
+                f"rows may be short for {', '.join(get_args(ShortRows))}, not {reason!r}"
+            )
 
 
 def _check_exact(exact: Exact, layers: int, heads: int) -> None:
     shape = layers, heads, len(exact.query_tokens)
     if exact.link_keys.shape[:-1] != shape or exact.link_weights.shape != exact.link_keys.shape:
-        raise RecordError(f"links must be of (layer, head, token) {shape}, not {exact.link_keys.shape[:-1]}")
-    if exact.link_keys.size and not 0 <= exact.link_keys.min() <= exact.link_keys.max() < len(exact.key_tokens):
+        raise RecordError(
+            f"links must be of (layer, head, token) {shape}, not {exact.link_keys.shape[:-1]}"
+        )
+    if exact.link_keys.size and not 0 <= exact.link_keys.min() <= exact.link_keys.max() < len(
+        exact.key_tokens
+    ):
         raise RecordError(f"links must be to the keys 0 to {len(exact.key_tokens) - 1}")
     if any(np.shape(values) != (layers, heads) for values in exact.statistics.values()):
         raise RecordError(f"statistics must be of {layers} layers and {heads} heads")
@@ -470,10 +554,14 @@ def _check_rows(record: Attention) -> None:
         sums = weights.sum(axis=-1, dtype=np.float64)
     # A NaN or an infinity anywhere makes its row's sum one too, so the sums show it without a second pass.
     if not np.isfinite(sums).all():
-        raise RecordError(f"weights must be finite: {_where(record, ~np.isfinite(sums))} holds NaN or infinity")
+        raise RecordError(
+            f"weights must be finite: {_where(record, ~np.isfinite(sums))} holds NaN or infinity"
+        )
     if weights.min() < 0:
         negative = np.asarray((weights < 0).any(axis=-1))
-        raise RecordError(f"weights must not be negative: {_where(record, negative)} holds {weights.min():g}")
+        raise RecordError(
+            f"weights must not be negative: {_where(record, negative)} holds {weights.min():g}"
+        )
     slack = ROUNDED_TOLERANCE if "rounded" in record.short_rows else ROW_TOLERANCE
     may_be_short = bool(set(record.short_rows) - {"rounded"})
     wrong = np.asarray(np.abs(sums - 1) > slack if not may_be_short else sums > 1 + slack)

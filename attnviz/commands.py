@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from attnviz.settings import LoadingSettings
     from attnviz.storage.formats import Content, Formats
 
-LARGEST = 2**20  # bytes of a text that is read: some hundred thousand words, far more than any model's positions
+LARGEST = (
+    2**20
+)  # bytes of a text that is read: some hundred thousand words, far more than any model's positions
 
 
 def read_text(text: str | None, file: Path | None = None, what: str = "the text") -> str:
@@ -44,7 +46,9 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
     Raises SettingsError: there is none; InputError: it cannot be read, is not UTF-8, or longer than any model reads.
     """
     if file is None and text is None:
-        raise SettingsError('give a sentence, as in "I love all you", or - to read it from standard input')
+        raise SettingsError(
+            'give a sentence, as in "I love all you", or - to read it from standard input'
+        )
     if file is None and text == "-" and sys.stdin is None:
         raise InputError("standard input is closed")
     source = visible(str(file)) if file is not None else "standard input" if text == "-" else what
@@ -59,7 +63,9 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
     except OSError as error:
         raise InputError(f"{source} cannot be read: {error.strerror}") from None
     except UnicodeEncodeError:
-        return str(text)  # a surrogate of another kind: refused with all other texts that are no Unicode
+        return str(
+            text
+        )  # a surrogate of another kind: refused with all other texts that are no Unicode
     if len(raw) > LARGEST:
         raise InputError(f"{source} is too long: of a text at most {LARGEST:,} bytes are read")
     try:
@@ -72,8 +78,12 @@ def read_text(text: str | None, file: Path | None = None, what: str = "the text"
 class _Session:
     shell: ShellSettings = field(default_factory=ShellSettings)  # how it speaks
     files: FileSettings = field(default_factory=FileSettings)  # how it writes pictures
-    since: float = field(default_factory=time.perf_counter)  # when the part that runs now began, in seconds
-    end: ExitStack = field(default_factory=ExitStack)  # what is done at its end: to wait for the pager of its output
+    since: float = field(
+        default_factory=time.perf_counter
+    )  # when the part that runs now began, in seconds
+    end: ExitStack = field(
+        default_factory=ExitStack
+    )  # what is done at its end: to wait for the pager of its output
 
 
 _now = _Session()
@@ -119,7 +129,11 @@ def open_model(model: LoadingSettings, text: str = "", *, generates: bool = Fals
 
     with loading(model.name) as notify:
         source = open_source(**model.arguments, notify=notify, reads=text, generates=generates)
-    took(f"model {source.name}, from {_origin(source.name, model)}" if _now.shell.verbose else "model")
+    took(
+        f"model {source.name}, from {_origin(source.name, model)}"
+        if _now.shell.verbose
+        else "model"
+    )
     return source
 
 
@@ -129,7 +143,11 @@ def _origin(name: str, model: LoadingSettings) -> str:
     if name.partition(" ")[0] in HOME_BUILT:
         return "attnviz itself"
     path = Path(re.sub(r"\.py:.*", ".py", model.name or ""))
-    return str(path.resolve()) if path.exists() else f"{constants.HF_HUB_CACHE} (the cache of Hugging Face)"
+    return (
+        str(path.resolve())
+        if path.exists()
+        else f"{constants.HF_HUB_CACHE} (the cache of Hugging Face)"
+    )
 
 
 @contextmanager
@@ -163,7 +181,9 @@ def check_writable(paths: Iterable[Path]) -> None:
     places = set()
     for path in paths:
         if path.absolute() in places:
-            raise SettingsError(f"Invalid value for '--output' / '-o': {visible(str(path))} is to be written twice")
+            raise SettingsError(
+                f"Invalid value for '--output' / '-o': {visible(str(path))} is to be written twice"
+            )
         places.add(path.absolute())
         try:
             files.check_writable(path)
@@ -240,7 +260,9 @@ def console_here() -> Console:
     return screen.console_here(_now.shell.color)
 
 
-def print_lines(view: Callable[[Screen], Iterable[Text]], background: str, palette: str = DEFAULT) -> None:
+def print_lines(
+    view: Callable[[Screen], Iterable[Text]], background: str, palette: str = DEFAULT
+) -> None:
     """Print what a view makes for the terminal at hand; through the pager where the window cannot hold it."""
     from attnviz.render.terminal.screen import screen_of
 
@@ -268,7 +290,12 @@ def _pager_of(console: Console, n_lines: int) -> list[str]:
 
     from attnviz.render.terminal.screen import is_behind
 
-    if _now.shell.no_pager or not sys.stdout.isatty() or console.is_dumb_terminal or n_lines < console.height:
+    if (
+        _now.shell.no_pager
+        or not sys.stdout.isatty()
+        or console.is_dumb_terminal
+        or n_lines < console.height
+    ):
         return []
     if is_behind(sys.stdout):
         return []
@@ -286,9 +313,14 @@ def _page(text: str, command: list[str]) -> None:
     import tempfile
 
     sys.stdout.flush()
-    options = {"LESS": "FRX", "LV": "-c"}  # less: leave a short text be, show colours, keep the screen
+    options = {
+        "LESS": "FRX",
+        "LV": "-c",
+    }  # less: leave a short text be, show colours, keep the screen
     try:
-        with tempfile.TemporaryFile() as file:  # not a pipe, which would make us wait for a person who reads on
+        with (
+            tempfile.TemporaryFile() as file
+        ):  # not a pipe, which would make us wait for a person who reads on
             file.write(text.encode(sys.stdout.encoding, "backslashreplace"))
             file.seek(0)
             pager = subprocess.Popen(command, stdin=file, env=options | os.environ)  # noqa: S603 - the user's own

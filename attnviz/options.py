@@ -23,7 +23,9 @@ PANELS = (INPUT, MODEL, SHOWN, LOOK, FILES, SIZES, RARE)  # the headings of help
 class Option:
     """How a field of a group is given on the command line."""
 
-    names: tuple[str, ...]  # such as ``--model`` and ``-m``; none for the argument that stands without a name
+    names: tuple[
+        str, ...
+    ]  # such as ``--model`` and ``-m``; none for the argument that stands without a name
     help: str  # one sentence; ``{endings}`` stands for the endings of the files that the group can write
     metavar: str = ""  # what help shows for the value; empty for the usual word
     panel: str = ""  # under which heading help has it
@@ -80,7 +82,10 @@ def _check(settings: object) -> None:
             check_palette(value)
         if value is None or (option.least is None and option.most is None):
             continue
-        least, most = (math.inf * way if end is None else end for end, way in ((option.least, -1), (option.most, 1)))
+        least, most = (
+            math.inf * way if end is None else end
+            for end, way in ((option.least, -1), (option.most, 1))
+        )
         if not least <= value <= most:  # so that what is not a number is refused too
             allowed = f"at least {least}" if option.most is None else f"from {least} to {most}"
             raise SettingsError(f"it must be {allowed}, not {value}", name)
@@ -89,7 +94,11 @@ def _check(settings: object) -> None:
 def _choices(hint: object) -> tuple[object, ...]:
     """What a field may be, one of these; none where it takes any value of its type."""
     parts = get_args(hint) if get_origin(hint) in {UnionType, Union} else (hint,)
-    named = [get_args(part) or (None,) for part in parts if part is NoneType or get_origin(part) is Literal]
+    named = [
+        get_args(part) or (None,)
+        for part in parts
+        if part is NoneType or get_origin(part) is Literal
+    ]
     return tuple(value for part in named for value in part) if len(named) == len(parts) else ()
 
 
@@ -116,7 +125,9 @@ def name_parts(settings: object, *names: str) -> list[str]:
         value, name = getattr(settings, one.name), _long_name(one).lstrip("-")
         if value != one.default and (one.name in names or (not names and one.name != "background")):
             text = slug("+".join(map(str, value)) if isinstance(value, tuple) else str(value), 20)
-            parts.append(name if value is True else f"no-{name}" if value is False else f"{name}-{text}")
+            parts.append(
+                name if value is True else f"no-{name}" if value is False else f"{name}-{text}"
+            )
     return parts
 
 

@@ -19,7 +19,9 @@ class WebPage:
 
     def __repr__(self) -> str:
         """How large it is, in place of its text."""
-        return f"<WebPage of {len(self.html.encode()) / 1000:,.0f} KB: .save('page.html') writes it>"
+        return (
+            f"<WebPage of {len(self.html.encode()) / 1000:,.0f} KB: .save('page.html') writes it>"
+        )
 
     @property
     def content(self) -> str:

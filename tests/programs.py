@@ -32,9 +32,15 @@ _NAMES = {
 """Programs that do the same under other names."""
 
 _QUIET = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
-    "--disable-sync", "--no-first-run", "--enable-logging=stderr",
-)  # fmt: skip
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+    "--enable-logging=stderr",
+)
 """A browser that does nothing but what it is asked for; the sandbox is refused to root, which CI is."""
 
 
@@ -51,11 +57,17 @@ def program(name: str) -> str:
 def output(name: str, *arguments: str | Path, folder: Path | None = None) -> str:
     """What a program writes; the test fails with all that it said where it fails."""
     done = subprocess.run(
-        [program(name), *map(str, arguments)], cwd=folder, capture_output=True, check=False, timeout=300
+        [program(name), *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        check=False,
+        timeout=300,
     )
     said = done.stdout.decode(errors="replace")
     if done.returncode:
-        pytest.fail(f"{name} failed:\n{said[-4000:]}\n{done.stderr.decode(errors='replace')[-4000:]}")
+        pytest.fail(
+            f"{name} failed:\n{said[-4000:]}\n{done.stderr.decode(errors='replace')[-4000:]}"
+        )
     return said
 
 

@@ -20,7 +20,10 @@ LAYERS, HEADS, QUERIES, KEYS = 2, 3, 5, 7
 
 def tokens(count: int) -> tuple[Token, ...]:
     """So many different tokens."""
-    return tuple(Token(text=f"word{i}", piece=f"▁word{i}", id=i, span=(i, i + 1), word=i) for i in range(count))
+    return tuple(
+        Token(text=f"word{i}", piece=f"▁word{i}", id=i, span=(i, i + 1), word=i)
+        for i in range(count)
+    )
 
 
 def weights() -> np.ndarray:
@@ -80,7 +83,9 @@ def test_weights_become_float32_in_order() -> None:
     np.testing.assert_array_equal(made.weights, weights())
 
 
-@pytest.mark.parametrize(("part", "name"), [(record(), "layers"), (receipt(), "layers"), (tokens(1)[0], "text")])
+@pytest.mark.parametrize(
+    ("part", "name"), [(record(), "layers"), (receipt(), "layers"), (tokens(1)[0], "text")]
+)
 def test_nothing_can_be_set(part: object, name: str) -> None:
     """A record, a receipt and a token are frozen."""
     with pytest.raises(FrozenInstanceError):
@@ -107,13 +112,19 @@ def broken(at: tuple[int, int, int, int], value: float) -> np.ndarray:
     [
         ({"kind": "sideways"}, "kind must be one of encoder, decoder, cross, not 'sideways'"),
         ({"short_rows": ("lazy",)}, "rows may be short for pooled, .*rounded, not 'lazy'"),
-        ({"weights": np.ones((3, 1), np.float32)}, r"weights must have 4 axes .*, but have 2: \(3, 1\)"),
+        (
+            {"weights": np.ones((3, 1), np.float32)},
+            r"weights must have 4 axes .*, but have 2: \(3, 1\)",
+        ),
         ({"query_tokens": tokens(6)}, "weights have 5 query_tokens, but 6 are named"),
         ({"key_tokens": tokens(5)}, "weights have 7 key_tokens, but 5 are named"),
         ({"layers": (1,)}, "weights have 2 layers, but 1 are named"),
         ({"heads": (0, 1, 2, 3)}, "weights have 3 heads, but 4 are named"),
         ({"weights": weights()[:0]}, "a record needs at least one of each: there are no layers"),
-        ({"weights": weights()[..., :0], "key_tokens": ()}, "at least one of each: there are no key_tokens"),
+        (
+            {"weights": weights()[..., :0], "key_tokens": ()},
+            "at least one of each: there are no key_tokens",
+        ),
         (
             {"weights": broken((1, 2, 3, 4), np.nan)},
             "must be finite: layer 1, head 2, row 3 holds NaN or infinity",
@@ -126,7 +137,10 @@ def broken(at: tuple[int, int, int, int], value: float) -> np.ndarray:
             {"weights": broken((1, 0, 2, 0), -0.5), "layers": (6, 8), "short_rows": ("pooled",)},
             "must not be negative: layer 8, head 0, row 2 holds -0.5",
         ),
-        ({"weights": broken((0, 0, 1, 6), 2)}, "each row must sum to 1: layer 0, head 0, row 1 sums to 2.*"),
+        (
+            {"weights": broken((0, 0, 1, 6), 2)},
+            "each row must sum to 1: layer 0, head 0, row 1 sums to 2.*",
+        ),
         (
             {"weights": weights() * np.float32(0.99)},
             "each row must sum to 1: layer 0, head 0, row 0 sums to 0.99",
@@ -135,7 +149,10 @@ def broken(at: tuple[int, int, int, int], value: float) -> np.ndarray:
             {"weights": weights() * np.float32(1.1), "short_rows": ("sink",)},
             "each row must sum to 1: .* to 1.1",
         ),
-        ({"weights": weights() * np.float32(0.97), "short_rows": ("rounded",)}, "each row must .* to 0.97"),
+        (
+            {"weights": weights() * np.float32(0.97), "short_rows": ("rounded",)},
+            "each row must .* to 0.97",
+        ),
     ],
 )
 def test_refuses_what_does_not_fit(changes: dict[str, Any], message: str) -> None:
@@ -154,7 +171,9 @@ def test_rows_may_be_short_for_a_reason(reason: str) -> None:
 @pytest.mark.parametrize("factor", [0.985, 1.015])
 def test_rounded_rows_may_be_a_little_off(factor: float) -> None:
     """Numbers rounded for reading sum to a little less or more than 1."""
-    assert record(weights=weights() * np.float32(factor), short_rows=("rounded",)).short_rows == ("rounded",)
+    assert record(weights=weights() * np.float32(factor), short_rows=("rounded",)).short_rows == (
+        "rounded",
+    )
 
 
 def test_pattern_goes_by_the_models_numbers() -> None:
@@ -180,7 +199,9 @@ def test_pattern_refuses_what_is_not_there(where: tuple[int, int], message: str)
 
 def test_select_keeps_the_models_numbers() -> None:
     """A selection is a record whose layers and heads still answer to their own numbers."""
-    chosen = record(layers=(4, 9), heads=(1, 5, 6), receipt=receipt()).select(layers=[9], heads=range(5, 7))
+    chosen = record(layers=(4, 9), heads=(1, 5, 6), receipt=receipt()).select(
+        layers=[9], heads=range(5, 7)
+    )
     assert (chosen.layers, chosen.heads) == ((9,), (5, 6))
     np.testing.assert_array_equal(chosen.weights, weights()[1:, 1:])
     assert chosen.receipt == receipt()
@@ -228,10 +249,22 @@ def test_select_names_what_there_is(held: tuple[int, int], message: str) -> None
     ("chosen", "error", "message"),
     [
         (1, errors.SettingsError, "'heads': it must be a list of whole numbers or texts, not 1"),
-        ("0", errors.SettingsError, "'heads': it must be a list of whole numbers or texts, not '0'"),
+        (
+            "0",
+            errors.SettingsError,
+            "'heads': it must be a list of whole numbers or texts, not '0'",
+        ),
         ([], errors.SelectionError, "choose at least one head, by numbers such as"),
-        (["0"], errors.SelectionError, "'0' is no head: give its layer and its number, such as 1.2"),
-        (["0.1", "1.1"], errors.SelectionError, "are not of one layer: give layers and heads apart"),
+        (
+            ["0"],
+            errors.SelectionError,
+            "'0' is no head: give its layer and its number, such as 1.2",
+        ),
+        (
+            ["0.1", "1.1"],
+            errors.SelectionError,
+            "are not of one layer: give layers and heads apart",
+        ),
     ],
 )
 def test_select_takes_numbers(chosen: Any, error: type[Exception], message: str) -> None:
@@ -245,16 +278,24 @@ def test_select_takes_numbers(chosen: Any, error: type[Exception], message: str)
 def test_heads_with_their_layer() -> None:
     """A head is named as it is written, too; with another layer beside it, it is none."""
     made = record()
-    assert made.select(heads=["1.2", "1.0"]) == made.select([1], [0, 2]) == made.select([1], ["1.0", 2])
+    assert (
+        made.select(heads=["1.2", "1.0"])
+        == made.select([1], [0, 2])
+        == made.select([1], ["1.0", 2])
+    )
     np.testing.assert_array_equal(made.pattern("1.2"), made.pattern(1, 2))
     assert made.links("1.2", n=3) == made.links(1, 2, 3)
-    with pytest.raises(errors.SelectionError, match=r"heads \['1.2'\] in layers \[0\] are not of one layer"):
+    with pytest.raises(
+        errors.SelectionError, match=r"heads \['1.2'\] in layers \[0\] are not of one layer"
+    ):
         made.select([0], ["1.2"])
 
 
 def test_select_names_the_only_one() -> None:
     """A record of one layer says so."""
-    with pytest.raises(errors.SelectionError, match="there is no layer 0: this record holds layer 9 only"):
+    with pytest.raises(
+        errors.SelectionError, match="there is no layer 0: this record holds layer 9 only"
+    ):
         record(layers=(4, 9)).select(layers=[-1]).pattern(0, 0)
 
 
@@ -270,7 +311,9 @@ def test_proof_is_the_receipt_in_words() -> None:
     """Each view prints the same words about the receipt."""
     assert record().proof == NO_RECEIPT
     assert record(receipt=receipt()).proof == "verified: max difference 3.0e-07 over 2 layers"
-    assert str(receipt(layers=(1,), differences=(0.0,))) == "verified: max difference 0 over 1 layer"
+    assert (
+        str(receipt(layers=(1,), differences=(0.0,))) == "verified: max difference 0 over 1 layer"
+    )
 
 
 def test_records_are_equal_by_value() -> None:
@@ -332,6 +375,11 @@ def test_copies_are_read_only() -> None:
     for copied in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):  # noqa: S301 - our own
         assert copied == record
         assert copied.vectors is not None
-        for array in (copied.weights, copied.vectors.query, copied.vectors.key, copied.vectors.value):
+        for array in (
+            copied.weights,
+            copied.vectors.query,
+            copied.vectors.key,
+            copied.vectors.value,
+        ):
             with pytest.raises(ValueError, match="read-only"):
                 array[...] = 0

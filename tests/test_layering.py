@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "attnviz"
 TESTS = ROOT / "tests"
-CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"][
+    "contracts"
+]
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess[str]:
     """Check the package in this folder against its contracts."""
-    code = "from importlinter.cli import lint_imports_command as lint; lint(prog_name='lint-imports')"
+    code = (
+        "from importlinter.cli import lint_imports_command as lint; lint(prog_name='lint-imports')"
+    )
     return subprocess.run(
         [sys.executable, "-c", code, "--no-cache"],
         cwd=folder,
@@ -73,7 +77,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What is said of each broken contract in a copy of the package that has all these breaches."""
     folder = tmp_path_factory.mktemp("copy")
     shutil.copy(ROOT / "pyproject.toml", folder)
-    shutil.copytree(PACKAGE, folder / "attnviz", ignore=lambda _, names: [n for n in names if "typefaces" in n])
+    shutil.copytree(
+        PACKAGE, folder / "attnviz", ignore=lambda _, names: [n for n in names if "typefaces" in n]
+    )
     for module, line, _ in BREACHES:
         path = folder / "attnviz" / module
         path.write_text(f"{path.read_text()}\n\n{line}\n")
@@ -91,11 +97,17 @@ def test_a_breach_is_noticed(report: dict[str, str], module: str, line: str, con
     """The contract that forbids an import names the module and the line that break it."""
     number = len((PACKAGE / module).read_text().splitlines()) + 2 + len(line.splitlines())
     importer = f"attnviz/{module}".removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-    assert re.search(rf"{re.escape(importer)} -> \S+ \(l\.{number}\)", report[CONTRACTS[contract]["name"]])
+    assert re.search(
+        rf"{re.escape(importer)} -> \S+ \(l\.{number}\)", report[CONTRACTS[contract]["name"]]
+    )
 
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LIBRARY = [path for path in MODULES if path.parent.name != "cli" and path.name not in {"command.py", "commands.py"}]
+LIBRARY = [
+    path
+    for path in MODULES
+    if path.parent.name != "cli" and path.name not in {"command.py", "commands.py"}
+]
 """What Python users call: every module but those of the command line."""
 
 
@@ -113,7 +125,12 @@ def nodes() -> list[ast.AST]:
 
 def test_refusals_name_no_option() -> None:
     """What is raised names settings as Python does; options are named by the command line."""
-    raised = [ast.unparse(node) for path in LIBRARY for node in ast.walk(tree(path)) if isinstance(node, ast.Raise)]
+    raised = [
+        ast.unparse(node)
+        for path in LIBRARY
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Raise)
+    ]
     ours = [line for line in raised if re.match(r"raise (errors\.)?\w+Error\(", line)]
     assert len(ours) > 250
     assert [line for line in ours if re.search(r"--[a-z]", line)] == []
@@ -148,12 +165,18 @@ def test_docs_name_what_is_raised(path: Path) -> None:
     for function, said in documented(tree(path)):
         named = set(re.findall(r"\b[A-Z]\w*Error\b", said))
         assert set(errors_of(function)) <= named, function.name
-        assert all(hasattr(errors, name) or hasattr(builtins, name) for name in named - own), function.name
+        assert all(hasattr(errors, name) or hasattr(builtins, name) for name in named - own), (
+            function.name
+        )
 
 
 def test_no_two_public_classes_have_one_name(nodes: list[ast.AST]) -> None:
     """One name, one meaning."""
-    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef) and not node.name.startswith("_"))
+    names = Counter(
+        node.name
+        for node in nodes
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
     assert names.total() > 300
     assert [name for name, n in names.items() if n > 1] == []
 
@@ -177,9 +200,13 @@ def imports(node: ast.AST) -> Iterator[str]:
 
 def test_no_module_needs_itself() -> None:
     """There is no circle of imports, wherever they stand."""
-    paths = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES}
+    paths = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in MODULES
+    }
     needs = {
-        name: {one if one in paths else one.rpartition(".")[0] for one in imports(tree(path))} & set(paths)
+        name: {one if one in paths else one.rpartition(".")[0] for one in imports(tree(path))}
+        & set(paths)
         for name, path in paths.items()
     }
     assert sum(map(len, needs.values())) > 1000
@@ -193,7 +220,15 @@ def test_functions_are_short(nodes: list[ast.AST]) -> None:
     for node in functions:
         given = node.args
         names = [
-            one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg) if one
+            one.arg
+            for one in (
+                *given.posonlyargs,
+                *given.args,
+                *given.kwonlyargs,
+                given.vararg,
+                given.kwarg,
+            )
+            if one
         ]
         assert len([name for name in names if name not in {"self", "cls"}]) <= 10, node.name
         assert (node.end_lineno or 0) - node.lineno + 1 <= 60, node.name

@@ -59,10 +59,18 @@ class Page:
     def shell(self) -> list[str]:
         """The lines that a shell runs, in the order of the page: of terminal sessions too, then those in tables."""
         lines = []
-        for kind, body in re.findall(r"^```(sh|console)\n(.*?)^```$", self.text, flags=re.MULTILINE | re.DOTALL):
+        for kind, body in re.findall(
+            r"^```(sh|console)\n(.*?)^```$", self.text, flags=re.MULTILINE | re.DOTALL
+        ):
             start = "" if kind == "sh" else "$ "
-            lines += [line.removeprefix(start) for line in body.splitlines() if line.strip() and line.startswith(start)]
-        return lines + re.findall(r"^\|[^|]*\| `(attnviz [^`]*)` \|", self.prose, flags=re.MULTILINE)
+            lines += [
+                line.removeprefix(start)
+                for line in body.splitlines()
+                if line.strip() and line.startswith(start)
+            ]
+        return lines + re.findall(
+            r"^\|[^|]*\| `(attnviz [^`]*)` \|", self.prose, flags=re.MULTILINE
+        )
 
     @property
     def links(self) -> list[str]:
@@ -70,7 +78,9 @@ class Page:
         return re.findall(r"\]\(([^)\s]+)\)", self.prose)
 
 
-README, *DOCS = PAGES = [Page(path) for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))]
+README, *DOCS = PAGES = [
+    Page(path) for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+]
 SET_UP = README.shell[:2]
 COMMANDS = list(dict.fromkeys(line for page in PAGES for line in page.shell if line not in SET_UP))
 # With `-o` a command does the same and writes other files: where both stand, it is run with it alone.
@@ -105,7 +115,9 @@ def other_hub(tmp_path_factory: pytest.TempPathFactory, hub: Path) -> Path:
     tokenizer = AutoTokenizer.from_pretrained(next((hub / "hub").glob("*/snapshots/*")))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        DistilBertModel(DistilBertConfig(n_layers=1)).save_pretrained(repository / "snapshots" / commit)
+        DistilBertModel(DistilBertConfig(n_layers=1)).save_pretrained(
+            repository / "snapshots" / commit
+        )
     tokenizer.save_pretrained(repository / "snapshots" / commit)
     (repository / "refs").mkdir()
     (repository / "refs" / "main").write_text(commit)
@@ -128,21 +140,32 @@ class Clone:
         if line not in self.done:
             tests = line.startswith(PYTEST)
             name, *words = shlex.split(line.removeprefix(".venv/bin/python -m "))
-            assert name == "attnviz" or tests, f"this kind of command is not run by the tests: {line}"
+            assert name == "attnviz" or tests, (
+                f"this kind of command is not run by the tests: {line}"
+            )
             for word in words:
-                if word not in written(line) and not (self.folder / word).exists():  # a test may run alone
+                if (
+                    word not in written(line) and not (self.folder / word).exists()
+                ):  # a test may run alone
                     for maker in [one for one in COMMANDS if word in written(one)][:1]:
                         self.run(maker, environment)
             if tests:
                 self.done[line] = subprocess.run(
-                    [sys.executable, "-m", name, *words], cwd=ROOT, env=environment, capture_output=True,
-                    encoding="utf-8", timeout=300, check=False,
-                )  # fmt: skip
+                    [sys.executable, "-m", name, *words],
+                    cwd=ROOT,
+                    env=environment,
+                    capture_output=True,
+                    encoding="utf-8",
+                    timeout=300,
+                    check=False,
+                )
             else:
                 self.done[line] = self.process([name, *words], self.folder, environment)
         return self.done[line]
 
-    def process(self, words: list[str], folder: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    def process(
+        self, words: list[str], folder: Path, environment: dict[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         """What a program does in a folder, in a process of its own."""
         home = environment["HF_HOME"]
         if home not in self.ready:
@@ -176,7 +199,9 @@ DIFFERENCES = re.compile(
 
 def settled(text: str) -> str:
     """A text in which each difference that the receipt accepts reads alike; one that is larger stays as it is."""
-    return DIFFERENCES.sub(lambda found: "accepted" if float(found[0]) <= TOLERANCE else found[0], text.rstrip())
+    return DIFFERENCES.sub(
+        lambda found: "accepted" if float(found[0]) <= TOLERANCE else found[0], text.rstrip()
+    )
 
 
 def test_settled_differences() -> None:
@@ -201,9 +226,16 @@ def test_the_first_two_commands_are_the_set_up() -> None:
     assert README.text.count("\n") <= 250
 
 
-@pytest.mark.parametrize("line", RUN, ids=lambda line: line if len(line) < 90 else f"{line[:40]} ... {line[-40:]}")
+@pytest.mark.parametrize(
+    "line", RUN, ids=lambda line: line if len(line) < 90 else f"{line[:40]} ... {line[-40:]}"
+)
 def test_commands_run(
-    line: str, clone: Clone, environment: Environment, request: pytest.FixtureRequest, *, rewrite: bool
+    line: str,
+    clone: Clone,
+    environment: Environment,
+    request: pytest.FixtureRequest,
+    *,
+    rewrite: bool,
 ) -> None:
     """Every command works as it stands there; a picture of the gallery is the one that its command makes."""
     home = request.getfixturevalue("other_hub" if "distilbert-base-uncased" in line else "hub")
@@ -227,13 +259,17 @@ def written(line: str) -> list[str]:
 def looks(picture: Path) -> tuple[tuple[int, int], dict[str, str]]:
     """The size of a picture, and what it says of itself: model, sentence, scale, receipt; of a page all but data."""
     if picture.suffix == ".html":
-        text = re.sub(r'(?s)<script type="application.*?</script>', "", picture.read_text(encoding="utf-8"))
+        text = re.sub(
+            r'(?s)<script type="application.*?</script>', "", picture.read_text(encoding="utf-8")
+        )
         return (0, 0), {"page": "\n".join(map(settled, text.splitlines()))}
     with Image.open(picture) as image:
         return image.size, {str(name): settled(str(value)) for name, value in image.info.items()}
 
 
-@pytest.mark.parametrize(("page", "session"), SESSIONS, ids=lambda value: str(value).partition("\n")[0][:90])
+@pytest.mark.parametrize(
+    ("page", "session"), SESSIONS, ids=lambda value: str(value).partition("\n")[0][:90]
+)
 def test_sessions_show_what_is_printed(
     page: Page, session: str, clone: Clone, hub: Path, environment: Environment, *, rewrite: bool
 ) -> None:
@@ -242,8 +278,12 @@ def test_sessions_show_what_is_printed(
     printed = clone.run(line.removeprefix("$ "), environment(HF_HOME=str(hub))).stdout
     lines = settled(shown).splitlines()
     if "..." in lines:
-        pattern = "".join(r"(?:.*\n)*?" if line == "..." else f"{re.escape(line)}\n" for line in lines)
-        assert re.fullmatch(pattern, settled(printed) + "\n"), f"{page} shows otherwise what is printed:\n{printed}"
+        pattern = "".join(
+            r"(?:.*\n)*?" if line == "..." else f"{re.escape(line)}\n" for line in lines
+        )
+        assert re.fullmatch(pattern, settled(printed) + "\n"), (
+            f"{page} shows otherwise what is printed:\n{printed}"
+        )
         return
     if rewrite and settled(printed) != settled(shown):
         shown = printed.rstrip() + "\n"
@@ -252,7 +292,9 @@ def test_sessions_show_what_is_printed(
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.fences("python")], ids=str)
-def test_python_runs(page: Page, clone: Clone, tmp_path: Path, hub: Path, environment: Environment) -> None:
+def test_python_runs(
+    page: Page, clone: Clone, tmp_path: Path, hub: Path, environment: Environment
+) -> None:
     """The Python of a page runs from top to bottom as one program, and prints what its comments say."""
     program = "\n".join(page.fences("python"))
     shutil.copytree(ROOT / "sample_inputs", tmp_path / "sample_inputs")
@@ -261,7 +303,9 @@ def test_python_runs(page: Page, clone: Clone, tmp_path: Path, hub: Path, enviro
     assert done.returncode == 0, done.stderr
     left = done.stdout
     for said in re.findall(r"^ *print\(.*\)  # (.+)$", program, flags=re.MULTILINE):
-        found = re.search("^" + ".*".join(map(re.escape, said.split("..."))) + "$", left, flags=re.MULTILINE)
+        found = re.search(
+            "^" + ".*".join(map(re.escape, said.split("..."))) + "$", left, flags=re.MULTILINE
+        )
         assert found, f"{page} says that {said!r} is printed, but this is:\n{left}"
         left = left[found.end() :]
 
@@ -273,10 +317,18 @@ def test_every_page_stands_alone() -> None:
         for line in page.shell:
             if not line.startswith("attnviz "):
                 continue
-            read = [word for word in shlex.split(line) if re.search(r"\w\.(?!\d)[a-z]\w+$", word) and " " not in word]
-            missing = {word for word in read if not (ROOT / word).exists()} - there - {*written(line)}
+            read = [
+                word
+                for word in shlex.split(line)
+                if re.search(r"\w\.(?!\d)[a-z]\w+$", word) and " " not in word
+            ]
+            missing = (
+                {word for word in read if not (ROOT / word).exists()} - there - {*written(line)}
+            )
             missing -= {after for after in read if f"--clustermap {after}" in line}
-            assert not missing, f"{page}: {line} reads {missing}, which no command above has written"
+            assert not missing, (
+                f"{page}: {line} reads {missing}, which no command above has written"
+            )
             there |= {*written(line)}
 
 
@@ -288,14 +340,18 @@ def test_every_public_name_has_an_example() -> None:
     for names in re.findall(r"from attnviz import (.+)", program):
         used |= {*re.findall(r"\w+", names)}
     assert set(attnviz.__all__) <= used
-    assert set(attnviz.__all__) <= {*re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", page.prose)))}
+    assert set(attnviz.__all__) <= {
+        *re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", page.prose)))
+    }
 
 
 def test_the_reference_has_every_option(*, rewrite: bool) -> None:
     """docs/options.md is what the commands say of themselves; `--rewrite-golden` writes it anew."""
     if rewrite:
         REFERENCE.write_text(reference(), encoding="utf-8")
-    assert REFERENCE.read_text(encoding="utf-8") == reference(), "run pytest tests/test_readme.py --rewrite-golden"
+    assert REFERENCE.read_text(encoding="utf-8") == reference(), (
+        "run pytest tests/test_readme.py --rewrite-golden"
+    )
 
 
 def reference() -> str:
@@ -342,7 +398,11 @@ def test_every_option_named_is_there() -> None:
     options = {*OPTION.findall(text)}
     tables: set[str] = set()
     for page in PAGES:
-        named = {option for code in re.findall(r"`([^`]+)`", page.prose) for option in OPTION.findall(code)}
+        named = {
+            option
+            for code in re.findall(r"`([^`]+)`", page.prose)
+            for option in OPTION.findall(code)
+        }
         assert named <= options | OTHERS, page
         explained = page.text.partition("\n## attnviz\n")[0]
         rows = re.findall(r"^\| (`-.*?) \|", explained, re.MULTILINE)
@@ -361,10 +421,12 @@ def test_links_lead_somewhere() -> None:
             target = (page.path.parent / path).resolve() if path else page.path
             assert target.exists(), f"{page}: {link}"
             if heading:
-                assert heading in {slug(one) for one in re.findall(r"^#+ (.+)$", Page(target).prose, re.MULTILINE)}, (
-                    link
-                )
-        for path in re.findall(r"`((?:attnviz|tests|outputs|sample_inputs|docs)/[\w/.-]*)`", page.prose):
+                assert heading in {
+                    slug(one) for one in re.findall(r"^#+ (.+)$", Page(target).prose, re.MULTILINE)
+                }, link
+        for path in re.findall(
+            r"`((?:attnviz|tests|outputs|sample_inputs|docs)/[\w/.-]*)`", page.prose
+        ):
             assert (ROOT / path).exists(), f"{page}: {path}"
     assert {str(page) for page in DOCS} <= {*README.links}, "the README names every page of docs"
 
@@ -381,9 +443,20 @@ def test_pictures_have_their_commands() -> None:
         for link in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page.text):
             path = (page.path.parent / link).resolve().relative_to(ROOT).as_posix()
             shown.add(path)
-            made = {path, str(Path(path).with_suffix(".html"))}  # a page is shown by a picture of it
-            assert any(made & {*written(line)} for line in page.shell), f"{page}: which command makes {path}?"
-    shown |= {path for page in PAGES for line in page.shell for path in written(line) if path.startswith(GALLERY)}
+            made = {
+                path,
+                str(Path(path).with_suffix(".html")),
+            }  # a page is shown by a picture of it
+            assert any(made & {*written(line)} for line in page.shell), (
+                f"{page}: which command makes {path}?"
+            )
+    shown |= {
+        path
+        for page in PAGES
+        for line in page.shell
+        for path in written(line)
+        if path.startswith(GALLERY)
+    }
     assert shown == {f"{GALLERY}{path.name}" for path in (ROOT / GALLERY).iterdir()}
 
 
@@ -394,9 +467,16 @@ def test_the_table_of_measures_is_that_of_the_code() -> None:
     def sort(name: str) -> str:
         return re.sub(r"_[+-]\d+$|(?<=^norm)_\w+$", "", name)
 
-    text = (ROOT / "docs" / "heads.md").read_text(encoding="utf-8").partition("## Measures")[2].partition("\n## ")[0]
+    text = (
+        (ROOT / "docs" / "heads.md")
+        .read_text(encoding="utf-8")
+        .partition("## Measures")[2]
+        .partition("\n## ")[0]
+    )
     rows = re.findall(r"^\| `(\w+(?:[+-]\d+)?)`.*\| (share|nats|tokens) \|", text, re.MULTILINE)
-    assert {sort(name): unit for name, unit in rows} == {sort(one.name): one.unit for one in measures_of()}
+    assert {sort(name): unit for name, unit in rows} == {
+        sort(one.name): one.unit for one in measures_of()
+    }
 
 
 def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
@@ -405,7 +485,9 @@ def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
 
     text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
-    said = {name: figures for name, *figures in rows if name.startswith("`toy-") and len(figures) == 3}
+    said = {
+        name: figures for name, *figures in rows if name.startswith("`toy-") and len(figures) == 3
+    }
     assert len(said) == 2
     for name, figures in said.items():
         quality = files.load_card(files.FOLDER / f"{name.split('`')[1]}.safetensors").quality
@@ -414,7 +496,11 @@ def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
     quality = files.load_card(files.FOLDER / "toy.safetensors").quality
     layer, head = quality["reference layer"], quality["reference head"]
     figures = [row[1] for row in rows[rows.index(["`toy`", ""]) + 2 :][:6]]
-    measured = [value for what, value in quality.items() if what not in {"reference layer", "reference head"}]
+    measured = [
+        value
+        for what, value in quality.items()
+        if what not in {"reference layer", "reference head"}
+    ]
     assert figures == [f"{100 * value:.1f} %" for value in measured]
     assert f"| head {layer:.0f}.{head:.0f} looks from *it* at the right noun |" in text
     assert f"--head {layer:.0f}.{head:.0f} -o outputs/gallery/toy.png" in README.text

@@ -45,14 +45,19 @@ def test_a_comparison(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [*RESULTS, "page", "diagnosis"])
 def test_each_says_itself_in_a_line(kind: str) -> None:
     """What a prompt prints of a result is one line, not all its numbers."""
-    more = {"page": lambda: attnviz.page(RESULTS["walkthrough"]()), "diagnosis": lambda: attnviz.doctor("toy-random")}
+    more = {
+        "page": lambda: attnviz.page(RESULTS["walkthrough"]()),
+        "diagnosis": lambda: attnviz.doctor("toy-random"),
+    }
     shown = repr((RESULTS | more)[kind]())
     assert shown.startswith("<")
     assert len(shown) < 300
     assert "\n" not in shown
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{}", '{"format": "attnviz walkthrough"}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "[1, 2]", "{}", '{"format": "attnviz walkthrough"}', "[" * 100_000]
+)
 def test_what_is_none_of_them(text: str, tmp_path: Path) -> None:
     """A file that holds something else is refused in one line."""
     path = tmp_path / "a.json"
@@ -64,16 +69,20 @@ def test_what_is_none_of_them(text: str, tmp_path: Path) -> None:
 
 def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     """Another ending is refused with those that there are; other JSON of attnviz is named, and what reads it."""
-    with pytest.raises(FileFormatError, match=r"read from \.json, \.npz, \.safetensors or \.stats, not '\.png'"):
+    with pytest.raises(
+        FileFormatError, match=r"read from \.json, \.npz, \.safetensors or \.stats, not '\.png'"
+    ):
         attnviz.load("a.png")
     attnviz.tell("library").save(tmp_path / "story.json")
     with pytest.raises(
-        FileFormatError, match="the numbers of a story, for other programs: attnviz demo tells it again"
+        FileFormatError,
+        match="the numbers of a story, for other programs: attnviz demo tells it again",
     ):
         attnviz.load(tmp_path / "story.json")
     attnviz.compare_heads("I love you", "toy").save(tmp_path / "heads.json")
     with pytest.raises(
-        FileFormatError, match=r"the numbers of heads compared, .*: attnviz compare-heads reads \.stats"
+        FileFormatError,
+        match=r"the numbers of heads compared, .*: attnviz compare-heads reads \.stats",
     ):
         attnviz.load(tmp_path / "heads.json")
 
@@ -112,7 +121,9 @@ def test_a_page_that_cannot_be(kind: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", ["I love you", 3, [0.5, 0.5]])
 def test_no_result(other: object) -> None:
     """What has no page is refused in one line."""
-    with pytest.raises(SettingsError, match=rf"^a page shows a result, .* and no {type(other).__name__}$"):
+    with pytest.raises(
+        SettingsError, match=rf"^a page shows a result, .* and no {type(other).__name__}$"
+    ):
         attnviz.page(other)
     with pytest.raises(SelectionError, match="there is no language 'de'"):
         attnviz.page(lang="de")

@@ -35,4 +35,8 @@ def test_what_has_a_shape() -> None:
     def deep(rows: list[dict[str, Float[np.ndarray, "a b"]]]) -> None: ...
 
     assert [has_shape(one) for one in (deep, _Shaped, Attention)] == [True, True, True]
-    assert [has_shape(one) for one in (positions, Attention.__repr__, TypeCheckError)] == [False, False, False]
+    assert [has_shape(one) for one in (positions, Attention.__repr__, TypeCheckError)] == [
+        False,
+        False,
+        False,
+    ]

@@ -49,8 +49,12 @@ def loaded(tmp_path: Path, environment: Callable[..., dict[str, str]]) -> Callab
 
 def test_import() -> None:
     """`import attnviz` loads nothing but Python's own."""
-    code = "import sys; before = set(sys.modules); import attnviz; print(*set(sys.modules) - before)"
-    new = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    code = (
+        "import sys; before = set(sys.modules); import attnviz; print(*set(sys.modules) - before)"
+    )
+    new = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert {name.partition(".")[0] for name in new} - set(sys.stdlib_module_names) == {"attnviz"}
 
 
@@ -75,7 +79,15 @@ def test_toy(loaded: Callable[..., set[str]]) -> None:
     """The home-built model needs no library of pretrained ones, and its picture no seaborn."""
     names = loaded("heatmap", "--toy", "I love all you")
     assert {"torch", "matplotlib", "rich"} <= names
-    assert not names & {"transformers", "seaborn", "huggingface_hub", "tokenizers", "scipy", "pandas", "IPython"}
+    assert not names & {
+        "transformers",
+        "seaborn",
+        "huggingface_hub",
+        "tokenizers",
+        "scipy",
+        "pandas",
+        "IPython",
+    }
 
 
 def test_by_hand(loaded: Callable[..., set[str]]) -> None:
@@ -83,7 +95,13 @@ def test_by_hand(loaded: Callable[..., set[str]]) -> None:
     names = loaded("walkthrough", "--example", "seq2seq", "-o", "walk.json")
     assert "numpy" in names
     assert not names & {"torch", "transformers", "matplotlib", "seaborn"}
-    assert not loaded("verify", "walk.json") & {"numpy", "torch", "transformers", "matplotlib", "rich"}
+    assert not loaded("verify", "walk.json") & {
+        "numpy",
+        "torch",
+        "transformers",
+        "matplotlib",
+        "rich",
+    }
 
 
 def test_list_of_demos(loaded: Callable[..., set[str]]) -> None:
@@ -91,7 +109,9 @@ def test_list_of_demos(loaded: Callable[..., set[str]]) -> None:
     assert not loaded("demo") & {"torch", "transformers", "matplotlib", "seaborn"}
 
 
-def test_load(loaded: Callable[..., set[str]], make_record: Callable[..., Attention], tmp_path: Path) -> None:
+def test_load(
+    loaded: Callable[..., set[str]], make_record: Callable[..., Attention], tmp_path: Path
+) -> None:
     """A saved record is drawn without any model library, and written as a record without Matplotlib."""
     make_record().save(tmp_path / "a.npz")
     names = loaded("heatmap", "--load", "a.npz")
@@ -103,17 +123,30 @@ def test_load(loaded: Callable[..., set[str]], make_record: Callable[..., Attent
 
 def test_heads(loaded: Callable[..., set[str]]) -> None:
     """What was measured before is shown, and merged, without any model library; the home-built model needs its own."""
-    names = loaded("compare-heads", "-m", "toy-random", "I love you", "-o", "a.stats", "-o", "a.csv")
+    names = loaded(
+        "compare-heads", "-m", "toy-random", "I love you", "-o", "a.stats", "-o", "a.csv"
+    )
     assert "torch" in names
-    assert not names & {"transformers", "seaborn", "huggingface_hub", "matplotlib", "scipy", "pandas"}
+    assert not names & {
+        "transformers",
+        "seaborn",
+        "huggingface_hub",
+        "matplotlib",
+        "scipy",
+        "pandas",
+    }
     names = loaded("compare-heads", "--load", "a.stats", "-o", "a.png")
     assert "matplotlib" in names
     assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "scipy", "pandas"}
-    names = loaded("head", "0.0", "--load", "a.stats", "-o", "b.csv") | loaded("merge", "a.stats", "-o", "b.stats")
+    names = loaded("head", "0.0", "--load", "a.stats", "-o", "b.csv") | loaded(
+        "merge", "a.stats", "-o", "b.stats"
+    )
     assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "matplotlib"}
 
 
 def test_these_tests_can_fail(loaded: Callable[..., set[str]]) -> None:
     """A library that is loaded on purpose is seen."""
     assert "seaborn" not in loaded("--version")
-    assert {"numpy", "huggingface_hub"} <= loaded("--version", more="import numpy, huggingface_hub.utils")
+    assert {"numpy", "huggingface_hub"} <= loaded(
+        "--version", more="import numpy, huggingface_hub.utils"
+    )

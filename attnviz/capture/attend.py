@@ -84,7 +84,9 @@ def attend(
 
 def _split(settings: Attending) -> tuple[Selection, Opening]:
     """What is kept, which is checked, and how the model is loaded."""
-    kept: dict[str, Any] = {name: settings[name] for name in Selection.__annotations__ if name in settings}  # type: ignore[literal-required]
+    kept: dict[str, Any] = {
+        name: settings[name] for name in Selection.__annotations__ if name in settings
+    }  # type: ignore[literal-required]
     kept["layers"], kept["heads"] = numbers_of(kept.get("layers"), kept.get("heads"))
     bytes_of(kept.get("memory", MEMORY))
     loading = {name: value for name, value in settings.items() if name not in kept}
@@ -129,31 +131,63 @@ def attend_all(
 
 
 def attend_batch(
-    batch: Batch, source: Source, *, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None,
-    rows: slice | None = None, keys: slice | None = None, memory: int | str = MEMORY,
-) -> list[Attention]:  # fmt: skip
+    batch: Batch,
+    source: Source,
+    *,
+    layers: Iterable[int] | None = None,
+    heads: Iterable[int | str] | None = None,
+    rows: slice | None = None,
+    keys: slice | None = None,
+    memory: int | str = MEMORY,
+) -> list[Attention]:
     """The same of sentences that are encoded already."""
     from attnviz.capture.stream import KeepRecord
 
     layers, heads = numbers_of(layers, heads)
-    labels = [cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys) for one in batch.sentences]
-    keep = KeepRecord(_from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=bytes_of(memory))
+    labels = [
+        cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys)
+        for one in batch.sentences
+    ]
+    keep = KeepRecord(
+        _from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=bytes_of(memory)
+    )
     receipt = source.stream(batch, [keep])
     is_part = rows is not None or keys is not None  # which may show no key ahead of its query
     records = []
     for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
-        weights, (queries, columns) = keep.weights(index), (label["query_tokens"], label["key_tokens"])
-        size = {"cell": keep.cell, "wide": keep.cell, "n_queries": len(queries), "n_keys": len(columns)}
+        weights, (queries, columns) = (
+            keep.weights(index),
+            (label["query_tokens"], label["key_tokens"]),
+        )
+        size = {
+            "cell": keep.cell,
+            "wide": keep.cell,
+            "n_queries": len(queries),
+            "n_keys": len(columns),
+        }
         pooled = [Note.of("pooled", **size)] if keep.cell > 1 else []
         record = Attention(
-            weights=weights, query_tokens=_grouped(queries, keep.cell), key_tokens=_grouped(columns, keep.cell),
-            kind=batch.kind or (source.kinds[0] if is_part else keep.kind(weights)), model=source.name,
-            text=sentence.text, pair=sentence.pair, target=sentence.target, receipt=receipt,
-            layers=keep.layers, heads=keep.heads,
+            weights=weights,
+            query_tokens=_grouped(queries, keep.cell),
+            key_tokens=_grouped(columns, keep.cell),
+            kind=batch.kind or (source.kinds[0] if is_part else keep.kind(weights)),
+            model=source.name,
+            text=sentence.text,
+            pair=sentence.pair,
+            target=sentence.target,
+            receipt=receipt,
+            layers=keep.layers,
+            heads=keep.heads,
             short_rows=(*(("sink",) if source.has_sinks else ()), *label["short_rows"]),
-            notes=(*sentence.notes, *([Note("sinks")] if source.has_sinks else []), *label["notes"], *pooled),
-            vectors=keep.vectors(index), exact=keep.exact(index, queries, columns),
-        )  # fmt: skip
+            notes=(
+                *sentence.notes,
+                *([Note("sinks")] if source.has_sinks else []),
+                *label["notes"],
+                *pooled,
+            ),
+            vectors=keep.vectors(index),
+            exact=keep.exact(index, queries, columns),
+        )
         records.append(record.select(layers, heads))
     return records
 
@@ -162,15 +196,23 @@ def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
     """So many tokens at a time as one, which is named by the first and the last of them."""
     groups = [tokens[first : first + size] for first in range(0, len(tokens), size)]
     return tuple(
-        first if not rest else Token(text=f"{first.text}…{rest[-1].text}", piece="", segment=first.segment)
+        first
+        if not rest
+        else Token(text=f"{first.text}…{rest[-1].text}", piece="", segment=first.segment)
         for first, *rest in groups
     )
 
 
-def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None]) -> None:
+def _check_texts(
+    texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None]
+) -> None:
     if not texts:
         raise InputError("there is no text: expected at least one")
-    for what, some in (("the text", texts), ("the second sentence", pairs), ("the target", targets)):
+    for what, some in (
+        ("the text", texts),
+        ("the second sentence", pairs),
+        ("the target", targets),
+    ):
         if some and len(some) != len(texts):
             raise InputError(f"{what} is given {len(some)} times, for {len(texts)} texts")
         for text in some:

@@ -14,7 +14,11 @@ from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import CPU, Batch, Sentence
 
 _Key = TypeVar("_Key", bound=Hashable)
-READ = ("input_ids", "words", "source")  # inputs with the numbers of tokens that are read, one for each sort of model
+READ = (
+    "input_ids",
+    "words",
+    "source",
+)  # inputs with the numbers of tokens that are read, one for each sort of model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,16 +27,22 @@ class GeneratedText:
 
     text: str  # as typed, or what its tokens mean
     tokens: tuple[Token, ...]  # those that it generates, one a step
-    read: tuple[Token, ...]  # those that its decoder reads, one a step: its start, then those generated before
+    read: tuple[
+        Token, ...
+    ]  # those that its decoder reads, one a step: its start, then those generated before
     notes: tuple[Note, ...] = ()
 
 
-def with_generation(sentence: Sentence, made: GeneratedText, kind: Kind, unit: Literal["word", "token"]) -> Sentence:
+def with_generation(
+    sentence: Sentence, made: GeneratedText, kind: Kind, unit: Literal["word", "token"]
+) -> Sentence:
     """A sentence with what is generated from it, and the queries and keys of this kind of attention."""
     sentence = replace(sentence, target=made.text, notes=(*sentence.notes, *made.notes))
     if kind == "encoder":
         return sentence
-    notes = [Note(f"row_generates_{unit}"), Note(f"column_read_{unit}s")][: 2 if kind == "decoder" else 1]
+    notes = [Note(f"row_generates_{unit}"), Note(f"column_read_{unit}s")][
+        : 2 if kind == "decoder" else 1
+    ]
     keys = sentence.tokens if kind == "cross" else made.read
     return replace(sentence, tokens=made.tokens, keys=keys, notes=(*sentence.notes, *notes))
 
@@ -54,18 +64,23 @@ def join(batches: Collection[Batch]) -> Batch:
     """
     first = next(iter(batches))
     return replace(
-        first, sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
+        first,
+        sentences=tuple(sentence for batch in batches for sentence in batch.sentences),
         inputs={name: _stack([batch.inputs[name] for batch in batches]) for name in first.inputs},
-        real=_stack([batch.real for batch in batches]), real_keys=_stack([batch.real_keys for batch in batches]),
-    )  # fmt: skip
+        real=_stack([batch.real for batch in batches]),
+        real_keys=_stack([batch.real_keys for batch in batches]),
+    )
 
 
 def take_first(batch: Batch) -> Batch:
     """The first sentence of a batch, with the padding it has there."""
     return replace(
-        batch, sentences=batch.sentences[:1], inputs={name: given[:1] for name, given in batch.inputs.items()},
-        real=batch.real[:1], real_keys=batch.real_keys[:1],
-    )  # fmt: skip
+        batch,
+        sentences=batch.sentences[:1],
+        inputs={name: given[:1] for name, given in batch.inputs.items()},
+        real=batch.real[:1],
+        real_keys=batch.real_keys[:1],
+    )
 
 
 def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key, Batch]]:
@@ -96,8 +111,12 @@ def shuffle(single: Batch, seed: int) -> Batch | None:
     order[free] = np.random.Generator(np.random.PCG64(seed)).permutation(free)
     mixed = tuple(tokens[place] for place in order.tolist())
     notes = (*sentence.notes, Note("tokens_shuffled"))
-    changed = replace(sentence, tokens=mixed) if sentence.keys is None else replace(sentence, keys=mixed)
-    inputs = {name: given[:, order] if name in READ else given for name, given in single.inputs.items()}
+    changed = (
+        replace(sentence, tokens=mixed) if sentence.keys is None else replace(sentence, keys=mixed)
+    )
+    inputs = {
+        name: given[:, order] if name in READ else given for name, given in single.inputs.items()
+    }
     return replace(single, sentences=(replace(changed, notes=notes),), inputs=inputs)
 
 

@@ -19,7 +19,10 @@ from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
 from attnviz.text.arguments import check_call
 
-N_TOKENS, N_SHORTER = 24, 17  # of the inputs that run together: long enough for windows to show, and short
+N_TOKENS, N_SHORTER = (
+    24,
+    17,
+)  # of the inputs that run together: long enough for windows to show, and short
 SENTENCE = "I love all you"  # what home-built models and modules of one's own read: their tokens are not drawn
 CLOSE = 1e-5  # as far as weights may be from those of ``output_attentions``, in float32
 
@@ -31,14 +34,22 @@ class LayerReport:
     number: int  # counted from 0, in its kind
     kind: Kind  # which attention it is
     heads: int  # how many there are
-    key_heads: int | None  # how many of them have keys of their own; None where only the weights are seen
+    key_heads: (
+        int | None
+    )  # how many of them have keys of their own; None where only the weights are seen
     mask: str  # ``full`` or ``causal``: which keys a query may see
-    window: int | None  # how many keys a query sees at most, where these are not all that the mask leaves
-    extras: tuple[str, ...]  # what goes into the scores beside the dot product / sqrt(d_k), in words
+    window: (
+        int | None
+    )  # how many keys a query sees at most, where these are not all that the mask leaves
+    extras: tuple[
+        str, ...
+    ]  # what goes into the scores beside the dot product / sqrt(d_k), in words
     # How far weights times values are from the model's own output; None where there is nothing to compare with (the
     # weights are the model's own), or the layer is refused.
     output: float | None
-    eager: float | None  # how far they are from ``output_attentions=True`` of the eager implementation, if there is one
+    eager: (
+        float | None
+    )  # how far they are from ``output_attentions=True`` of the eager implementation, if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +84,12 @@ class Diagnosis:
 
 @check_call()
 def doctor(
-    model: Model = None, tokenizer: object = None, *, random: bool = False, seed: int = 0, **loading: Unpack[Opening]
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    random: bool = False,
+    seed: int = 0,
+    **loading: Unpack[Opening],
 ) -> Diagnosis:
     """Run a model on tokens drawn at random, and compare what is seen of it with what it computes.
 
@@ -107,15 +123,25 @@ def doctor(
             continue
         except NotVerifiedError as error:
             reports += [_report(number, chart, batch) for number in chart.kept]
-            return Diagnosis(model=source.name, layers=tuple(reports), tolerance=tolerance, refusal=str(error))
+            return Diagnosis(
+                model=source.name, layers=tuple(reports), tolerance=tolerance, refusal=str(error)
+            )
         tolerance = receipt.tolerance
         eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
-        holds_others = len(eager) != len(receipt.layers)  # some give a tensor of layers, too, that do not attend
-        for place, (number, difference) in enumerate(zip(receipt.layers, receipt.differences, strict=True)):
+        holds_others = len(eager) != len(
+            receipt.layers
+        )  # some give a tensor of layers, too, that do not attend
+        for place, (number, difference) in enumerate(
+            zip(receipt.layers, receipt.differences, strict=True)
+        ):
             output = None if receipt.native == SOFTMAX else difference
             at = number if holds_others else place
-            reports.append(_report(number, chart, batch, output, eager[at] if at < len(eager) else None))
-    return Diagnosis(model=source.name, layers=tuple(reports), tolerance=tolerance, unseen=tuple(unseen))
+            reports.append(
+                _report(number, chart, batch, output, eager[at] if at < len(eager) else None)
+            )
+    return Diagnosis(
+        model=source.name, layers=tuple(reports), tolerance=tolerance, unseen=tuple(unseen)
+    )
 
 
 class _Chart(KeepWeights):
@@ -139,14 +165,25 @@ def _batches(source: Source, seed: int) -> list[Batch]:
 
 
 def _report(
-    number: int, chart: _Chart, batch: Batch, output: float | None = None, eager: Tensor | None = None
+    number: int,
+    chart: _Chart,
+    batch: Batch,
+    output: float | None = None,
+    eager: Tensor | None = None,
 ) -> LayerReport:
     weights, layer = chart.kept[number], chart.given.get(number)
     n_heads, off = len(weights[0]), None
-    if eager is not None and eager.shape == (len(weights), n_heads, batch.real.shape[1], batch.real_keys.shape[1]):
+    if eager is not None and eager.shape == (
+        len(weights),
+        n_heads,
+        batch.real.shape[1],
+        batch.real_keys.shape[1],
+    ):
         both = zip(eager, weights, strict=True)
         off = float(
-            torch.stack([(one[:, : own.shape[1], : own.shape[2]] - own).abs().max() for one, own in both]).max()
+            torch.stack(
+                [(one[:, : own.shape[1], : own.shape[2]] - own).abs().max() for one, own in both]
+            ).max()
         )
     seen = weights[0].gt(0).any(dim=0)
     if layer is not None:
@@ -157,11 +194,20 @@ def _report(
     expected = torch.ones_like(seen).tril() if causal else torch.ones_like(seen)
     most = int(seen.sum(dim=1).max())
     return LayerReport(
-        number=number, kind=batch.kind or ("decoder" if causal else "encoder"), heads=n_heads,
-        key_heads=None if layer is None else layer.key.shape[1], mask="causal" if causal else "full",
-        window=most if most < int(expected.sum(dim=1).max()) else None if layer is None else layer.scoring.window,
-        extras=() if layer is None else tuple(_extras(layer)), output=output, eager=off,
-    )  # fmt: skip
+        number=number,
+        kind=batch.kind or ("decoder" if causal else "encoder"),
+        heads=n_heads,
+        key_heads=None if layer is None else layer.key.shape[1],
+        mask="causal" if causal else "full",
+        window=most
+        if most < int(expected.sum(dim=1).max())
+        else None
+        if layer is None
+        else layer.scoring.window,
+        extras=() if layer is None else tuple(_extras(layer)),
+        output=output,
+        eager=off,
+    )
 
 
 def _extras(layer: Layer) -> Sequence[str]:
@@ -169,7 +215,9 @@ def _extras(layer: Layer) -> Sequence[str]:
     scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
     scale = d_k**-0.5 if scoring.scaling is None else scoring.scaling
     mask, adds = scoring.mask, False
-    if isinstance(mask, Tensor) and mask.dtype != torch.bool:  # it adds to the scores of keys that may be seen
+    if (
+        isinstance(mask, Tensor) and mask.dtype != torch.bool
+    ):  # it adds to the scores of keys that may be seen
         adds = bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
     return [
         *([f"scale {scale:.3g}"] if abs(scale * d_k**0.5 - 1) > CLOSE else []),

@@ -20,7 +20,9 @@ from torch.nn.functional import pad
 from attnviz.attention import NEIGHBOURS, STATISTICS, Exact, Kind, Note, Token, positions
 from attnviz.errors import InputError, NoAttentionError
 
-CPU = torch.device("cpu")  # where what is kept stands, whatever device torch makes its tensors on by default
+CPU = torch.device(
+    "cpu"
+)  # where what is kept stands, whatever device torch makes its tensors on by default
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,13 @@ class Batch:
 
     sentences: tuple[Sentence, ...]
     inputs: dict[str, Tensor]  # what the model takes, by name
-    real: Bool[Tensor, "batch token"]  # True where there is a query token, False where there is padding
+    real: Bool[
+        Tensor, "batch token"
+    ]  # True where there is a query token, False where there is padding
     real_keys: Bool[Tensor, "batch key"]  # likewise for the keys
-    kind: Kind | None = None  # which attention is streamed, where the model has several; None where the weights tell
+    kind: Kind | None = (
+        None  # which attention is streamed, where the model has several; None where the weights tell
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,7 +62,9 @@ class Block:
     n_rows: int  # how many query rows the layer has in all
     causal: bool  # whether queries may look at earlier keys only
     n_keys: int  # how many keys it has
-    seen: Float[Tensor, "batch head rows seen"]  # after the softmax, 0 for padding: the first keys, all others are 0
+    seen: Float[
+        Tensor, "batch head rows seen"
+    ]  # after the softmax, 0 for padding: the first keys, all others are 0
 
     @property
     def weights(self) -> Float[Tensor, "batch head rows keys"]:
@@ -89,18 +97,29 @@ class ExactRows:
     """Some links of each row of a layer of a sentence, and these `STATISTICS`, as these rows and keys stream by."""
 
     def __init__(
-        self, n_heads: int, rows: tuple[int, int], keys: tuple[int, int], n_links: int, statistics: tuple[str, ...]
+        self,
+        n_heads: int,
+        rows: tuple[int, int],
+        keys: tuple[int, int],
+        n_links: int,
+        statistics: tuple[str, ...],
     ) -> None:
         self._rows, self._keys = rows, keys
         n_links = min(n_links, keys[1] - keys[0])
-        self.link_keys = torch.zeros(n_heads, rows[1] - rows[0], n_links, dtype=torch.int32, device=CPU)
+        self.link_keys = torch.zeros(
+            n_heads, rows[1] - rows[0], n_links, dtype=torch.int32, device=CPU
+        )
         self.link_weights = torch.zeros(self.link_keys.shape, device=CPU)
-        self._sums = {name: torch.zeros(n_heads, dtype=torch.float64, device=CPU) for name in statistics}
+        self._sums = {
+            name: torch.zeros(n_heads, dtype=torch.float64, device=CPU) for name in statistics
+        }
 
     def add(self, first: int, own: Float32[Tensor, "head row key"]) -> None:
         """Look at rows from the number `first` on: their weights on the first of the keys; on all others they are 0."""
         n_links = min(self.link_keys.shape[2], own.shape[2])
-        spare = torch.empty_like(own[0, :ROWS])  # to take new memory for each head costs more than to compute
+        spare = torch.empty_like(
+            own[0, :ROWS]
+        )  # to take new memory for each head costs more than to compute
         for start in range(0, own.shape[1], ROWS):
             rows = own[:, start : start + ROWS]
             number, n_rows = first + start, rows.shape[1]
@@ -113,15 +132,23 @@ class ExactRows:
                 self._sums[name] += values.sum(dim=1, dtype=torch.float64).cpu()
 
     def _statistic(
-        self, name: str, first: int, rows: Float32[Tensor, "head row key"], spare: Float32[Tensor, "row key"]
+        self,
+        name: str,
+        first: int,
+        rows: Float32[Tensor, "head row key"],
+        spare: Float32[Tensor, "row key"],
     ) -> Float32[Tensor, "head row"]:
         """Of each row its entropy, how far its keys are, or what falls on the key that a statistic is about."""
         if name == "entropy":
-            bits = [-torch.log2(head, out=spare).mul_(head).nansum(dim=1) for head in rows]  # NaN where a weight is 0
+            bits = [
+                -torch.log2(head, out=spare).mul_(head).nansum(dim=1) for head in rows
+            ]  # NaN where a weight is 0
             return torch.stack(bits) * math.log(2)
         if name == "first":
             return rows[..., 0]
-        queries = torch.arange(first, first + rows.shape[1], device=rows.device)[:, None] - self._keys[0]
+        queries = (
+            torch.arange(first, first + rows.shape[1], device=rows.device)[:, None] - self._keys[0]
+        )
         if name == "distance":
             away = (torch.arange(rows.shape[2], device=rows.device) - queries).abs_().float()
             return torch.stack([torch.mul(head, away, out=spare).sum(dim=1) for head in rows])
@@ -131,7 +158,9 @@ class ExactRows:
 
     def cut(self, n_links: int) -> None:
         """Keep fewer links of each row."""
-        self.link_keys, self.link_weights = (one[..., :n_links].clone() for one in (self.link_keys, self.link_weights))
+        self.link_keys, self.link_weights = (
+            one[..., :n_links].clone() for one in (self.link_keys, self.link_weights)
+        )
 
     def statistics(self) -> dict[str, list[float]]:
         """Of each head the mean over the rows: of entropy in nats, of shares, of distance in tokens."""
@@ -171,14 +200,21 @@ class KeepWeights:
     """
 
     def __init__(
-        self, layers: Collection[int] | None = None, heads: Collection[int] | None = None, *,
-        rows: slice | None = None, keys: slice | None = None, memory: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        layers: Collection[int] | None = None,
+        heads: Collection[int] | None = None,
+        *,
+        rows: slice | None = None,
+        keys: slice | None = None,
+        memory: int | None = None,
+    ) -> None:
         self._layers = layers
         self._heads = None if heads is None else sorted(set(heads))
         self._window = rows, keys
         self._memory = memory
-        self.kept: dict[int, list[Float32[Tensor, "head group keys"]]] = {}  # of each layer, for each sentence
+        self.kept: dict[
+            int, list[Float32[Tensor, "head group keys"]]
+        ] = {}  # of each layer, for each sentence
         self._exact: dict[int, list[ExactRows]] = {}
 
     def begin(self, batch: Batch) -> None:
@@ -188,7 +224,10 @@ class KeepWeights:
         self._n_heads, self._causal = 0, False
         self.kept.clear()
         self._exact.clear()
-        self.cell, self._n_links = 1, LINKS  # tokens that go together, along both sides; links of a row
+        self.cell, self._n_links = (
+            1,
+            LINKS,
+        )  # tokens that go together, along both sides; links of a row
         self._spans = [  # of each sentence the first and one-past-last row and column kept, padding included
             tuple(_span(real, window) for real, window in zip(both, self._window, strict=True))
             for both in zip(batch.real, batch.real_keys, strict=True)
@@ -206,20 +245,30 @@ class KeepWeights:
             positions(self._heads or (), range(n_heads), "head")
             self._make_room(len(self.heads))
             n_heads = len(self.heads)
-            self.kept[block.layer] = [torch.zeros(n_heads, *self._shape(one), device=CPU) for one in self._spans]
+            self.kept[block.layer] = [
+                torch.zeros(n_heads, *self._shape(one), device=CPU) for one in self._spans
+            ]
             if self.cell > 1:
                 self._exact[block.layer] = [self._rows(*spans) for spans in self._spans]
-        chosen = slice(None) if self._heads is None else self._heads  # numbers of all heads would copy the block
-        for sentence, (kept, (rows, keys)) in enumerate(zip(self.kept[block.layer], self._spans, strict=True)):
+        chosen = (
+            slice(None) if self._heads is None else self._heads
+        )  # numbers of all heads would copy the block
+        for sentence, (kept, (rows, keys)) in enumerate(
+            zip(self.kept[block.layer], self._spans, strict=True)
+        ):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
             if first >= last or keys[0] >= n_seen:
                 continue
-            own = block.seen[sentence, chosen, first - block.first_row : last - block.first_row, slice(*keys)].float()
+            own = block.seen[
+                sentence, chosen, first - block.first_row : last - block.first_row, slice(*keys)
+            ].float()
             if self.cell == 1:
                 kept[:, first - rows[0] : last - rows[0], : own.shape[-1]] = own.cpu()
             else:
                 start = first - rows[0]
-                begun = min(-start % self.cell, last - first)  # rows of a group that an earlier block began
+                begun = min(
+                    -start % self.cell, last - first
+                )  # rows of a group that an earlier block began
                 parts = [own[:, :begun].sum(1, keepdim=True)] if begun else []
                 groups = torch.cat([*parts, _grouped(own[:, begun:], self.cell, -2)], 1)
                 cells, group = _grouped(groups, self.cell).cpu(), start // self.cell
@@ -248,14 +297,18 @@ class KeepWeights:
         layers = [self.kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
             counts = ", ".join(str(layer.shape[0]) for layer in layers)
-            raise NoAttentionError(f"the layers of this model have different numbers of heads ({counts}): choose one")
+            raise NoAttentionError(
+                f"the layers of this model have different numbers of heads ({counts}): choose one"
+            )
         weights = torch.stack(layers)
         if self.cell > 1:
             (first, last), _ = self._spans[index]
             weights /= _grouped(torch.ones(last - first, device=CPU), self.cell)[:, None]
         return weights.numpy()
 
-    def exact(self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]) -> Exact | None:
+    def exact(
+        self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]
+    ) -> Exact | None:
         """What is known of each token of a sentence of the batch; None where the weights are not pooled."""
         if self.cell == 1:
             return None
@@ -263,7 +316,8 @@ class KeepWeights:
         means = [layer.statistics() for layer in layers]
         statistics = {name: tuple(tuple(one[name]) for one in means) for name in means[0]}
         links = {
-            name: torch.stack([getattr(one, name) for one in layers]).numpy() for name in ("link_keys", "link_weights")
+            name: torch.stack([getattr(one, name) for one in layers]).numpy()
+            for name in ("link_keys", "link_weights")
         }
         return Exact(query_tokens=queries, key_tokens=keys, statistics=statistics, **links)
 
@@ -289,7 +343,9 @@ class KeepWeights:
         """
         n_layers, n_rows = len(self.kept) + 1, sum(last - first for (first, last), _ in self._spans)
         while self._memory is not None:
-            pictures = 4 * n_heads * n_layers * sum(math.prod(self._shape(spans)) for spans in self._spans)
+            pictures = (
+                4 * n_heads * n_layers * sum(math.prod(self._shape(spans)) for spans in self._spans)
+            )
             links = 8 * n_heads * n_layers * n_rows * self._n_links if self.cell > 1 else 0
             if pictures + links <= self._memory:
                 return
@@ -307,7 +363,9 @@ class KeepWeights:
             more = -(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2
             self.cell *= more
             for layers in self.kept.values():
-                layers[:] = [_grouped(_grouped(one, more).mT, more).mT.contiguous() for one in layers]
+                layers[:] = [
+                    _grouped(_grouped(one, more).mT, more).mT.contiguous() for one in layers
+                ]
 
     def _exactly(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:
         found = [self._rows(*spans) for spans in self._spans]
@@ -324,9 +382,15 @@ def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]
     return int(places[0]) + first, int(places[0]) + last
 
 
-def _grouped(weights: Float[Tensor, "*weights"], size: int, dim: int = -1) -> Float[Tensor, "*sums"]:
+def _grouped(
+    weights: Float[Tensor, "*weights"], size: int, dim: int = -1
+) -> Float[Tensor, "*sums"]:
     """Sums over so many neighbours each, along a dimension counted from the last; the last over those left."""
     left = weights.shape[dim] % size
     whole = weights.shape[dim] - left
     sums = torch.unflatten(weights.narrow(dim, 0, whole), dim, (-1, size)).sum(dim)
-    return torch.cat([sums, weights.narrow(dim, whole, left).sum(dim, keepdim=True)], dim) if left else sums
+    return (
+        torch.cat([sums, weights.narrow(dim, whole, left).sum(dim, keepdim=True)], dim)
+        if left
+        else sums
+    )

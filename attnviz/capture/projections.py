@@ -44,8 +44,12 @@ class Projection:
 class Embedded:
     """What the input of a model's first layer is made of, for the first sentence."""
 
-    parts: tuple[Float[Tensor, "token d_model"], ...]  # of the words, their positions and, in some models, segments
-    norm: tuple[Tensor, Tensor, float] | None  # gain, shift and epsilon of the layer norm of their sum, if there is one
+    parts: tuple[
+        Float[Tensor, "token d_model"], ...
+    ]  # of the words, their positions and, in some models, segments
+    norm: (
+        tuple[Tensor, Tensor, float] | None
+    )  # gain, shift and epsilon of the layer norm of their sum, if there is one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +82,12 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
     thread = get_ident()  # another may run the model, too
 
     def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:  # noqa: ANN401 - of any module
-        if get_ident() == thread and given and isinstance(given[0], Tensor) and isinstance(made, Tensor):
+        if (
+            get_ident() == thread
+            and given
+            and isinstance(given[0], Tensor)
+            and isinstance(made, Tensor)
+        ):
             shown = given[0] if isinstance(module, nn.Embedding) else _in_rows(given[0])
             for observer in watching:
                 observer.observe_call(Call(module=module, given=shown, made=_in_rows(made)))
@@ -96,7 +105,9 @@ class KeepProjections(LayerObserver):
     def __init__(self, layer: int) -> None:
         self._wanted = layer
         self._seen: list[int] = []
-        self.last: list[Call] = []  # the calls after the last layer's attention: in the end they make the output
+        self.last: list[
+            Call
+        ] = []  # the calls after the last layer's attention: in the end they make the output
         self._kept: list[tuple[Layer, list[Call], list[Call]]] = []
 
     def begin(self, batch: Batch) -> None:
@@ -138,10 +149,14 @@ class KeepProjections(LayerObserver):
         positions([self._wanted], self._seen, "layer")
         return self._kept[0]
 
-    def projections(self) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
+    def projections(
+        self,
+    ) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
         """The projections to query, key and value of all heads, and that of all contexts; None where there is none."""
         layer, calls = self.layer, _join_steps(self.before)
-        query, key, value = (maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value))
+        query, key, value = (
+            maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value)
+        )
         together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
         users = (call for call in self.after if same(call.given, together))
         user = next((projection_of(call, 0, call.made.shape[2]) for call in users), None)
@@ -153,7 +168,11 @@ class KeepProjections(LayerObserver):
         layer_norms = [c for c in self.before if isinstance(c.module, nn.LayerNorm)]
         norm = next((c for c in layer_norms if same(c.made[0].to(x), x)), None)
         total = x if norm is None else norm.given[0].to(x)
-        tables = [c for c in self.before if isinstance(c.module, nn.Embedding) and c.made.shape[1:] == x.shape]
+        tables = [
+            c
+            for c in self.before
+            if isinstance(c.module, nn.Embedding) and c.made.shape[1:] == x.shape
+        ]
         first = [c for c in tables if words is not None and same(c.given, words)]
         # Positions have many vectors, segments two.
         rest = sorted((c for c in tables if c not in first), key=lambda c: -c.module.num_embeddings)  # type: ignore[operator]
@@ -168,13 +187,19 @@ class KeepProjections(LayerObserver):
         context = self.layer.output.flatten(2)[0]  # (T, H * d)
         width = context.shape[1]
         given = (call.given[0] for call in _join_steps(self.cells()))
-        return next((one[:, :-width] for one in given if same(one[:, -width:].to(context), context)), None)
+        return next(
+            (one[:, :-width] for one in given if same(one[:, -width:].to(context), context)), None
+        )
 
     def read_by(self, head: WordHead) -> Tensor | None:
         """What a projection to words reads [token, d_model]; where it did not run, what the model ends in."""
         calls = _join_steps(self.last or self.before)
         shape = (self.layer.query.shape[2], head.weight.shape[1])
-        ran = (call.given[0] for call in reversed(calls) if call.module is head.module and is_linear(call.module))
+        ran = (
+            call.given[0]
+            for call in reversed(calls)
+            if call.module is head.module and is_linear(call.module)
+        )
         made = (call.made[0] for call in reversed(calls) if call.made.shape[1:] == shape)
         return next(itertools.chain(ran, made), None)
 
@@ -189,7 +214,9 @@ def maker_of(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
     size = wanted.shape[2]
     for call in reversed(calls):
         if is_linear(call.module):
-            for first in range(0, call.made.shape[2] - size + 1, size):  # one fused projection may make all three
+            for first in range(
+                0, call.made.shape[2] - size + 1, size
+            ):  # one fused projection may make all three
                 if same(call.made[:, :, first : first + size], wanted):
                     return projection_of(call, first, first + size)
     return None
@@ -200,7 +227,9 @@ def projection_of(call: Call, first: int, last: int) -> Projection | None:
     if not is_linear(call.module):
         return None
     whole, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
-    weight: Tensor = whole.T if isinstance(call.module, nn.Linear) else whole  # GPT-2's are not transposed
+    weight: Tensor = (
+        whole.T if isinstance(call.module, nn.Linear) else whole
+    )  # GPT-2's are not transposed
     bias = None if bias is None else bias[first:last]
     return Projection(given=call.given[0], weight=weight[:, first:last], bias=bias)
 
@@ -223,7 +252,9 @@ def _is_small(module: nn.Module) -> bool:
     if is_linear(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
         return True
     held = list(module.parameters())
-    return bool(held) and next(module.children(), None) is None and all(one.ndim == 1 for one in held)
+    return (
+        bool(held) and next(module.children(), None) is None and all(one.ndim == 1 for one in held)
+    )
 
 
 def _in_rows(x: Tensor) -> Tensor:
@@ -237,7 +268,11 @@ def _join_steps(calls: Sequence[Call]) -> list[Call]:
     for call in calls:
         steps.setdefault(call.module, []).append(call)
     together = [
-        Call(module=module, given=torch.cat([c.given for c in own], 1), made=torch.cat([c.made for c in own], 1))
+        Call(
+            module=module,
+            given=torch.cat([c.given for c in own], 1),
+            made=torch.cat([c.made for c in own], 1),
+        )
         for module, own in steps.items()
         if len(own) > 1 and all(one.made.shape[1] == 1 for one in own)
     ]

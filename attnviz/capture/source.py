@@ -52,14 +52,20 @@ class Opening(Loading, total=False):
     notify: Callable[[str], None] | None
 
 
-Model: TypeAlias = "str | Path | Source | Module | None"  # what names or is a model: see `as_source`
+Model: TypeAlias = (
+    "str | Path | Source | Module | None"  # what names or is a model: see `as_source`
+)
 
 
 @check_call()
 def as_source(
-    model: Model = None, tokenizer: object = None, *, reads: str = "", generates: bool = False,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    reads: str = "",
+    generates: bool = False,
     **loading: Unpack[Opening],
-) -> Source:  # fmt: skip
+) -> Source:
     """The source that a model's attention streams from.
 
     Args:
@@ -86,10 +92,16 @@ def as_source(
         return model
     import torch
 
-    if isinstance(model, torch.nn.Module) and next((one.is_meta for one in model.parameters()), False):
-        raise ModelError(f"this {type(model).__name__} has no numbers: its weights are on the meta device")
+    if isinstance(model, torch.nn.Module) and next(
+        (one.is_meta for one in model.parameters()), False
+    ):
+        raise ModelError(
+            f"this {type(model).__name__} has no numbers: its weights are on the meta device"
+        )
     library = sys.modules.get("transformers")  # whose models have loaded it
-    if isinstance(model, torch.nn.Module) and not (library and isinstance(model, library.PreTrainedModel)):
+    if isinstance(model, torch.nn.Module) and not (
+        library and isinstance(model, library.PreTrainedModel)
+    ):
         from attnviz.capture.sources.own import ModuleSource
 
         return ModuleSource(f"{type(model).__name__} in memory", model, tokenizer)
@@ -100,10 +112,18 @@ def as_source(
 
 @check_call()
 def open_source(
-    model: str | Path | None = None, *, device: Device = "auto", dtype: Dtype = "auto", revision: str | None = None,
-    trust_remote_code: bool = False, sizes: Mapping[str, int] | None = None,
-    notify: Callable[[str], None] | None = None, reads: str = "", drawn: int | None = None, generates: bool = False,
-) -> Source:  # fmt: skip
+    model: str | Path | None = None,
+    *,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    sizes: Mapping[str, int] | None = None,
+    notify: Callable[[str], None] | None = None,
+    reads: str = "",
+    drawn: int | None = None,
+    generates: bool = False,
+) -> Source:
     """Find and load a model.
 
     Args:
@@ -131,11 +151,15 @@ def open_source(
     """
     model = None if model is None else str(model)
     if sizes and not is_random(model):
-        raise InputError(f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}")
+        raise InputError(
+            f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}"
+        )
     if drawn is not None and (
         model is None or model in names() or model.endswith(".safetensors") or _OWN.fullmatch(model)
     ):
-        raise SettingsError("weights are drawn at random of a model on the hub or in a folder, which must be named")
+        raise SettingsError(
+            "weights are drawn at random of a model on the hub or in a folder, which must be named"
+        )
     if model is not None:
         if own := _OWN.fullmatch(model):
             return _own(own[1], own[2] or "", _device(device), _dtype(dtype), notify or _warn)
@@ -143,18 +167,27 @@ def open_source(
             return _home_built(model, device, dtype, sizes or {})
         _expect_home_built(model)
     try:
-        location = locate(DEFAULT_MODEL if model is None else model, revision, needs_weights=drawn is None)
+        location = locate(
+            DEFAULT_MODEL if model is None else model, revision, needs_weights=drawn is None
+        )
         from attnviz.capture.sources.huggingface import open_pretrained
 
         return open_pretrained(
-            location, device=_device(device), dtype=_dtype(dtype), revision=revision,
-            trust_remote_code=trust_remote_code, seed=drawn, generates=generates,
-        )  # fmt: skip
+            location,
+            device=_device(device),
+            dtype=_dtype(dtype),
+            revision=revision,
+            trust_remote_code=trust_remote_code,
+            seed=drawn,
+            generates=generates,
+        )
     except ModelError as error:
         if model is not None:
             raise
         name = TOY_KOREAN if is_korean(reads) else TOY
-        toy = _home_built(name, device, dtype, {})  # first: with a device that is not there, this fails too
+        toy = _home_built(
+            name, device, dtype, {}
+        )  # first: with a device that is not there, this fails too
         reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
         (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
         return toy
@@ -165,7 +198,9 @@ class ListedModel:
     """A model that can be used by its name."""
 
     name: str  # as every function and command takes it; of one that was trained here its file
-    where: Literal["attnviz", "here", "cache"]  # comes with attnviz, trained here, or in the cache of pretrained models
+    where: Literal[
+        "attnviz", "here", "cache"
+    ]  # comes with attnviz, trained here, or in the cache of pretrained models
     card: ModelCard | None = None  # of a home-built one how it was trained, and how good it is
 
 
@@ -175,13 +210,18 @@ def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[Liste
     from attnviz.models.training.files import ENDING, file_of, load_card
 
     listed = [
-        ListedModel(name=name, where="attnviz", card=None if is_random(name) else load_card(file_of(name)))
+        ListedModel(
+            name=name, where="attnviz", card=None if is_random(name) else load_card(file_of(name))
+        )
         for name in names()
     ]
     for path in sorted(path for folder in folders for path in Path(folder).glob(f"*{ENDING}")):
         with suppress(FileFormatError):  # a record, or another program's
             listed.append(ListedModel(name=str(path), where="here", card=load_card(path)))
-    return (*listed, *(ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)))
+    return (
+        *listed,
+        *(ListedModel(name=name, where="cache") for name in cached_models() if is_cached(name)),
+    )
 
 
 _OWN = re.compile(r"(.+\.py)(?::(.*))?")
@@ -189,7 +229,11 @@ _OWN = re.compile(r"(.+\.py)(?::(.*))?")
 
 
 def _own(
-    file: str, name: str, device: torch.device, dtype: torch.dtype | None, notify: Callable[[str], None]
+    file: str,
+    name: str,
+    device: torch.device,
+    dtype: torch.dtype | None,
+    notify: Callable[[str], None],
 ) -> Source:
     from attnviz.capture.sources.own import build
 
@@ -205,7 +249,9 @@ def _own(
 def _expect_home_built(model: str) -> None:
     """Refuse a name that only a home-built model could have, before the hub is asked; "gpt2" and its like are not."""
     name = model.strip().lower()
-    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(name, names(), 1, 0.8)
+    meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(
+        name, names(), 1, 0.8
+    )
     if "/" in model or not meant or Path(model).is_dir():
         return
     more = "; `attnviz demo bottleneck` compares those with and without attention"
@@ -228,11 +274,17 @@ def _home_built(name: str, device: Device, dtype: Dtype, sizes: Mapping[str, int
 def _device(name: Device) -> torch.device:
     import torch
 
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
     if name not in there:
-        raise InputError(f"the device must be one of {', '.join(get_args(Device))}, not {visible(name)!r}")
+        raise InputError(
+            f"the device must be one of {', '.join(get_args(Device))}, not {visible(name)!r}"
+        )
     if not there[name]:
         raise ModelError(f"there is no {name.upper()} device here that torch can use: take cpu")
     return torch.device(name)
@@ -242,7 +294,9 @@ def _dtype(name: Dtype) -> torch.dtype | None:
     import torch
 
     if name not in get_args(Dtype):
-        raise InputError(f"the number format must be one of {', '.join(get_args(Dtype))}, not {visible(name)!r}")
+        raise InputError(
+            f"the number format must be one of {', '.join(get_args(Dtype))}, not {visible(name)!r}"
+        )
     return None if name == "auto" else getattr(torch, name)
 
 

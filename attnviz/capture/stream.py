@@ -17,8 +17,13 @@ from attnviz.attention import Receipt, Vectors
 from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
-BLOCK_BYTES, BLOCK_ROWS = 256 * 2**20, 256  # of a block of weights: keeps the cores busy, small beside any model
-LOAD_INSTEAD = "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
+BLOCK_BYTES, BLOCK_ROWS = (
+    256 * 2**20,
+    256,
+)  # of a block of weights: keeps the cores busy, small beside any model
+LOAD_INSTEAD = (
+    "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
+)
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
 """The largest difference accepted between weights times values and the native output, per number format: about ten
 times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1."""
@@ -42,9 +47,16 @@ class MaskRows:
 
     @classmethod
     def __torch_function__(
-        cls, function: Callable[..., Any], types: object, given: tuple[object, ...] = (), named: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401  # fmt: skip
-        return function(*(one.rows(0, one.n_rows) if isinstance(one, cls) else one for one in given), **(named or {}))
+        cls,
+        function: Callable[..., Any],
+        types: object,
+        given: tuple[object, ...] = (),
+        named: Any = None,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
+        return function(
+            *(one.rows(0, one.n_rows) if isinstance(one, cls) else one for one in given),
+            **(named or {}),
+        )
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a tensor has
         return getattr(self.rows(0, self.n_rows), name)
@@ -61,7 +73,9 @@ class Scoring:
     """
 
     scaling: float | None = None  # what the dot product is multiplied by; None for 1 / sqrt(d_k)
-    mask: Tensor | MaskRows | None = None  # True (or 0) where a query may look; a float mask is added to the scores
+    mask: Tensor | MaskRows | None = (
+        None  # True (or 0) where a query may look; a float mask is added to the scores
+    )
     causal: bool = False  # whether queries look at earlier keys only, where no mask says so
     softcap: float | None = None  # tanh keeps the scores in (-softcap, softcap)
     bias: Tensor | None = None  # added to the scores, such as relative positions
@@ -79,9 +93,13 @@ class Layer:
 
     number: int = -1  # from 0; below that a run counts
     query: Float[Tensor, "batch head query d_k"]  # after positions are applied, if they are rotary
-    key: Float[Tensor, "batch group key d_k"]  # likewise; there may be fewer key heads than query heads
+    key: Float[
+        Tensor, "batch group key d_k"
+    ]  # likewise; there may be fewer key heads than query heads
     value: Float[Tensor, "batch group key d_v"]
-    output: Float[Tensor, "batch query head d_v"]  # the context of each head, by the native implementation
+    output: Float[
+        Tensor, "batch query head d_v"
+    ]  # the context of each head, by the native implementation
     scoring: Scoring
 
 
@@ -126,21 +144,35 @@ class KeepRecord(KeepWeights):
         for layer in self._given:
             n_heads = layer.query.shape[1]
             heads = self._heads_of(n_heads)
-            sides = layer.query[:, :, rows], for_each_head(layer.key, n_heads), for_each_head(layer.value, n_heads)
-            kept.append([
-                one[index, heads, span].float().numpy(force=True)
-                for one, span in zip(sides, (slice(None), keys, keys), strict=True)
-            ])  # fmt: skip
-        if len({tuple(one.shape for one in parts) for parts in kept}) > 1:  # heads of some layers may be wider
+            sides = (
+                layer.query[:, :, rows],
+                for_each_head(layer.key, n_heads),
+                for_each_head(layer.value, n_heads),
+            )
+            kept.append(
+                [
+                    one[index, heads, span].float().numpy(force=True)
+                    for one, span in zip(sides, (slice(None), keys, keys), strict=True)
+                ]
+            )
+        if (
+            len({tuple(one.shape for one in parts) for parts in kept}) > 1
+        ):  # heads of some layers may be wider
             return None
         query, key, value = (np.stack(parts) for parts in zip(*kept, strict=True))
-        scaling = [layer.query.shape[-1] ** -0.5 if layer.scoring.scaling is None else layer.scoring.scaling
-                   for layer in self._given]  # fmt: skip
+        scaling = [
+            layer.query.shape[-1] ** -0.5
+            if layer.scoring.scaling is None
+            else layer.scoring.scaling
+            for layer in self._given
+        ]
         return Vectors(query=query, key=key, value=value, scaling=tuple(scaling))
 
 
 def weights_in_blocks(
-    query: Float[Tensor, "batch head query d_k"], key: Float[Tensor, "batch group key d_k"], scoring: Scoring
+    query: Float[Tensor, "batch head query d_k"],
+    key: Float[Tensor, "batch group key d_k"],
+    scoring: Scoring,
 ) -> Iterator[tuple[int, int, Float[Tensor, "batch head rows seen"]]]:
     """The attention weights, softmax(q k^T * scaling + mask), as (first row, first key, block of rows).
 
@@ -170,7 +202,9 @@ def weights_in_blocks(
         block[..., :low] = 0.0
         scores = block[..., low:]
         queries = query[:, :, first:last].to(own)
-        torch.matmul(queries if scoring.rounded else queries * scaling, keys[..., low:high], out=scores)
+        torch.matmul(
+            queries if scoring.rounded else queries * scaling, keys[..., low:high], out=scores
+        )
         if scoring.rounded:
             scores *= scaling
         if scoring.softcap is not None:
@@ -178,13 +212,21 @@ def weights_in_blocks(
         if scoring.bias is not None:
             scores += rows_of(scoring.bias, first, last)[..., low:high]
         if mask is None and scoring.causal:  # of the keys before the first row nothing is hidden
-            scores[..., first:].masked_fill_(~_causal(first, last, first, high, scores.device), -torch.inf)
+            scores[..., first:].masked_fill_(
+                ~_causal(first, last, first, high, scores.device), -torch.inf
+            )
         blind = None if mask is None else _hide(scores, mask)
         if scoring.sinks is not None:
-            sinks = scoring.sinks.to(own).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
-            weights = torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1, dtype=dtype)[..., :-1]
+            sinks = (
+                scoring.sinks.to(own).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
+            )
+            weights = torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1, dtype=dtype)[
+                ..., :-1
+            ]
         else:
-            weights = torch.softmax(scores, dim=-1, dtype=dtype, out=scores if own == dtype else None)
+            weights = torch.softmax(
+                scores, dim=-1, dtype=dtype, out=scores if own == dtype else None
+            )
         weights = weights if blind is None else weights.masked_fill_(blind, 0.0)
         if low:
             scores.copy_(weights)
@@ -197,7 +239,9 @@ def span_of(mask: Bool[Tensor, "#batch #head rows key"]) -> tuple[int, int]:
     return (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, mask.shape[-1])
 
 
-def _hide(scores: Float[Tensor, "batch head rows seen"], mask: Tensor) -> Bool[Tensor, "#batch #head #rows 1"] | None:
+def _hide(
+    scores: Float[Tensor, "batch head rows seen"], mask: Tensor
+) -> Bool[Tensor, "#batch #head #rows 1"] | None:
     """Hide the keys that these rows may not see, in place; which rows then see none, where there are such rows."""
     if mask.dtype == torch.bool:
         scores.masked_fill_(~mask, -torch.inf)
@@ -208,7 +252,9 @@ def _hide(scores: Float[Tensor, "batch head rows seen"], mask: Tensor) -> Bool[T
     return blind if blind.any() else None
 
 
-def for_each_head(shared: Float[Tensor, "batch group token d"], n_heads: int) -> Float[Tensor, "batch head token d"]:
+def for_each_head(
+    shared: Float[Tensor, "batch group token d"], n_heads: int
+) -> Float[Tensor, "batch head token d"]:
     """The keys or values of each head, where a group of heads may share some; nothing is copied where none does."""
     n_groups = shared.shape[1]
     return shared if n_groups == n_heads else shared.repeat_interleave(n_heads // n_groups, dim=1)
@@ -235,7 +281,9 @@ def visible_keys(
     return seen.reshape((1,) * (4 - seen.ndim) + seen.shape)
 
 
-def _causal(first: int, last: int, first_key: int, last_key: int, device: torch.device) -> Bool[Tensor, "rows key"]:
+def _causal(
+    first: int, last: int, first_key: int, last_key: int, device: torch.device
+) -> Bool[Tensor, "rows key"]:
     rows: Bool[Tensor, "rows 1"] = torch.arange(first, last, device=device)[:, None]
     return torch.arange(first_key, last_key, device=device) <= rows
 
@@ -247,10 +295,14 @@ class ForwardPass:
     batch: Batch
     observers: Sequence[Observer]
     native: str  # the name of the model's own implementation
-    has_sinks: bool = False  # whether some head may look at nothing, so that its rows sum to less than 1
+    has_sinks: bool = (
+        False  # whether some head may look at nothing, so that its rows sum to less than 1
+    )
     anew: bool = False  # whether a text is read anew: of each layer it is shown the last rows alone, as the batch has
     dtypes: set[torch.dtype] = field(default_factory=set)  # of the layers so far
-    observing: bool = False  # whether an observer runs now: an error is then its own, not the model's
+    observing: bool = (
+        False  # whether an observer runs now: an error is then its own, not the model's
+    )
     _differences: dict[int, float] = field(default_factory=dict)
     _sums: bool = False  # whether a layer was compared by sums
 
@@ -276,7 +328,10 @@ class ForwardPass:
                 observer.observe_layer(layer)
         self.observing = False
         dtype = torch.promote_types(query.dtype, torch.float32)
-        values, output = for_each_head(layer.value.to(dtype), query.shape[1]), layer.output.to(dtype)  # (B, H, K, d)
+        values, output = (
+            for_each_head(layer.value.to(dtype), query.shape[1]),
+            layer.output.to(dtype),
+        )  # (B, H, K, d)
         if by_sums:
             added = signs(width, layer.number).to(values)
             values, output = (values @ added).contiguous(), output @ added
@@ -291,7 +346,14 @@ class ForwardPass:
             real = self.batch.real[:, rows].to(off.device)
             largest = _larger(largest, off[real])
             scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
-            self._show(layer.number, seen, query.shape[2], key.shape[2], first_row=first, causal=scoring.causal)
+            self._show(
+                layer.number,
+                seen,
+                query.shape[2],
+                key.shape[2],
+                first_row=first,
+                causal=scoring.causal,
+            )
         check_layer(layer.number, largest, scale, query.dtype, unknown)
         self._differences[layer.number] = largest
 
@@ -303,9 +365,18 @@ class ForwardPass:
         self._differences[layer] = 0.0
 
     def _show(
-        self, layer: int, seen: Tensor, n_rows: int, n_keys: int, *, first_row: int = 0, causal: bool = False
+        self,
+        layer: int,
+        seen: Tensor,
+        n_rows: int,
+        n_keys: int,
+        *,
+        first_row: int = 0,
+        causal: bool = False,
     ) -> None:
-        block = Block(layer=layer, first_row=first_row, n_rows=n_rows, causal=causal, n_keys=n_keys, seen=seen)
+        block = Block(
+            layer=layer, first_row=first_row, n_rows=n_rows, causal=causal, n_keys=n_keys, seen=seen
+        )
         self.observing = True
         for observer in self.observers:
             observer.observe(block)
@@ -320,10 +391,13 @@ class ForwardPass:
             )
         dtype = max(self.dtypes, key=tolerance_of)
         return Receipt(
-            native=self.native, dtype=str(dtype).removeprefix("torch."), tolerance=tolerance_of(dtype),
-            layers=tuple(self._differences), differences=tuple(self._differences.values()),
+            native=self.native,
+            dtype=str(dtype).removeprefix("torch."),
+            tolerance=tolerance_of(dtype),
+            layers=tuple(self._differences),
+            differences=tuple(self._differences.values()),
             sums=SUMS if self._sums else None,
-        )  # fmt: skip
+        )
 
 
 def _last_rows(layer: Layer, n: int) -> Layer:
@@ -332,10 +406,14 @@ def _last_rows(layer: Layer, n: int) -> Layer:
     if mask is None and layer.scoring.causal:
         mask = torch.ones(last, layer.key.shape[2], dtype=torch.bool, device=query.device).tril()
     scoring = replace(
-        layer.scoring, causal=False, mask=None if mask is None else rows_of(mask, first, last),
+        layer.scoring,
+        causal=False,
+        mask=None if mask is None else rows_of(mask, first, last),
         bias=None if bias is None else rows_of(bias, first, last),
-    )  # fmt: skip
-    return replace(layer, query=query[:, :, first:], output=layer.output[:, first:], scoring=scoring)
+    )
+    return replace(
+        layer, query=query[:, :, first:], output=layer.output[:, first:], scoring=scoring
+    )
 
 
 def _larger(largest: float, values: Tensor) -> float:
@@ -355,7 +433,9 @@ def tolerance_of(dtype: torch.dtype) -> float:
     return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
 
 
-def check_layer(layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()) -> None:
+def check_layer(
+    layer: int, difference: float, scale: float, dtype: torch.dtype, unknown: Sequence[str] = ()
+) -> None:
     """Raise NotVerifiedError for a layer whose difference is above the tolerance, or not a finite number.
 
     `difference` is the largest one between weights times values and the native output, `scale` that output's largest

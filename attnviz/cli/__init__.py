@@ -74,21 +74,28 @@ app.callback(invoke_without_command=True)(as_command(_begin, takes_shell=False))
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
-    "heatmap": (heatmap.command, heatmap.EXAMPLES), "page": (heatmap.page_command, heatmap.PAGE_EXAMPLES),
-    "generate": (generate.command, generate.EXAMPLES), "walkthrough": (walkthrough.command, walkthrough.EXAMPLES),
+    "heatmap": (heatmap.command, heatmap.EXAMPLES),
+    "page": (heatmap.page_command, heatmap.PAGE_EXAMPLES),
+    "generate": (generate.command, generate.EXAMPLES),
+    "walkthrough": (walkthrough.command, walkthrough.EXAMPLES),
     "verify": (walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES),
-    "compare-heads": (heads.command, heads.EXAMPLES), "head": (heads.head_command, heads.HEAD_EXAMPLES),
-    "merge": (heads.merge_command, heads.MERGE_EXAMPLES), "demo": (demo.command, demo.EXAMPLES),
-    "models": (models.command, models.EXAMPLES), "doctor": (doctor.command, doctor.EXAMPLES),
+    "compare-heads": (heads.command, heads.EXAMPLES),
+    "head": (heads.head_command, heads.HEAD_EXAMPLES),
+    "merge": (heads.merge_command, heads.MERGE_EXAMPLES),
+    "demo": (demo.command, demo.EXAMPLES),
+    "models": (models.command, models.EXAMPLES),
+    "doctor": (doctor.command, doctor.EXAMPLES),
     "train": (train.command, train.EXAMPLES),
-}  # fmt: skip
+}
 """By name, each with its examples."""
 
 for _name, (_command, _examples) in COMMANDS.items():
     app.command(
-        _name, cls=HeadCommand if _name == "head" else Command, context_settings={"max_content_width": 100},
+        _name,
+        cls=HeadCommand if _name == "head" else Command,
+        context_settings={"max_content_width": 100},
         epilog="\n\n".join(["Examples:", *_examples.splitlines()]),
-    )(as_command(_command))  # fmt: skip
+    )(as_command(_command))
 
 
 class _Output(io.FileIO):
@@ -113,7 +120,9 @@ def _open_output(stream: TextIO | None) -> TextIO:
         return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open as long as we are
     raw = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
     by_line = stream.isatty() or stream.fileno() == 2  # noqa: PLR2004 - standard error
-    return io.TextIOWrapper(raw, encoding=stream.encoding, errors="backslashreplace", line_buffering=by_line)
+    return io.TextIOWrapper(
+        raw, encoding=stream.encoding, errors="backslashreplace", line_buffering=by_line
+    )
 
 
 def main() -> NoReturn:
@@ -136,7 +145,10 @@ def main() -> NoReturn:
         sys.stderr.write(f"attnviz: {message}\n")
 
     signal.signal(signal.SIGINT, interrupt)
-    for name in ("SIGTERM", "SIGHUP"):  # that time is up, or the window closed: no half of a file stays behind
+    for name in (
+        "SIGTERM",
+        "SIGHUP",
+    ):  # that time is up, or the window closed: no half of a file stays behind
         if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
             signal.signal(number, interrupt)
     sys.unraisablehook = raise_again
@@ -144,7 +156,9 @@ def main() -> NoReturn:
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AttnvizWarning)
     warnings.showwarning = tell
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # such as where the home folder cannot be written
+    logging.getLogger("matplotlib").setLevel(
+        logging.ERROR
+    )  # such as where the home folder cannot be written
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     status = _run()
     try:
@@ -174,7 +188,9 @@ def _run() -> int:
             status = INTERRUPTED
         elif isinstance(error, AttnvizError):
             return _fail(str(error), 1)
-        elif isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))):
+        elif isinstance(error, MemoryError) or (
+            isinstance(error, RuntimeError) and _NO_MEMORY.search(str(error))
+        ):
             return _fail("there is not enough memory here for a text of this length: shorten it", 1)
         else:
             raise
@@ -194,16 +210,28 @@ def _misused(error: typer.TyperException) -> int:
     context = getattr(error, "ctx", None)
     named = [name for name in sys.argv[1:2] if name in COMMANDS]
     where = context.command_path if context else " ".join(["attnviz", *named])
-    message = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "").rstrip(".")
+    message = (
+        error.format_message()
+        .removeprefix("Invalid value: ")
+        .replace("Value error, ", "")
+        .rstrip(".")
+    )
     if context and hasattr(error, "possibilities"):
         typed = str(getattr(error, "option_name", ""))
-        known = [name[2:] for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
+        known = [
+            name[2:]
+            for parameter in context.command.params
+            for name in parameter.opts
+            if name.startswith("--")
+        ]
         meant = "palette" if typed in {"--cmap", "--colormap"} else typed.lstrip("-")
         message = f"there is no option {typed}{did_you_mean(meant, known, ()).replace('mean ', 'mean --')}"
     if "unexpected extra argument" in message and context and context.info_name in _OF_A_SENTENCE:
         message += ": put a sentence in quotation marks"
     elif "unexpected extra argument" in message and context and context.info_name == "page":
-        message = 'it takes no sentence: attnviz heatmap "I love" -o page.html writes the page of one'
+        message = (
+            'it takes no sentence: attnviz heatmap "I love" -o page.html writes the page of one'
+        )
     return _fail(f"{message} (see {where} --help)", 2, where)
 
 

@@ -36,11 +36,17 @@ MEANINGS = {
 class DoctorSettings:
     """Which model is looked at."""
 
-    model: str = option(default=REQUIRED, help="As for --model of other commands.", completes="models")
-    random: bool = option(
-        "--random", default=False, help="Draw the weights at random: the model's configuration is enough."
+    model: str = option(
+        default=REQUIRED, help="As for --model of other commands.", completes="models"
     )
-    seed: int = option("--seed", default=0, help="Of the tokens, and of random weights.", metavar="N", least=0)
+    random: bool = option(
+        "--random",
+        default=False,
+        help="Draw the weights at random: the model's configuration is enough.",
+    )
+    seed: int = option(
+        "--seed", default=0, help="Of the tokens, and of random weights.", metavar="N", least=0
+    )
     dtype: Dtype = dtype_option()
     revision: str | None = revision_option()
     trust_remote_code: bool = trust_option()
@@ -86,7 +92,9 @@ def _draw(found: Diagnosis, screen: Screen) -> Iterator[Text]:
     shown = [column for column in columns if any(map(str, column.cells))]
     yield from folded_table(shown, screen)
     yield Text()
-    told = [f"{column.title}: {MEANINGS[column.title]}" for column in shown if column.title in MEANINGS]
+    told = [
+        f"{column.title}: {MEANINGS[column.title]}" for column in shown if column.title in MEANINGS
+    ]
     yield from wrap("; ".join(told), screen, "dim")
 
 

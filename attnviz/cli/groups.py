@@ -27,11 +27,17 @@ from attnviz.text.arguments import did_you_mean
 def groups_of(command: Callable[..., None]) -> dict[str, Any]:
     """The groups of settings that a command takes, by the names of its parameters; and what all commands take."""
     hints = get_type_hints(command)
-    return {name: hints[name] for name in inspect.signature(command).parameters} | {_SHELL: ShellSettings}
+    return {name: hints[name] for name in inspect.signature(command).parameters} | {
+        _SHELL: ShellSettings
+    }
 
 
 _SHELL = "shell"
-_METAVARS: dict[object, str] = {str: "TEXT", Path: "FILE", int: "N"}  # what help shows for a value, by its type
+_METAVARS: dict[object, str] = {
+    str: "TEXT",
+    Path: "FILE",
+    int: "N",
+}  # what help shows for a value, by its type
 
 
 def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Callable[..., None]:
@@ -40,11 +46,20 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
     A setting that is refused becomes a misuse of the command line. Raises TypeError: a parameter is no group, or two
     groups have a field of one name.
     """
-    groups = groups_of(command) if takes_shell else {"settings": get_type_hints(command)["settings"]}
+    groups = (
+        groups_of(command) if takes_shell else {"settings": get_type_hints(command)["settings"]}
+    )
     if strange := [name for name, group in groups.items() if not is_dataclass(group)]:
-        raise TypeError(f"{command.__module__} takes {', '.join(strange)}, which is no group of settings")
+        raise TypeError(
+            f"{command.__module__} takes {', '.join(strange)}, which is no group of settings"
+        )
     parameters: dict[str, inspect.Parameter] = {}
-    repeatable = {one.name for group in groups.values() for one in fields(group) if isinstance(one.default, tuple)}
+    repeatable = {
+        one.name
+        for group in groups.values()
+        for one in fields(group)
+        if isinstance(one.default, tuple)
+    }
     for group in groups.values():
         hints = get_type_hints(group)
         for one in fields(group):
@@ -55,22 +70,32 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
     @functools.wraps(command)
     def run(context: Any, **values: Any) -> None:  # noqa: ANN401 - of Typer, and whatever was typed
         try:
-            typed = {name: tuple(given or ()) if name in repeatable else given for name, given in values.items()}
+            typed = {
+                name: tuple(given or ()) if name in repeatable else given
+                for name, given in values.items()
+            }
             made = {
-                name: group(**{one.name: typed[one.name] for one in fields(group)}) for name, group in groups.items()
+                name: group(**{one.name: typed[one.name] for one in fields(group)})
+                for name, group in groups.items()
             }
             if not takes_shell:
                 command(context, **made)
                 return
-            files = next((group for group in made.values() if isinstance(group, FileSettings)), None)
+            files = next(
+                (group for group in made.values() if isinstance(group, FileSettings)), None
+            )
             with commands.session(_together(made.pop(_SHELL), context), files):
                 command(**made)
         except SettingsError as error:
             named = next((one for one in context.command.params if one.name == error.setting), None)
-            raise typer.BadParameter(error.reason if named else str(error), context, named) from None
+            raise typer.BadParameter(
+                error.reason if named else str(error), context, named
+            ) from None
 
     del run.__wrapped__  # Typer would read the signature and the annotations of the command itself
-    parameters["context"] = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    parameters["context"] = inspect.Parameter(
+        "context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context
+    )
     run.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
     run.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
     return run
@@ -90,16 +115,23 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     usual = _METAVARS.get((get_args(kind) or (kind,))[0])
     endings = ", ".join(end.removeprefix(".") for end in getattr(group, "ENDINGS", ()))
     more: dict[str, Any] = {
-        "help": option.help.replace("{endings}", endings), "show_default": option.shows_default,
+        "help": option.help.replace("{endings}", endings),
+        "show_default": option.shows_default,
         "metavar": option.metavar or (usual if option.names else one.name.upper()),
         "rich_help_panel": option.panel or INPUT,
-        "envvar": option.variable or None, "show_envvar": bool(option.variable),
+        "envvar": option.variable or None,
+        "show_envvar": bool(option.variable),
         "autocompletion": _COMPLETERS.get(option.completes),
-    }  # fmt: skip
+    }
     described = typer.Option(*option.names, **more) if option.names else typer.Argument(**more)
-    default = None if repeatable else inspect.Parameter.empty if one.default is REQUIRED else one.default
+    default = (
+        None if repeatable else inspect.Parameter.empty if one.default is REQUIRED else one.default
+    )
     return inspect.Parameter(
-        one.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, described]
+        one.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=default,
+        annotation=Annotated[kind, described],
     )
 
 
@@ -108,7 +140,11 @@ def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # n
     rows: dict[str, list[tuple[str, str]]] = {name: [] for name in PANELS}
     for parameter in command.get_params(context):
         if (record := parameter.get_help_record(context)) is not None:
-            name = re.sub(r" <\w+>$", "", record[0]) if parameter.param_type_name == "argument" else record[0]
+            name = (
+                re.sub(r" <\w+>$", "", record[0])
+                if parameter.param_type_name == "argument"
+                else record[0]
+            )
             rows[getattr(parameter, "rich_help_panel", None) or RARE].append((name, record[1]))
     return {name: records for name, records in rows.items() if records}
 
@@ -132,7 +168,10 @@ class Command(TyperCommand):
                 formatter.write_text(f"{ctx.command_path} --help")
 
 
-RENAMED = {"--likeness": "--similarity", "--no-likeness": "--no-similarity"}  # of earlier versions; they still work
+RENAMED = {
+    "--likeness": "--similarity",
+    "--no-likeness": "--no-similarity",
+}  # of earlier versions; they still work
 _BRIEF = "attnviz.brief"  # whether the help that is asked for is the short one
 
 
@@ -141,10 +180,14 @@ class HeadCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of Typer
         """Read what was typed."""
-        takers = {name for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
+        takers = {
+            name for one in self.params for name in one.opts if not getattr(one, "is_flag", True)
+        }
         typed = list(args)
         for i, (before, one) in enumerate(zip(["", *args], args, strict=False)):
-            is_value = before in takers or (not before.startswith("--") and f"-{before[-1:]}" in takers)
+            is_value = before in takers or (
+                not before.startswith("--") and f"-{before[-1:]}" in takers
+            )
             if re.match(r"-\d", one) and not (before.startswith("-") and is_value):
                 typed[i] = f" {one}"
         return super().parse_args(ctx, typed)
@@ -156,7 +199,9 @@ class CommandGroup(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer
         """Write the commands, then the options."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, (one.help or "").partition("\n")[0]) for name, one in self.commands.items()])
+            formatter.write_dl(
+                [(name, (one.help or "").partition("\n")[0]) for name, one in self.commands.items()]
+            )
         with formatter.section("Options, of all commands"):
             formatter.write_dl(panels(self, ctx)[RARE])
 
@@ -181,6 +226,7 @@ def _stories(incomplete: str) -> list[str]:
 
 
 _COMPLETERS: dict[str, Callable[[str], list[str]]] = {
-    "models": _models, "stories": _stories,
+    "models": _models,
+    "stories": _stories,
     "palettes": lambda incomplete: [name for name in PALETTES if name.startswith(incomplete)],
-}  # fmt: skip
+}

@@ -22,9 +22,13 @@ attnviz models --measure"""
 class ModelsSettings:
     """What is told of the models."""
 
-    name: str | None = option(help="A home-built model: the words that it knows are listed.", completes="models")
+    name: str | None = option(
+        help="A home-built model: the words that it knows are listed.", completes="models"
+    )
     measure: bool = option(
-        "--measure", default=False, help="Measure the home-built models again, on sentences they never saw."
+        "--measure",
+        default=False,
+        help="Measure the home-built models again, on sentences they never saw.",
     )
 
 
@@ -36,7 +40,9 @@ def command(models: ModelsSettings) -> None:
     from attnviz.capture.source import list_models
 
     listed = list_models((Path(), outputs()))
-    own, cached = ([one.name for one in listed if one.where == where] for where in ("here", "cache"))
+    own, cached = (
+        [one.name for one in listed if one.where == where] for where in ("here", "cache")
+    )
     typer.echo("Come with attnviz:\n")
     for name in names():
         if is_random(name):
@@ -47,7 +53,11 @@ def command(models: ModelsSettings) -> None:
     typer.echo("Trained here:\n" if own else "Trained here, in this folder and in outputs/: none\n")
     for name in own:
         _tell_trained(name, measure=models.measure)
-    typer.echo("In the cache of pretrained models:" if cached else "In the cache of pretrained models: none")
+    typer.echo(
+        "In the cache of pretrained models:"
+        if cached
+        else "In the cache of pretrained models: none"
+    )
     for name in cached:
         typer.echo(f"  {visible(name)}")
 
@@ -62,7 +72,11 @@ def _tell_words(name: str) -> None:
     from attnviz.render.terminal.text import fold
 
     if name not in trained() and not name.endswith(ENDING):
-        reads = "it reads any words" if is_random(name) else "it is none that comes with attnviz trained"
+        reads = (
+            "it reads any words"
+            if is_random(name)
+            else "it is none that comes with attnviz trained"
+        )
         raise InputError(f"the words of {visible(name)} cannot be listed: {reads}")
     card, _ = load_home_built(name)
     for does, vocabulary in (("reads", card.source), ("generates", card.target)):
@@ -81,7 +95,9 @@ def _tell_trained(name: str, *, measure: bool) -> None:
     recipe = card.plan.recipe
     n_weights = sum(parameter.numel() for parameter in model.parameters())
     typer.echo(f"{visible(name)}: {card.plan.learns}")
-    typer.echo(f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}")
+    typer.echo(
+        f"  {n_weights:,} weights; {recipe.steps:,} batches of {recipe.batch}; seed {recipe.seed}"
+    )
     if measure:
         sys.stderr.write(f"measuring {visible(name)} ...\n")
     for line in quality_lines(quality(model) if measure else card.quality):
@@ -91,13 +107,19 @@ def _tell_trained(name: str, *, measure: bool) -> None:
 
 def _tell_bottleneck(*, measure: bool) -> None:
     """The translators that differ in attention alone, and how far they are apart."""
-    names = " and ".join(f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK)
+    names = " and ".join(
+        f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK
+    )
     typer.echo(f"{names}: translators that differ in attention alone, for attnviz demo bottleneck")
     if measure:
         from attnviz.stories.lessons import bottleneck
 
         sys.stderr.write("measuring the bottleneck models ...\n")
-        shorter, longer = bottleneck.gaps(bottleneck.compare(bottleneck.open_kinds(), bottleneck.unseen_pairs()))
-        typer.echo("  sentences without a fault, with attention minus without, and the 95 % interval:")
+        shorter, longer = bottleneck.gaps(
+            bottleneck.compare(bottleneck.open_kinds(), bottleneck.unseen_pairs())
+        )
+        typer.echo(
+            "  sentences without a fault, with attention minus without, and the 95 % interval:"
+        )
         typer.echo(f"  shorter half of the lengths: {shorter}; longer half: {longer}")
     typer.echo("")

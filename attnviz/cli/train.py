@@ -30,12 +30,18 @@ class TrainingSettings:
     seed: int | None = option(
         "--seed", least=0, help="Of the first weights and of the sentences [default: the recipe's]."
     )
-    steps: int | None = option("--steps", least=1, help="Batches to learn from [default: the recipe's].")
-    output: Path | None = option("--output", "-o", help="The weights [default: outputs/NAME.safetensors].", panel=FILES)
+    steps: int | None = option(
+        "--steps", least=1, help="Batches to learn from [default: the recipe's]."
+    )
+    output: Path | None = option(
+        "--output", "-o", help="The weights [default: outputs/NAME.safetensors].", panel=FILES
+    )
 
     def __post_init__(self) -> None:
         if self.name not in trained():
-            raise SettingsError(f"there is no model {self.name!r} to train{did_you_mean(self.name, trained())}")
+            raise SettingsError(
+                f"there is no model {self.name!r} to train{did_you_mean(self.name, trained())}"
+            )
         if self.path.suffix.lower() != ".safetensors":
             raise SettingsError("weights are written as .safetensors", "output")
 
@@ -53,7 +59,13 @@ def command(training: TrainingSettings) -> None:
     all that is known about them and how good they are on unseen sentences, are written to one safetensors file.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     from attnviz.models.training.files import State
     from attnviz.models.training.measure import quality_lines
@@ -63,7 +75,12 @@ def command(training: TrainingSettings) -> None:
     name, path = training.name, training.path
     pressed = threading.Event()
     interrupt = signal.signal(signal.SIGINT, lambda *_: pressed.set())
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     bar = Progress(*columns, console=Console(stderr=True), disable=not is_watched())
     shown = bar.add_task(f"{name}: ...")
 
@@ -85,15 +102,25 @@ def command(training: TrainingSettings) -> None:
 
     try:
         ended = train(
-            name, path, seed=training.seed, steps=training.steps, begin=begin, stop=pressed.is_set, write=write,
-            progress=lambda step, loss: bar.update(shown, completed=step + 1, description=f"{name}: loss {loss:.3f}"),
-        )  # fmt: skip
+            name,
+            path,
+            seed=training.seed,
+            steps=training.steps,
+            begin=begin,
+            stop=pressed.is_set,
+            write=write,
+            progress=lambda step, loss: bar.update(
+                shown, completed=step + 1, description=f"{name}: loss {loss:.3f}"
+            ),
+        )
     finally:
         end()
         signal.signal(signal.SIGINT, interrupt)
     if isinstance(ended, State):
         kept = visible(str(unfinished(path)))
-        sys.stderr.write(f"stopped after step {ended.step}, kept in {kept}: the same command goes on\n")
+        sys.stderr.write(
+            f"stopped after step {ended.step}, kept in {kept}: the same command goes on\n"
+        )
         raise typer.Exit(130)
     for line in quality_lines(ended.quality):
         typer.echo(line)

@@ -29,10 +29,17 @@ class Generating(Opening, total=False):
 
 @check_call()
 def generate(
-    prompt: str, model: Model = None, tokenizer: object = None, *, max_new_tokens: int = 40, chat: bool = False,
-    layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None,
-    on_step: Callable[[Step], None] | None = None, **more: Unpack[Generating],
-) -> Attention:  # fmt: skip
+    prompt: str,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    max_new_tokens: int = 40,
+    chat: bool = False,
+    layers: Iterable[int] | None = None,
+    heads: Iterable[int | str] | None = None,
+    on_step: Callable[[Step], None] | None = None,
+    **more: Unpack[Generating],
+) -> Attention:
     """Let a model go on with a text, or translate it, and return the attention of all that it read and generated.
 
     Each token is read once (but by a torch module of one's own), and its row of weights is proved as it comes. Ctrl-C,
@@ -65,7 +72,9 @@ def generate(
     check_sentence(prompt)
     layers, heads = numbers_of(layers, heads)
     if max_new_tokens < 1:
-        raise InputError(f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)")
+        raise InputError(
+            f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)"
+        )
     names = {one.name for one in fields(Sampling)}
     sampling = Sampling(**{name: value for name, value in more.items() if name in names})  # type: ignore[arg-type]  # as the dictionary's types say
     loading = {name: value for name, value in more.items() if name not in names}
@@ -78,4 +87,11 @@ def generate(
     if begin is None:
         raise cannot_generate(source.name)
     with begin(prompt, chat=chat, most=max_new_tokens) as decoding:
-        return follow(decoding, most=max_new_tokens, sampling=sampling, layers=layers, heads=heads, on_step=on_step)
+        return follow(
+            decoding,
+            most=max_new_tokens,
+            sampling=sampling,
+            layers=layers,
+            heads=heads,
+            on_step=on_step,
+        )

@@ -65,7 +65,10 @@ class Generation:
         if not self.rows:
             self.kept = tuple(
                 held if some is None else tuple(held[at] for at in positions(some, held, what))
-                for some, held, what in ((self.layers, keep.layers, "layer"), (self.heads, keep.heads, "head"))
+                for some, held, what in (
+                    (self.layers, keep.layers, "layer"),
+                    (self.heads, keep.heads, "head"),
+                )
             )  # type: ignore[assignment]  # of the layers and of the heads
             is_whole = keep.cell == 1 and self._size(len(numbers) + self.most) <= MEMORY
             self.first = 0 if is_whole else len(numbers) - 1
@@ -84,7 +87,9 @@ class Generation:
         return logits
 
     def _size(self, n_rows: int) -> int:
-        n_keys = len(self.decoding.sentence.tokens) + (0 if self.decoding.kind == "cross" else self.most)
+        n_keys = len(self.decoding.sentence.tokens) + (
+            0 if self.decoding.kind == "cross" else self.most
+        )
         return 4 * len(self.kept[0]) * len(self.kept[1]) * n_rows * n_keys
 
     def step(self, number: int, logits: Float[Tensor, " word"], weights: np.ndarray) -> Step:
@@ -94,10 +99,16 @@ class Generation:
         so_far = tuple(self.labels)
         keys = decoding.sentence.tokens
         return Step(
-            number=len(self.numbers), most=self.most, token=so_far[-1],
-            chance=float(logits.softmax(dim=-1)[number]), keys=keys if decoding.kind == "cross" else (*keys, *so_far),
-            so_far=so_far, weights=weights, model=decoding.name, kind=decoding.kind,
-        )  # fmt: skip
+            number=len(self.numbers),
+            most=self.most,
+            token=so_far[-1],
+            chance=float(logits.softmax(dim=-1)[number]),
+            keys=keys if decoding.kind == "cross" else (*keys, *so_far),
+            so_far=so_far,
+            weights=weights,
+            model=decoding.name,
+            kind=decoding.kind,
+        )
 
     def record(self, notes: Sequence[Note]) -> Attention:
         """All rows as one record; of a decoder the whole lower triangle, or where that is too large its last rows."""
@@ -106,37 +117,55 @@ class Generation:
         queries = (*sentence.tokens, *tokens) if decoding.kind == "decoder" else tokens
         keys = queries if decoding.kind == "decoder" else sentence.tokens
         labels = cut(queries, keys, slice(self.first, None) if self.first else None, None)
-        weights = np.zeros((*self.rows[0].shape[:2], len(queries) - self.first, len(keys)), dtype=np.float32)
+        weights = np.zeros(
+            (*self.rows[0].shape[:2], len(queries) - self.first, len(keys)), dtype=np.float32
+        )
         first = 0
         for rows in self.rows:
             last = min(first + rows.shape[2], weights.shape[2])
             weights[:, :, first:last, : rows.shape[3]] = rows[:, :, : last - first]
             first = last
-        differences = np.max([receipt.differences for receipt in self.receipts], axis=0)  # the largest of each layer
+        differences = np.max(
+            [receipt.differences for receipt in self.receipts], axis=0
+        )  # the largest of each layer
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
         receipt = replace(self.receipts[0], differences=tuple(differences.tolist()), sums=sums)
         unit = "word" if receipt.native == "home-built" else "token"
         more = () if decoding.kind == "decoder" else (Note(f"row_generates_{unit}"),)
         sinks = (Note("sinks"),) if decoding.has_sinks else ()
         return Attention(
-            weights=weights, query_tokens=labels["query_tokens"], key_tokens=keys, kind=decoding.kind,
-            model=decoding.name, text=sentence.text, target=decoding.text(self.numbers),
-            receipt=receipt, layers=self.kept[0], heads=self.kept[1],
+            weights=weights,
+            query_tokens=labels["query_tokens"],
+            key_tokens=keys,
+            kind=decoding.kind,
+            model=decoding.name,
+            text=sentence.text,
+            target=decoding.text(self.numbers),
+            receipt=receipt,
+            layers=self.kept[0],
+            heads=self.kept[1],
             short_rows=("sink",) if sinks else (),
             notes=(*sentence.notes, *more, *sinks, *notes, *labels["notes"]),
-        )  # fmt: skip
+        )
 
 
 def follow(
-    decoding: Decoding, *, most: int, sampling: Sampling, layers: Sequence[int] | None = None,
-    heads: Sequence[int] | None = None, on_step: Callable[[Step], None] | None = None,
-) -> Attention:  # fmt: skip
+    decoding: Decoding,
+    *,
+    most: int,
+    sampling: Sampling,
+    layers: Sequence[int] | None = None,
+    heads: Sequence[int] | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> Attention:
     """Generate until the end, so many tokens, or the keyboard stops it; with no token yet, that is raised."""
     whole = most if decoding.room is None else min(most, decoding.room)
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
-    own = decoding.kind == "decoder"  # a token's row is that of its own query; else that of the step that generates it
+    own = (
+        decoding.kind == "decoder"
+    )  # a token's row is that of its own query; else that of the step that generates it
     stop: BaseException | None = None
     try:
         logits = made.read(decoding.begin)
@@ -162,7 +191,9 @@ def follow(
     return made.record(_notes(made, most, sampling, stop))
 
 
-def _notes(made: Generation, most: int, sampling: Sampling, stop: BaseException | None) -> list[Note]:
+def _notes(
+    made: Generation, most: int, sampling: Sampling, stop: BaseException | None
+) -> list[Note]:
     n = len(made.numbers)
     notes = [Note.of("sampled", how=sampling.how)] if sampling.sample else []
     if isinstance(stop, KeyboardInterrupt):

@@ -19,10 +19,13 @@ attnviz generate "Why is the sky blue?" -m Qwen/Qwen3-0.6B --chat"""
 
 
 def command(
-    prompt: settings.Prompt, sampling: settings.Sampling, model: settings.GeneratingModel,
-    selection: settings.GenerationSelection, appearance: settings.GenerationAppearance,
+    prompt: settings.Prompt,
+    sampling: settings.Sampling,
+    model: settings.GeneratingModel,
+    selection: settings.GenerationSelection,
+    appearance: settings.GenerationAppearance,
     output: settings.GenerationOutput,
-) -> None:  # fmt: skip
+) -> None:
     """See a text go on, each new token with what it attends to.
 
     The text so far is shaded by the newest token's row of attention, the mean over layers and heads, or one head's.
@@ -42,13 +45,23 @@ def command(
     layers, heads = selection.numbers
     with Live(appearance, console_here) as live:
         record = generate(
-            text, source, max_new_tokens=prompt.max_new_tokens, chat=prompt.chat, on_step=live.show,
-            layers=layers, heads=heads, **asdict(sampling),
-        )  # fmt: skip
+            text,
+            source,
+            max_new_tokens=prompt.max_new_tokens,
+            chat=prompt.chat,
+            on_step=live.show,
+            layers=layers,
+            heads=heads,
+            **asdict(sampling),
+        )
         live.look_back()
     took("generated")
     live.end(record)
-    more = [*name_parts(selection), *name_parts(appearance, "palette", "lang"), *name_parts(sampling)]
+    more = [
+        *name_parts(selection),
+        *name_parts(appearance, "palette", "lang"),
+        *name_parts(sampling),
+    ]
     more += name_parts(prompt, "chat", "max_new_tokens")
     usual = picture_path("generate", text, record.model, more, pair=None, target=None)
     for path in output.output or (usual,):

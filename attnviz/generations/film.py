@@ -21,23 +21,31 @@ LARGE, SMALL = 17.0, 10.0  # the letters of the text, and of all else, in points
 LINE, ROW = 0.42, 0.26  # from line to line of the text, and of the tokens that are named, in inches
 TOP, BAR = 5, 3.2  # so many tokens are named, with bars so wide for the whole weight, in inches
 SECONDS, LAST = 1.0, 4.0  # how long a token is shown, and the last one
-Box = tuple[str, float, int]  # a token, and where it stands in the text: its left edge in inches, and its line
+Box = tuple[
+    str, float, int
+]  # a token, and where it stands in the text: its left edge in inches, and its line
 
 
 class Scene:
     """What all pictures of a film share."""
 
-    def __init__(self, record: Attention, steps: Sequence[Step], palette: str, language: str) -> None:
+    def __init__(
+        self, record: Attention, steps: Sequence[Step], palette: str, language: str
+    ) -> None:
         keys, generated = running_text(steps[-1].keys), running_text(steps[-1].so_far)
         self.korean, self.table = language == "ko", colours(palette)
         self.title = f"{visible(record.model)} · {KINDS[record.kind][self.korean]} · {whose(steps[0], language)}"
         self.proof = proof(record.receipt, language)
         self.pen = blank_figure([self.title, self.proof, *keys, *generated])
-        self.boxes = _placed(keys, self.pen)  # the tokens that can be attended to, as they stand at the end
+        self.boxes = _placed(
+            keys, self.pen
+        )  # the tokens that can be attended to, as they stand at the end
         # What is generated, of a model that translates.
         self.written = _placed(generated, self.pen) if record.kind == "cross" else []
         n_lines = _n_lines(self.boxes) + _n_lines(self.written)
-        self.height = 2 * EDGE + 2 * ROW + (n_lines + bool(self.written) * 0.4) * LINE + (TOP + 2.2) * ROW
+        self.height = (
+            2 * EDGE + 2 * ROW + (n_lines + bool(self.written) * 0.4) * LINE + (TOP + 2.2) * ROW
+        )
 
 
 def film(record: Attention, *, cmap: str = DEFAULT, lang: str = "en") -> Callable[[Path], str]:
@@ -51,7 +59,11 @@ def film(record: Attention, *, cmap: str = DEFAULT, lang: str = "en") -> Callabl
         expect_writer(path.suffix.lower())
         with usual_settings():
             scene = Scene(record, steps, cmap, lang)
-            reel = Reel(pictures=[pixels_of(_draw(scene, step)) for step in steps], seconds=SECONDS, last=LAST)
+            reel = Reel(
+                pictures=[pixels_of(_draw(scene, step)) for step in steps],
+                seconds=SECONDS,
+                last=LAST,
+            )
             write_film([reel], path)
         return scene.pen.typefaces.missing
 
@@ -93,7 +105,11 @@ def _draw(scene: Scene, step: Step) -> Page:
         colour = BLACK
         if weight >= blank_below(highest) or not has_blanks(scene.table):
             level = steps[place]
-            page.box((left - 0.03, middle - 0.17, wide + 0.06, 0.34), facecolor=hexed(scene.table[level]), linewidth=0)
+            page.box(
+                (left - 0.03, middle - 0.17, wide + 0.06, 0.34),
+                facecolor=hexed(scene.table[level]),
+                linewidth=0,
+            )
             colour = "white" if white[level] else "black"
         page.text(left, middle, text, LARGE, va="center", color=colour)
         if place == newest:
@@ -116,5 +132,11 @@ def _draw_top(page: Page, scene: Scene, step: Step, top: float) -> None:
     for row, (token, weight) in enumerate(step.top(TOP), start=1):
         middle = top + (row + 0.5) * ROW
         page.text(beside - 0.1, middle, token.text, SMALL, va="center", ha="right")
-        page.box((beside, middle - 0.08, BAR * weight, 0.16), facecolor=hexed(scene.table[190]), linewidth=0)
-        page.text(beside + BAR * weight + 0.06, middle, f"{weight:.2f}", SMALL, va="center", color=GREY)
+        page.box(
+            (beside, middle - 0.08, BAR * weight, 0.16),
+            facecolor=hexed(scene.table[190]),
+            linewidth=0,
+        )
+        page.text(
+            beside + BAR * weight + 0.06, middle, f"{weight:.2f}", SMALL, va="center", color=GREY
+        )

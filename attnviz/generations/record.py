@@ -21,10 +21,16 @@ class Step:
     number: int  # which one it is, from 1
     most: int  # how many there may be
     token: Token
-    chance: float | None  # how likely the model found it among all tokens; None where it is not known any more
-    keys: tuple[Token, ...]  # that can be attended to: of a decoder the text so far; else the sentence to translate
+    chance: (
+        float | None
+    )  # how likely the model found it among all tokens; None where it is not known any more
+    keys: tuple[
+        Token, ...
+    ]  # that can be attended to: of a decoder the text so far; else the sentence to translate
     so_far: tuple[Token, ...]  # the tokens generated so far, this one included
-    weights: Float32[np.ndarray, "layer head key"]  # its row in each head, of the layers and heads that are kept
+    weights: Float32[
+        np.ndarray, "layer head key"
+    ]  # its row in each head, of the layers and heads that are kept
     model: str
     kind: Kind  # ``decoder`` or ``cross``
 
@@ -37,22 +43,40 @@ class Step:
         """The tokens that it attends to most, with their mean weights; those that round to 0.00 are left out."""
         mean = self.mean
         order = np.argsort(-mean, kind="stable")[:n]
-        return [(self.keys[place], float(mean[place])) for place in order.tolist() if mean[place] >= LEAST]
+        return [
+            (self.keys[place], float(mean[place]))
+            for place in order.tolist()
+            if mean[place] >= LEAST
+        ]
 
 
 def steps_of(record: Attention) -> Iterator[Step]:
     """The steps of a record, one after another; SelectionError where none was generated, or tokens go together."""
-    places = [place for place, token in enumerate(record.query_tokens) if token.segment == GENERATED]
+    places = [
+        place for place, token in enumerate(record.query_tokens) if token.segment == GENERATED
+    ]
     if not places or record.kind == "encoder" or record.cell > 1:
-        raise SelectionError("this record holds no generated token: attnviz generate makes one that does")
+        raise SelectionError(
+            "this record holds no generated token: attnviz generate makes one that does"
+        )
     generated = tuple(record.query_tokens[place] for place in places)
     for number, place in enumerate(places, start=1):
-        n_keys = len(record.key_tokens) if record.kind == "cross" else place + 1 + record.first[0] - record.first[1]
+        n_keys = (
+            len(record.key_tokens)
+            if record.kind == "cross"
+            else place + 1 + record.first[0] - record.first[1]
+        )
         yield Step(
-            number=number, most=len(places), token=record.query_tokens[place], chance=None,
-            keys=record.key_tokens[:n_keys], so_far=generated[:number], weights=record.weights[:, :, place, :n_keys],
-            model=record.model, kind=record.kind,
-        )  # fmt: skip
+            number=number,
+            most=len(places),
+            token=record.query_tokens[place],
+            chance=None,
+            keys=record.key_tokens[:n_keys],
+            so_far=generated[:number],
+            weights=record.weights[:, :, place, :n_keys],
+            model=record.model,
+            kind=record.kind,
+        )
 
 
 def whose(step: Step, language: str = "en") -> str:
@@ -68,6 +92,8 @@ def whose(step: Step, language: str = "en") -> str:
 def running_text(tokens: Sequence[Token]) -> list[str]:
     """Tokens as a text has them: a space before each that begins a word; pieces that go on without their mark."""
     return [
-        token.text.removeprefix("·") if token.text.startswith("·") and index else f"{' ' * bool(index)}{token.text}"
+        token.text.removeprefix("·")
+        if token.text.startswith("·") and index
+        else f"{' ' * bool(index)}{token.text}"
         for index, token in enumerate(tokens)
     ]

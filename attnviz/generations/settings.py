@@ -19,12 +19,21 @@ DEFAULT_MODEL = "toy-decoder"
 class Prompt:
     """What the model goes on with, and how far."""
 
-    text: str | None = option(help="The text to go on with, or to translate; - reads it from standard input.")
+    text: str | None = option(
+        help="The text to go on with, or to translate; - reads it from standard input."
+    )
     file: Path | None = option("--file", help="Read the text from a file.", panel=INPUT)
     max_new_tokens: int = option(
-        "--max-new-tokens", default=40, help="The most tokens to generate.", metavar="N", least=1, panel=INPUT
+        "--max-new-tokens",
+        default=40,
+        help="The most tokens to generate.",
+        metavar="N",
+        least=1,
+        panel=INPUT,
     )
-    chat: bool = option("--chat", default=False, help="Put the text into the model's chat template.", panel=INPUT)
+    chat: bool = option(
+        "--chat", default=False, help="Put the text into the model's chat template.", panel=INPUT
+    )
 
     def __post_init__(self) -> None:
         if self.text is not None and self.file is not None:
@@ -43,11 +52,18 @@ class Sampling:
         panel=INPUT,
     )
     temperature: float = option(
-        "--temperature", default=1.0, help="With --sample: below 1, likely tokens come more often.", metavar="T",
+        "--temperature",
+        default=1.0,
+        help="With --sample: below 1, likely tokens come more often.",
+        metavar="T",
         panel=INPUT,
-    )  # fmt: skip
+    )
     top_k: int | None = option(
-        "--top-k", help="With --sample: choose among the K most likely tokens.", metavar="K", least=1, panel=INPUT
+        "--top-k",
+        help="With --sample: choose among the K most likely tokens.",
+        metavar="K",
+        least=1,
+        panel=INPUT,
     )
     top_p: float | None = option(
         "--top-p",
@@ -56,12 +72,19 @@ class Sampling:
         panel=INPUT,
     )
     seed: int = option(
-        "--seed", default=0, help="With --sample: the same seed gives the same text.", metavar="N", least=0, panel=INPUT
+        "--seed",
+        default=0,
+        help="With --sample: the same seed gives the same text.",
+        metavar="N",
+        least=0,
+        panel=INPUT,
     )
 
     def __post_init__(self) -> None:
         if changed(self, "temperature", "top_k", "top_p", "seed") and not self.sample:
-            raise SettingsError("temperature, top_k, top_p and seed say how to sample: they go with sample")
+            raise SettingsError(
+                "temperature, top_k, top_p and seed say how to sample: they go with sample"
+            )
         if not 0 < self.temperature < float("inf"):
             raise SettingsError(f"it must be above 0, not {self.temperature:g}", "temperature")
         if self.top_p is not None and not 0 < self.top_p <= 1:
@@ -70,7 +93,12 @@ class Sampling:
     @property
     def how(self) -> str:
         """What differs from the likeliest token, as ``temperature 0.8, seed 3``."""
-        parts = [("temperature", self.temperature), ("top-k", self.top_k), ("top-p", self.top_p), ("seed", self.seed)]
+        parts = [
+            ("temperature", self.temperature),
+            ("top-k", self.top_k),
+            ("top-p", self.top_p),
+            ("seed", self.seed),
+        ]
         return ", ".join(f"{name} {value:g}" for name, value in parts if value is not None)
 
 
@@ -79,9 +107,13 @@ class GeneratingModel(settings.LoadingSettings):
     """Which model, and how it is loaded."""
 
     model: str | None = option(
-        "--model", "-m", help=f"The model: its name, folder or file [default: {DEFAULT_MODEL}].", completes="models",
-        panel=MODEL, variable="ATTNVIZ_MODEL",
-    )  # fmt: skip
+        "--model",
+        "-m",
+        help=f"The model: its name, folder or file [default: {DEFAULT_MODEL}].",
+        completes="models",
+        panel=MODEL,
+        variable="ATTNVIZ_MODEL",
+    )
 
     @property
     def name(self) -> str:
@@ -103,7 +135,9 @@ class GenerationSelection:
     def numbers(self) -> tuple[list[int] | None, list[int] | None]:
         """The layers and the heads chosen; None for all."""
         layers, heads = settings.layers_and_heads(self.layer, self.head)
-        return layers.one_by_one("layers") if layers else None, heads.one_by_one("heads") if heads else None
+        return layers.one_by_one("layers") if layers else None, heads.one_by_one(
+            "heads"
+        ) if heads else None
 
 
 @group
@@ -111,9 +145,11 @@ class GenerationAppearance:
     """How it is shown."""
 
     interactive: bool = option(
-        "--interactive", default=False, help="Generate a token at each key: on, back to look again, q to stop.",
+        "--interactive",
+        default=False,
+        help="Generate a token at each key: on, back to look again, q to stop.",
         panel=SHOWN,
-    )  # fmt: skip
+    )
     palette: str = settings.palette_option()
     background: settings.Background = settings.background_option()
     lang: Literal["en", "ko"] = settings.lang_option()

@@ -48,29 +48,43 @@ class GenerationView:
 
     def top(self, step: Step, room: int | None = None) -> str:
         """The tokens that the newest attends to most, with their weights; no more than fit in so many cells."""
-        parts = [f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP)]
+        parts = [
+            f"{spell(token.text, self.screen)} {weight:.2f}" for token, weight in step.top(TOP)
+        ]
         between = spell(" · ", self.screen)
         while room is not None and len(parts) > 1 and cell_len(between.join(parts)) > room:
             parts.pop()
-        return between.join(parts) or self.say(f"no token by {LEAST} or more", f"{LEAST} 이상인 토큰 없음")
+        return between.join(parts) or self.say(
+            f"no token by {LEAST} or more", f"{LEAST} 이상인 토큰 없음"
+        )
 
 
 def draw_head(step: Step, view: GenerationView) -> list[Text]:
     """The model, and whose weights are shown."""
     kind = KINDS[step.kind][view.language == "ko"]
-    return wrap(f"{visible(step.model)} · {kind} · {whose(step, view.language)}", view.screen, most=view.screen.width)
+    return wrap(
+        f"{visible(step.model)} · {kind} · {whose(step, view.language)}",
+        view.screen,
+        most=view.screen.width,
+    )
 
 
 def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
     """What stands above the lines of a pipe."""
-    names = (view.say("token", "토큰"), view.say("chance", "확률"), view.say("attends to", "어텐션"))
+    names = (
+        view.say("token", "토큰"),
+        view.say("chance", "확률"),
+        view.say("attends to", "어텐션"),
+    )
     return [*draw_head(step, view), _row("", *names, view)]
 
 
 def draw_line(step: Step, view: GenerationView) -> Text:
     """One token in one line, for a pipe: its number, itself, how likely it was, and what it attends to."""
     chance = "" if step.chance is None else f"{step.chance:.2f}"
-    return _row(str(step.number), step.token.text, chance, view.top(step, view.screen.width - BEFORE), view)
+    return _row(
+        str(step.number), step.token.text, chance, view.top(step, view.screen.width - BEFORE), view
+    )
 
 
 def _row(number: str, name: str, chance: str, rest: str, view: GenerationView) -> Text:
@@ -83,33 +97,59 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
     """The text so far in at most so many lines, shaded by the newest token's row, and what this attends to most."""
     screen, mean = view.screen, step.mean
     top = float(mean.max())
-    title = view.say(f"token {step.number} of at most {step.most}", f"토큰 {step.number}번째, 최대 {step.most}개")
-    chance = "" if step.chance is None else view.say(f" (chance {step.chance:.2f})", f" (확률 {step.chance:.2f})")
+    title = view.say(
+        f"token {step.number} of at most {step.most}", f"토큰 {step.number}번째, 최대 {step.most}개"
+    )
+    chance = (
+        ""
+        if step.chance is None
+        else view.say(f" (chance {step.chance:.2f})", f" (확률 {step.chance:.2f})")
+    )
     below = [
         Text(),
         *wrap(f"{spell(step.token.text, screen)}{chance}", screen, "bold", most=screen.width),
-        *wrap(view.say("attends to: ", "어텐션: ") + view.top(step), screen, indent=2, first=0, most=screen.width),
-        *legend(
-            view.say(f"0 to {top:.2g}: the weights of the newest token's row", f"0~{top:.2g}: 새 토큰의 행의 가중치"),
-            screen, cells=8, most=screen.width,
+        *wrap(
+            view.say("attends to: ", "어텐션: ") + view.top(step),
+            screen,
+            indent=2,
+            first=0,
+            most=screen.width,
         ),
-    ]  # fmt: skip
+        *legend(
+            view.say(
+                f"0 to {top:.2g}: the weights of the newest token's row",
+                f"0~{top:.2g}: 새 토큰의 행의 가중치",
+            ),
+            screen,
+            cells=8,
+            most=screen.width,
+        ),
+    ]
     above = [*draw_head(step, view), *wrap(title, screen, "dim"), Text()]
     body = _shaded(step.keys, mean, top, screen)
     if step.kind == "cross":
         plain = [Text(part, "bold" if last else "") for part, last in _marked(step.so_far, screen)]
         body = [*body, Text(), *_lines(plain, screen.width)]
-    if len(above) + len(below) + min(len(body), 2) > room:  # the text matters more than what stands above it
+    if (
+        len(above) + len(below) + min(len(body), 2) > room
+    ):  # the text matters more than what stands above it
         above = []
     left = max(1, room - len(above) - len(below))
     if len(body) > left:  # the newest tokens stand last
-        body = [Text(spell("…", screen), "dim"), *body[len(body) - left + 1 :]] if left > 1 else body[-1:]
+        body = (
+            [Text(spell("…", screen), "dim"), *body[len(body) - left + 1 :]]
+            if left > 1
+            else body[-1:]
+        )
     return [*above, *body, *below]
 
 
 def draw_end(record: Attention, view: GenerationView) -> list[Text]:
     """What was generated, what must be said of it, and the receipt."""
-    read, made = f"“{visible(record.text)}”", f"{spell('→', view.screen)} “{visible(record.target or '')}”"
+    read, made = (
+        f"“{visible(record.text)}”",
+        f"{spell('→', view.screen)} “{visible(record.target or '')}”",
+    )
     lines = wrap(read, view.screen, "bold", most=view.screen.width)
     if len(short := shortened(lines, view.screen)) < len(lines):  # a prompt of any length
         lines = [*short, *wrap(made, view.screen, "bold", most=view.screen.width)]
@@ -117,21 +157,33 @@ def draw_end(record: Attention, view: GenerationView) -> list[Text]:
         lines = wrap(f"{read} {made}", view.screen, "bold", most=view.screen.width)
     for note in record.notes:
         lines += wrap(sentence(note, view.language), view.screen, "dim", most=view.screen.width)
-    return [*lines, *wrap(proof(record.receipt, view.language), view.screen, "bold", most=view.screen.width)]
+    return [
+        *lines,
+        *wrap(proof(record.receipt, view.language), view.screen, "bold", most=view.screen.width),
+    ]
 
 
 def _marked(tokens: Sequence[Token], screen: Screen) -> list[tuple[str, bool]]:
-    return [(spell(part, screen), n == len(tokens)) for n, part in enumerate(running_text(tokens), start=1)]
+    return [
+        (spell(part, screen), n == len(tokens))
+        for n, part in enumerate(running_text(tokens), start=1)
+    ]
 
 
 def _shaded(tokens: Sequence[Token], weights: np.ndarray, top: float, screen: Screen) -> list[Text]:
     """Tokens as a text, each on the colour of its weight; without colours a shade stands behind each."""
     steps, blank = levels(weights, top).tolist(), blank_below(top)
     parts = []
-    for (part, newest), step, weight in zip(_marked(tokens, screen), steps, weights.tolist(), strict=True):
+    for (part, newest), step, weight in zip(
+        _marked(tokens, screen), steps, weights.tolist(), strict=True
+    ):
         bare = part.lstrip(" ")
         text = Text(part[: len(part) - len(bare)])
-        style = screen.paint(step) if screen.colour and (weight >= blank or not screen.has_blanks) else Style()
+        style = (
+            screen.paint(step)
+            if screen.colour and (weight >= blank or not screen.has_blanks)
+            else Style()
+        )
         text.append(bare, style + Style(bold=newest, underline=newest))
         if not screen.colour and weight >= blank:
             text.append(screen.shade(step).strip() or screen.dot)
@@ -171,7 +223,9 @@ class Live:
 
     def __enter__(self) -> Self:
         if self._interactive or self._redraws:
-            self._keys = self._stack.enter_context(whole_screen() if self._interactive else pressed())
+            self._keys = self._stack.enter_context(
+                whole_screen() if self._interactive else pressed()
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -223,7 +277,9 @@ class Live:
             return fit(keys, now.screen.width, now.screen)
 
         n = len(self._steps)
-        return browse(self._keys, draw, below, n, console=self._new_console, first=n - 1, grows=grows)
+        return browse(
+            self._keys, draw, below, n, console=self._new_console, first=n - 1, grows=grows
+        )
 
     def _write(self, lines: Sequence[Text], back: int = 0) -> None:
         """Write lines over so many above, in one go, which flickers less."""

@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
 from attnviz.heads import wording
-from attnviz.heads.files import CLASSES, PairStats, Stats, SurveyRun, load_pair, load_stats, save_stats
+from attnviz.heads.files import (
+    CLASSES,
+    PairStats,
+    Stats,
+    SurveyRun,
+    load_pair,
+    load_stats,
+    save_stats,
+)
 from attnviz.heads.measures import MEASURES, Entry, among, measures_of
 from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
@@ -40,7 +48,9 @@ ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentenc
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The sentences that heads are compared on where none are given."""
 OWN = 600  # of a trained home-built model: sentences of its own language
-Examples: TypeAlias = Callable[["HeadComparison", tuple[int, int] | None], "tuple[Mapping[str, Attention], str]"]
+Examples: TypeAlias = Callable[
+    ["HeadComparison", tuple[int, int] | None], "tuple[Mapping[str, Attention], str]"
+]
 """Gives the patterns of examples by role, and why there are none."""
 Model: TypeAlias = "str | Path | ModelSettings | Source | None"
 """A model by its name or folder, with how it is loaded, or open already; None is the default."""
@@ -63,7 +73,9 @@ class CorpusProgress:
     n_sentences: int  # that were measured, those of an earlier run too
     bytes_read: int = 0  # of the file of sentences
     n_bytes: int | None = None  # of the whole file; None where that is not known
-    shape: tuple[int, int] | None = None  # layers of the model, and heads of each; None before the first sentences
+    shape: tuple[int, int] | None = (
+        None  # layers of the model, and heads of each; None before the first sentences
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,12 +89,18 @@ class Origin:
 
 @check_call()
 def compare_heads(
-    sentences: Sentences = None, model: Model = None, tokenizer: object = None, *,
-    settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
-    measures: Sequence[Entry] | None = None, checkpoint: str | os.PathLike[str] | None = None,
+    sentences: Sentences = None,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    settings: SurveySettings | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    measures: Sequence[Entry] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     roles: bool | str | os.PathLike[str] | HeadComparison = False,
-    progress: Callable[[CorpusProgress], object] | None = None, opening: Opening = open_model,
-) -> HeadComparison:  # fmt: skip
+    progress: Callable[[CorpusProgress], object] | None = None,
+    opening: Opening = open_model,
+) -> HeadComparison:
     """What each head of a model does, how sure that is, and which heads are alike.
 
     Args:
@@ -108,20 +126,36 @@ def compare_heads(
     """
     from attnviz.heads.compare import compare
 
-    settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
+    settings, entries = (
+        settings or SurveySettings(),
+        MEASURES if measures is None else tuple(measures),
+    )
     place, lines = _input_of(sentences)
     with_thresholds(measures_of(entries, settings.max_offset), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
     run = SurveyRun(model=_settings_of(model), settings=settings, sentence_field=place.field)
     stats, _, source = _measure(
-        place, lines, [model], run, tokenizer=tokenizer, opening=opening, checkpoint=checkpoint, measures=entries,
+        place,
+        lines,
+        [model],
+        run,
+        tokenizer=tokenizer,
+        opening=opening,
+        checkpoint=checkpoint,
+        measures=entries,
         progress=progress,
-    )  # fmt: skip
+    )
     with in_one_line(place.saved) if place.saved else nullcontext():
-        comparison = compare(stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries)
-    many = _roles_on(roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress)
+        comparison = compare(
+            stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries
+        )
+    many = _roles_on(
+        roles, comparison, source, run, thresholds=thresholds, measures=entries, progress=progress
+    )
     origin = Origin(stats=stats, model=run.model, source=source)
-    return replace(comparison, origin=origin, attention=_only_sentence(comparison, origin), roles_on=many)
+    return replace(
+        comparison, origin=origin, attention=_only_sentence(comparison, origin), roles_on=many
+    )
 
 
 def _saved_roles(
@@ -133,7 +167,9 @@ def _saved_roles(
     from attnviz.heads.record import HeadComparison
 
     if not isinstance(roles, bool | str | os.PathLike | HeadComparison):
-        raise errors.SettingsError(f"it must be True, a comparison of heads or its .stats file, not {roles!r}", "roles")
+        raise errors.SettingsError(
+            f"it must be True, a comparison of heads or its .stats file, not {roles!r}", "roles"
+        )
     if roles and (lines is None or len(lines) != 1):
         raise errors.SettingsError(ONE_MODEL)
     if isinstance(roles, bool | HeadComparison):
@@ -142,23 +178,36 @@ def _saved_roles(
 
 
 def _roles_on(
-    roles: bool | HeadComparison, comparison: HeadComparison, source: Source | None, run: SurveyRun, **how: Any  # noqa: FBT001
-) -> HeadComparison | None:  # fmt: skip
+    roles: bool | HeadComparison,
+    comparison: HeadComparison,
+    source: Source | None,
+    run: SurveyRun,
+    **how: Any,  # noqa: FBT001
+) -> HeadComparison | None:
     """What was measured on many sentences, refused where it is another model's; or measured now."""
     if isinstance(roles, bool):
         alone = replace(run.settings, similarity=False)
         return compare_heads(model=source, settings=alone, **how) if roles else None
-    roles.signs.among(comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads))
+    roles.signs.among(
+        comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads)
+    )
     return roles
 
 
 @check_call()
 def compare_models(
-    before: Model, after: Model, sentences: Sentences = None, *, tokenizer: object = None,
-    settings: SurveySettings | None = None, thresholds: Mapping[str, float] | None = None,
-    measures: Sequence[Entry] | None = None, checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[CorpusProgress], object] | None = None, opening: Opening = open_model,
-) -> Changes:  # fmt: skip
+    before: Model,
+    after: Model,
+    sentences: Sentences = None,
+    *,
+    tokenizer: object = None,
+    settings: SurveySettings | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    measures: Sequence[Entry] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[CorpusProgress], object] | None = None,
+    opening: Opening = open_model,
+) -> Changes:
     """What the heads of two models of one architecture and one tokenizer do otherwise.
 
     Of a ``.stats`` file as the second model roles and measures are compared, and no patterns. Whatever else is given is
@@ -171,7 +220,10 @@ def compare_models(
     """
     from attnviz.heads.changes.compare import changes
 
-    settings, entries = settings or SurveySettings(), MEASURES if measures is None else tuple(measures)
+    settings, entries = (
+        settings or SurveySettings(),
+        MEASURES if measures is None else tuple(measures),
+    )
     place, lines = _input_of(sentences)
     with_thresholds(measures_of(entries, settings.max_offset), thresholds or {})
     if place.roles is not None:
@@ -179,23 +231,39 @@ def compare_models(
     is_saved = isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS)
     other = _load_finished(Path(str(after))) if is_saved else None
     if other is None and place.saved is not None:
-        raise errors.SettingsError("what was measured before is compared with another .stats file alone")
+        raise errors.SettingsError(
+            "what was measured before is compared with another .stats file alone"
+        )
     if other is not None and place.saved is None:
         _check_same_settings(settings, other, str(after))
     run = SurveyRun(
-        model=_settings_of(before), settings=settings, sentence_field=place.field,
+        model=_settings_of(before),
+        settings=settings,
+        sentence_field=place.field,
         against=None if is_saved else _settings_of(after).name,
-    )  # fmt: skip
+    )
     stats, found, _ = _measure(
-        place, lines, [before] if is_saved else [before, after], run, tokenizer=tokenizer, opening=opening,
-        checkpoint=checkpoint, measures=entries, progress=progress,
-    )  # fmt: skip
+        place,
+        lines,
+        [before] if is_saved else [before, after],
+        run,
+        tokenizer=tokenizer,
+        opening=opening,
+        checkpoint=checkpoint,
+        measures=entries,
+        progress=progress,
+    )
     corpus = "; ".join(stats.corpora)
     with in_one_line(f"{place.saved} or {after}") if place.saved else nullcontext():
         return changes(
-            found.before, found.after if other is None else other.survey, found.divergences, corpus=corpus,
-            corpus_after=corpus if other is None else "; ".join(other.corpora), thresholds=thresholds, entries=entries,
-        )  # fmt: skip
+            found.before,
+            found.after if other is None else other.survey,
+            found.divergences,
+            corpus=corpus,
+            corpus_after=corpus if other is None else "; ".join(other.corpora),
+            thresholds=thresholds,
+            entries=entries,
+        )
 
 
 @check_call()
@@ -214,7 +282,9 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
     for path in parts:
         stats, name = load_stats(path), visible(str(path))
         if stats.n_lines is not None:
-            raise errors.RecordError(f"{name} is a checkpoint of a run that was broken off: let it end first")
+            raise errors.RecordError(
+                f"{name} is a checkpoint of a run that was broken off: let it end first"
+            )
         if whole is None:
             whole, read[name] = stats, stats.survey
             continue
@@ -222,9 +292,13 @@ def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLi
             together = survey.merge(whole.survey, stats.survey)
         except errors.RecordError as error:
             raise errors.RecordError(f"{name}: {error}") from None
-        twice = next((other for other, one in read.items() if survey.same_sentences(one, stats.survey)), None)
+        twice = next(
+            (other for other, one in read.items() if survey.same_sentences(one, stats.survey)), None
+        )
         if twice is not None:
-            raise errors.RecordError(f"{name} has the very sentences of {twice}: no part is counted twice")
+            raise errors.RecordError(
+                f"{name} has the very sentences of {twice}: no part is counted twice"
+            )
         read[name] = stats.survey
         whole = Stats(survey=together, corpora=(*whole.corpora, *stats.corpora), run=whole.run)
     if whole is None:
@@ -254,11 +328,15 @@ def example_patterns(
 
         return {
             card.role.name: attend(
-                text, source, kind=comparison.kind, layers=[card.head.layer], heads=[card.head.head],
+                text,
+                source,
+                kind=comparison.kind,
+                layers=[card.head.layer],
+                heads=[card.head.head],
                 truncate=True,  # where nothing was cut, nothing is
             )
             for card, text in cards
-        }, ""  # fmt: skip
+        }, ""
     except errors.AttnvizError as error:
         return {}, clip(str(error), 300)
 
@@ -266,14 +344,21 @@ def example_patterns(
 def stats(shown: HeadComparison) -> bytes:
     """What was measured, as a ``.stats`` file holds it. Raises OutputError: it was not measured here."""
     if not isinstance(shown.origin, Origin):
-        raise errors.OutputError(f"this comparison was not measured here: there is no {STATS} of it")
+        raise errors.OutputError(
+            f"this comparison was not measured here: there is no {STATS} of it"
+        )
     return to_bytes(shown.origin.stats, ONE, CLASSES)
 
 
 def draw(
-    shown: HeadComparison | Changes, head: Place | None = None, *, examples: Examples | None = example_patterns,
-    view: str = "sheet", lang: str = "en", **page: Any,
-) -> Picture:  # fmt: skip
+    shown: HeadComparison | Changes,
+    head: Place | None = None,
+    *,
+    examples: Examples | None = example_patterns,
+    view: str = "sheet",
+    lang: str = "en",
+    **page: Any,
+) -> Picture:
     """The picture of a comparison, of one of its heads, or of what changed.
 
     `examples` gives the patterns of examples, and why there are none; None draws none. All else, and what it raises
@@ -299,12 +384,19 @@ def draw(
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
         return pages.draw(shown, *place, patterns=patterns, language=lang).fitted(style)
-    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(style)
+    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(
+        style
+    )
 
 
 def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | None:
     texts = list(origin.stats.survey.sample.texts.values())
-    if origin.source is None or comparison.n_sentences != 1 or len(texts) != 1 or texts[0][1] is not None:
+    if (
+        origin.source is None
+        or comparison.n_sentences != 1
+        or len(texts) != 1
+        or texts[0][1] is not None
+    ):
         return None
     from attnviz.capture.attend import attend
 
@@ -317,14 +409,22 @@ def _again(origin: Origin) -> Source:
     name = then.name or about.model
     called = clip(visible(name), 100)
     if not _is_here(name, then.revision):
-        raise errors.UnreachableModelError(f"{called} is not here, and no model is downloaded for a picture")
+        raise errors.UnreachableModelError(
+            f"{called} is not here, and no model is downloaded for a picture"
+        )
     if then.trust_remote_code and not now.trust_remote_code:
-        raise errors.ModelError(f"{called} comes with code of its own, which runs only with trust_remote_code")
+        raise errors.ModelError(
+            f"{called} comes with code of its own, which runs only with trust_remote_code"
+        )
     source = open_model(
-        replace(then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code)
+        replace(
+            then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code
+        )
     )
     if source.digest() != about.weights:
-        raise errors.ModelError(f"{visible(source.name)} is another model than was measured: its weights differ")
+        raise errors.ModelError(
+            f"{visible(source.name)} is another model than was measured: its weights differ"
+        )
     return source
 
 
@@ -353,7 +453,9 @@ def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Sou
     """What opens a model, or makes a source of one that is open or in memory."""
     if model is None or isinstance(model, (str, os.PathLike, ModelSettings)):
         if tokenizer is not None:
-            raise errors.SettingsError("a tokenizer goes with a model that is in memory: this one has its own")
+            raise errors.SettingsError(
+                "a tokenizer goes with a model that is in memory: this one has its own"
+            )
         return lambda: opening(_settings_of(model))
     from attnviz.capture.source import as_source
 
@@ -405,10 +507,17 @@ def _check_checkpoint(checkpoint: Path | None, given: str | None) -> None:
 
 
 def _measure(
-    place: CorpusSettings, texts: tuple[str, ...] | None, models: Sequence[Model], run: SurveyRun, *,
-    tokenizer: object, opening: Opening, checkpoint: str | os.PathLike[str] | None, measures: tuple[Entry, ...],
+    place: CorpusSettings,
+    texts: tuple[str, ...] | None,
+    models: Sequence[Model],
+    run: SurveyRun,
+    *,
+    tokenizer: object,
+    opening: Opening,
+    checkpoint: str | os.PathLike[str] | None,
+    measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
-) -> tuple[Stats, Surveys, Source | None]:  # fmt: skip
+) -> tuple[Stats, Surveys, Source | None]:
     """Run a model, or two, over the sentences, unless a file holds it all: the stats of the first, of all, the first.
 
     The model is None where none was run.
@@ -442,20 +551,36 @@ def _measure(
     def tell(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
         if progress is not None:
             n_read, n_bytes = (0, None) if corpus is None else (corpus.read, corpus.size)
-            progress(CorpusProgress(n_sentences=n_sentences, bytes_read=n_read, n_bytes=n_bytes, shape=shape))
+            progress(
+                CorpusProgress(
+                    n_sentences=n_sentences, bytes_read=n_read, n_bytes=n_bytes, shape=shape
+                )
+            )
 
     def keep(found: Surveys, n_lines: int | None) -> Stats:
         if n_lines is not None:
             tell(found.before.n_sentences, found.before.heads.sums.shape[1:3])
-        stats = Stats(survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run)
+        stats = Stats(
+            survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run
+        )
         apart = found.divergences
         if checkpoint is not None:
-            save_stats(PairStats(before=stats, after=found.after, divergences=apart) if apart else stats, checkpoint)
+            save_stats(
+                PairStats(before=stats, after=found.after, divergences=apart) if apart else stats,
+                checkpoint,
+            )
         return stats
 
     tell(0 if so_far is None else so_far.before.n_sentences)
     found = survey_models(
-        lines, sources, run.settings, measures=measures, so_far=so_far, n_lines=n_lines, tell=keep, corpus=name
+        lines,
+        sources,
+        run.settings,
+        measures=measures,
+        so_far=so_far,
+        n_lines=n_lines,
+        tell=keep,
+        corpus=name,
     )
     return keep(found, None), found, sources[0]
 
@@ -475,22 +600,31 @@ def _left_by(
     return left
 
 
-def _lines_of(texts: Sequence[str] | None, source: Source) -> tuple[Iterable[CorpusLine | BadLine], str]:
+def _lines_of(
+    texts: Sequence[str] | None, source: Source
+) -> tuple[Iterable[CorpusLine | BadLine], str]:
     if texts is not None:
         lines = [CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1)]
-        return lines, f"“{clip(visible(texts[0]), 60)}”" if len(lines) == 1 else f"{len(lines):,} sentences"
+        return lines, f"“{clip(visible(texts[0]), 60)}”" if len(
+            lines
+        ) == 1 else f"{len(lines):,} sentences"
     if hasattr(source, "language"):
         from attnviz.models.language.splits import corpus_lines, source_lines
 
         language = source.language
-        return source_lines(OWN) if language is None else corpus_lines(OWN, language=language), wording.OWN
+        return source_lines(OWN) if language is None else corpus_lines(
+            OWN, language=language
+        ), wording.OWN
     return read_corpus(TREEBANK), wording.SAMPLES
 
 
 def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: SurveyRun) -> None:
     now, then = run.words(), before.run.words()
     names = [name for name in sorted({*now, *then}) if now.get(name) != then.get(name)]
-    differing = [f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}" for name in names]
+    differing = [
+        f"{name} is {now.get(name, 'not given')}, was {then.get(name, 'not given')}"
+        for name in names
+    ]
     if before.fingerprint != mark:
         known = before.fingerprint
         was = "; ".join(before.corpora) if known is None else f"{known.name}, {known.size:,} bytes"
@@ -516,6 +650,10 @@ def _check_same_settings(settings: SurveySettings, other: Stats, path: str) -> N
     """Make sure, before hours of a run, that both are measured alike."""
     words = other.survey.about.words()
     wanted = {"special tokens": settings.specials, "fixed offsets": f"up to {settings.max_offset}"}
-    differing = [f"{what}: {words[what]}, not {value}" for what, value in wanted.items() if words[what] != value]
+    differing = [
+        f"{what}: {words[what]}, not {value}"
+        for what, value in wanted.items()
+        if words[what] != value
+    ]
     if differing:
         raise errors.RecordError(f"{visible(path)} was measured otherwise: {'; '.join(differing)}")

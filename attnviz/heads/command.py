@@ -60,9 +60,14 @@ attnviz merge english.stats treebank.stats -o all.stats"""
 
 
 def command(
-    text: CorpusSettings, model: ModelSettings, table: TableSettings, survey: SurveySettings,
-    against: AgainstSettings, page: PageSettings, output: ComparisonOutput,
-) -> None:  # fmt: skip
+    text: CorpusSettings,
+    model: ModelSettings,
+    table: TableSettings,
+    survey: SurveySettings,
+    against: AgainstSettings,
+    page: PageSettings,
+    output: ComparisonOutput,
+) -> None:
     """Say what each head of a model does, and how sure that is.
 
     Every measure has a 95 % interval, and controls: the same head on shuffled tokens, the best head of models with
@@ -80,9 +85,15 @@ def command(
 
     with _progress_bar(text, partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
-            _sentences(text), model=model, settings=survey, thresholds=table.thresholds, checkpoint=output.checkpoint,
-            roles=table.roles, progress=progress, opening=commands.open_model,
-        )  # fmt: skip
+            _sentences(text),
+            model=model,
+            settings=survey,
+            thresholds=table.thresholds,
+            checkpoint=output.checkpoint,
+            roles=table.roles,
+            progress=progress,
+            opening=commands.open_model,
+        )
     if output.json:
         from attnviz.heads.tables import to_json
 
@@ -118,7 +129,13 @@ def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
         if not (table.table or is_chosen):
             return overview.draw_overview(comparison, screen, lang)
         return tables.draw_table(
-            comparison, screen, sort=table.sort, role=table.role, layers=layers, heads=heads, language=lang
+            comparison,
+            screen,
+            sort=table.sort,
+            role=table.role,
+            layers=layers,
+            heads=heads,
+            language=lang,
         )
 
     _print(view, table)
@@ -129,9 +146,13 @@ def _print(draw: Callable[[Screen, str], Iterable[Text]], view: ViewSettings) ->
 
 
 def head_command(
-    head: HeadSettings, text: CorpusSettings, model: ModelSettings, survey: SurveySettings, page: PageSettings,
+    head: HeadSettings,
+    text: CorpusSettings,
+    model: ModelSettings,
+    survey: SurveySettings,
+    page: PageSettings,
     output: HeadOutput,
-) -> None:  # fmt: skip
+) -> None:
     """Show one head: what it does, how sure that is, and an example.
 
     With --full every measure is shown, with its interval, its controls and the sentences where it is largest.
@@ -150,17 +171,31 @@ def head_command(
 
     with _progress_bar(text, expect) as progress:
         comparison = compare_heads(
-            _sentences(text), model=model, settings=survey, thresholds=head.thresholds, checkpoint=output.checkpoint,
-            progress=progress, opening=commands.open_model,
-        )  # fmt: skip
+            _sentences(text),
+            model=model,
+            settings=survey,
+            thresholds=head.thresholds,
+            checkpoint=output.checkpoint,
+            progress=progress,
+            opening=commands.open_model,
+        )
     profile = comparison.head(layer, number)
     from attnviz.heads.terminal.table import draw_head
 
-    _print(lambda screen, lang: draw_head(comparison, layer, number, screen, full=head.full, language=lang), head)
-    usual = _usual_path("head", f"{profile.name} {text.shown}", comparison.model, model, survey, head, page)
+    _print(
+        lambda screen, lang: draw_head(
+            comparison, layer, number, screen, full=head.full, language=lang
+        ),
+        head,
+    )
+    usual = _usual_path(
+        "head", f"{profile.name} {text.shown}", comparison.model, model, survey, head, page
+    )
 
     for path in output.output or (usual,):
-        commands.write_result(COMPARISON, comparison, path, head=(layer, number), lang=head.lang, **asdict(page))
+        commands.write_result(
+            COMPARISON, comparison, path, head=(layer, number), lang=head.lang, **asdict(page)
+        )
 
 
 def merge_command(merge: MergeSettings) -> None:
@@ -178,20 +213,38 @@ def merge_command(merge: MergeSettings) -> None:
 
 
 def _show_changes(
-    text: CorpusSettings, model: ModelSettings, table: TableSettings, survey: SurveySettings, against: AgainstSettings,
-    page: PageSettings, output: ComparisonOutput,
-) -> None:  # fmt: skip
+    text: CorpusSettings,
+    model: ModelSettings,
+    table: TableSettings,
+    survey: SurveySettings,
+    against: AgainstSettings,
+    page: PageSettings,
+    output: ComparisonOutput,
+) -> None:
     """Compare two models, print, write; exit with `CHANGED` where a head changed too much."""
     from attnviz.heads.api import compare_models
 
     other = replace(
-        model, model=against.against, toy=False, revision=None, seed=None, d_model=None, n_heads=None, n_layers=None
+        model,
+        model=against.against,
+        toy=False,
+        revision=None,
+        seed=None,
+        d_model=None,
+        n_heads=None,
+        n_layers=None,
     )
     with _progress_bar(text) as progress:
         changes = compare_models(
-            model, Path(str(against.against)) if against.is_saved else other, _sentences(text), settings=survey,
-            thresholds=table.thresholds, checkpoint=output.checkpoint, progress=progress, opening=commands.open_model,
-        )  # fmt: skip
+            model,
+            Path(str(against.against)) if against.is_saved else other,
+            _sentences(text),
+            settings=survey,
+            thresholds=table.thresholds,
+            checkpoint=output.checkpoint,
+            progress=progress,
+            opening=commands.open_model,
+        )
     limit = against.fail_above
     above = () if limit is None else changes.exceeds(limit)
     if output.json:
@@ -229,20 +282,35 @@ def _sentences(text: CorpusSettings) -> CorpusSettings:
 
 
 def _check_output(
-    text: CorpusSettings, table: TableSettings, survey: SurveySettings, output: ComparisonOutput, *, against: bool
+    text: CorpusSettings,
+    table: TableSettings,
+    survey: SurveySettings,
+    output: ComparisonOutput,
+    *,
+    against: bool,
 ) -> None:
     chosen = changed(table, *([] if against else ["table"]), "sort", "role", "layer", "head")
     if (table.roles or text.roles is not None) and (output.json or against):
         other = "--against" if against else "--json"
-        raise SettingsError(f"the roles of a model's heads on a sentence are a table: they do not go with {other}")
+        raise SettingsError(
+            f"the roles of a model's heads on a sentence are a table: they do not go with {other}"
+        )
     if chosen and (output.json or against):
         verb = "is" if len(chosen) == 1 else "are"
-        what = "--json has all heads" if output.json else "--against has another: all heads, the largest change first"
-        raise SettingsError(f"{' and '.join(chosen)} {verb} of the table of heads of one model; {what}")
+        what = (
+            "--json has all heads"
+            if output.json
+            else "--against has another: all heads, the largest change first"
+        )
+        raise SettingsError(
+            f"{' and '.join(chosen)} {verb} of the table of heads of one model; {what}"
+        )
     for path in output.output:
         if against and path.suffix.lower() not in CHANGES:
             kind = path.suffix.lower()[1:]
-            raise SettingsError(f"{visible(str(path))}: a comparison of two models is not saved as {kind}")
+            raise SettingsError(
+                f"{visible(str(path))}: a comparison of two models is not saved as {kind}"
+            )
     if output.views and (against or not survey.similarity):
         raise SettingsError(
             f"--{next(iter(output.views))} is of all pairs of heads of one model: not with --against, --no-similarity"
@@ -251,7 +319,9 @@ def _check_output(
         check_endings([path], PICTURES, name)
 
 
-def _chosen_places(table: TableSettings, n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
+def _chosen_places(
+    table: TableSettings, n_layers: int, n_heads: int
+) -> tuple[list[int], list[int]]:
     """The numbers of the layers and heads chosen, empty for all; refused before the rest of a corpus is measured."""
     from attnviz.attention import positions
 
@@ -276,7 +346,13 @@ def _progress_bar(
         yield look
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     from attnviz.heads.wording import plural
 
@@ -287,7 +363,12 @@ def _progress_bar(
             if not bar.tasks:
                 known = (BarColumn(), TimeRemainingColumn()) if progress.n_bytes else ()
                 rate_column = TextColumn("{task.fields[rate]}")
-                bar.columns = (TextColumn("{task.description}"), *known, TimeElapsedColumn(), rate_column)
+                bar.columns = (
+                    TextColumn("{task.description}"),
+                    *known,
+                    TimeElapsedColumn(),
+                    rate_column,
+                )
                 bar.add_task("measuring heads", total=progress.n_bytes, rate="", n_before=n)
             look(progress)
             if progress.shape is not None:
@@ -300,9 +381,18 @@ def _progress_bar(
 
 
 def _usual_path(
-    command: str, shown: str, name: str, model: ModelSettings, survey: SurveySettings, view: ViewSettings,
+    command: str,
+    shown: str,
+    name: str,
+    model: ModelSettings,
+    survey: SurveySettings,
+    view: ViewSettings,
     page: PageSettings,
-) -> Path:  # fmt: skip
-    more = [*name_parts(model, "dtype", "revision"), *name_parts(survey), *name_parts(view, "threshold")]
+) -> Path:
+    more = [
+        *name_parts(model, "dtype", "revision"),
+        *name_parts(survey),
+        *name_parts(view, "threshold"),
+    ]
     more += [*([view.lang] if view.lang != "en" else []), *name_parts(page)]
     return picture_path(command, shown, name, more, pair=None, target=None)

@@ -11,7 +11,14 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.heads import measures, relations, roles, selection, survey, tally
 from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, SHUFFLED, UNTRAINED, Entry, Measure
-from attnviz.heads.record import Estimates, Example, HeadComparison, HeadProfile, HeadSimilarity, Relation
+from attnviz.heads.record import (
+    Estimates,
+    Example,
+    HeadComparison,
+    HeadProfile,
+    HeadSimilarity,
+    Relation,
+)
 from attnviz.heads.similarity import cluster, cut, scaled_to_two
 from attnviz.heads.survey import Survey
 
@@ -19,59 +26,97 @@ CLUSTERS = 8  # into how many clusters heads are put, where there are so many
 
 
 def compare(
-    found: Survey, *, corpus: str, thresholds: Mapping[str, float] | None = None, entries: Iterable[Entry] = MEASURES
+    found: Survey,
+    *,
+    corpus: str,
+    thresholds: Mapping[str, float] | None = None,
+    entries: Iterable[Entry] = MEASURES,
 ) -> HeadComparison:
     """What each head does. Raises SelectionError: a threshold of no role, or not between 0 and 1."""
     taken = measures.named((*found.measures, "variability"), entries, found.about.max_offset)
     measured = _with_peaks(found.heads, taken)
     estimates = _shares_to_1(measured.with_one_more(survey.variability(found.places)), taken)
-    n_looked_at = len(measures.rules_of(taken)) + (0 if found.relations is None else len(found.relations.names))
+    n_looked_at = len(measures.rules_of(taken)) + (
+        0 if found.relations is None else len(found.relations.names)
+    )
     controls = _controls(found, n_looked_at)
     judged = roles.with_thresholds(taken, thresholds or {})
     n_layers, n_heads = estimates.value.shape[:2]
     rows = found.heads.counts[:, :, 0]
     sentences = tally.effective(rows)
     with np.errstate(invalid="ignore"):
-        even = sentences / sentences[:, [found.measures.index("entropy")]] if "entropy" in found.measures else sentences
+        even = (
+            sentences / sentences[:, [found.measures.index("entropy")]]
+            if "entropy" in found.measures
+            else sentences
+        )
     counts = roles.Counts(rows=rows[0], sentences=sentences, even=even, different=_different(found))
     threshold = (thresholds or {}).get(roles.RELATION, relations.THRESHOLD)
     candidates: dict[str, tuple[Relation, ...]] = {}
     if found.relations is not None:
         hits = found.sample.found
-        layers = next(iter(hits.values())).hits.shape[2] if hits else 0  # of the random weights of all seeds
+        layers = (
+            next(iter(hits.values())).hits.shape[2] if hits else 0
+        )  # of the random weights of all seeds
         untrained = relations.count_links(hits.items(), layers, n_heads) if hits else None
         candidates = relations.candidates(
             found.relations, untrained, threshold, different=counts.different, looked_at=n_looked_at
         )
     related = relations.roles_of(candidates, threshold)
     similarity = _similarity(found)
-    clusters = None if similarity is None else cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
+    clusters = (
+        None if similarity is None else cut(similarity.linkage, min(CLUSTERS, n_layers * n_heads))
+    )
 
     def profile(layer: int, head: int) -> HeadProfile:
-        own = roles.roles_of(layer, head, measures=judged, estimates=estimates, controls=controls, counts=counts)
+        own = roles.roles_of(
+            layer, head, measures=judged, estimates=estimates, controls=controls, counts=counts
+        )
         every = (*own, *related.get((layer, head), ()))
         return HeadProfile(
-            layer=layer, head=head, roles=tuple(sorted(every, key=lambda role: role.clearness, reverse=True)),
+            layer=layer,
+            head=head,
+            roles=tuple(sorted(every, key=lambda role: role.clearness, reverse=True)),
             cluster=None if clusters is None else int(clusters[layer * n_heads + head]),
-        )  # fmt: skip
+        )
 
     heads = tuple(profile(layer, head) for layer, head in np.ndindex(n_layers, n_heads))
     examples, typical = _examples(found, heads, taken)
     return HeadComparison(
         kind=found.about.kind,  # type: ignore[arg-type]  # it was written from one
-        model=found.about.model, corpus=corpus, specials=found.about.specials, n_sentences=found.n_sentences,
-        n_tokens=found.n_tokens, n_bad=found.n_bad, bad=found.bad, differences=found.worst, measures=taken,
-        estimates=estimates, controls=controls, heads=heads, similarity=similarity, examples=examples, typical=typical,
-        relations=relations.best_of(candidates), notes=(*_notes(found), *_few_carry(found, taken, even)),
-    )  # fmt: skip
+        model=found.about.model,
+        corpus=corpus,
+        specials=found.about.specials,
+        n_sentences=found.n_sentences,
+        n_tokens=found.n_tokens,
+        n_bad=found.n_bad,
+        bad=found.bad,
+        differences=found.worst,
+        measures=taken,
+        estimates=estimates,
+        controls=controls,
+        heads=heads,
+        similarity=similarity,
+        examples=examples,
+        typical=typical,
+        relations=relations.best_of(candidates),
+        notes=(*_notes(found), *_few_carry(found, taken, even)),
+    )
 
 
 def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
     """Every measure of rows: a largest weight is at an offset or not, and of such the interval is another."""
-    found, at = heads.estimate(), [number for number, one in enumerate(taken) if one.takes == "peaks"]
-    peaks = tally.share(heads.sums[..., at], np.broadcast_to(heads.counts, heads.sums.shape)[..., at])
+    found, at = (
+        heads.estimate(),
+        [number for number, one in enumerate(taken) if one.takes == "peaks"],
+    )
+    peaks = tally.share(
+        heads.sums[..., at], np.broadcast_to(heads.counts, heads.sums.shape)[..., at]
+    )
     for ends, given in ((found.low, peaks.low), (found.high, peaks.high)):
-        ends[..., at] = np.where(np.isfinite(ends[..., at]), given, np.nan)  # none of what one group alone has
+        ends[..., at] = np.where(
+            np.isfinite(ends[..., at]), given, np.nan
+        )  # none of what one group alone has
     return found
 
 
@@ -95,7 +140,9 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
         sums, counts = found.sample.controls[UNTRAINED]
         total, rows = sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = total.reshape(-1, *shape[:2], len(places)) / rows[:, None]  # (seed, layer, head, role)
+            means = (
+                total.reshape(-1, *shape[:2], len(places)) / rows[:, None]
+            )  # (seed, layer, head, role)
         best = roles.best_of_seeds(np.fmax.reduce(means, axis=(1, 2)), looked_at)
         controls[UNTRAINED] = _carried_over(_spread(best, places, shape), found, places)
     fixed = found.offsets.estimate()  # (offset, share), shares come first
@@ -120,10 +167,18 @@ def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Es
     return random
 
 
-def _spread(found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]) -> Estimates:
+def _spread(
+    found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]
+) -> Estimates:
     """Estimates of some measures among those of all; NaN of the others."""
-    spread = Estimates(value=np.full(shape, np.nan), low=np.full(shape, np.nan), high=np.full(shape, np.nan))
-    for ends, given in ((spread.value, found.value), (spread.low, found.low), (spread.high, found.high)):
+    spread = Estimates(
+        value=np.full(shape, np.nan), low=np.full(shape, np.nan), high=np.full(shape, np.nan)
+    )
+    for ends, given in (
+        (spread.value, found.value),
+        (spread.low, found.low),
+        (spread.high, found.high),
+    ):
         ends[..., places] = given
     return spread
 
@@ -134,7 +189,10 @@ def _similarity(found: Survey) -> HeadSimilarity | None:
     distances = found.similarity.distances()
     points, shares = scaled_to_two(distances)
     return HeadSimilarity(
-        divergences=found.similarity.mean(), linkage=cluster(distances), points=points, kept=sum(shares)
+        divergences=found.similarity.mean(),
+        linkage=cluster(distances),
+        points=points,
+        kept=sum(shares),
     )
 
 
@@ -149,7 +207,9 @@ def _examples(
     for layer, head, measure in np.ndindex(scores.shape[:3]):
         best = [
             Example(text=texts[int(key)], score=float(score))
-            for score, key in zip(scores[layer, head, measure], keys[layer, head, measure], strict=True)
+            for score, key in zip(
+                scores[layer, head, measure], keys[layer, head, measure], strict=True
+            )
             if np.isfinite(score)
         ]
         if best:
@@ -163,9 +223,21 @@ def _examples(
     for (name, measure), (layer, head) in wanted.items():
         several = ranked.get((name, measure), [])
         if survey.OWN in found.sample.controls and measure in found.sample.roles:
-            at, (sums, counts) = found.sample.roles.index(measure), found.sample.controls[survey.OWN]
-            given = zip(found.sample.texts.values(), sums[:, layer, head, at], counts[:, layer, at], strict=True)
-            means = [Example(text=text, score=float(sum_ / n)) for (text, _), sum_, n in given if n >= enough[measure]]
+            at, (sums, counts) = (
+                found.sample.roles.index(measure),
+                found.sample.controls[survey.OWN],
+            )
+            given = zip(
+                found.sample.texts.values(),
+                sums[:, layer, head, at],
+                counts[:, layer, at],
+                strict=True,
+            )
+            means = [
+                Example(text=text, score=float(sum_ / n))
+                for (text, _), sum_, n in given
+                if n >= enough[measure]
+            ]
             several = sorted(means, key=lambda one: (-one.score, one.text))
         if (one := selection.typical(several)) is not None:
             typical[name, measure] = one
@@ -178,18 +250,28 @@ def _different(found: Survey) -> int:
     return n if n < found.sample.size else found.n_sentences
 
 
-def _few_carry(found: Survey, taken: Sequence[Measure], even: Float64[np.ndarray, "layer measure"]) -> Iterator[Note]:
+def _few_carry(
+    found: Survey, taken: Sequence[Measure], even: Float64[np.ndarray, "layer measure"]
+) -> Iterator[Note]:
     """That few sentences carry some measures, and how few; at fixed offsets the intervals hold all the same."""
     few = np.any(even < roles.UNEVEN, axis=0).tolist()
-    names = [one.name for one, is_few in zip(taken, few, strict=False) if is_few and not one.family and one.role]
+    names = [
+        one.name
+        for one, is_few in zip(taken, few, strict=False)
+        if is_few and not one.family and one.role
+    ]
     if not names or _different(found) < roles.FEWEST_DIFFERENT:  # of so few, few carry everything
         return
-    counts = found.heads.counts[1:, 0, 0, [found.measures.index(name) for name in names]]  # (group, measure)
+    counts = found.heads.counts[
+        1:, 0, 0, [found.measures.index(name) for name in names]
+    ]  # (group, measure)
     held = np.cumsum(np.sort(counts, axis=0)[::-1], axis=0) / counts.sum(axis=0)
     yield Note.of(
-        "few_carry", measures=", ".join(names), n=int((held < 1 / 2).sum(axis=0).min() + 1),
+        "few_carry",
+        measures=", ".join(names),
+        n=int((held < 1 / 2).sum(axis=0).min() + 1),
         groups=int((counts > 0).sum(axis=0).max()),
-    )  # fmt: skip
+    )
 
 
 def _notes(found: Survey) -> Iterator[Note]:
@@ -197,7 +279,9 @@ def _notes(found: Survey) -> Iterator[Note]:
         yield Note("nothing_measured")
     n = _different(found)
     if n < roles.FEWEST_DIFFERENT:
-        yield Note.of("few_sentences", different=n, lines=found.n_sentences, fewest=roles.FEWEST_DIFFERENT)
+        yield Note.of(
+            "few_sentences", different=n, lines=found.n_sentences, fewest=roles.FEWEST_DIFFERENT
+        )
     if found.sample.no_random:
         yield Note.of("no_random_weights", why=found.sample.no_random)
     if found.about.specials == "exclude":

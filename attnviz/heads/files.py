@@ -32,15 +32,20 @@ class SurveyRun:
 
     model: ModelSettings = field(default_factory=ModelSettings)  # the model, and how it was loaded
     settings: SurveySettings = field(default_factory=SurveySettings)  # how it was measured
-    sentence_field: str | None = None  # where the objects of JSON lines hold their sentence; None is the usual place
+    sentence_field: str | None = (
+        None  # where the objects of JSON lines hold their sentence; None is the usual place
+    )
     against: str | None = None  # the second model, of two
 
     def words(self) -> dict[str, str]:
         """All of it as messages tell it, by the names of settings; without what is not given."""
         given = {
-            **asdict(self.model), **asdict(self.settings), "model": self.model.name, "field": self.sentence_field,
+            **asdict(self.model),
+            **asdict(self.settings),
+            "model": self.model.name,
+            "field": self.sentence_field,
             "against": self.against,
-        }  # fmt: skip
+        }
         usual = {"model": DEFAULT, "kind": "the usual", "field": "text"}
         return {
             name: str(usual[name] if value is None else value)
@@ -55,8 +60,12 @@ class Stats:
 
     survey: Survey  # the survey
     corpora: tuple[str, ...]  # what was read, in a few words each
-    n_lines: int | None = None  # of the corpus, read by a run that goes on; None for one that is finished
-    fingerprint: Fingerprint | None = None  # of the corpus; None where it has none, as standard input has not
+    n_lines: int | None = (
+        None  # of the corpus, read by a run that goes on; None for one that is finished
+    )
+    fingerprint: Fingerprint | None = (
+        None  # of the corpus; None where it has none, as standard input has not
+    )
     run: SurveyRun  # how it was measured, which must be the same for a run to go on
 
 
@@ -70,12 +79,24 @@ class PairStats:
 
 
 CLASSES: encoding.Classes = {
-    "Stats": Stats, "BothStats": PairStats, "Run": SurveyRun, "ModelSettings": ModelSettings,
-    "SurveySettings": SurveySettings, "Fingerprint": Fingerprint, "Survey": Survey,
-    "About": survey.About, "Places": survey.Places,
-    "Examples": survey.Examples, "Sample": survey.Sample, "Divergences": Divergences, "Tally": Tally,
-    "Relations": Relations, "Found": LinkHits, "Annotated": Annotation, "Link": Link,
-}  # fmt: skip
+    "Stats": Stats,
+    "BothStats": PairStats,
+    "Run": SurveyRun,
+    "ModelSettings": ModelSettings,
+    "SurveySettings": SurveySettings,
+    "Fingerprint": Fingerprint,
+    "Survey": Survey,
+    "About": survey.About,
+    "Places": survey.Places,
+    "Examples": survey.Examples,
+    "Sample": survey.Sample,
+    "Divergences": Divergences,
+    "Tally": Tally,
+    "Relations": Relations,
+    "Found": LinkHits,
+    "Annotated": Annotation,
+    "Link": Link,
+}
 """What may be in a file, by the names that files have for it."""
 
 
@@ -84,12 +105,16 @@ def save_stats(stats: Stats | PairStats, path: str | os.PathLike[str]) -> Path:
 
     Raises OutputError: another ending, or a file that cannot be written.
     """
-    return encoding.write(stats, path, encoding.ONE if isinstance(stats, Stats) else encoding.TWO, CLASSES)
+    return encoding.write(
+        stats, path, encoding.ONE if isinstance(stats, Stats) else encoding.TWO, CLASSES
+    )
 
 
 def load_stats(path: str | os.PathLike[str]) -> Stats:
     """Read a survey that attnviz saved. Raises FileFormatError, in one line: it cannot be read, or holds no survey."""
-    stats = encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgrade)
+    stats = encoding.read(
+        path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey), _upgrade
+    )
     return replace(stats, survey=_in_groups(stats.survey))
 
 
@@ -110,10 +135,13 @@ def _in_groups(found: Survey) -> Survey:
     )
     linked = {key: sample.texts[key] for key in sample.annotated}
     return replace(
-        found, heads=found.heads.regroup(), offsets=found.offsets.regroup(), relations=relations,
+        found,
+        heads=found.heads.regroup(),
+        offsets=found.offsets.regroup(),
+        relations=relations,
         places=survey.Places(sums=sums, squares=squares, counts=counts),
         sample=replace(sample, roles=found.measures if sample.controls else (), linked=linked),
-    )  # fmt: skip
+    )
 
 
 def _upgrade(written: Any) -> Any:
@@ -135,37 +163,48 @@ def _upgrade(written: Any) -> Any:
 
 def _run_before(words: Mapping[str, str]) -> dict[str, Any]:
     """How a run was measured, of which version 2 wrote the options as words."""
-    sizes = {name: f"--{name.replace('_', '-')}" for name in ("seed", "d_model", "n_heads", "n_layers")}
+    sizes = {
+        name: f"--{name.replace('_', '-')}" for name in ("seed", "d_model", "n_heads", "n_layers")
+    }
     model = {
         "model": None if words.get("--model", DEFAULT) == DEFAULT else words["--model"],
-        **{name: words[option] for name in ("device", "dtype", "revision") if (option := f"--{name}") in words},
+        **{
+            name: words[option]
+            for name in ("device", "dtype", "revision")
+            if (option := f"--{name}") in words
+        },
         "trust_remote_code": "--trust-remote-code" in words,
         **{name: int(words[option]) for name, option in sizes.items() if option in words},
     }
     settings = {
         "kind": None if words.get("--kind", "the usual") == "the usual" else words["--kind"],
-        "specials": words.get("--specials", "keep"), "truncate": words.get("--truncate") == str(True),
+        "specials": words.get("--specials", "keep"),
+        "truncate": words.get("--truncate") == str(True),
         "similarity": words.get("--likeness", str(True)) == str(True),
         "controls": int(words.get("--controls", CONTROLS)),
         "max_offset": int(words.get("--max-offset", MAX_OFFSET)),
-    }  # fmt: skip
+    }
     given = words.get("--field", "text")
     return {
         "class": "Run",
         "fields": {
             "model": {"class": "ModelSettings", "fields": model},
             "settings": {"class": "SurveySettings", "fields": settings},
-            "sentence_field": None if given == "text" else given, "against": words.get("--against"),
+            "sentence_field": None if given == "text" else given,
+            "against": words.get("--against"),
         },
-    }  # fmt: skip
+    }
 
 
 def _about_before(words: Mapping[str, str]) -> dict[str, Any]:
     fields = {
-        "model": words["model"], "weights": words["weights"], "kind": words["kind"],
-        "specials": words["special tokens"], "sample": int(words["sample"]),
+        "model": words["model"],
+        "weights": words["weights"],
+        "kind": words["kind"],
+        "specials": words["special tokens"],
+        "sample": int(words["sample"]),
         "max_offset": int(words["fixed offsets"].removeprefix("up to ")),
-    }  # fmt: skip
+    }
     return {"class": "About", "fields": fields}
 
 
@@ -185,7 +224,9 @@ def load_pair(path: str | os.PathLike[str]) -> PairStats:
     """Likewise both surveys of two models; a file of one is none."""
     pair = encoding.read(path, encoding.TWO, CLASSES, PairStats, _fits, _upgrade)
     first = replace(pair.before, survey=_in_groups(pair.before.survey))
-    return PairStats(before=first, after=_in_groups(pair.after), divergences=pair.divergences.regroup())
+    return PairStats(
+        before=first, after=_in_groups(pair.after), divergences=pair.divergences.regroup()
+    )
 
 
 def _fits(found: PairStats) -> bool:

@@ -43,8 +43,10 @@ About: TypeAlias = Literal["position", "content", "spread"]
 """What a role is about: where a key stands, which key it is, or how spread the weight is."""
 
 RULED_OUT_BY: dict[About, tuple[str, ...]] = {
-    "position": (CHANCE, UNTRAINED), "content": (CHANCE, UNTRAINED, OFFSET), "spread": (UNTRAINED,),
-}  # fmt: skip
+    "position": (CHANCE, UNTRAINED),
+    "content": (CHANCE, UNTRAINED, OFFSET),
+    "spread": (UNTRAINED,),
+}
 """The controls whose interval a head's must lie above."""
 
 
@@ -67,9 +69,12 @@ class RoleRule:
 
     def __post_init__(self) -> None:
         usual = {
-            "family": self.name, "family_words": self.words, "korean": self.words,
-            "short": self.name.replace("_", " "), "sign": self.name[:4],
-        }  # fmt: skip
+            "family": self.name,
+            "family_words": self.words,
+            "korean": self.words,
+            "short": self.name.replace("_", " "),
+            "sign": self.name[:4],
+        }
         for name, value in usual.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
@@ -100,8 +105,12 @@ class Measure:
     takes: Takes
     korean: str = ""  # the meaning in Korean
     compute: Callable[[Any], Any] | None = None  # the computation; None where `takes` says all
-    role: RoleRule | None = None  # what a head does where the measure is large; None where that is no role
-    offset: int | None = None  # of a measure at a fixed offset, how many tokens after the query; negative before it
+    role: RoleRule | None = (
+        None  # what a head does where the measure is large; None where that is no role
+    )
+    offset: int | None = (
+        None  # of a measure at a fixed offset, how many tokens after the query; negative before it
+    )
     family: str = ""  # of such a measure, the name of the entry that it is made of
     enough_rows: int = ENOUGH_ROWS  # a sentence that counts fewer rows is no example
     # whether its 95 % interval is not to be trusted: fewer than 92 of 100 samples of real text held the mean in it
@@ -138,133 +147,306 @@ Entry: TypeAlias = Measure | AtOffsets
 
 def _weight_at(offset: int) -> Measure:
     return Measure(
-        name=f"offset_{offset:+d}", label=f"{offset:+d}", unit="share", meaning=f"weight at offset {offset:+d}",
-        korean=f"거리 {offset:+d}의 가중치", takes="keys", compute=lambda rows: rows.at(offset), offset=offset,
+        name=f"offset_{offset:+d}",
+        label=f"{offset:+d}",
+        unit="share",
+        meaning=f"weight at offset {offset:+d}",
+        korean=f"거리 {offset:+d}의 가중치",
+        takes="keys",
+        compute=lambda rows: rows.at(offset),
+        offset=offset,
         family="offset",
-    )  # fmt: skip
+    )
 
 
 def _peak_at(offset: int) -> Measure:
     n, way, korean = abs(offset), *(("back", "앞을") if offset < 0 else ("ahead", "뒤를"))
     role = RoleRule(
-        name=f"offset_{offset:+d}", words=f"looks {n} tokens {way}", korean=f"토큰 {n}개 {korean} 봄",
-        threshold=0.9, about="position", short=f"{n} {way}", also=(f"{offset:+d}",), sign=f"{offset:+d}",
-        colour="#44aa99", family="offset", family_words="looks at another fixed offset",
-    )  # fmt: skip
+        name=f"offset_{offset:+d}",
+        words=f"looks {n} tokens {way}",
+        korean=f"토큰 {n}개 {korean} 봄",
+        threshold=0.9,
+        about="position",
+        short=f"{n} {way}",
+        also=(f"{offset:+d}",),
+        sign=f"{offset:+d}",
+        colour="#44aa99",
+        family="offset",
+        family_words="looks at another fixed offset",
+    )
     return Measure(
-        name=f"peak_{offset:+d}", label=f"top {offset:+d}", unit="share", takes="peaks", offset=offset, family="peak",
+        name=f"peak_{offset:+d}",
+        label=f"top {offset:+d}",
+        unit="share",
+        takes="peaks",
+        offset=offset,
+        family="peak",
         meaning=f"rows whose largest weight is at offset {offset:+d}",
-        korean=f"최대 가중치가 거리 {offset:+d}에 있는 행", role=role if abs(offset) > 1 else None,
-    )  # fmt: skip
+        korean=f"최대 가중치가 거리 {offset:+d}에 있는 행",
+        role=role if abs(offset) > 1 else None,
+    )
 
 
 MEASURES: tuple[Entry, ...] = (
     # A[i, i] (Clark et al. 2019, section 3)
     Measure(
-        name="self", label="self", unit="share", takes="keys", compute=lambda rows: rows.at(0),
-        meaning="weight on the token itself", korean="자기 자신에 주는 가중치",
-        role=RoleRule(name="self", words="looks at itself", korean="자기 자신을 봄", threshold=0.5, about="position",
-                      sign="self", colour="#117733"),
+        name="self",
+        label="self",
+        unit="share",
+        takes="keys",
+        compute=lambda rows: rows.at(0),
+        meaning="weight on the token itself",
+        korean="자기 자신에 주는 가중치",
+        role=RoleRule(
+            name="self",
+            words="looks at itself",
+            korean="자기 자신을 봄",
+            threshold=0.5,
+            about="position",
+            sign="self",
+            colour="#117733",
+        ),
     ),
     # A[i, i - 1] (Clark et al. 2019, section 3.1)
     Measure(
-        name="previous", label="prev", unit="share", takes="keys", compute=lambda rows: rows.at(-1),
-        meaning="weight on the token before", korean="바로 앞 토큰에 주는 가중치",
-        role=RoleRule(name="previous", words="looks at the previous token", korean="바로 앞 토큰을 봄",
-                      also=("prev", "-1"), threshold=0.5, about="position", sign="-1", colour="#332288"),
+        name="previous",
+        label="prev",
+        unit="share",
+        takes="keys",
+        compute=lambda rows: rows.at(-1),
+        meaning="weight on the token before",
+        korean="바로 앞 토큰에 주는 가중치",
+        role=RoleRule(
+            name="previous",
+            words="looks at the previous token",
+            korean="바로 앞 토큰을 봄",
+            also=("prev", "-1"),
+            threshold=0.5,
+            about="position",
+            sign="-1",
+            colour="#332288",
+        ),
     ),
     # A[i, i + 1] (Clark et al. 2019, section 3.1)
     Measure(
-        name="next", label="next", unit="share", takes="keys", compute=lambda rows: rows.at(1),
-        meaning="weight on the token after", korean="바로 뒤 토큰에 주는 가중치",
-        role=RoleRule(name="next", words="looks at the next token", korean="바로 뒤 토큰을 봄", also=("+1",),
-                      threshold=0.5, about="position", sign="+1", colour="#88ccee"),
+        name="next",
+        label="next",
+        unit="share",
+        takes="keys",
+        compute=lambda rows: rows.at(1),
+        meaning="weight on the token after",
+        korean="바로 뒤 토큰에 주는 가중치",
+        role=RoleRule(
+            name="next",
+            words="looks at the next token",
+            korean="바로 뒤 토큰을 봄",
+            also=("+1",),
+            threshold=0.5,
+            about="position",
+            sign="+1",
+            colour="#88ccee",
+        ),
     ),
     # A[i, 0], such as [CLS] (Clark et al. 2019, section 3.2)
     Measure(
-        name="first", label="1st", unit="share", takes="keys", compute=lambda rows: rows.on(rows.marks.first),
-        meaning="weight on the first token", korean="첫 토큰에 주는 가중치",
-        role=RoleRule(name="first", words="rests on the first token", korean="첫 토큰에 머묾 (어텐션 싱크)",
-                      also=("sink", "sink [cls]", "[cls]", "cls", "bos"), threshold=0.6, sign="1st", colour="#cc6677"),
+        name="first",
+        label="1st",
+        unit="share",
+        takes="keys",
+        compute=lambda rows: rows.on(rows.marks.first),
+        meaning="weight on the first token",
+        korean="첫 토큰에 주는 가중치",
+        role=RoleRule(
+            name="first",
+            words="rests on the first token",
+            korean="첫 토큰에 머묾 (어텐션 싱크)",
+            also=("sink", "sink [cls]", "[cls]", "cls", "bos"),
+            threshold=0.6,
+            sign="1st",
+            colour="#cc6677",
+        ),
     ),
     # such as [SEP]: the sum of A over them (Clark et al. 2019, section 3.2)
     Measure(
-        name="separator", label="sep", unit="share", takes="keys", compute=lambda rows: rows.on(rows.marks.separator),
-        meaning="weight on special tokens other than the first", korean="첫 토큰이 아닌 특수 토큰에 주는 가중치",
-        role=RoleRule(name="separator", words="rests on the separator", korean="구분 토큰에 머묾",
-                      also=("[sep]", "sep"), threshold=0.6, sign="sep", colour="#882255"),
+        name="separator",
+        label="sep",
+        unit="share",
+        takes="keys",
+        compute=lambda rows: rows.on(rows.marks.separator),
+        meaning="weight on special tokens other than the first",
+        korean="첫 토큰이 아닌 특수 토큰에 주는 가중치",
+        role=RoleRule(
+            name="separator",
+            words="rests on the separator",
+            korean="구분 토큰에 머묾",
+            also=("[sep]", "sep"),
+            threshold=0.6,
+            sign="sep",
+            colour="#882255",
+        ),
     ),
     # the sum of A over them (Clark et al. 2019, section 3.2)
     Measure(
-        name="punctuation", label="punct", unit="share", takes="keys", narrow=True,
+        name="punctuation",
+        label="punct",
+        unit="share",
+        takes="keys",
+        narrow=True,
         compute=lambda rows: rows.on(rows.marks.punctuation),
-        meaning="weight on punctuation marks", korean="문장 부호에 주는 가중치",
-        role=RoleRule(name="punctuation", words="rests on punctuation", korean="문장 부호에 머묾", also=("punct",),
-                      threshold=0.6, sign=".,", colour="#ee8866"),
+        meaning="weight on punctuation marks",
+        korean="문장 부호에 주는 가중치",
+        role=RoleRule(
+            name="punctuation",
+            words="rests on punctuation",
+            korean="문장 부호에 머묾",
+            also=("punct",),
+            threshold=0.6,
+            sign=".,",
+            colour="#ee8866",
+        ),
     ),
     # the sum of A over them (Wang et al. 2023, duplicate token heads)
     Measure(
-        name="same_word", label="same", unit="share", takes="keys", compute=lambda rows: rows.copies(),
-        meaning="of a token seen before: weight on its earlier copies", enough_rows=1, narrow=True,
+        name="same_word",
+        label="same",
+        unit="share",
+        takes="keys",
+        compute=lambda rows: rows.copies(),
+        meaning="of a token seen before: weight on its earlier copies",
+        enough_rows=1,
+        narrow=True,
         korean="앞에 나온 토큰: 앞선 같은 토큰에 주는 가중치",
-        role=RoleRule(name="same_word", words="looks back at the same word", korean="앞에 나온 같은 단어를 봄",
-                      also=("duplicate",), threshold=0.5, sign="same", colour="#aa4499"),
+        role=RoleRule(
+            name="same_word",
+            words="looks back at the same word",
+            korean="앞에 나온 같은 단어를 봄",
+            also=("duplicate",),
+            threshold=0.5,
+            sign="same",
+            colour="#aa4499",
+        ),
     ),
     # what came right after its earlier copies: the sum of A over it (Olsson et al. 2022)
     Measure(
-        name="induction", label="induct", unit="share", takes="keys", compute=lambda rows: rows.after_copies(),
-        meaning="of a token seen before: weight on what followed its earlier copies", enough_rows=1, narrow=True,
+        name="induction",
+        label="induct",
+        unit="share",
+        takes="keys",
+        compute=lambda rows: rows.after_copies(),
+        meaning="of a token seen before: weight on what followed its earlier copies",
+        enough_rows=1,
+        narrow=True,
         korean="앞에 나온 토큰: 앞선 같은 토큰의 다음 토큰에 주는 가중치",
-        role=RoleRule(name="induction", words="repeats what followed last time",
-                      korean="전에 같은 단어 다음에 나온 것을 봄", threshold=0.5, sign="ind", colour="#999933"),
+        role=RoleRule(
+            name="induction",
+            words="repeats what followed last time",
+            korean="전에 같은 단어 다음에 나온 것을 봄",
+            threshold=0.5,
+            sign="ind",
+            colour="#999933",
+        ),
     ),
     # mean of -sum over j of A ln A (Clark et al. 2019, section 3.3)
     Measure(
-        name="entropy", label="entropy", unit="nats", takes="rows", compute=lambda rows: rows.total(rows.entropy),
-        meaning="how spread a row is", korean="행이 퍼진 정도",
+        name="entropy",
+        label="entropy",
+        unit="nats",
+        takes="rows",
+        compute=lambda rows: rows.total(rows.entropy),
+        meaning="how spread a row is",
+        korean="행이 퍼진 정도",
     ),
     Measure(
-        name="entropy_share", label="even", unit="share", takes="rows",
+        name="entropy_share",
+        label="even",
+        unit="share",
+        takes="rows",
         compute=lambda rows: rows.total(rows.entropy / rows.largest_entropy),
-        meaning="entropy as a share of the largest there can be", korean="최댓값에 대한 엔트로피의 비율",
-        role=RoleRule(name="broad", words="spreads over many tokens", korean="여러 토큰을 고루 봄", threshold=BROAD,
-                      about="spread", sign="all", colour="#ddcc77"),
+        meaning="entropy as a share of the largest there can be",
+        korean="최댓값에 대한 엔트로피의 비율",
+        role=RoleRule(
+            name="broad",
+            words="spreads over many tokens",
+            korean="여러 토큰을 고루 봄",
+            threshold=BROAD,
+            about="spread",
+            sign="all",
+            colour="#ddcc77",
+        ),
     ),
     # `attnviz.heads.capture.rows.SimilarWords`
     Measure(
-        name="meaning", label="sim", unit="share", takes="rows", compute=lambda rows: rows.similar(),
+        name="meaning",
+        label="sim",
+        unit="share",
+        takes="rows",
+        compute=lambda rows: rows.similar(),
         meaning="rank of the words it looks at by how similar they are, 0.5 by chance",
         korean="보는 단어가 뜻이 비슷한 정도의 순위, 우연이면 0.5",
-        role=RoleRule(name="meaning", words="looks at words of similar meaning", korean="뜻이 비슷한 단어를 봄",
-                      also=("similar",), threshold=0.6, sign="sim", colour="#00a5b5"),
+        role=RoleRule(
+            name="meaning",
+            words="looks at words of similar meaning",
+            korean="뜻이 비슷한 단어를 봄",
+            also=("similar",),
+            threshold=0.6,
+            sign="sim",
+            colour="#00a5b5",
+        ),
     ),
     Measure(
-        name="distance", label="dist", unit="tokens", takes="rows", narrow=True,
+        name="distance",
+        label="dist",
+        unit="tokens",
+        takes="rows",
+        narrow=True,
         compute=lambda rows: rows.total(rows.distance) if rows.marks.square else rows.nothing(),
-        meaning="mean distance of the keys", korean="키까지의 평균 거리",
+        meaning="mean distance of the keys",
+        korean="키까지의 평균 거리",
     ),
     Measure(
-        name="spread", label="± tokens", unit="tokens", takes="rows", narrow=True,
+        name="spread",
+        label="± tokens",
+        unit="tokens",
+        takes="rows",
+        narrow=True,
         compute=lambda rows: rows.total(rows.spread) if rows.marks.square else rows.nothing(),
-        meaning="standard deviation of that distance within a row", korean="행 안에서 그 거리의 표준편차",
+        meaning="standard deviation of that distance within a row",
+        korean="행 안에서 그 거리의 표준편차",
     ),
     # mean of max A (Voita et al. 2019, section 4)
     Measure(
-        name="confidence", label="max", unit="share", takes="rows", compute=lambda rows: rows.confidence(),
-        meaning="largest weight of a row, the end of the sentence left out", korean="행의 최대 가중치 (문장 끝 제외)",
+        name="confidence",
+        label="max",
+        unit="share",
+        takes="rows",
+        compute=lambda rows: rows.confidence(),
+        meaning="largest weight of a row, the end of the sentence left out",
+        korean="행의 최대 가중치 (문장 끝 제외)",
     ),
     # Gu et al. 2025, "attention sink"
-    Measure(name="sink", label="sink", unit="share", takes="received",
-            compute=lambda received: received.largest(),
-            meaning="largest mean weight that a single key draws from the rows that see it",
-            korean="키 하나가 그 키를 보는 행들에서 받는 평균 가중치의 최댓값"),
-    AtOffsets(family="offset", at=_weight_at), # A[i, i + o]
-    AtOffsets(family="peak", at=_peak_at), # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
+    Measure(
+        name="sink",
+        label="sink",
+        unit="share",
+        takes="received",
+        compute=lambda received: received.largest(),
+        meaning="largest mean weight that a single key draws from the rows that see it",
+        korean="키 하나가 그 키를 보는 행들에서 받는 평균 가중치의 최댓값",
+    ),
+    AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
+    AtOffsets(
+        family="peak", at=_peak_at
+    ),  # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
     # after Vig and Belinkov 2019: `attnviz.heads.survey.variability`
-    Measure(name="variability", label="varies", unit="share", takes="places",
-            meaning="how far the pattern changes with what the words are",
-            korean="단어에 따라 패턴이 달라지는 정도"),
-)  # fmt: skip
+    Measure(
+        name="variability",
+        label="varies",
+        unit="share",
+        takes="places",
+        meaning="how far the pattern changes with what the words are",
+        korean="단어에 따라 패턴이 달라지는 정도",
+    ),
+)
 """All that is measured of a head, where nothing else is set."""
 
 
@@ -273,23 +455,37 @@ def offsets_up_to(most: int) -> tuple[int, ...]:
     return tuple(range(-most, most + 1))
 
 
-def measures_of(entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSET) -> tuple[Measure, ...]:
+def measures_of(
+    entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSET
+) -> tuple[Measure, ...]:
     """All that the entries measure of a head, in the order in which it is kept: shares come first."""
     entries = tuple(entries)
     single = [one for one in entries if isinstance(one, Measure)]
     shares = [one for one in single if one.takes == "keys"]
     return (
-        *shares, *(one for one in single if one.takes in {"rows", "received"}), *(_norm_measure(one) for one in shares),
-        *(one.at(offset) for one in entries if isinstance(one, AtOffsets) for offset in offsets_up_to(max_offset)),
+        *shares,
+        *(one for one in single if one.takes in {"rows", "received"}),
+        *(_norm_measure(one) for one in shares),
+        *(
+            one.at(offset)
+            for one in entries
+            if isinstance(one, AtOffsets)
+            for offset in offsets_up_to(max_offset)
+        ),
         *(one for one in single if one.takes == "places"),
-    )  # fmt: skip
+    )
 
 
 def _norm_measure(share: Measure) -> Measure:
     return replace(
-        share, name=f"norm_{share.name}", label=f"|{share.label}|", meaning=f"norm-based {share.meaning}",
-        korean=f"노름 기준: {share.korean or share.meaning}", takes="norms", role=None,
-    )  # fmt: skip
+        share,
+        name=f"norm_{share.name}",
+        label=f"|{share.label}|",
+        meaning=f"norm-based {share.meaning}",
+        korean=f"노름 기준: {share.korean or share.meaning}",
+        takes="norms",
+        role=None,
+    )
 
 
 def of_rows(measures: Iterable[Measure]) -> tuple[Measure, ...]:
@@ -303,13 +499,18 @@ def named(
     """The measures of these names, as files have them; of a name that no entry has, one that says no more than that."""
     known = {one.name: one for one in measures_of(entries, max_offset)}
     return tuple(
-        known.get(name) or Measure(name=name, label=name, unit="", meaning="", takes="unknown") for name in names
+        known.get(name) or Measure(name=name, label=name, unit="", meaning="", takes="unknown")
+        for name in names
     )
 
 
 def among(entries: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ...]:
     """The entries that were measured before, under these names: an earlier version had fewer."""
-    return tuple(one for one in entries if isinstance(one, AtOffsets) or one.takes == "places" or one.name in names)
+    return tuple(
+        one
+        for one in entries
+        if isinstance(one, AtOffsets) or one.takes == "places" or one.name in names
+    )
 
 
 def rules_of(measures: Iterable[Measure]) -> tuple[tuple[Measure, RoleRule], ...]:

@@ -107,8 +107,12 @@ class HeadProfile:
 
     layer: int  # its layer, counted from 0
     head: int  # its number, likewise
-    roles: tuple[Role, ...]  # what it does, the clearest first; none where no measure reaches its threshold
-    cluster: int | None = None  # the number of the cluster of heads like it, from 0; None where heads were not compared
+    roles: tuple[
+        Role, ...
+    ]  # what it does, the clearest first; none where no measure reaches its threshold
+    cluster: int | None = (
+        None  # the number of the cluster of heads like it, from 0; None where heads were not compared
+    )
 
     @property
     def name(self) -> str:
@@ -152,7 +156,9 @@ class Relation:
     low: float  # the lower end of its interval
     high: float  # the upper end
     fixed: Control  # how often the right word is at the best fixed offset, in words after the one that depends
-    random: Control | None = None  # what the best heads of random weights come to, chosen likewise, in the mean
+    random: Control | None = (
+        None  # what the best heads of random weights come to, chosen likewise, in the mean
+    )
     doubt: Note | None = None  # why it is not established that the head finds it; None where it is
 
     @property
@@ -175,7 +181,9 @@ class HeadSimilarity:
     # how they join into clusters, as scipy writes it: two clusters, their distance (the square root of the
     # divergence, a metric), how many heads
     linkage: Float64[np.ndarray, "merge 4"]
-    points: Float64[np.ndarray, "one 2"]  # where each stands if their distances are laid out in the plane
+    points: Float64[
+        np.ndarray, "one 2"
+    ]  # where each stands if their distances are laid out in the plane
     kept: float  # how much of the squared distances the plane keeps
 
 
@@ -221,18 +229,30 @@ class HeadComparison(HeadResult):
     # of random weights, ``offset`` for the shares that the best fixed offset has, alike for each head
     controls: Mapping[str, Estimates]
     heads: tuple[HeadProfile, ...]  # each head's roles, layer after layer
-    similarity: HeadSimilarity | None = None  # how alike heads are; None where they were not compared
+    similarity: HeadSimilarity | None = (
+        None  # how alike heads are; None where they were not compared
+    )
     # by layer.head and measure, the sentences where it is strongest; likewise of the roles of heads, a sentence like
     # those where it is strong: see `attnviz.heads.selection.typical`
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
     typical: Mapping[tuple[str, str], Example] = field(default_factory=dict)
-    relations: tuple[Relation, ...] = ()  # what heads find of the words that belong together; the most frequent first
+    relations: tuple[
+        Relation, ...
+    ] = ()  # what heads find of the words that belong together; the most frequent first
     n_bad: int = 0  # how many lines could not be used
     bad: tuple[tuple[int, str], ...] = ()  # the first of them: number and reason
-    notes: tuple[Note, ...] = ()  # what a reader should know, as `attnviz.heads.wording.note_words` says it
-    origin: object = None  # what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise
-    attention: Attention | None = None  # of one sentence all its weights; None of more, or with no model at hand
-    roles_on: HeadComparison | None = None  # of one sentence, the comparison on many that tells the heads' roles
+    notes: tuple[
+        Note, ...
+    ] = ()  # what a reader should know, as `attnviz.heads.wording.note_words` says it
+    origin: object = (
+        None  # what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise
+    )
+    attention: Attention | None = (
+        None  # of one sentence all its weights; None of more, or with no model at hand
+    )
+    roles_on: HeadComparison | None = (
+        None  # of one sentence, the comparison on many that tells the heads' roles
+    )
     names: tuple[str, ...] = field(init=False)  # of the measures
 
     def __post_init__(self) -> None:
@@ -261,12 +281,16 @@ class HeadComparison(HeadResult):
         """The clearest established role of each head that has one, to be shown on other pictures of the model."""
         found = {
             head.place: HeadSign(
-                head.role.rule.sign, head.role.rule.colour, (head.role.rule.words, head.role.rule.korean)
+                head.role.rule.sign,
+                head.role.rule.colour,
+                (head.role.rule.words, head.role.rule.korean),
             )
             for head in self.heads
             if head.role and head.role.established
         }
-        return HeadSigns(model=self.model, kind=self.kind, n_layers=self.n_layers, n_heads=self.n_heads, of=found)
+        return HeadSigns(
+            model=self.model, kind=self.kind, n_layers=self.n_layers, n_heads=self.n_heads, of=found
+        )
 
     @property
     def n_heads(self) -> int:
@@ -281,7 +305,9 @@ class HeadComparison(HeadResult):
     @property
     def offsets(self) -> tuple[int, ...]:
         """The fixed offsets that were measured."""
-        return tuple(one.offset for one in self.measures if one.family == "offset" and one.offset is not None)
+        return tuple(
+            one.offset for one in self.measures if one.family == "offset" and one.offset is not None
+        )
 
     @property
     def clusters(self) -> dict[int, list[str]]:
@@ -309,24 +335,34 @@ class HeadComparison(HeadResult):
             return []
         own = head.layer * self.n_heads + head.head
         row = self.similarity.divergences[own]
-        order = [int(other) for other in np.argsort(row, kind="stable") if other != own and np.isfinite(row[other])]
+        order = [
+            int(other)
+            for other in np.argsort(row, kind="stable")
+            if other != own and np.isfinite(row[other])
+        ]
         return [(self.heads[other], float(row[other])) for other in order[:n]]
 
     def __getitem__(self, place: Place) -> HeadProfile:
         """One head, as `head`."""
         return self.head(place)
 
-    def estimate(self, measure: str, layer: Place | int, head: int | None = None) -> tuple[float, float, float]:
+    def estimate(
+        self, measure: str, layer: Place | int, head: int | None = None
+    ) -> tuple[float, float, float]:
         """A measure of one head, and both ends of its 95 % interval, in the measure's unit.
 
         Raises SelectionError: there is no such measure; and as `head`.
         """
         place = self.head(layer, head).place
         if not isinstance(measure, str) or measure not in self.names:
-            raise SelectionError(f"there is no measure {measure!r}: there are {', '.join(self.names)}")
+            raise SelectionError(
+                f"there is no measure {measure!r}: there are {', '.join(self.names)}"
+            )
         return self.estimates.at(*place, self.names.index(measure))
 
-    def figure(self, head: Place | None = None, *, view: str = "sheet", lang: str = "en", **page: Any) -> Any:
+    def figure(
+        self, head: Place | None = None, *, view: str = "sheet", lang: str = "en", **page: Any
+    ) -> Any:
         """The sheet of all heads, or of one head (``(1, 2)`` or ``"1.2"``) its page, as a Matplotlib figure of its own.
 
         The `view` of all heads is ``sheet``, with patterns of examples where the model is at hand,

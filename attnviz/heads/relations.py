@@ -61,9 +61,13 @@ class Relations:
 
     names: tuple[str, ...]  # of the relations, sorted
     hits: Real[np.ndarray, "half group relation 2 layer head"]  # how often a head is right
-    offsets: Real[np.ndarray, "half group relation offset"]  # how often the right word is at each of `DISTANCES`
+    offsets: Real[
+        np.ndarray, "half group relation offset"
+    ]  # how often the right word is at each of `DISTANCES`
     counts: Real[np.ndarray, "half group relation"]  # how often the relation comes up
-    lost: Int64[np.ndarray, " relation"]  # how many of its links lack a word with a token of its own
+    lost: Int64[
+        np.ndarray, " relation"
+    ]  # how many of its links lack a word with a token of its own
     n_links: int  # all links, those lost and those of relations beyond `MOST_RELATIONS` too
     n_other: int = 0  # sentences whose links are between other words than attention is
 
@@ -76,24 +80,39 @@ class Relations:
 def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
     """What some sentences say."""
     linked = [(key, one) for key, one in found if one.names or one.lost]
-    names = tuple(sorted({name for _, one in linked for name in (*one.names, *one.lost)})[:MOST_RELATIONS])
+    names = tuple(
+        sorted({name for _, one in linked for name in (*one.names, *one.lost)})[:MOST_RELATIONS]
+    )
     at = {name: number for number, name in enumerate(names)}
     shape = (HALVES, HALF_GROUPS + 1, len(names))
     hits = np.zeros((*shape, WAYS, n_layers, n_heads), dtype=np.int32)
-    offsets, counts = np.zeros((*shape, len(DISTANCES)), dtype=np.int32), np.zeros(shape, dtype=np.int32)
+    offsets, counts = (
+        np.zeros((*shape, len(DISTANCES)), dtype=np.int32),
+        np.zeros(shape, dtype=np.int32),
+    )
     for key, one in linked:
         kept = [link for link, name in enumerate(one.names) if name in at]
-        where = half_of(key), 1 + key // HALVES % HALF_GROUPS, [at[one.names[link]] for link in kept]
+        where = (
+            half_of(key),
+            1 + key // HALVES % HALF_GROUPS,
+            [at[one.names[link]] for link in kept],
+        )
         np.add.at(counts, where, 1)
         np.add.at(hits, where, one.hits[kept])
         np.add.at(offsets, where, one.distances[kept, None] == np.array(DISTANCES))
     for values in (hits, offsets, counts):
         values[:, 0] = values.sum(axis=1)
-    lost = np.bincount([at[name] for _, one in linked for name in one.lost if name in at], minlength=len(names))
+    lost = np.bincount(
+        [at[name] for _, one in linked for name in one.lost if name in at], minlength=len(names)
+    )
     return Relations(
-        names=names, hits=hits, offsets=offsets, counts=counts, lost=lost,
+        names=names,
+        hits=hits,
+        offsets=offsets,
+        counts=counts,
+        lost=lost,
         n_links=sum(len(one.names) + len(one.lost) for _, one in linked),
-    )  # fmt: skip
+    )
 
 
 def sample_links(sentences: Iterable[tuple[int, Annotation]]) -> dict[int, Annotation]:
@@ -127,9 +146,14 @@ def merge(one: Relations, other: Relations) -> Relations:
     both = [_under_names(which, names) for which in (one, other)]
     hits, offsets, counts, lost = (first + second for first, second in zip(*both, strict=True))
     return Relations(
-        names=names, hits=hits, offsets=offsets, counts=counts, lost=lost, n_links=one.n_links + other.n_links,
+        names=names,
+        hits=hits,
+        offsets=offsets,
+        counts=counts,
+        lost=lost,
+        n_links=one.n_links + other.n_links,
         n_other=one.n_other + other.n_other,
-    )  # fmt: skip
+    )
 
 
 def notes(found: Relations) -> Iterator[Note]:
@@ -145,7 +169,9 @@ def notes(found: Relations) -> Iterator[Note]:
         yield Note.of("relations_of_other_words", n=found.n_other)
 
 
-def _under_names(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _under_names(
+    found: Relations, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     at = {name: number for number, name in enumerate(names)}
     kept = [name in at for name in found.names]
     places = [at[name] for name in found.names if name in at]
@@ -156,7 +182,12 @@ def _under_names(found: Relations, names: Sequence[str]) -> tuple[np.ndarray, np
         wide[(slice(None),) * axis + (places,)] = values.compress(kept, axis=axis)
         return wide
 
-    return spread(found.hits, 2), spread(found.offsets, 2), spread(found.counts, 2), spread(found.lost, 0)
+    return (
+        spread(found.hits, 2),
+        spread(found.offsets, 2),
+        spread(found.counts, 2),
+        spread(found.lost, 0),
+    )
 
 
 THRESHOLD = 0.5  # from which accuracy on a head has the role of a relation
@@ -168,7 +199,9 @@ class _Words:
     """How a relation is told."""
 
     to: str  # in a word, what the word that depends belongs to
-    en: tuple[str, ...]  # from what to what a head looks that finds it, and one that finds it the other way round
+    en: tuple[
+        str, ...
+    ]  # from what to what a head looks that finds it, and one that finds it the other way round
     ko: tuple[str, ...]  # the word that depends, and the one that it belongs to
     term: str  # the word that depends, in English
     dep: str = ""  # stands for the word that depends in the short name; the relation's own name where empty
@@ -180,11 +213,14 @@ def _words(to: str, *said: str) -> _Words:
     """From a row of the table: English (*term*) and Korean, then what few have (=dep, #colour, other names)."""
     more = said[4].split() if len(said) > 4 else []
     return _Words(
-        to, (said[0].replace("*", ""), said[1]), said[2:4], term=said[0].split("*")[1],
+        to,
+        (said[0].replace("*", ""), said[1]),
+        said[2:4],
+        term=said[0].split("*")[1],
         dep="".join(one[1:] for one in more if one[0] == "="),
         also=tuple(one for one in more if one[0] not in "=#"),
         colour=next((one for one in more if one[0] == "#"), OTHER),
-    )  # fmt: skip
+    )
 
 
 WORDS = {
@@ -257,9 +293,13 @@ xcomp | verb | an *open clause* to the verb it completes | a verb to the open cl
 to no other word, and attnviz's own."""
 
 FAMILY = RoleRule(
-    name=RELATION, words="finds a relation between words", korean="단어 사이의 관계를 찾음", threshold=THRESHOLD,
-    sign="rel", colour="#0077bb",
-)  # fmt: skip
+    name=RELATION,
+    words="finds a relation between words",
+    korean="단어 사이의 관계를 찾음",
+    threshold=THRESHOLD,
+    sign="rel",
+    colour="#0077bb",
+)
 """What all roles have in common that relations speak for."""
 
 
@@ -278,11 +318,17 @@ def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> Ro
     dep, to = (known.dep if known and not kind else "") or relation, known.to if known else "head"
     sign = f"{first[:2]}:{sort[:1]}" if sort else dep[:4]
     return RoleRule(
-        name=name_of(relation, reverse=reverse), words=words, korean=korean, threshold=threshold,
-        short=f"{to} > {dep}" if reverse else f"{dep} > {to}", sign=f">{sign}" if reverse else f"{sign}>",
+        name=name_of(relation, reverse=reverse),
+        words=words,
+        korean=korean,
+        threshold=threshold,
+        short=f"{to} > {dep}" if reverse else f"{dep} > {to}",
+        sign=f">{sign}" if reverse else f"{sign}>",
         arrow="" if reverse else ">",
-        colour=known.colour if known else FAMILY.colour, family=FAMILY.name, family_words=FAMILY.words,
-    )  # fmt: skip
+        colour=known.colour if known else FAMILY.colour,
+        family=FAMILY.name,
+        family_words=FAMILY.words,
+    )
 
 
 def terms_of(rules: Sequence[RoleRule], language: str = "en") -> list[str]:
@@ -290,7 +336,9 @@ def terms_of(rules: Sequence[RoleRule], language: str = "en") -> list[str]:
     of_relations = [rule.name for rule in rules if rule.family == RELATION]
     names = [name.removeprefix(f"{RELATION}_").removesuffix("_reversed") for name in of_relations]
     known = {name: WORDS[name] for name in names if name in WORDS and not WORDS[name].dep}
-    return [f"{name} {words.ko[0] if language == 'ko' else words.term}" for name, words in known.items()]
+    return [
+        f"{name} {words.ko[0] if language == 'ko' else words.term}" for name, words in known.items()
+    ]
 
 
 def _particle(word: str, closed: str, opened: str) -> str:
@@ -315,7 +363,12 @@ def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
 
 
 def candidates(
-    found: Relations, untrained: Relations | None, threshold: float = THRESHOLD, *, different: int, looked_at: int = 1
+    found: Relations,
+    untrained: Relations | None,
+    threshold: float = THRESHOLD,
+    *,
+    different: int,
+    looked_at: int = 1,
 ) -> dict[str, tuple[Relation, ...]]:
     """By relation the heads that one half of the sentences chooses, the best first, as the other half scores them.
 
@@ -330,19 +383,42 @@ def candidates(
         if not found.counts[:, 0, at].all():
             continue
         offset = int(found.offsets[CHOOSE, 0, at].argmax())
-        fixed = _control(OFFSET, *tally.share(found.offsets[SCORE, :, at, offset], counts).at(), DISTANCES[offset])
+        fixed = _control(
+            OFFSET,
+            *tally.share(found.offsets[SCORE, :, at, offset], counts).at(),
+            DISTANCES[offset],
+        )
         random = _best_untrained(untrained, name, found.hits.shape[4], looked_at)
         heads = []
         for way, layer, head in _chosen(found, at, threshold):
-            accuracy, low, high = tally.share(found.hits[SCORE, :, at, way, layer, head], counts).at()
+            accuracy, low, high = tally.share(
+                found.hits[SCORE, :, at, way, layer, head], counts
+            ).at()
             why = doubt(
-                accuracy, low, [one for one in (fixed, random) if one], threshold=threshold, needs=(OFFSET, UNTRAINED),
-                cases=n, sentences=float(tally.effective(counts)), different=different,
-            )  # fmt: skip
-            heads.append(Relation(
-                name=name, n=n, layer=layer, head=head, reverse=way == REVERSE, accuracy=accuracy, low=low, high=high,
-                fixed=fixed, random=random, doubt=why,
-            ))  # fmt: skip
+                accuracy,
+                low,
+                [one for one in (fixed, random) if one],
+                threshold=threshold,
+                needs=(OFFSET, UNTRAINED),
+                cases=n,
+                sentences=float(tally.effective(counts)),
+                different=different,
+            )
+            heads.append(
+                Relation(
+                    name=name,
+                    n=n,
+                    layer=layer,
+                    head=head,
+                    reverse=way == REVERSE,
+                    accuracy=accuracy,
+                    low=low,
+                    high=high,
+                    fixed=fixed,
+                    random=random,
+                    doubt=why,
+                )
+            )
         made[name] = tuple(heads)
     return made
 
@@ -358,7 +434,9 @@ def _chosen(found: Relations, at: int, threshold: float) -> Iterator[tuple[int, 
 
 def best_of(found: Mapping[str, Sequence[Relation]]) -> tuple[Relation, ...]:
     """A head for each relation, the most frequent relation first: the best that is established, else the best."""
-    best = [next((one for one in several if one.established), several[0]) for several in found.values()]
+    best = [
+        next((one for one in several if one.established), several[0]) for several in found.values()
+    ]
     return tuple(sorted(best, key=lambda one: (-one.n, one.name)))
 
 
@@ -369,16 +447,27 @@ def roles_of(
     roles: dict[tuple[int, int], list[Role]] = {}
     for one in (one for several in found.values() for one in several if one.established):
         rule = rule_of(one.name, reverse=one.reverse, threshold=threshold)
-        role = Role(rule=rule, measure=rule.name, score=one.accuracy, low=one.low, high=one.high, controls=one.controls)
+        role = Role(
+            rule=rule,
+            measure=rule.name,
+            score=one.accuracy,
+            low=one.low,
+            high=one.high,
+            controls=one.controls,
+        )
         roles.setdefault((one.layer, one.head), []).append(role)
     return {head: tuple(several) for head, several in roles.items()}
 
 
-def _control(name: str, value: float, low: float, high: float, offset: int | None = None) -> Control:
+def _control(
+    name: str, value: float, low: float, high: float, offset: int | None = None
+) -> Control:
     return Control(name=name, value=value, low=low, high=high, rules_out=True, offset=offset)
 
 
-def _best_untrained(untrained: Relations | None, name: str, n_layers: int, looked_at: int) -> Control | None:
+def _best_untrained(
+    untrained: Relations | None, name: str, n_layers: int, looked_at: int
+) -> Control | None:
     """How often the best head of random weights is right, of each seed chosen and scored likewise."""
     if untrained is None or name not in untrained.names:
         return None
@@ -388,17 +477,22 @@ def _best_untrained(untrained: Relations | None, name: str, n_layers: int, looke
         return None
     seeds = untrained.hits.shape[4] // n_layers
     chosen, scored = (  # (seed, way and head)
-        hits.reshape(WAYS, seeds, -1).swapaxes(0, 1).reshape(seeds, -1) for hits in untrained.hits[:, 0, at]
+        hits.reshape(WAYS, seeds, -1).swapaxes(0, 1).reshape(seeds, -1)
+        for hits in untrained.hits[:, 0, at]
     )
     shares = scored[np.arange(seeds), chosen.argmax(axis=1)] / n[SCORE]
     mean = float(shares.mean())
     found = best_of_seeds(shares, looked_at, noise=mean * (1 - mean) / n[SCORE])
     # Where no seed differs from another, so few links may still hide that they do.
     least, most = tally.wilson(mean, float(n[SCORE]) * seeds)
-    return _control(UNTRAINED, mean, float(np.fmin(found.low, least)), float(np.maximum(found.high, most)))
+    return _control(
+        UNTRAINED, mean, float(np.fmin(found.low, least)), float(np.maximum(found.high, most))
+    )
 
 
-def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[tuple[str, str], list[Example]]:
+def examples_of(
+    own: Mapping[int, LinkHits], texts: Mapping[int, str]
+) -> dict[tuple[str, str], list[Example]]:
     """By layer.head and relation, the sentences of a sample in which a head finds some, that of the most links first.
 
     Of sentences of which it finds as large a share, the one with more links comes first, then the shorter one.
@@ -410,11 +504,15 @@ def examples_of(own: Mapping[int, LinkHits], texts: Mapping[int, str]) -> dict[t
             shares = mine.mean(axis=0)
             for way, layer, head in np.argwhere(shares).tolist():
                 place = f"{layer}.{head}", name_of(name, reverse=way == REVERSE)
-                best.setdefault(place, []).append((float(shares[way, layer, head]), len(mine), texts[key]))
+                best.setdefault(place, []).append(
+                    (float(shares[way, layer, head]), len(mine), texts[key])
+                )
     return {
         place: [
             Example(text=text, score=share)
-            for share, _, text in sorted(several, key=lambda one: (-one[0], -one[1], len(one[2]), one[2]))
+            for share, _, text in sorted(
+                several, key=lambda one: (-one[0], -one[1], len(one[2]), one[2])
+            )
         ]
         for place, several in best.items()
     }

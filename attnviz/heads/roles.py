@@ -12,14 +12,24 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import CHANCE, OFFSET, RULED_OUT_BY, UNTRAINED, Measure, RoleRule, rules_of
+from attnviz.heads.measures import (
+    CHANCE,
+    OFFSET,
+    RULED_OUT_BY,
+    UNTRAINED,
+    Measure,
+    RoleRule,
+    rules_of,
+)
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip
 from attnviz.text.phrase import entries
 
-RELATION = "relation"  # what the threshold of all roles is called that relations between words speak for
+RELATION = (
+    "relation"  # what the threshold of all roles is called that relations between words speak for
+)
 SEEN = 0.25
 """A fixed offset makes a role only where at least this share of the rows sees a key there: of an offset as long as the
 sentences a single row sees one, and its largest weight is there or not."""
@@ -29,7 +39,13 @@ links between words) comes up less often than the second, or is spread over fewe
 UNEVEN = 0.85
 """What is counted must be spread over sentences as rows are, at least by this: a word comes twice in few sentences,
 most of all in long ones, and of what so few of them carry no interval holds what it says."""
-TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_for_control", "too_few_seeds"}
+TOO_FEW = {
+    "too_few_different",
+    "too_few_cases",
+    "too_few_sentences",
+    "too_few_for_control",
+    "too_few_seeds",
+}
 """The codes of doubts that too little was measured to say anything."""
 FAMILY_ERROR = 0.05
 """How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""
@@ -72,9 +88,17 @@ chance | chance | chance | 우연 | this head's weights dealt out at random
 
 
 def doubt(
-    score: float, low: float, controls: Sequence[Control], *, threshold: float, needs: Iterable[str], cases: float,
-    sentences: float, different: int, even: float = 1.0,
-) -> Note | None:  # fmt: skip
+    score: float,
+    low: float,
+    controls: Sequence[Control],
+    *,
+    threshold: float,
+    needs: Iterable[str],
+    cases: float,
+    sentences: float,
+    different: int,
+    even: float = 1.0,
+) -> Note | None:
     """Why a role is not established; None where it is: the one rule. `needs` are controls that must have been taken.
 
     `low` is the lower end of the score's interval. `cases`, rows or links between words, are spread over so many
@@ -90,15 +114,20 @@ def doubt(
     for control in controls:
         if control.rules_out and not low > control.high:
             if not math.isnan(control.high):
-                numbers = {name: f"{getattr(control, name):.2f}" for name in ("value", "low", "high")}
+                numbers = {
+                    name: f"{getattr(control, name):.2f}" for name in ("value", "low", "high")
+                }
                 return Note.of("control_does_as_much", control=control.name, **numbers)
             return Note.of(
-                "too_few_seeds" if control.name == UNTRAINED else "too_few_for_control", control=control.name
+                "too_few_seeds" if control.name == UNTRAINED else "too_few_for_control",
+                control=control.name,
             )
     return Note("few_carry_it") if even < UNEVEN else None
 
 
-def best_of_seeds(best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: float | np.ndarray = 0.0) -> Estimates:
+def best_of_seeds(
+    best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: float | np.ndarray = 0.0
+) -> Estimates:
     """What the best head of random weights comes to: the mean of several seeds, and how far another's may be from it.
 
     The upper end is above the best head of one more model of random weights, in all but `FAMILY_ERROR` of models
@@ -129,7 +158,14 @@ def _too_few(low: float, cases: float, sentences: float, different: int) -> Note
 
 def spelling(name: str) -> str:
     """A name as it is compared with others: in small letters, ``a -> b`` and ``a to b`` as ``a > b``."""
-    words = name.lower().replace("->", ">").replace("→", ">").replace("_", " ").replace(">", " > ").split()
+    words = (
+        name.lower()
+        .replace("->", ">")
+        .replace("→", ">")
+        .replace("_", " ")
+        .replace(">", " > ")
+        .split()
+    )
     return " ".join(">" if word == "to" else word for word in words)
 
 
@@ -138,7 +174,9 @@ def names_of(rule: RoleRule) -> set[str]:
     return {spelling(name) for name in (rule.name, rule.short, rule.sign, *rule.also)}
 
 
-def with_thresholds(measures: Sequence[Measure], changed: Mapping[str, float]) -> tuple[Measure, ...]:
+def with_thresholds(
+    measures: Sequence[Measure], changed: Mapping[str, float]
+) -> tuple[Measure, ...]:
     """The measures, their roles with other thresholds; ``offset`` changes those of all fixed offsets.
 
     That of ``relation`` is checked too, though relations between words make roles of their own. Raises SelectionError:
@@ -153,10 +191,16 @@ def with_thresholds(measures: Sequence[Measure], changed: Mapping[str, float]) -
             hint = did_you_mean(spelling(name), known, sorted(set(known.values())))
             raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of{hint}")
         if not 0 < value <= 1:
-            raise SelectionError(f"the threshold of {name} must be above 0 and at most 1, not {value:g}")
+            raise SelectionError(
+                f"the threshold of {name} must be above 0 and at most 1, not {value:g}"
+            )
         wanted[family] = value
     return tuple(
-        replace(one, role=one.role and replace(one.role, threshold=wanted.get(one.role.family, one.role.threshold)))
+        replace(
+            one,
+            role=one.role
+            and replace(one.role, threshold=wanted.get(one.role.family, one.role.threshold)),
+        )
         for one in measures
     )
 
@@ -172,9 +216,14 @@ class Counts:
 
 
 def roles_of(
-    layer: int, head: int, *, measures: Sequence[Measure], estimates: Estimates, controls: Mapping[str, Estimates],
+    layer: int,
+    head: int,
+    *,
+    measures: Sequence[Measure],
+    estimates: Estimates,
+    controls: Mapping[str, Estimates],
     counts: Counts,
-) -> list[Role]:  # fmt: skip
+) -> list[Role]:
     """The roles of one head, in the order of the measures that these are judged by."""
     names = [one.name for one in measures]
     roles = []
@@ -193,12 +242,26 @@ def roles_of(
             if not math.isnan(value)
         )
         why = doubt(
-            score, low, taken, threshold=rule.threshold, needs={*beats} - {OFFSET}, cases=rows,
-            sentences=float(counts.sentences[layer, at]), different=counts.different,
+            score,
+            low,
+            taken,
+            threshold=rule.threshold,
+            needs={*beats} - {OFFSET},
+            cases=rows,
+            sentences=float(counts.sentences[layer, at]),
+            different=counts.different,
             even=1.0 if measure.family else float(counts.even[layer, at]),
-        )  # fmt: skip
-        roles.append(Role(
-            rule=rule, measure=measure.name, score=score, low=low, high=high, controls=taken, doubt=why,
-            narrow=measure.narrow,
-        ))  # fmt: skip
+        )
+        roles.append(
+            Role(
+                rule=rule,
+                measure=measure.name,
+                score=score,
+                low=low,
+                high=high,
+                controls=taken,
+                doubt=why,
+                narrow=measure.narrow,
+            )
+        )
     return roles

@@ -38,11 +38,16 @@ class HeadRole(NamedTuple):
 def role_names(comparison: HeadComparison) -> list[str]:
     """The names of all roles that there are: of position, of content, of relations, of spread; no role is ``none``."""
     rules = [rule for _, rule in rules_of(comparison.measures)]
-    sorts = [[rule for rule in rules if rule.about == about] for about in ("position", "content", "spread")]
+    sorts = [
+        [rule for rule in rules if rule.about == about]
+        for about in ("position", "content", "spread")
+    ]
     names: dict[str, dict[str, None]] = {}
     for rule in (*sorts[0], *sorts[1], FAMILY, *sorts[2]):
         names.setdefault(rule.family, {}).update({} if rule is FAMILY else {rule.name: None})
-    for role in sorted((role for head in comparison.heads for role in head.roles), key=lambda role: role.name):
+    for role in sorted(
+        (role for head in comparison.heads for role in head.roles), key=lambda role: role.name
+    ):
         names.setdefault(role.rule.family, {})[role.name] = None
     return [*dict.fromkeys(name for several in names.values() for name in several), NONE]
 
@@ -61,7 +66,9 @@ def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str
         return known[typed]
     if wanted.startswith(f"{FAMILY.name}_"):
         return {wanted}
-    raise SelectionError(f"there is no role {clip(wanted, 40)!r}{did_you_mean(typed, known, families)}")
+    raise SelectionError(
+        f"there is no role {clip(wanted, 40)!r}{did_you_mean(typed, known, families)}"
+    )
 
 
 def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
@@ -78,9 +85,13 @@ def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
 
 
 def choose_heads(
-    comparison: HeadComparison, *, sort: str = "head", role: Sequence[str] = (), layers: Sequence[int] = (),
+    comparison: HeadComparison,
+    *,
+    sort: str = "head",
+    role: Sequence[str] = (),
+    layers: Sequence[int] = (),
     heads: Sequence[int] = (),
-) -> list[HeadRole]:  # fmt: skip
+) -> list[HeadRole]:
     """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
 
     `sort` is ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest
@@ -93,7 +104,11 @@ def choose_heads(
     columns = set(positions(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
     found = []
     for head in (one for one in comparison.heads if one.layer in rows and one.head in columns):
-        have = [one for one in head.roles if not wanted or one.name in wanted or one.rule.family in wanted]
+        have = [
+            one
+            for one in head.roles
+            if not wanted or one.name in wanted or one.rule.family in wanted
+        ]
         if have or (not head.roles and (not wanted or NONE in wanted)):
             found.append(HeadRole(head, have[0] if have else None))
     if not (role or layers or heads) and len(found) > MOST:
@@ -118,16 +133,24 @@ def _order(comparison: HeadComparison, sort: str) -> Callable[[HeadRole], tuple[
     return key
 
 
-def estimate_of(comparison: HeadComparison, measure: str, profile: HeadProfile) -> tuple[float, float, float]:
+def estimate_of(
+    comparison: HeadComparison, measure: str, profile: HeadProfile
+) -> tuple[float, float, float]:
     """A measure of a head and both ends of its interval; NaN where it was not measured."""
-    return comparison.estimate(measure, *profile.place) if measure in comparison.names else (math.nan,) * 3
+    return (
+        comparison.estimate(measure, *profile.place)
+        if measure in comparison.names
+        else (math.nan,) * 3
+    )
 
 
 def at_offset(
     comparison: HeadComparison, offset: int, profile: HeadProfile, family: str = "offset"
 ) -> tuple[float, float, float]:
     """The weight at a fixed offset (or of ``peak``, how often the largest is there) with its interval; NaN likewise."""
-    names = (one.name for one in comparison.measures if (one.family, one.offset) == (family, offset))
+    names = (
+        one.name for one in comparison.measures if (one.family, one.offset) == (family, offset)
+    )
     return estimate_of(comparison, next(names, ""), profile)
 
 
@@ -172,7 +195,9 @@ def without_card(comparison: HeadComparison) -> int:
 def _clearest(comparison: HeadComparison) -> dict[str, RoleCard]:
     cards: dict[str, RoleCard] = {}
     sure = comparison.n_established > 0
-    for head, role in sorted(_held_roles(comparison), key=lambda held: held[1].clearness, reverse=True):
+    for head, role in sorted(
+        _held_roles(comparison), key=lambda held: held[1].clearness, reverse=True
+    ):
         if role.established == sure and role.name not in cards:
             cards[role.name] = RoleCard(head, role, example_of(comparison, head, role))
     return cards
@@ -217,7 +242,10 @@ def typical(ranked: Sequence[Example]) -> Example | None:
 def _held_roles(comparison: HeadComparison) -> list[tuple[HeadProfile, Role]]:
     """The heads with their roles: the clearest of each head, and what it is established to do beside that."""
     return [
-        (head, role) for head in comparison.heads for role in head.roles if role.established or role is head.roles[0]
+        (head, role)
+        for head in comparison.heads
+        for role in head.roles
+        if role.established or role is head.roles[0]
     ]
 
 
@@ -235,7 +263,9 @@ def strongest_link(record: Attention, layer: int, head: int) -> tuple[int, int, 
 def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[float, int, int]]]:
     """The strongest links between words, between other words each: query and key; weight, layer and head."""
     places = np.ndindex(*record.weights.shape[:2])
-    every = [(link, *place) for place in places if (link := strongest_link(record, *place)) is not None]
+    every = [
+        (link, *place) for place in places if (link := strongest_link(record, *place)) is not None
+    ]
     shown: dict[tuple[int, int], tuple[float, int, int]] = {}
     for (query, key, weight), layer, head in sorted(every, key=lambda one: -one[0][2]):
         shown.setdefault((query, key), (weight, layer, head))
@@ -250,20 +280,28 @@ class HeadSort(NamedTuple):
     """A sort of heads."""
 
     words: tuple[str, str]  # its name, in English and in Korean
-    links: tuple[tuple[str, str], ...]  # from which words to which it looks in the lecture's sentence
+    links: tuple[
+        tuple[str, str], ...
+    ]  # from which words to which it looks in the lecture's sentence
     holds: Callable[[Role], bool]  # whether a role is of this sort
 
 
 SORTS = (
     HeadSort(
-        ("grammar", "문법"), (("love", "I"), ("love", "you")),
-        lambda role: role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name),
+        ("grammar", "문법"),
+        (("love", "I"), ("love", "you")),
+        lambda role: (
+            role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name)
+        ),
     ),
     HeadSort(("meaning", "의미"), (("love", "you"),), lambda role: role.name == "meaning"),
     HeadSort(("pronoun", "대명사"), (("you", "I"),), lambda role: "coreference" in role.name),
-    HeadSort(("position", "위치"), (("all", "you"),),
-             lambda role: role.rule.about == "position" and role.name != "self"),
-)  # fmt: skip
+    HeadSort(
+        ("position", "위치"),
+        (("all", "you"),),
+        lambda role: role.rule.about == "position" and role.name != "self",
+    ),
+)
 """The lecture's four."""
 
 
@@ -281,18 +319,31 @@ class SortedHead(NamedTuple):
 
 def sorted_heads(comparison: HeadComparison, record: Attention) -> list[SortedHead]:
     """Of each sort the head that is most clearly so, and what it looks at in a sentence."""
-    queries, keys = ([token.text for token in tokens] for tokens in (record.query_tokens, record.key_tokens))
+    queries, keys = (
+        [token.text for token in tokens] for tokens in (record.query_tokens, record.key_tokens)
+    )
     found = []
     for sort in SORTS:
-        every = [(one, role) for one in comparison.heads for role in one.roles if role.established and sort.holds(role)]
+        every = [
+            (one, role)
+            for one in comparison.heads
+            for role in one.roles
+            if role.established and sort.holds(role)
+        ]
         best = HeadRole(*max(every, key=lambda one: one[1].clearness)) if every else None
         cells, link = [], None
         for start, end in sort.links:
             at = _place(queries, start), _place(keys, end)
             if at[0] is not None and at[1] is not None:
                 weights = np.asarray(record.weights[:, :, at[0], at[1]])
-                head = np.unravel_index(int(weights.argmax()), weights.shape) if best is None else best.head.place
-                cells.append((queries[at[0]], keys[at[1]], float(weights[head]), f"{head[0]}.{head[1]}"))
+                head = (
+                    np.unravel_index(int(weights.argmax()), weights.shape)
+                    if best is None
+                    else best.head.place
+                )
+                cells.append(
+                    (queries[at[0]], keys[at[1]], float(weights[head]), f"{head[0]}.{head[1]}")
+                )
         if best is not None and (strong := strongest_link(record, *best.head.place)) is not None:
             link = queries[strong[0]], keys[strong[1]], strong[2]
         found.append(SortedHead(sort, best, tuple(cells), link))

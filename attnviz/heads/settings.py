@@ -33,29 +33,42 @@ class CorpusSettings:
         help="One sentence; - reads it from standard input [default: sentences shipped with attnviz]."
     )
     corpus: str | None = option(
-        "--corpus", metavar="FILE", panel=INPUT,
-        help="Any number of sentences, a line each; - is standard input. Also .jsonl, .conllu; .gz, .bz2, .xz.",
-    )  # fmt: skip
-    field: str | None = option(
-        "--field", help="Where the objects of a .jsonl hold their sentence [default: text].", metavar="NAME",
-        panel=RARE,
-    )  # fmt: skip
-    treebank: str | None = option(
-        "--conllu", help="A treebank: also measure which relations between words each head finds.", metavar="FILE",
+        "--corpus",
+        metavar="FILE",
         panel=INPUT,
-    )  # fmt: skip
+        help="Any number of sentences, a line each; - is standard input. Also .jsonl, .conllu; .gz, .bz2, .xz.",
+    )
+    field: str | None = option(
+        "--field",
+        help="Where the objects of a .jsonl hold their sentence [default: text].",
+        metavar="NAME",
+        panel=RARE,
+    )
+    treebank: str | None = option(
+        "--conllu",
+        help="A treebank: also measure which relations between words each head finds.",
+        metavar="FILE",
+        panel=INPUT,
+    )
     load: Path | None = option(
-        "--load", metavar="FILE", panel=INPUT,
+        "--load",
+        metavar="FILE",
+        panel=INPUT,
         help="Show what was measured and saved as .stats; its model is run for examples alone.",
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
         places = {
-            "a sentence": self.text, "a corpus": self.corpus, "a treebank": self.treebank, "a .stats file": self.saved,
-        }  # fmt: skip
+            "a sentence": self.text,
+            "a corpus": self.corpus,
+            "a treebank": self.treebank,
+            "a .stats file": self.saved,
+        }
         given = [name for name, value in places.items() if value is not None]
         if len(given) > 1:
-            raise SettingsError(f"give one of {' and '.join(given)}: they say where the sentences are")
+            raise SettingsError(
+                f"give one of {' and '.join(given)}: they say where the sentences are"
+            )
         check_sentence(self.text)
         if "" in {self.corpus, self.treebank}:
             raise SettingsError("the name of the file of sentences is empty")
@@ -89,24 +102,40 @@ class SurveySettings:
 
     kind: settings.Kind | None = settings.kind_option()
     specials: Specials = option(
-        "--specials", default="keep", panel=RARE,
+        "--specials",
+        default="keep",
+        panel=RARE,
         help="Keep special tokens such as [CLS], or measure as if they were masked.",
-    )  # fmt: skip
+    )
     truncate: bool = option(
-        "--truncate", default=False, panel=INPUT,
+        "--truncate",
+        default=False,
+        panel=INPUT,
         help="Cut sentences that are too long for the model; else they are left out and counted.",
-    )  # fmt: skip
+    )
     similarity: bool = option(
-        "--similarity/--no-similarity", default=True, panel=RARE, help="Compare all pairs of heads too.",
-    )  # fmt: skip
+        "--similarity/--no-similarity",
+        default=True,
+        panel=RARE,
+        help="Compare all pairs of heads too.",
+    )
     controls: int = option(
-        "--controls", default=CONTROLS, least=0, metavar="N", panel=RARE,
+        "--controls",
+        default=CONTROLS,
+        least=0,
+        metavar="N",
+        panel=RARE,
         help="How many of the sentences the controls are measured on.",
-    )  # fmt: skip
+    )
     max_offset: int = option(
-        "--max-offset", default=MAX_OFFSET, least=1, most=FARTHEST, metavar="N", panel=RARE,
+        "--max-offset",
+        default=MAX_OFFSET,
+        least=1,
+        most=FARTHEST,
+        metavar="N",
+        panel=RARE,
         help="The farthest fixed offset that is measured, in tokens before and after the query.",
-    )  # fmt: skip
+    )
 
 
 @group
@@ -114,9 +143,12 @@ class ViewSettings:
     """How heads are shown, and the score from which one has a role."""
 
     threshold: tuple[str, ...] = option(
-        "--threshold", default=(), help="The score from which a head has a role, such as previous=0.4; repeatable.",
-        metavar="ROLE=X", panel=RARE,
-    )  # fmt: skip
+        "--threshold",
+        default=(),
+        help="The score from which a head has a role, such as previous=0.4; repeatable.",
+        metavar="ROLE=X",
+        panel=RARE,
+    )
     lang: Literal["en", "ko"] = settings.lang_option()
     background: settings.Background = settings.background_option()
 
@@ -135,7 +167,9 @@ class ViewSettings:
             try:
                 thresholds[name.strip()] = float(value)
             except ValueError:
-                raise SettingsError(f"{one!r} is not ROLE=X, such as previous=0.4", "threshold") from None
+                raise SettingsError(
+                    f"{one!r} is not ROLE=X, such as previous=0.4", "threshold"
+                ) from None
         try:
             with_thresholds(measures_of(), thresholds)
         except SelectionError as error:
@@ -147,21 +181,31 @@ class ViewSettings:
 class TableSettings(ViewSettings):
     """Which heads the table shows, in which order."""
 
-    table: bool = option("--table", default=False, help="A table of all heads, and of all relations.", panel=SHOWN)
+    table: bool = option(
+        "--table", default=False, help="A table of all heads, and of all relations.", panel=SHOWN
+    )
     sort: str = option(
-        "--sort", default="head", metavar="NAME", panel=SHOWN,
+        "--sort",
+        default="head",
+        metavar="NAME",
+        panel=SHOWN,
         help="Order of the table: head, role, score, or a measure such as entropy, the largest first.",
-    )  # fmt: skip
+    )
     role: tuple[str, ...] = option(
-        "--role", default=(), metavar="NAME", panel=SHOWN,
+        "--role",
+        default=(),
+        metavar="NAME",
+        panel=SHOWN,
         help="Only heads of this role, such as previous, nsubj or coref, in a table; repeatable.",
-    )  # fmt: skip
+    )
     layer: tuple[str, ...] = settings.layer_option()
     head: tuple[str, ...] = settings.head_option()
     roles: bool = option(
-        "--roles", default=False, panel=SHOWN,
+        "--roles",
+        default=False,
+        panel=SHOWN,
         help="With a sentence: the heads for grammar, meaning, pronouns and position; --load takes them from a file.",
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
         _ = self.places, self.thresholds  # refused here, before any work
@@ -196,13 +240,17 @@ class AgainstSettings:
     """Another model to compare with."""
 
     against: str | None = option(
-        "--against", metavar="MODEL", panel=INPUT,
+        "--against",
+        metavar="MODEL",
+        panel=INPUT,
         help="A second model with the same tokenizer and heads (or its .stats file): show what changed.",
-    )  # fmt: skip
+    )
     fail_above: float | None = option(
-        "--fail-above", metavar="X", panel=RARE,
+        "--fail-above",
+        metavar="X",
+        panel=RARE,
         help="With --against: exit status 3 if a head's pattern changed by more than X nats (0 to 0.69).",
-    )  # fmt: skip
+    )
 
     def __post_init__(self) -> None:
         if self.fail_above is None:
@@ -210,7 +258,9 @@ class AgainstSettings:
         if self.against is None:
             raise SettingsError("there is no other model to compare with", "fail_above")
         if self.is_saved:
-            raise SettingsError("it is of patterns, which a .stats file does not hold: give a model", "fail_above")
+            raise SettingsError(
+                "it is of patterns, which a .stats file does not hold: give a model", "fail_above"
+            )
         check_divergence(self.fail_above)
 
     @property
@@ -222,7 +272,9 @@ class AgainstSettings:
 def check_divergence(threshold: float) -> None:
     """Refuse a divergence that no two patterns have. Raises SettingsError: it is not between 0 and ln 2 nats."""
     if not 0 <= threshold < math.log(2):
-        raise SettingsError(f"a pattern changes by 0 nats to ln 2 = {math.log(2):.3f}, not {threshold:g}")
+        raise SettingsError(
+            f"a pattern changes by 0 nats to ln 2 = {math.log(2):.3f}, not {threshold:g}"
+        )
 
 
 @group
@@ -232,28 +284,38 @@ class HeadOutput(settings.FileSettings):
     ENDINGS: ClassVar[Collection[str]] = COMPARISON
 
     checkpoint: Path | None = option(
-        "--checkpoint", metavar="FILE", panel=FILES,
+        "--checkpoint",
+        metavar="FILE",
+        panel=FILES,
         help="A .stats file that is written during the run; after a break the same command goes on.",
-    )  # fmt: skip
+    )
 
 
 @group
 class ComparisonOutput(HeadOutput):
     """The files of a comparison."""
 
-    json: bool = option("--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES)
+    json: bool = option(
+        "--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES
+    )
     clustermap: Path | None = option(
-        "--clustermap", help="A picture (png, svg, pdf) of the distances between all pairs of heads, clustered.",
-        metavar="FILE", panel=FILES,
-    )  # fmt: skip
+        "--clustermap",
+        help="A picture (png, svg, pdf) of the distances between all pairs of heads, clustered.",
+        metavar="FILE",
+        panel=FILES,
+    )
     scatter: Path | None = option(
-        "--scatter", help="A picture (png, svg, pdf) of the heads as points, similar heads close together.",
-        metavar="FILE", panel=FILES,
-    )  # fmt: skip
+        "--scatter",
+        help="A picture (png, svg, pdf) of the heads as points, similar heads close together.",
+        metavar="FILE",
+        panel=FILES,
+    )
 
     def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
         """The same, and the pictures of views; with ``--json`` there is no usual picture."""
-        return HeadOutput.planned(self, *self.views.values(), *more, writes_picture=writes_picture and not self.json)
+        return HeadOutput.planned(
+            self, *self.views.values(), *more, writes_picture=writes_picture and not self.json
+        )
 
     @property
     def views(self) -> dict[str, Path]:
@@ -267,10 +329,15 @@ class HeadSettings(ViewSettings):
     """Which head is shown."""
 
     head: str = option(
-        default=REQUIRED, help="The head: its layer and its number, counted from 0.", metavar="LAYER.HEAD"
+        default=REQUIRED,
+        help="The head: its layer and its number, counted from 0.",
+        metavar="LAYER.HEAD",
     )
     full: bool = option(
-        "--full", default=False, help="Show all measures, controls, offsets and sentences.", panel=SHOWN
+        "--full",
+        default=False,
+        help="Show all measures, controls, offsets and sentences.",
+        panel=SHOWN,
     )
 
     def __post_init__(self) -> None:
@@ -289,8 +356,12 @@ class HeadSettings(ViewSettings):
 class MergeSettings:
     """The parts of a corpus, and the file for the whole."""
 
-    parts: tuple[Path, ...] = option(default=(), help="The .stats files of the parts.", metavar="STATS...")
-    output: Path = option("--output", "-o", default=REQUIRED, help="The .stats file to write.", metavar="FILE")
+    parts: tuple[Path, ...] = option(
+        default=(), help="The .stats files of the parts.", metavar="STATS..."
+    )
+    output: Path = option(
+        "--output", "-o", default=REQUIRED, help="The .stats file to write.", metavar="FILE"
+    )
     lang: Literal["en", "ko"] = settings.lang_option()
 
     def __post_init__(self) -> None:
@@ -307,5 +378,9 @@ def check_saved(model: settings.ModelSettings, survey: SurveySettings, checkpoin
     start = "what was measured before is drawn as it was"
     if model.toy or model.model is not None or checkpoint is not None:
         raise SettingsError(f"{start}: it takes no model and no checkpoint")
-    if late := [name.removeprefix("--") for name in (*changed(survey), *changed(model, "dtype", "revision"))]:
-        raise SettingsError(f"{start}: {' and '.join(late)} {'comes' if len(late) == 1 else 'come'} too late")
+    if late := [
+        name.removeprefix("--") for name in (*changed(survey), *changed(model, "dtype", "revision"))
+    ]:
+        raise SettingsError(
+            f"{start}: {' and '.join(late)} {'comes' if len(late) == 1 else 'come'} too late"
+        )

@@ -103,7 +103,9 @@ def _members(tree: Linkage, n_heads: int) -> dict[int, list[int]]:
     return members
 
 
-def scaled_to_two(distances: Distances) -> tuple[Float64[np.ndarray, "head 2"], tuple[float, float]]:
+def scaled_to_two(
+    distances: Distances,
+) -> tuple[Float64[np.ndarray, "head 2"], tuple[float, float]]:
     """Heads on two axes so that their distances are kept as well as two axes can: classical scaling (Torgerson 1952).
 
     A point for each, in the unit of the distances, and of the squared distances how much each axis keeps, from 0 to 1.
@@ -137,4 +139,6 @@ def _check(distances: Distances) -> None:
     if not np.isfinite(distances).all() or (distances < 0).any():
         raise InputError("distances of heads must be finite and not negative")
     if not np.allclose(distances, distances.T) or np.abs(distances.diagonal()).max() > 0:
-        raise InputError("distances of heads must be the same both ways, and 0 from a head to itself")
+        raise InputError(
+            "distances of heads must be the same both ways, and 0 from a head to itself"
+        )

@@ -26,14 +26,18 @@ BAD_LINES = 20  # bad lines of which number and reason are kept; all are counted
 class Places:
     """Weights by place, among the first tokens of sentences: a place is a row and a column."""
 
-    sums: Float64[np.ndarray, "group layer head row column"]  # of the weights, by group of sentences
+    sums: Float64[
+        np.ndarray, "group layer head row column"
+    ]  # of the weights, by group of sentences
     squares: Float64[np.ndarray, "group layer head row column"]  # of their squares
     counts: Float64[np.ndarray, "group layer row column"]  # how many sentences have the place
 
     def __add__(self, other: Places) -> Places:
         """Both together."""
         return Places(
-            sums=self.sums + other.sums, squares=self.squares + other.squares, counts=self.counts + other.counts
+            sums=self.sums + other.sums,
+            squares=self.squares + other.squares,
+            counts=self.counts + other.counts,
         )
 
 
@@ -61,9 +65,13 @@ class About:
     def words(self) -> dict[str, str]:
         """Each of them as messages name it, in alphabetical order."""
         return {
-            "fixed offsets": f"up to {self.max_offset}", "kind": self.kind, "model": self.model,
-            "sample": str(self.sample), "special tokens": self.specials, "weights": self.weights,
-        }  # fmt: skip
+            "fixed offsets": f"up to {self.max_offset}",
+            "kind": self.kind,
+            "model": self.model,
+            "sample": str(self.sample),
+            "special tokens": self.specials,
+            "weights": self.weights,
+        }
 
 
 PerSentence: TypeAlias = tuple[Float[np.ndarray, "_ _ _ _"], Float[np.ndarray, "_ _ _"]]
@@ -78,14 +86,22 @@ class Sample:
 
     size: int  # how many at most
     texts: Mapping[int, tuple[str, str | None]]  # the sentences, by their keys
-    roles: tuple[str, ...] = ()  # measures that may give one: of these alone are `OWN` and the random weights of seeds
-    controls: Mapping[str, PerSentence] = field(default_factory=dict)  # measures taken otherwise, by name, and `OWN`
+    roles: tuple[
+        str, ...
+    ] = ()  # measures that may give one: of these alone are `OWN` and the random weights of seeds
+    controls: Mapping[str, PerSentence] = field(
+        default_factory=dict
+    )  # measures taken otherwise, by name, and `OWN`
     # the sentences that the controls of relations are taken of, as `relations.sample_links` draws them
     linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
-    annotated: Mapping[int, Annotation] = field(default_factory=dict)  # of these, the words that belong together
+    annotated: Mapping[int, Annotation] = field(
+        default_factory=dict
+    )  # of these, the words that belong together
     # likewise what heads of random weights find of that, the layers of all seeds in a row
     found: Mapping[int, LinkHits] = field(default_factory=dict)
-    own: Mapping[int, LinkHits] = field(default_factory=dict)  # likewise what the model's own find, for examples
+    own: Mapping[int, LinkHits] = field(
+        default_factory=dict
+    )  # likewise what the model's own find, for examples
     no_random: str = ""  # why no random weights could be made of the model; empty where they could
 
 
@@ -101,7 +117,9 @@ class Survey:
     examples: Examples  # the strongest sentences
     sample: Sample  # the sentences that controls are taken of
     similarity: Divergences | None  # of all pairs of heads; None where it was not asked for
-    relations: Relations | None = None  # what heads find of words that belong together; None where none is said to
+    relations: Relations | None = (
+        None  # what heads find of words that belong together; None where none is said to
+    )
     n_tokens: int = 0  # tokens read, special ones too
     n_cut: int = 0  # sentences of which the model took the first tokens only
     n_bad: int = 0  # lines that could not be used
@@ -128,28 +146,45 @@ def same_sentences(one: Survey, other: Survey) -> bool:
 def merge(one: Survey, other: Survey) -> Survey:
     """The survey of both corpora together. Raises RecordError: they are not of the same kind; it says what differs."""
     here, there = one.about.words(), other.about.words()
-    differing = [f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value]
+    differing = [
+        f"{name}: {value} and {there[name]}" for name, value in here.items() if there[name] != value
+    ]
     if differing:
         raise RecordError(f"these cannot be put together, they differ in {'; '.join(differing)}")
     if one.measures != other.measures or one.heads.sums.shape != other.heads.sums.shape:
         raise RecordError("these cannot be put together: they hold other measures, layers or heads")
     if one.sample.controls and other.sample.controls and one.sample.roles != other.sample.roles:
-        raise RecordError("these cannot be put together: they were measured by different versions of attnviz")
+        raise RecordError(
+            "these cannot be put together: they were measured by different versions of attnviz"
+        )
     if (one.similarity is None) != (other.similarity is None):
-        raise RecordError("these cannot be put together: one compared its heads with one another, the other did not")
+        raise RecordError(
+            "these cannot be put together: one compared its heads with one another, the other did not"
+        )
     linked = one.relations or other.relations
     if one.relations is not None and other.relations is not None:
         linked = relations.merge(one.relations, other.relations)
-    both = None if one.similarity is None or other.similarity is None else one.similarity + other.similarity
+    both = (
+        None
+        if one.similarity is None or other.similarity is None
+        else one.similarity + other.similarity
+    )
     return replace(
-        one, heads=one.heads.merge(other.heads), offsets=one.offsets.merge(other.offsets),
-        places=one.places + other.places, examples=merge_examples(one.examples, other.examples),
-        sample=merge_samples(one.sample, other.sample), similarity=both,
-        relations=linked, n_tokens=one.n_tokens + other.n_tokens,
-        n_cut=one.n_cut + other.n_cut, n_bad=one.n_bad + other.n_bad, bad=(*one.bad, *other.bad)[:BAD_LINES],
+        one,
+        heads=one.heads.merge(other.heads),
+        offsets=one.offsets.merge(other.offsets),
+        places=one.places + other.places,
+        examples=merge_examples(one.examples, other.examples),
+        sample=merge_samples(one.sample, other.sample),
+        similarity=both,
+        relations=linked,
+        n_tokens=one.n_tokens + other.n_tokens,
+        n_cut=one.n_cut + other.n_cut,
+        n_bad=one.n_bad + other.n_bad,
+        bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
         tolerance=max(one.tolerance, other.tolerance),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,7 +192,9 @@ class Surveys:
     """What is kept of a model, or of two on the same sentences."""
 
     each: tuple[Survey, ...]  # of each model
-    divergences: Tally | None = None  # of two: of each head's rows in the one and in the other, summed over sentences
+    divergences: Tally | None = (
+        None  # of two: of each head's rows in the one and in the other, summed over sentences
+    )
 
     @property
     def before(self) -> Survey:
@@ -177,20 +214,30 @@ class Surveys:
     def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Surveys:
         """The same with so many lines that could not be used, of which these are the first."""
         named = [(line.number, line.reason) for line in bad]
-        return replace(self, each=tuple(
-            replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[:BAD_LINES]) for one in self.each
-        ))  # fmt: skip
+        return replace(
+            self,
+            each=tuple(
+                replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[:BAD_LINES])
+                for one in self.each
+            ),
+        )
 
 
 def merge_examples(one: Examples, other: Examples) -> Examples:
     """The strongest of both; of equally strong ones, those of the smaller key."""
     scores = np.concatenate([one.scores, other.scores], axis=-1)
     keys = np.concatenate([one.keys, other.keys], axis=-1)
-    again = (keys[..., :, None] == keys[..., None, :]) & np.tril(np.ones((keys.shape[-1],) * 2, dtype=bool), -1)
-    scores = np.where(again.any(axis=-1), -np.inf, scores)  # a sentence that comes twice is one example
+    again = (keys[..., :, None] == keys[..., None, :]) & np.tril(
+        np.ones((keys.shape[-1],) * 2, dtype=bool), -1
+    )
+    scores = np.where(
+        again.any(axis=-1), -np.inf, scores
+    )  # a sentence that comes twice is one example
     order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
     return _examples(
-        np.take_along_axis(scores, order, -1), np.take_along_axis(keys, order, -1), {**one.texts, **other.texts}
+        np.take_along_axis(scores, order, -1),
+        np.take_along_axis(keys, order, -1),
+        {**one.texts, **other.texts},
     )
 
 
@@ -201,7 +248,9 @@ def _examples(
 ) -> Examples:
     keys = np.where(np.isfinite(scores), keys, np.uint64(0))
     kept = set(keys.ravel().tolist())
-    return Examples(scores=scores, keys=keys, texts={key: text for key, text in texts.items() if key in kept})
+    return Examples(
+        scores=scores, keys=keys, texts={key: text for key, text in texts.items() if key in kept}
+    )
 
 
 def merge_samples(one: Sample, other: Sample) -> Sample:
@@ -209,23 +258,32 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
     texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
     at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
     controls = {}
-    for name in [name for name in one.controls if name in other.controls and texts]:  # of no sentence there are none
+    for name in [
+        name for name in one.controls if name in other.controls and texts
+    ]:  # of no sentence there are none
         parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
         sums, counts = (np.stack([part[side][row] for part, row in parts]) for side in (0, 1))
         controls[name] = sums, counts
     said = relations.sample_links((*one.annotated.items(), *other.annotated.items()))
     linked = {**one.linked, **other.linked}
     return Sample(
-        size=one.size, texts=texts, roles=one.roles or other.roles, controls=controls,
-        linked={key: linked[key] for key in said}, annotated=said,
-        found=_relations_found_by(said, [(other.annotated, other.found), (one.annotated, one.found)]),
+        size=one.size,
+        texts=texts,
+        roles=one.roles or other.roles,
+        controls=controls,
+        linked={key: linked[key] for key in said},
+        annotated=said,
+        found=_relations_found_by(
+            said, [(other.annotated, other.found), (one.annotated, one.found)]
+        ),
         own=_relations_found_by(said, [(other.annotated, other.own), (one.annotated, one.own)]),
         no_random=one.no_random or other.no_random,
-    )  # fmt: skip
+    )
 
 
 def _relations_found_by(
-    said: Mapping[int, Annotation], parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]]
+    said: Mapping[int, Annotation],
+    parts: Sequence[tuple[Mapping[int, Annotation], Mapping[int, LinkHits]]],
 ) -> dict[int, LinkHits]:
     found = {
         key: there[key]
@@ -237,9 +295,12 @@ def _relations_found_by(
 
 
 def examples_of(
-    sums: Float64[np.ndarray, "sentence layer head measure"], counts: Float64[np.ndarray, "sentence layer measure"],
-    keys: Sequence[int], texts: Sequence[str], enough: Float64[np.ndarray, " measure"],
-) -> Examples:  # fmt: skip
+    sums: Float64[np.ndarray, "sentence layer head measure"],
+    counts: Float64[np.ndarray, "sentence layer measure"],
+    keys: Sequence[int],
+    texts: Sequence[str],
+    enough: Float64[np.ndarray, " measure"],
+) -> Examples:
     """Sentences as examples, each of every head."""
     once, first = np.unique(np.array(keys, dtype=np.uint64), return_index=True)
     sums, counts = sums[first], counts[first, :, None]
@@ -247,7 +308,9 @@ def examples_of(
         scores = np.where(counts >= enough, sums / counts, -np.inf)
     found = []
     for _ in range(min(EXAMPLES, len(once))):
-        at = scores.argmax(axis=0)[None]  # of equally strong ones the first, which has the smallest key
+        at = scores.argmax(axis=0)[
+            None
+        ]  # of equally strong ones the first, which has the smallest key
         found.append((np.take_along_axis(scores, at, 0)[0], once[at[0]]))
         np.put_along_axis(scores, at, -np.inf, 0)
     strongest, which = (np.stack(some, axis=-1) for some in zip(*found, strict=True))
@@ -288,11 +351,14 @@ def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:
     """How far patterns change over all groups, then without each; NaN without one that has no sentence."""
     chosen = np.concatenate([np.ones((1, len(places.counts))), 1 - np.eye(len(places.counts))])
     n, total, squares = (
-        np.tensordot(chosen, values, 1) for values in (places.counts[:, :, None], places.sums, places.squares)
+        np.tensordot(chosen, values, 1)
+        for values in (places.counts[:, :, None], places.sums, places.squares)
     )
     twice = n > 1  # (group, L, 1, row, column)
     with np.errstate(invalid="ignore", divide="ignore"):
         varied = np.where(twice, (squares - total**2 / n) * n / (n - 1), 0.0).sum(axis=(3, 4))
-        share: np.ndarray = np.clip(varied / np.where(twice, squares, 0.0).sum(axis=(3, 4)), 0.0, 1.0)
+        share: np.ndarray = np.clip(
+            varied / np.where(twice, squares, 0.0).sum(axis=(3, 4)), 0.0, 1.0
+        )
     share[1:][~places.counts.any(axis=(1, 2, 3))] = np.nan
     return share

@@ -22,7 +22,9 @@ from attnviz.text.display import visible
 PACKAGES = "booktabs"
 MARKS = {True: r"\ensuremath{\bullet}", False: r"\ensuremath{\circ}"}
 """Stand before a role in LaTeX: whether it is established."""
-Row = dict[str, object]  # what a table says of a head, by the names of its columns; None of an empty cell
+Row = dict[
+    str, object
+]  # what a table says of a head, by the names of its columns; None of an empty cell
 
 
 def to_csv(found: HeadComparison | Changes) -> str:
@@ -64,24 +66,37 @@ def _rows(found: HeadComparison | Changes) -> list[Row]:
 def _row_of_head(comparison: HeadComparison, head: HeadProfile) -> Row:
     role = head.role
     row: Row = {
-        "layer": head.layer, "head": head.head, "role": role and role.name, "words": head.words,
-        "established": role and role.established, "reason": (role and visible(reason_of(role.doubt))) or None,
-        "score": role.score if role else math.nan, "cluster": head.cluster,
-    }  # fmt: skip
+        "layer": head.layer,
+        "head": head.head,
+        "role": role and role.name,
+        "words": head.words,
+        "established": role and role.established,
+        "reason": (role and visible(reason_of(role.doubt))) or None,
+        "score": role.score if role else math.nan,
+        "cluster": head.cluster,
+    }
     e = comparison.estimates
     parts = {"": e.value, "_low": e.low, "_high": e.high}
     parts |= {f"_{name}": control.value for name, control in comparison.controls.items()}
     for at, measure in enumerate(comparison.names):
-        row |= {f"{measure}{end}": float(part[head.layer, head.head, at]) for end, part in parts.items()}
+        row |= {
+            f"{measure}{end}": float(part[head.layer, head.head, at]) for end, part in parts.items()
+        }
     return row
 
 
 def _row_of_change(found: Changes, change: Change) -> Row:
     at = change.before.place
     row: Row = {
-        "layer": at[0], "head": at[1], "change": change.pattern, "change_low": change.low,
-        "change_high": change.high, "nearest": change.nearest, "others": change.others, **_roles(change),
-    }  # fmt: skip
+        "layer": at[0],
+        "head": at[1],
+        "change": change.pattern,
+        "change_low": change.low,
+        "change_high": change.high,
+        "nearest": change.nearest,
+        "others": change.others,
+        **_roles(change),
+    }
     for name in found.before.names:
         one = found.difference(name, *at)
         row |= _ends(name, one.before, one.after, one)
@@ -95,13 +110,23 @@ def _row_of_change(found: Changes, change: Change) -> Row:
 
 
 def _ends(name: str, before: float, after: float, one: Difference | RelationChange) -> Row:
-    ends = {"before": before, "after": after, "difference": one.value, "low": one.low, "high": one.high}
+    ends = {
+        "before": before,
+        "after": after,
+        "difference": one.value,
+        "low": one.low,
+        "high": one.high,
+    }
     return {f"{name}_{end}": value for end, value in ends.items()}
 
 
 def _roles(change: Change) -> Row:
     before, after = (role and role.name for role in change.roles)
-    return {"role_before": before, "role_after": after, **_fields(change, "role_changed", "role_established")}
+    return {
+        "role_before": before,
+        "role_after": after,
+        **_fields(change, "role_changed", "role_established"),
+    }
 
 
 def to_json(found: HeadComparison | Changes) -> str:
@@ -113,53 +138,86 @@ def to_json(found: HeadComparison | Changes) -> str:
 
 def _comparison(comparison: HeadComparison) -> dict[str, Any]:
     return {
-        "format": "attnviz-comparison", "version": 1,
-        **_fields(comparison, "model", "kind", "corpus", "specials", "n_sentences", "n_tokens", "n_bad"),
-        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad], "proof": proof(comparison),
-        "notes": [wording.note_words(note) for note in comparison.notes], "axes": ["layer", "head", "measure"],
+        "format": "attnviz-comparison",
+        "version": 1,
+        **_fields(
+            comparison, "model", "kind", "corpus", "specials", "n_sentences", "n_tokens", "n_bad"
+        ),
+        "bad": [{"line": line, "reason": reason} for line, reason in comparison.bad],
+        "proof": proof(comparison),
+        "notes": [wording.note_words(note) for note in comparison.notes],
+        "axes": ["layer", "head", "measure"],
         "measures": [
-            {"name": one.name, **({"unit": one.unit, "meaning": one.meaning} if one.unit else {}),
-             **({"narrow": True} if one.narrow and one.unit else {})}
+            {
+                "name": one.name,
+                **({"unit": one.unit, "meaning": one.meaning} if one.unit else {}),
+                **({"narrow": True} if one.narrow and one.unit else {}),
+            }
             for one in comparison.measures
         ],
         "estimates": asdict(comparison.estimates),
         "controls": {name: asdict(control) for name, control in comparison.controls.items()},
         "heads": [
-            {"name": head.name, "words": head.words, "layer": head.layer, "head": head.head,
-             "roles": [_role(role) for role in head.roles], "cluster": head.cluster}
+            {
+                "name": head.name,
+                "words": head.words,
+                "layer": head.layer,
+                "head": head.head,
+                "roles": [_role(role) for role in head.roles],
+                "cluster": head.cluster,
+            }
             for head in comparison.heads
         ],
         "similarity": None if comparison.similarity is None else asdict(comparison.similarity),
         "examples": _examples(comparison.examples),
         "typical": _examples({place: (one,) for place, one in comparison.typical.items()}),
         "relations": [_relation(one) for one in comparison.relations],
-    }  # fmt: skip
+    }
 
 
 def _role(role: Role) -> dict[str, Any]:
     """A role without what only pictures need."""
     rule = role.rule
     controls = [
-        {"name": one.name, "what": CONTROLS[one.name].say(control=one),
-         **_fields(one, "value", "low", "high", "rules_out")}
+        {
+            "name": one.name,
+            "what": CONTROLS[one.name].say(control=one),
+            **_fields(one, "value", "low", "high", "rules_out"),
+        }
         for one in role.controls
-    ]  # fmt: skip
+    ]
     return {
-        "name": role.name, "short": rule.short, "words": rule.words, "measure": role.measure, "score": role.score,
-        "low": role.low, "high": role.high, "threshold": rule.threshold, "controls": controls,
-        "established": role.established, "reason": reason_of(role.doubt),
-    }  # fmt: skip
+        "name": role.name,
+        "short": rule.short,
+        "words": rule.words,
+        "measure": role.measure,
+        "score": role.score,
+        "low": role.low,
+        "high": role.high,
+        "threshold": rule.threshold,
+        "controls": controls,
+        "established": role.established,
+        "reason": reason_of(role.doubt),
+    }
 
 
 def _relation(one: Relation) -> dict[str, Any]:
     fixed, random = one.fixed, one.random
-    value, low, high = (math.nan,) * 3 if random is None else (random.value, random.low, random.high)
+    value, low, high = (
+        (math.nan,) * 3 if random is None else (random.value, random.low, random.high)
+    )
     return {
         **_fields(one, "name", "n", "layer", "head", "reverse", "accuracy", "low", "high"),
-        "offset": fixed.offset, "offset_accuracy": fixed.value, "offset_low": fixed.low, "offset_high": fixed.high,
-        "untrained": value, "untrained_low": low, "untrained_high": high, "established": one.established,
+        "offset": fixed.offset,
+        "offset_accuracy": fixed.value,
+        "offset_low": fixed.low,
+        "offset_high": fixed.high,
+        "untrained": value,
+        "untrained_low": low,
+        "untrained_high": high,
+        "established": one.established,
         "reason": reason_of(one.doubt),
-    }  # fmt: skip
+    }
 
 
 def _examples(
@@ -173,31 +231,44 @@ def _examples(
 
 def _changes(found: Changes) -> dict[str, Any]:
     return {
-        "format": "attnviz-changes", "version": 1, "paired": found.paired, "most": MOST,
-        "measures": found.before.names, "heads": [_change(found, change) for change in found.heads],
+        "format": "attnviz-changes",
+        "version": 1,
+        "paired": found.paired,
+        "most": MOST,
+        "measures": found.before.names,
+        "heads": [_change(found, change) for change in found.heads],
         "relations": [_relation_change(one) for one in found.relations],
-        "notes": [wording.note_words(note) for note in found.notes], "before": _comparison(found.before),
+        "notes": [wording.note_words(note) for note in found.notes],
+        "before": _comparison(found.before),
         "after": _comparison(found.after),
-    }  # fmt: skip
+    }
 
 
 def _change(found: Changes, change: Change) -> dict[str, object]:
     at = change.before.place
     ends = ("before", "after", "value", "low", "high", "established")
     return {
-        "layer": at[0], "head": at[1], "name": change.name,
+        "layer": at[0],
+        "head": at[1],
+        "name": change.name,
         "change": _fields(change, "pattern", "low", "high", "nearest", "others"),
-        "beyond_nearest": change.beyond_nearest, **_roles(change),
-        "differences": {name: _fields(found.difference(name, *at), *ends) for name in found.before.names},
-    }  # fmt: skip
+        "beyond_nearest": change.beyond_nearest,
+        **_roles(change),
+        "differences": {
+            name: _fields(found.difference(name, *at), *ends) for name in found.before.names
+        },
+    }
 
 
 def _relation_change(one: RelationChange) -> dict[str, object]:
     best = ("layer", "head", "reverse", "n", "accuracy", "low", "high")
     return {
-        "name": one.name, "before": _fields(one.before, *best), "after": _fields(one.after, *best),
-        "difference": _fields(one, "value", "low", "high", "established"), "other_head": one.moved,
-    }  # fmt: skip
+        "name": one.name,
+        "before": _fields(one.before, *best),
+        "after": _fields(one.after, *best),
+        "difference": _fields(one, "value", "low", "high", "established"),
+        "other_head": one.moved,
+    }
 
 
 def _fields(one: object, *names: str) -> dict[str, object]:
@@ -210,17 +281,29 @@ def to_latex(comparison: HeadComparison, lang: str = "en") -> str:
     Scores are shares of 1, as the terminal has them, with their 95 % intervals. The control is the highest of those
     that could rule the role out.
     """
-    about = [comparison.model, wording.description(comparison, lang), wording.sample(comparison, lang)]
+    about = [
+        comparison.model,
+        wording.description(comparison, lang),
+        wording.sample(comparison, lang),
+    ]
     groups = by_role(comparison)
     roles = [row[0].role for row in groups]
     names, *numbers, intervals, _ = wording.role_columns(groups, lang)
     marked = [f"{MARKS[role.established]} " if role else "" for role in roles]
     cells = [
         [mark + escaped(name) for mark, name in zip(marked, names.cells, strict=True)],
-        *(one.cells for one in numbers), list(map(_tex, intervals.cells)), [_control(role, lang) for role in roles],
-    ]  # fmt: skip
-    titles = [escaped(one) for one in (names.title, *(one.title for one in numbers), "95 %", say("control", lang))]
-    rows = [[titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])], *zip(*cells, strict=True)]
+        *(one.cells for one in numbers),
+        list(map(_tex, intervals.cells)),
+        [_control(role, lang) for role in roles],
+    ]
+    titles = [
+        escaped(one)
+        for one in (names.title, *(one.title for one in numbers), "95 %", say("control", lang))
+    ]
+    rows = [
+        [titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])],
+        *zip(*cells, strict=True),
+    ]
     lines = [f"{{{first}}} & {' & '.join(others)} \\\\" for first, *others in rows]
     marks = say("marks", lang)
     if any(role is not None and role.narrow for role in roles):
@@ -230,9 +313,12 @@ def to_latex(comparison: HeadComparison, lang: str = "en") -> str:
         legend = legend.replace(escaped(sign), MARKS[established])
     body = [
         *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, lang)]),
-        r"\begin{tabular}{@{}lrlrcl@{}} \toprule", f"{lines[0]} \\midrule", *lines[1:], r"\bottomrule \end{tabular}",
+        r"\begin{tabular}{@{}lrlrcl@{}} \toprule",
+        f"{lines[0]} \\midrule",
+        *lines[1:],
+        r"\bottomrule \end{tabular}",
         rf"\ifdefined\attnvizalone\par\medskip {legend}\fi",
-    ]  # fmt: skip
+    ]
     return document("\n".join(body), PACKAGES, r"\setlength{\tabcolsep}{4pt}")
 
 
@@ -245,4 +331,6 @@ def _control(role: Role | None, language: str) -> str:
     if role is None or role.rival is None:
         return ""
     one = role.rival
-    return f"{_tex(wording.ends(one.low, one.high))} ({escaped(CONTROLS[one.name].short(language))})"
+    return (
+        f"{_tex(wording.ends(one.low, one.high))} ({escaped(CONTROLS[one.name].short(language))})"
+    )

@@ -37,7 +37,9 @@ class Tally:
 
     # of each number measured; its last axis may be of another length than that of the counts' leading axes
     sums: Float64[np.ndarray, "group ..."]
-    counts: Float64[np.ndarray, "group ..."]  # how many rows were counted for it; broadcasts against `sums`
+    counts: Float64[
+        np.ndarray, "group ..."
+    ]  # how many rows were counted for it; broadcasts against `sums`
     n_sentences: int = 0  # how many sentences were added
 
     def merge(self, other: Tally) -> Tally:
@@ -52,15 +54,21 @@ class Tally:
 
     def regroup(self) -> Tally:
         """The same in `GROUPS` groups, where it was kept as 400 bootstrap replicates, as earlier versions did."""
-        return Tally(sums=regroup(self.sums), counts=regroup(self.counts), n_sentences=self.n_sentences)
+        return Tally(
+            sums=regroup(self.sums), counts=regroup(self.counts), n_sentences=self.n_sentences
+        )
 
 
 def tally_sentences(
-    sums: Float[np.ndarray, "sentence ..."], counts: Float[np.ndarray, "sentence ..."], keys: Sequence[int]
+    sums: Float[np.ndarray, "sentence ..."],
+    counts: Float[np.ndarray, "sentence ..."],
+    keys: Sequence[int],
 ) -> Tally:
     """A tally of some sentences."""
     groups = np.array([key % GROUPS for key in keys], dtype=np.int64)
-    return Tally(sums=sum_groups(sums, groups), counts=sum_groups(counts, groups), n_sentences=len(keys))
+    return Tally(
+        sums=sum_groups(sums, groups), counts=sum_groups(counts, groups), n_sentences=len(keys)
+    )
 
 
 def sum_groups(
@@ -68,10 +76,14 @@ def sum_groups(
 ) -> Float64[np.ndarray, "group ..."]:
     """The sum of all, then that of each group; whole numbers stay exact."""
     chosen = np.concatenate([np.ones((1, len(groups))), groups == np.arange(GROUPS)[:, None]])
-    return np.asarray((chosen @ values.reshape(len(groups), -1)).reshape(GROUPS + 1, *values.shape[1:]))
+    return np.asarray(
+        (chosen @ values.reshape(len(groups), -1)).reshape(GROUPS + 1, *values.shape[1:])
+    )
 
 
-def regroup(replicates: Real[np.ndarray, "replicate ..."], n: int = GROUPS) -> Float64[np.ndarray, "group ..."]:
+def regroup(
+    replicates: Real[np.ndarray, "replicate ..."], n: int = GROUPS
+) -> Float64[np.ndarray, "group ..."]:
     """As many groups that differ as much as sums over bootstrap replicates do, after the sum of all."""
     if len(replicates) == n + 1:
         return np.asarray(replicates)
@@ -106,16 +118,25 @@ def interval(
         squares = (apart**2).sum(axis=0)
         error = np.sqrt((n - 1) / n * squares)
         skewness = np.nan_to_num((apart**3).sum(axis=0) / n / (squares / n) ** 1.5)
-    freedom = np.broadcast_to(n if sentences is None else np.nan_to_num(np.minimum(sentences, n)), n.shape)
-    t = np.array([student(max(int(one), 1)) for one in np.rint(freedom - 1).ravel()]).reshape(n.shape)
+    freedom = np.broadcast_to(
+        n if sentences is None else np.nan_to_num(np.minimum(sentences, n)), n.shape
+    )
+    t = np.array([student(max(int(one), 1)) for one in np.rint(freedom - 1).ravel()]).reshape(
+        n.shape
+    )
     low, high = (value - error * _unskew(side * t, skewness, np.maximum(n, 1)) for side in (1, -1))
     known = n > 1
-    low, high = np.where(known, np.minimum(low, value), np.nan), np.where(known, np.maximum(high, value), np.nan)
+    low, high = (
+        np.where(known, np.minimum(low, value), np.nan),
+        np.where(known, np.maximum(high, value), np.nan),
+    )
     return Estimates.of(value, low, high)
 
 
 def _unskew(
-    t: Float64[np.ndarray, " ..."], skewness: Float64[np.ndarray, " ..."], n: Int64[np.ndarray, " ..."]
+    t: Float64[np.ndarray, " ..."],
+    skewness: Float64[np.ndarray, " ..."],
+    n: Int64[np.ndarray, " ..."],
 ) -> Float64[np.ndarray, " ..."]:
     """Where Hall's transformation of Student's t comes to this; t itself where nothing is skewed."""
     root, even = np.sqrt(n), np.abs(skewness) < 1e-6
@@ -141,7 +162,9 @@ def effective(counts: Real[np.ndarray, "group ..."]) -> Float64[np.ndarray, " ..
     of the sum over the sum of squares.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(counts[0].astype(np.float64) ** 2 / (counts[1:].astype(np.float64) ** 2).sum(axis=0))
+        return np.asarray(
+            counts[0].astype(np.float64) ** 2 / (counts[1:].astype(np.float64) ** 2).sum(axis=0)
+        )
 
 
 def share(hits: Real[np.ndarray, "group ..."], counts: Real[np.ndarray, "group ..."]) -> Estimates:

@@ -21,7 +21,13 @@ MARKS = {True: "●", False: "○"}  # before a role, a relation or a change: wh
 OWN = "sentences of its own language that it never saw"  # likewise of a trained home-built model
 CLOSEST = 3  # so many roles are named that a head without one comes closest to
 ALIKE = 4  # so many of the heads most like one are named
-MINOR = {"few_carry", "relations_lost", "relations_in_one_half", "relations_uncounted", "relations_of_other_words"}
+MINOR = {
+    "few_carry",
+    "relations_lost",
+    "relations_in_one_half",
+    "relations_uncounted",
+    "relations_of_other_words",
+}
 """Notes that stand neither on the first screen nor on the page of a comparison."""
 
 TEXTS: Templates = {
@@ -376,7 +382,9 @@ class Count(int):
 
 
 def _counted(fields: Mapping[str, object]) -> dict[str, Any]:
-    return {name: Count(value) if isinstance(value, int) else value for name, value in fields.items()}
+    return {
+        name: Count(value) if isinstance(value, int) else value for name, value in fields.items()
+    }
 
 
 def say(phrase: str, /, language: str = "en", **fields: object) -> str:
@@ -408,12 +416,24 @@ def role_columns(rows: Sequence[Sequence[HeadRole]], language: str = "en") -> li
     best = [row[0] for row in rows]
     roles = [role for _, role in best]
     return [
-        Cells(say("role", language), [role.rule.short if role else say("no_role", language) for role in roles]),
+        Cells(
+            say("role", language),
+            [role.rule.short if role else say("no_role", language) for role in roles],
+        ),
         Cells(say("n_heads", language), [f"{len(row):,}" for row in rows], right=True),
         Cells(say("best", language), [head.name if role else "" for head, role in best]),
-        Cells(say("score", language), [f"{role.score:.2f}" if role else "" for role in roles], right=True),
-        Cells("95 %", [ends(role.low, role.high, narrow=role.narrow) if role else "" for role in roles]),
-        Cells(say("meaning", language), [role.rule.say(language) if role else "" for role in roles]),
+        Cells(
+            say("score", language),
+            [f"{role.score:.2f}" if role else "" for role in roles],
+            right=True,
+        ),
+        Cells(
+            "95 %",
+            [ends(role.low, role.high, narrow=role.narrow) if role else "" for role in roles],
+        ),
+        Cells(
+            say("meaning", language), [role.rule.say(language) if role else "" for role in roles]
+        ),
     ]
 
 
@@ -437,18 +457,28 @@ def list_alike(comparison: HeadComparison, profile: HeadProfile, language: str =
     return say("most_alike", language, heads=", ".join(near)) if near else ""
 
 
-def description(comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads") -> str:
+def description(
+    comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads"
+) -> str:
     """What was measured, as ``6 layers x 12 heads, bidirectional self-attention``; ``mapped`` says what is where."""
-    fields = {"n_layers": comparison.n_layers, "n_heads": comparison.n_heads, "kind": say(comparison.kind, language)}
+    fields = {
+        "n_layers": comparison.n_layers,
+        "n_heads": comparison.n_heads,
+        "kind": say(comparison.kind, language),
+    }
     return say(phrase, language, **fields)
 
 
 def sample(comparison: HeadComparison, language: str = "en") -> str:
     """What it was measured on, as ``sample sentences: 117 sentences, 1,545 tokens; special tokens kept``."""
     return say(
-        comparison.corpus if comparison.corpus in {SAMPLES, OWN} else "corpus", language, corpus=comparison.corpus,
-        n_sentences=comparison.n_sentences, n_tokens=comparison.n_tokens, specials=say(comparison.specials, language),
-    )  # fmt: skip
+        comparison.corpus if comparison.corpus in {SAMPLES, OWN} else "corpus",
+        language,
+        corpus=comparison.corpus,
+        n_sentences=comparison.n_sentences,
+        n_tokens=comparison.n_tokens,
+        specials=say(comparison.specials, language),
+    )
 
 
 def why_not(doubt: Note | None, language: str = "en") -> str:
@@ -496,7 +526,9 @@ def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
     if len(set(unsure)) == 1:
         return reason_of(unsure[0], language)
     found = Counter(reason_of(doubt, language, brief=True) for doubt in unsure)
-    return "; ".join(f"{why} ({plural(n, 'head')})" if len(found) > 1 else why for why, n in found.most_common())
+    return "; ".join(
+        f"{why} ({plural(n, 'head')})" if len(found) > 1 else why for why, n in found.most_common()
+    )
 
 
 def proof(comparison: HeadComparison, language: str = "en") -> str:
@@ -512,7 +544,9 @@ def note_words(note: Note, language: str = "en") -> str:
     code, fields = note.code, _counted(dict(note.fields))
     if code == "few_sentences":
         code = "one_sentence" if fields["different"] == 1 else code
-        fields["copies"] = "" if fields["different"] == fields["lines"] else say("copies", language, **fields)
+        fields["copies"] = (
+            "" if fields["different"] == fields["lines"] else say("copies", language, **fields)
+        )
     return sentence(Note.of(code, **fields), language, TEXTS)
 
 
@@ -524,7 +558,13 @@ def closest_roles(comparison: HeadComparison, profile: HeadProfile, language: st
         if (value := comparison.estimate(measure.name, *profile.place)[0]) == value
     ]
     best = [
-        say("closest_one", language, role=rule.short, score=f"{value:.2f}", threshold=f"{rule.threshold:.2f}")
+        say(
+            "closest_one",
+            language,
+            role=rule.short,
+            score=f"{value:.2f}",
+            threshold=f"{rule.threshold:.2f}",
+        )
         for _, rule, value in sorted(found, key=lambda one: -one[0])[:CLOSEST]
     ]
     return say("closest", language, roles=", ".join(best)) if best else ""

@@ -77,10 +77,16 @@ def heatmap(
     title = check_title(look.pop("title", "auto"))
     lang, cmap = look.pop("lang", "en"), DEFAULT if cmap is None else cmap
     expect_language(lang)
-    sheet = resolve(record.select(None if layer is None else [layer], None if head is None else [head]), scale, lang)
+    sheet = resolve(
+        record.select(None if layer is None else [layer], None if head is None else [head]),
+        scale,
+        lang,
+    )
     if ax is None:
         style = FigureSettings(**look).look
-        return draw(sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style).figure.axes[0]
+        return draw(
+            sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style
+        ).figure.axes[0]
     if look:
         raise SelectionError(f"{', '.join(look)}: of a new figure; an ax has its size")
     draw_on(ax, _on_one_scale(sheet, record), cmap, title=title, cbar=bool(cbar), annot=annot)
@@ -89,7 +95,10 @@ def heatmap(
 
 def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
     """The panels of a sheet with the scale of the whole record: one for all axes of a grid."""
-    shown, every = {panel.place for panel in sheet.panels}, resolve(record, sheet.scale, sheet.language).panels
+    shown, every = (
+        {panel.place for panel in sheet.panels},
+        resolve(record, sheet.scale, sheet.language).panels,
+    )
     return replace(sheet, panels=tuple(panel for panel in every if panel.place in shown))
 
 
@@ -98,21 +107,29 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
 
     All is as for `heatmap`. Raises RecordError: they are no attention.
     """
-    is_tuple = isinstance(attention, (tuple, list)) and all(hasattr(layer, "shape") for layer in attention)
+    is_tuple = isinstance(attention, (tuple, list)) and all(
+        hasattr(layer, "shape") for layer in attention
+    )
     if isinstance(attention, (list, tuple)) and not is_tuple:
         try:
             attention = np.array(attention, dtype=np.float64)
         except (TypeError, ValueError):
-            raise RecordError("the rows given are no weights: each must have a number for each key") from None
+            raise RecordError(
+                "the rows given are no weights: each must have a number for each key"
+            ) from None
     if not is_tuple and not isinstance(attention, np.ndarray) and not hasattr(attention, "detach"):
         raise RecordError(
             f"attention is a record, an array, a tensor or a tuple of these, not {type(attention).__name__}"
         )
     if is_tuple and not len(attention):
-        raise RecordError("there is no attention: expected an array of shape (layer, head, query, key)")
+        raise RecordError(
+            "there is no attention: expected an array of shape (layer, head, query, key)"
+        )
     layers = [_one_sentence(_array(layer)) for layer in attention] if is_tuple else []
     if len({layer.shape for layer in layers}) > 1:
-        raise RecordError("the layers have other shapes: all must have the same heads, queries and keys")
+        raise RecordError(
+            "the layers have other shapes: all must have the same heads, queries and keys"
+        )
     weights = np.stack(layers) if is_tuple else _array(attention)
     queries, keys = _labels(tokens, weights.shape)
     name = "output_attentions" if is_tuple else "an array"
@@ -121,7 +138,9 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
     except RecordError as error:
         if not _may_be_dropped(weights):
             raise
-        raise RecordError(f"{error}: if the model was in training mode, call model.eval() before it runs") from None
+        raise RecordError(
+            f"{error}: if the model was in training mode, call model.eval() before it runs"
+        ) from None
 
 
 def _may_be_dropped(weights: np.ndarray) -> bool:
@@ -153,6 +172,10 @@ def _labels(tokens: Labels | None, shape: tuple[int, ...]) -> tuple[list[str], l
     if all(np.ndim(token) == 0 for token in tokens):
         tokens = tokens, tokens
     if len(tokens) != 2:
-        raise RecordError("tokens must be a label for each token, or two such lists: the queries' and the keys'")
-    queries, keys = ([one.text if isinstance(one, Token) else str(one) for one in side] for side in tokens)
+        raise RecordError(
+            "tokens must be a label for each token, or two such lists: the queries' and the keys'"
+        )
+    queries, keys = (
+        [one.text if isinstance(one, Token) else str(one) for one in side] for side in tokens
+    )
     return queries, keys

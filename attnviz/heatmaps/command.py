@@ -50,16 +50,22 @@ def page_command(tour: settings.TourSettings, output: settings.TourOutput) -> No
 
 
 def command(
-    text: settings.HeatmapText, model: ModelSettings, selection: settings.HeatmapSelection,
-    appearance: settings.HeatmapAppearance, figure: FigureSettings, output: settings.HeatmapOutput,
-) -> None:  # fmt: skip
+    text: settings.HeatmapText,
+    model: ModelSettings,
+    selection: settings.HeatmapSelection,
+    appearance: settings.HeatmapAppearance,
+    figure: FigureSettings,
+    output: settings.HeatmapOutput,
+) -> None:
     """See where every head of a model looks in a sentence.
 
     First all heads as thumbnails, then the one whose pattern differs most from the others', large; all of them as one
     sheet in outputs/. With --head 2.3: that head alone. Every picture says how it was verified. With --file, and a
     folder or a PDF to write (-o), each line of the file is drawn.
     """
-    if appearance.roles is not None and not any(path.suffix.lower() == PAGE for path in output.output):
+    if appearance.roles is not None and not any(
+        path.suffix.lower() == PAGE for path in output.output
+    ):
         raise SettingsError("--roles puts signs on a page: name one, such as -o page.html")
     if output.json and selection.full:
         raise SettingsError("--json prints the record, --full the heads: give one of them")
@@ -70,7 +76,9 @@ def command(
     record = _record(text, model, selection, output)
     look = {**asdict(appearance), **asdict(figure), "cmap": appearance.palette}
     pages = {  # before anything is printed: roles that are another model's are refused at once
-        path: RECORD.content(path, record, look) for path in output.output if path.suffix.lower() == PAGE
+        path: RECORD.content(path, record, look)
+        for path in output.output
+        if path.suffix.lower() == PAGE
     }
     if output.json:
         from attnviz.storage.record_files import to_json
@@ -86,45 +94,71 @@ def command(
 
         commands.print_lines(view, appearance.background, appearance.palette)
     target = record.target if text.load else text.target
-    more = [*name_parts(model, "dtype", "revision"), *name_parts(selection, "rows", "keys", "words", "hide_special")]
+    more = [
+        *name_parts(model, "dtype", "revision"),
+        *name_parts(selection, "rows", "keys", "words", "hide_special"),
+    ]
     more += [*name_parts(appearance), *name_parts(figure)]
     overview = not (selection.layer or selection.head)
     usual = () if output.json else (_usual_path(record, target, more, everything=overview),)
     for path in output.output or usual:
-        commands.write_content(path, pages[path] if path in pages else RECORD.content(path, record, look))
+        commands.write_content(
+            path, pages[path] if path in pages else RECORD.content(path, record, look)
+        )
 
 
 def _draw_lines(
-    path: Path, text: settings.HeatmapText, model: ModelSettings, selection: settings.HeatmapSelection,
-    appearance: settings.HeatmapAppearance, figure: FigureSettings,
-) -> None:  # fmt: skip
+    path: Path,
+    text: settings.HeatmapText,
+    model: ModelSettings,
+    selection: settings.HeatmapSelection,
+    appearance: settings.HeatmapAppearance,
+    figure: FigureSettings,
+) -> None:
     """Draw each line of a file; what fails is told at the end."""
     from rich.console import Console
     from rich.progress import Progress
 
     from attnviz.heatmaps.lines import heatmap_all
 
-    alone = (*changed(text, "pair", "target"), *changed(selection, "words", "hide_special", "rows", "keys", "full"))
+    alone = (
+        *changed(text, "pair", "target"),
+        *changed(selection, "words", "hide_special", "rows", "keys", "full"),
+    )
     if alone:
-        raise SettingsError(f"{' and '.join(alone)}: of one sentence; the lines of a file are drawn as they are")
+        raise SettingsError(
+            f"{' and '.join(alone)}: of one sentence; the lines of a file are drawn as they are"
+        )
     layers, heads = selection.ranges
     choose = {
-        "kind": selection.kind, "truncate": text.truncate, "layers": layers.one_by_one("layers") if layers else None,
+        "kind": selection.kind,
+        "truncate": text.truncate,
+        "layers": layers.one_by_one("layers") if layers else None,
         "heads": heads.one_by_one("heads") if heads else None,
-    }  # fmt: skip
+    }
     lines = commands.read_text(None, text.file).splitlines()
     commands.check_writable([path if path.suffix else path / "x.png"])
     sentences = [line for line in lines if line.strip()]
     source = commands.open_model(model, *sentences[:1])
     n = len(sentences)
-    with Progress(console=Console(stderr=True), transient=True, disable=not commands.is_watched()) as bar:
+    with Progress(
+        console=Console(stderr=True), transient=True, disable=not commands.is_watched()
+    ) as bar:
         task = bar.add_task("drawing lines", total=n)
         failures = heatmap_all(
-            lines, path, source, choose=choose, cmap=appearance.palette,
-            scale=appearance.scale, lang=appearance.lang, on_done=lambda done: bar.update(task, completed=done),
+            lines,
+            path,
+            source,
+            choose=choose,
+            cmap=appearance.palette,
+            scale=appearance.scale,
+            lang=appearance.lang,
+            on_done=lambda done: bar.update(task, completed=done),
             **asdict(figure),
-        )  # fmt: skip
-    commands.tell(f"wrote {visible(str(path))}{'' if path.suffix else '/'}: {n - len(failures)} of {n} lines")
+        )
+    commands.tell(
+        f"wrote {visible(str(path))}{'' if path.suffix else '/'}: {n - len(failures)} of {n} lines"
+    )
     for failure in failures:
         sys.stderr.write(f"attnviz: {failure}\n")
     if failures:
@@ -132,15 +166,21 @@ def _draw_lines(
 
 
 def _record(
-    text: settings.HeatmapText, model: ModelSettings, selection: settings.HeatmapSelection,
+    text: settings.HeatmapText,
+    model: ModelSettings,
+    selection: settings.HeatmapSelection,
     output: settings.HeatmapOutput,
-) -> Attention:  # fmt: skip
+) -> Attention:
     """The record to show: loaded, or of a run of the model; with the layers, heads and tokens that were chosen."""
     if text.load is None:
         from attnviz.text.display import check_text
 
         sentence = commands.read_text(text.text, text.file)
-        pair = None if text.pair is None else commands.read_text(text.pair, None, "the second sentence")
+        pair = (
+            None
+            if text.pair is None
+            else commands.read_text(text.pair, None, "the second sentence")
+        )
         check_text(sentence)
         if pair is not None:
             check_text(pair, "the second sentence")
@@ -148,15 +188,23 @@ def _record(
         from attnviz.capture.attend import attend
 
         record = attend(
-            sentence, commands.open_model(model, sentence), pair=pair, target=text.target, truncate=text.truncate,
-            memory=selection.memory, **selection.arguments, **selection.window,
-        )  # fmt: skip
+            sentence,
+            commands.open_model(model, sentence),
+            pair=pair,
+            target=text.target,
+            truncate=text.truncate,
+            memory=selection.memory,
+            **selection.arguments,
+            **selection.window,
+        )
     else:
         given = text.text is not None or selection.kind is not None
         if given or changed(text, "file", "pair", "target") or changed(model, "model", "toy"):
             raise SettingsError("--load draws a saved record: it takes no sentence and no model")
         if changed(text, "truncate") or changed(model):
-            raise SettingsError("--load draws a saved record: no model is run, so it takes no option of one")
+            raise SettingsError(
+                "--load draws a saved record: no model is run, so it takes no option of one"
+            )
         commands.check_writable(output.planned())
         record = RECORD.load(text.load).part(**selection.window)
     held = zip(selection.ranges, (record.layers, record.heads), strict=True)
@@ -169,13 +217,17 @@ def _record(
     return record
 
 
-def _usual_path(record: Attention, target: str | None, more: list[str], *, everything: bool) -> Path:
+def _usual_path(
+    record: Attention, target: str | None, more: list[str], *, everything: bool
+) -> Path:
     """A file in `outputs` named after what it shows, and how: the same command writes the same file again."""
     parts: list[str] = [record.kind] if record.kind != "encoder" else []
     if not everything:
         parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
     shown = record.text or "record"
-    return picture_path("heatmap", shown, record.model, [*parts, *more], pair=record.pair, target=target)
+    return picture_path(
+        "heatmap", shown, record.model, [*parts, *more], pair=record.pair, target=target
+    )
 
 
 def _span(numbers: tuple[int, ...]) -> str:

@@ -17,7 +17,19 @@ from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines, page_of, scale_marks
 from attnviz.render.figure.pattern import draw_pattern, number_size, texts_of, write_numbers
-from attnviz.render.figure.pen import GAP, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, TITLE, Pen, clipped, ordinal
+from attnviz.render.figure.pen import (
+    GAP,
+    GREY,
+    LEAST_TEXT,
+    PITCH,
+    POINT,
+    SMALL,
+    TEXT,
+    TITLE,
+    Pen,
+    clipped,
+    ordinal,
+)
 from attnviz.render.figure.style import STYLES, Style, enlarge
 from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
@@ -28,7 +40,9 @@ LARGEST = 16.0
 SHARP = 32.0  # inches that the largest PNG has at 125 dots an inch: no more cells can be told apart on a sheet
 SENTENCE_LINES = 3  # a longer sentence is cut in the title; its tokens are all in the picture
 BAR = 0.7  # inches that a colour bar takes beside the panels, numbers included
-MOST_CELLS = 2000  # rows or columns that one pattern may have before it is pooled: about two pixels each
+MOST_CELLS = (
+    2000  # rows or columns that one pattern may have before it is pooled: about two pixels each
+)
 NAMED = PITCH * 0.9  # inches of a cell beside which a token has room for its name
 NARROWEST_CELL = 0.02  # inches of the smallest cell that can be seen
 ROUNDED = "numbers: weights, rounded to 2 decimals", "숫자: 가중치, 소수점 아래 둘째 자리까지"
@@ -66,7 +80,12 @@ def draw(
 
 
 def draw_record(
-    record: Attention, *, cmap: Palette = DEFAULT, scale: Scale = "shared", lang: str = "en", **look: Any
+    record: Attention,
+    *,
+    cmap: Palette = DEFAULT,
+    scale: Scale = "shared",
+    lang: str = "en",
+    **look: Any,
 ) -> Picture:
     """The picture of a record; `look`: fields of `attnviz.settings.FigureSettings`, the rest as for `heatmap`."""
     from attnviz.settings import FigureSettings
@@ -81,7 +100,9 @@ class _Drawing:
     style: Style  # what the picture is for
     title: str | None  # `auto`, another one, or None for none
     cbar: bool  # whether there is a colour bar
-    annot: bool | None  # whether weights stand in the cells; None: where one pattern has room for them
+    annot: (
+        bool | None
+    )  # whether weights stand in the cells; None: where one pattern has room for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +123,9 @@ class _Caption:
             page.write(self.below, top, self.margin, va="baseline")
 
 
-def _caption(sheet: Sheet, pen: Pen, options: _Drawing, width: float, margin: float, *more: str) -> _Caption:
+def _caption(
+    sheet: Sheet, pen: Pen, options: _Drawing, width: float, margin: float, *more: str
+) -> _Caption:
     """The words of a sheet and `more` on a page of this width, as far as its style has them."""
     style, room = options.style, width - 2 * margin
     size = TEXT * pen.larger
@@ -110,19 +133,37 @@ def _caption(sheet: Sheet, pen: Pen, options: _Drawing, width: float, margin: fl
     above = lines(pen, [shown], room, TITLE * pen.larger, most=SENTENCE_LINES + 1)
     if len(above) > SENTENCE_LINES:
         last = above[SENTENCE_LINES - 1]
-        above = [*above[: SENTENCE_LINES - 1], replace(last, text=clip(last.text, len(last.text) - 1))]
+        above = [
+            *above[: SENTENCE_LINES - 1],
+            replace(last, text=clip(last.text, len(last.text) - 1)),
+        ]
     if options.title is not None:
         model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=GREY)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
-    said = {"all": [sheet.proof, sheet.say(*AXES), sheet.legend, *more, *sheet.notes], "receipt": [sheet.proof]}
+    said = {
+        "all": [sheet.proof, sheet.say(*AXES), sheet.legend, *more, *sheet.notes],
+        "receipt": [sheet.proof],
+    }
     below = lines(pen, said.get(style.caption, []), room, size, leading=1.3)
     head = margin + height_of(above) + (0.25 * size * POINT + 0.1) * bool(above or style.has_title)
-    return _Caption(above, below, head, margin + height_of(below) + 0.06 * bool(below or style.has_title), margin)
+    return _Caption(
+        above,
+        below,
+        head,
+        margin + height_of(below) + 0.06 * bool(below or style.has_title),
+        margin,
+    )
 
 
-def _colour_bar(page: Page, sheet: Sheet, palette: Palette, place: tuple[float, float, float]) -> None:
+def _colour_bar(
+    page: Page, sheet: Sheet, palette: Palette, place: tuple[float, float, float]
+) -> None:
     own = sheet.scale == "panel" and len(sheet.panels) > 1
-    marks = {0.0: "0", 1.0: "max"} if own else scale_marks(0.0, max(panel.top for panel in sheet.panels))
+    marks = (
+        {0.0: "0", 1.0: "max"}
+        if own
+        else scale_marks(0.0, max(panel.top for panel in sheet.panels))
+    )
     page.colour_bar(colours(palette), place, marks)
 
 
@@ -161,14 +202,20 @@ def _draw_one(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
     pattern = pen.figure.add_axes((0, 0, 1, 1))
     page = page_of(pen, it.width, it.height)
     page.move(pattern, (it.left, it.top, n_columns * cell, n_rows * cell))
-    draw_pattern(pattern, sheet, options.palette, pen, cell=cell, upright=it.upright, annot=options.annot)
+    draw_pattern(
+        pattern, sheet, options.palette, pen, cell=cell, upright=it.upright, annot=options.annot
+    )
     it.caption.write(page)
     if options.cbar:
         place = (it.left + n_columns * cell + 0.12, it.top, min(max(0.8, n_rows * cell * 0.6), 2.5))
         _colour_bar(page, sheet, options.palette, place)
     enlarge(pen.figure, size / TEXT)
     if style.width and cell < NAMED:
-        _tell(style, "not every token can be named", style.width + (NAMED - cell) * n_columns * size / TEXT)
+        _tell(
+            style,
+            "not every token can be named",
+            style.width + (NAMED - cell) * n_columns * size / TEXT,
+        )
 
 
 def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
@@ -177,7 +224,9 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     longest, margin = max(len(queries), len(keys)), style.margin / zoom
     before = margin + 0.3 + pen.widest(queries) + 0.08
-    after = (BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))) * options.cbar + margin
+    after = (
+        BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))
+    ) * options.cbar + margin
     cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
     width = max(before + len(keys) * cell + after, 4.5)
     if style.width is not None:
@@ -186,7 +235,11 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
     more = [sheet.say(*ROUNDED)] if number_size(cell, options.annot, pen.least) else []
     caption = _caption(sheet, pen, options, width, margin, *more)
     widest = pen.widest(keys)
-    top = caption.head + (widest if widest > cell - 0.06 else PITCH) + (0.36 if style.width is None else 0.26)
+    top = (
+        caption.head
+        + (widest if widest > cell - 0.06 else PITCH)
+        + (0.36 if style.width is None else 0.26)
+    )
     if style.height is not None:
         cell = min(cell, (style.height / zoom - top - 0.12 - caption.foot) / len(queries))
     if style.width is not None and cell * zoom < NARROWEST_CELL:
@@ -194,7 +247,9 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
         raise SettingsError(
             f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: it takes {least + 0.05:.1f}in"
         )
-    height = top + max(len(queries) * cell, 0.8 * options.cbar) + 0.12 + caption.foot  # the colour bar's at least
+    height = (
+        top + max(len(queries) * cell, 0.8 * options.cbar) + 0.12 + caption.foot
+    )  # the colour bar's at least
     spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
     return _One(width, height, before + spare / 2, top, cell, widest > cell - 0.06, caption)
 
@@ -234,9 +289,15 @@ def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
     across = len(sheet.heads)
     if wrapped:  # a sheet a little wider than high, with the fewest places left empty
         least = math.ceil(math.sqrt(n))
-        across = min(range(least, min(n, math.ceil(1.3 * least)) + 1), key=lambda across: (-n % across, across))
+        across = min(
+            range(least, min(n, math.ceil(1.3 * least)) + 1),
+            key=lambda across: (-n % across, across),
+        )
     if wrapped and style.height:  # on a slide as many side by side as make the largest
-        across = max(range(1, n + 1), key=lambda a: _grid(sheet, pen, options, (a, math.ceil(n / a)), around).cell)
+        across = max(
+            range(1, n + 1),
+            key=lambda a: _grid(sheet, pen, options, (a, math.ceil(n / a)), around).cell,
+        )
     down = math.ceil(n / across)
     most = [int((style.width or SHARP) * 100 * 0.8 / many) for many in (down, across)]
     sheet = pool(sheet, max(most[0], LEAST_CELLS), max(most[1], LEAST_CELLS))
@@ -248,11 +309,17 @@ def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
     right = x + wide + (grid.gaps[0] - GAP if style.width is None else 0.0)
     width = style.width / zoom if style.width else max(right + BAR * options.cbar + margin, 4.5)
     step = f"every {ordinal(grid.step)} token is named", f"토큰 이름은 {grid.step}개마다 씀"
-    more = [sheet.say(*texts) for texts, is_said in ((step, grid.step > 1), (ROUNDED, options.annot)) if is_said]
+    more = [
+        sheet.say(*texts)
+        for texts, is_said in ((step, grid.step > 1), (ROUNDED, options.annot))
+        if is_said
+    ]
     caption = _caption(sheet, pen, options, width, margin, *more)
     spare = max(0.0, width - margin - 0.6 * options.cbar - right) / 2 if style.width else 0.0
     grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
-    page = page_of(pen, width, caption.head + y + high + max(0.15, grid.gaps[1] - GAP) + caption.foot)
+    page = page_of(
+        pen, width, caption.head + y + high + max(0.15, grid.gaps[1] - GAP) + caption.foot
+    )
     caption.write(page)
     # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
     table = np.pad(colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
@@ -261,7 +328,14 @@ def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
         page.image(pixels(panel.matrix, panel.top, table), place)
         if options.annot:
             corner = (*place[:2], grid.cell)
-            write_numbers(page.ax, panel, options.palette, pen, number_size(grid.cell, annot=True), place=corner)
+            write_numbers(
+                page.ax,
+                panel,
+                options.palette,
+                pen,
+                number_size(grid.cell, annot=True),
+                place=corner,
+            )
     _label(page, sheet, grid, caption.head, margin)
     if options.cbar:
         length = min(1.5, max(0.6, grid.panel[1]))
@@ -269,11 +343,19 @@ def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
     enlarge(pen.figure, zoom)
     if style.width and grid.step != 1:
         needed = style.width + (PITCH - grid.cell) * len(sheet.key_labels) * across * zoom
-        _tell(style, "not every token can be named" if grid.step else "no token can be named", needed)
+        _tell(
+            style, "not every token can be named" if grid.step else "no token can be named", needed
+        )
 
 
 def _grid(
-    sheet: Sheet, pen: Pen, options: _Drawing, shape: tuple[int, int], around: float, *, size: float = TEXT
+    sheet: Sheet,
+    pen: Pen,
+    options: _Drawing,
+    shape: tuple[int, int],
+    around: float,
+    *,
+    size: float = TEXT,
 ) -> _Grid:
     """Cells as large as their labels need, smaller where the sheet would grow too large; from below its words on."""
     across, down = shape
@@ -282,23 +364,39 @@ def _grid(
     wrapped, own = len(sheet.layers) == 1 or len(sheet.heads) == 1, sheet.scale == "panel"
     bar = BAR if style.width is None else 0.3 + pen.widest(["0.25"], max(SMALL, pen.least))
     names = tuple(
-        " · ".join([*([sheet.name(panel)] if wrapped else []), *([f"max {panel.top:.3g}"] if own else [])])
+        " · ".join(
+            [*([sheet.name(panel)] if wrapped else []), *([f"max {panel.top:.3g}"] if own else [])]
+        )
         for panel in sheet.panels
     )
     small, n_rows, n_columns = max(SMALL, pen.least), len(sheet.query_labels), len(sheet.key_labels)
     numbered = bool(style.width) and not wrapped
-    named, edge = (PITCH if wrapped or own else 0.0), (0.0 if wrapped else 0.36 if numbered else 0.22 * pen.larger)
+    named, edge = (
+        (PITCH if wrapped or own else 0.0),
+        (0.0 if wrapped else 0.36 if numbered else 0.22 * pen.larger),
+    )
     least = LEAST_TEXT * POINT / 0.35 if options.annot else PITCH
     if style.width:
         least = room
     for labels in ((sheet.query_labels, sheet.key_labels), ((), ())):
-        label_width, label_height = (pen.widest(clipped(those), size) + 0.1 * bool(those) for those in labels)
+        label_width, label_height = (
+            pen.widest(clipped(those), size) + 0.1 * bool(those) for those in labels
+        )
         left, top = margin + edge + label_width, edge + label_height + named
         gap = GAP if labels[0] else CLOSE
         cell = min(
-            max(least, (1.5 if wrapped else 0.9) / max(n_rows, n_columns), pen.widest(names, small) / n_columns),
+            max(
+                least,
+                (1.5 if wrapped else 0.9) / max(n_rows, n_columns),
+                pen.widest(names, small) / n_columns,
+            ),
             (room - left - bar * options.cbar - margin - across * gap) / (across * n_columns),
-            ((style.height / zoom if style.height else LARGEST) - top - around - down * (gap + named))
+            (
+                (style.height / zoom if style.height else LARGEST)
+                - top
+                - around
+                - down * (gap + named)
+            )
             / (down * n_rows),
         )
         size = max(pen.least, min(TEXT, cell / POINT / 1.15))
@@ -312,9 +410,18 @@ def _grid(
         high = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
     panel = n_columns * cell, n_rows * cell
     return _Grid(
-        across=across, wrapped=wrapped, numbered=numbered, cell=cell, left=left, top=top, panel=panel, names=names,
-        gaps=(max(gap, wide + 0.06 - panel[0]), max(gap + named, high + 0.06 - panel[1])), print=size, step=step,
-    )  # fmt: skip
+        across=across,
+        wrapped=wrapped,
+        numbered=numbered,
+        cell=cell,
+        left=left,
+        top=top,
+        panel=panel,
+        names=names,
+        gaps=(max(gap, wide + 0.06 - panel[0]), max(gap + named, high + 0.06 - panel[1])),
+        print=size,
+        step=step,
+    )
 
 
 def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) -> None:
@@ -323,7 +430,9 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
     large, small = TEXT * page.pen.larger, max(SMALL, page.pen.least)
     every = slice(0, None if grid.step else 0, grid.step or 1)
     layer, number = sheet.say("layer", "층"), sheet.say("head", "헤드")
-    apart = math.ceil((page.pen.widest([f"{sheet.heads[-1]}"], large) + 0.04) / (grid.panel[0] + grid.gaps[0]))
+    apart = math.ceil(
+        (page.pen.widest([f"{sheet.heads[-1]}"], large) + 0.04) / (grid.panel[0] + grid.gaps[0])
+    )
     for index, (panel, name) in enumerate(zip(sheet.panels, grid.names, strict=True)):
         x, y, width, height = grid.place(index)
         if name:
@@ -331,7 +440,9 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
         if index % grid.across == 0:
             edge = margin + (0.14 if grid.numbered else 0.0)
             for i, query in list(enumerate(queries))[every]:
-                page.text(x - 0.04, y + (i + 0.5) * grid.cell, query, grid.print, ha="right", va="center")
+                page.text(
+                    x - 0.04, y + (i + 0.5) * grid.cell, query, grid.print, ha="right", va="center"
+                )
             if not grid.wrapped:
                 write = page.text if grid.numbered else page.write_upward
                 text = f"{panel.layer}" if grid.numbered else f"{layer} {panel.layer}"
@@ -343,8 +454,25 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
                 page.text(middle, above, key, grid.print, rotation=90, ha="center", va="bottom")
             if not grid.wrapped and (not grid.numbered or index % apart == 0):
                 text = f"{panel.head}" if grid.numbered else f"{number} {panel.head}"
-                page.text(x + width / 2, head + 0.08 + edge - margin, text, large, ha="center", va="center")
+                page.text(
+                    x + width / 2,
+                    head + 0.08 + edge - margin,
+                    text,
+                    large,
+                    ha="center",
+                    va="center",
+                )
     if grid.numbered:
         x, y, width, height = grid.place(len(sheet.panels) - 1)
-        page.text((grid.left + x + width) / 2, head + 0.06, number, small, ha="center", va="center", color=GREY)
-        page.write_upward(margin, (grid.top + y + height) / 2, layer, small, va="center", color=GREY)
+        page.text(
+            (grid.left + x + width) / 2,
+            head + 0.06,
+            number,
+            small,
+            ha="center",
+            va="center",
+            color=GREY,
+        )
+        page.write_upward(
+            margin, (grid.top + y + height) / 2, layer, small, va="center", color=GREY
+        )

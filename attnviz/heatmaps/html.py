@@ -33,14 +33,30 @@ from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
-    "words.js", "weights.js", "state.js", "overview.js", "matrix.js", "lines.js", "text.js", "row.js",
-    "calculation.js", "generation.js", "pattern.js", "controls.js", "main.js", "views.css", "calculation.css",
+    "words.js",
+    "weights.js",
+    "state.js",
+    "overview.js",
+    "matrix.js",
+    "lines.js",
+    "text.js",
+    "row.js",
+    "calculation.js",
+    "generation.js",
+    "pattern.js",
+    "controls.js",
+    "main.js",
+    "views.css",
+    "calculation.css",
     "generation.css",
-)  # fmt: skip
+)
 OWN = tuple(SCRIPTS / name for name in _NAMES)
 GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
 """What a page has besides in which sentences set the views."""
-MODEL = (*(SCRIPTS / name for name in ("toy.js", "tour.js")), *GUIDE)  # what a page has besides in which a model runs
+MODEL = (
+    *(SCRIPTS / name for name in ("toy.js", "tour.js")),
+    *GUIDE,
+)  # what a page has besides in which a model runs
 
 HELD = Phrase(
     """This page has no queries, keys and values: it has them for short texts and few heads, and not where a record was
@@ -83,8 +99,12 @@ class StoryText:
 
     title: Sequence[str]
     introduction: Sequence[str]
-    views: Sequence[tuple[Sequence[str], Mapping[str, object]]]  # sentences, each with the state that shows it
-    records: Sequence[Attention] = ()  # what the views show, by the state's ``record``; none where a model runs
+    views: Sequence[
+        tuple[Sequence[str], Mapping[str, object]]
+    ]  # sentences, each with the state that shows it
+    records: Sequence[
+        Attention
+    ] = ()  # what the views show, by the state's ``record``; none where a model runs
 
     @property
     def guide(self) -> dict[str, object]:
@@ -99,14 +119,24 @@ class StoryText:
 
 @check_call()
 def tour(
-    model: str = TOY, *, cmap: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
+    model: str = TOY,
+    *,
+    cmap: str = DEFAULT,
+    scale: Scale = "shared",
+    lang: str = "en",
+    roles: Roles = None,
 ) -> WebPage:
     """A page to type in, in which `toy` or `toy-ko` runs; the rest is as for `attnviz.page`."""
     return _page(_signed(_tour(model, cmap, scale, lang), model, roles), MODEL)
 
 
 def page(
-    record: Attention, *, cmap: str = DEFAULT, scale: Scale = "shared", lang: str = "en", roles: Roles = None
+    record: Attention,
+    *,
+    cmap: str = DEFAULT,
+    scale: Scale = "shared",
+    lang: str = "en",
+    roles: Roles = None,
 ) -> WebPage:
     """A record as one HTML page to explore; the rest is as for `attnviz.page`."""
     return _page(_signed(_explore(record, cmap, scale, lang), record.model, roles))
@@ -125,7 +155,14 @@ class Content:
 def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
     own, labels = (*more, *OWN), content.labels
     return WebPage(
-        build(content.title, content.head, labels=labels, data=content.data, own=own, language=labels["lang"])
+        build(
+            content.title,
+            content.head,
+            labels=labels,
+            data=content.data,
+            own=own,
+            language=labels["lang"],
+        )
     )
 
 
@@ -136,7 +173,9 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
     measured = COMPARISON.load(roles) if isinstance(roles, str | os.PathLike) else roles
     known, signs = content.labels, getattr(measured, "signs", None)
     if not isinstance(signs, HeadSigns):
-        raise SelectionError(f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them")
+        raise SelectionError(
+            f"{visible(str(roles))} holds no roles of heads: attnviz compare-heads writes them"
+        )
     of = signs.among(model, known["is"], known["layers"], known["heads"])
     once = list(dict.fromkeys(of.values()))
     shown = {
@@ -147,7 +186,12 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
 
 
 def story(
-    text: StoryText, *, palette: str = DEFAULT, lang: str = "en", more: Mapping[str, object], own: Sequence[Path]
+    text: StoryText,
+    *,
+    palette: str = DEFAULT,
+    lang: str = "en",
+    more: Mapping[str, object],
+    own: Sequence[Path],
 ) -> WebPage:
     """A story as a page: sentences that set the views of its records, or of `toy`, which then runs in it.
 
@@ -159,14 +203,23 @@ def story(
     title = text.title[lang == "ko"]
     if not text.records:
         content = _tour(TOY, palette, "shared", lang, text)
-        return _page(replace(content, title=title, labels={**content.labels, **more}), (*own, *MODEL))
+        return _page(
+            replace(content, title=title, labels={**content.labels, **more}), (*own, *MODEL)
+        )
     contents = [_explore(record, palette, "shared", lang) for record in text.records]
     labels = {
-        "lang": lang, "guide": text.guide, "bytes": [len(one.data) for one in contents],
-        "records": [one.labels | {"at": at, "opens": text.opens(at)} for at, one in enumerate(contents)],
-    }  # fmt: skip
+        "lang": lang,
+        "guide": text.guide,
+        "bytes": [len(one.data) for one in contents],
+        "records": [
+            one.labels | {"at": at, "opens": text.opens(at)} for at, one in enumerate(contents)
+        ],
+    }
     data = b"".join(one.data for one in contents)
-    return _page(Content(title=title, head=contents[0].head, labels={**labels, **more}, data=data), (*own, *GUIDE))
+    return _page(
+        Content(title=title, head=contents[0].head, labels={**labels, **more}, data=data),
+        (*own, *GUIDE),
+    )
 
 
 def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Content:
@@ -182,37 +235,67 @@ def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Conten
         parts = (vectors.query, vectors.key, vectors.value)
         data += planes(b"".join(part.astype("<f4").tobytes() for part in parts), 4)
         labels["vectors"] = {
-            "d_k": vectors.query.shape[-1], "d_v": vectors.value.shape[-1], "scaling": vectors.scaling,
-        }  # fmt: skip
+            "d_k": vectors.query.shape[-1],
+            "d_v": vectors.value.shape[-1],
+            "scaling": vectors.scaling,
+        }
     notes, tokens = list(record.notes), [record.query_tokens, record.key_tokens]
     same = tokens[0] == tokens[1]
     if is_pooled:  # of groups of tokens nothing but names is known
         notes = [*(note for note in notes if note.code != "pooled"), pooled_note(sheet)]
         names = sheet.query_labels, sheet.key_labels
         tokens = [tuple(Token(text=name, piece=name) for name in side) for side in names]
-    steps = [row for row, token in enumerate(tokens[0]) if token.segment == GENERATED and record.kind != "encoder"]
+    steps = [
+        row
+        for row, token in enumerate(tokens[0])
+        if token.segment == GENERATED and record.kind != "encoder"
+    ]
     sides = [_side(side, record) for side in tokens]
     labels |= {
-        "lang": lang, "scale": scale, "model": visible(record.model), "kind": KINDS[record.kind],
+        "lang": lang,
+        "scale": scale,
+        "model": visible(record.model),
+        "kind": KINDS[record.kind],
         "about": [replace(sheet, language=language).size for language in LANGUAGES],
-        "sentence": sheet.sentence, "is": record.kind, "layers": record.layers, "heads": record.heads,
-        "queries": sides[0], "keys": None if same else sides[1], "first": sheet.first, "cell": sheet.cell,
-        "proof": [proof(record.receipt, language) for language in LANGUAGES], "proved": sheet.is_proved,
+        "sentence": sheet.sentence,
+        "is": record.kind,
+        "layers": record.layers,
+        "heads": record.heads,
+        "queries": sides[0],
+        "keys": None if same else sides[1],
+        "first": sheet.first,
+        "cell": sheet.cell,
+        "proof": [proof(record.receipt, language) for language in LANGUAGES],
+        "proved": sheet.is_proved,
         "steps": steps,
-        "absent": [absent, absent.ko], "command": "" if is_pooled else _walkthrough(record),
+        "absent": [absent, absent.ko],
+        "command": "" if is_pooled else _walkthrough(record),
         "notes": [[sentence(note, language) for note in notes] for language in LANGUAGES],
         "palette": palettes(palette),
-    }  # fmt: skip
+    }
     if is_pooled:
-        said = (join_phrases(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels)
+        said = (
+            join_phrases(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels
+        )
         labels["exact"] = [[one, one.ko] for one in said]
         if record.exact is not None and record.exact.link_keys.size:
-            texts = [[token.text for token in side] for side in (record.exact.query_tokens, record.exact.key_tokens)]
-            labels["tokens"] = {"queries": texts[0], "keys": None if texts[0] == texts[1] else texts[1]}
+            texts = [
+                [token.text for token in side]
+                for side in (record.exact.query_tokens, record.exact.key_tokens)
+            ]
+            labels["tokens"] = {
+                "queries": texts[0],
+                "keys": None if texts[0] == texts[1] else texts[1],
+            }
             data += _token_links(record, record.exact)
-    head = [("model", f"{sheet.model} · {sheet.size}"), ("proof" + " proved" * sheet.is_proved, sheet.proof)]
+    head = [
+        ("model", f"{sheet.model} · {sheet.size}"),
+        ("proof" + " proved" * sheet.is_proved, sheet.proof),
+    ]
     head += [("note", note) for note in sheet.notes]
-    return Content(title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data)
+    return Content(
+        title=sheet.sentence or visible(record.model), head=head, labels=labels, data=data
+    )
 
 
 def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:
@@ -232,7 +315,12 @@ def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:
 def _walkthrough(record: Attention) -> str:
     """The command that computes a row from the model on; empty where nobody can tell by its name which model it was."""
     model = record.model.removesuffix(" (seed 0)")
-    changed = {note.code for note in record.notes} & {"part", "words_merged", "specials_hidden", "tokens_shuffled"}
+    changed = {note.code for note in record.notes} & {
+        "part",
+        "words_merged",
+        "specials_hidden",
+        "tokens_shuffled",
+    }
     if model not in HOME_BUILT or record.pair is not None or changed or not record.text:
         return ""
     more = [] if record.kind == "encoder" else ["--kind", record.kind]
@@ -257,14 +345,20 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     strongest = np.take_along_axis(strongest, order, axis=-1)
     exact = np.take_along_axis(weights, strongest, axis=-1)
     codes = np.empty(weights.shape, dtype=np.uint8)
-    for code, weight, top in zip(codes, weights, tops, strict=True):  # all at once would take their memory twice more
+    for code, weight, top in zip(
+        codes, weights, tops, strict=True
+    ):  # all at once would take their memory twice more
         code[...] = np.rint(weight * (255 / top if top else 0))
     np.put_along_axis(codes, strongest, np.uint8(0), axis=-1)
-    return about | {"links": k}, b"".join([  # the first two as (head, rank, query)
-        planes(strongest.swapaxes(1, 2).astype("<u2").tobytes(), 2),
-        planes(exact.swapaxes(1, 2).astype("<f4").tobytes(), 4),
-        codes.transpose(0, 2, 1).tobytes(),  # key by key: a key that all queries look at packs best
-    ])  # fmt: skip
+    return about | {"links": k}, b"".join(
+        [  # the first two as (head, rank, query)
+            planes(strongest.swapaxes(1, 2).astype("<u2").tobytes(), 2),
+            planes(exact.swapaxes(1, 2).astype("<f4").tobytes(), 4),
+            codes.transpose(
+                0, 2, 1
+            ).tobytes(),  # key by key: a key that all queries look at packs best
+        ]
+    )
 
 
 def _token_links(record: Attention, found: Exact) -> bytes:
@@ -272,7 +366,10 @@ def _token_links(record: Attention, found: Exact) -> bytes:
     weights = np.where(say_nothing(record, found.link_keys), np.float32(0), found.link_weights)
     best = weights.argmax(axis=-1)[..., None]
     sides = np.take_along_axis(found.link_keys, best, -1), np.take_along_axis(weights, best, -1)
-    return b"".join(planes(one.astype(kind).tobytes(), 4) for one, kind in zip(sides, ("<u4", "<f4"), strict=True))
+    return b"".join(
+        planes(one.astype(kind).tobytes(), 4)
+        for one, kind in zip(sides, ("<u4", "<f4"), strict=True)
+    )
 
 
 def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
@@ -293,7 +390,9 @@ def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
     }
 
 
-def _tour(name: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None) -> Content:
+def _tour(
+    name: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None
+) -> Content:
     """What the page of a model must know to run it, and to tell a story or show the model; and its weights.
 
     Raises SelectionError: no model of this name runs in a page, or no such scale or language.
@@ -304,9 +403,16 @@ def _tour(name: str, palette: str, scale: Scale, lang: str, text: StoryText | No
     check_scale(scale)
     if name not in TOURS:
         known = " or ".join(TOURS)
-        raise SelectionError(f"no model {name} runs in a page: expected {known}{did_you_mean(name, TOURS)}")
-    path = HOME_BUILT[name].weights or Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
-    with safe_open(path, framework="numpy") as file:  # without torch, which a page need not wait for
+        raise SelectionError(
+            f"no model {name} runs in a page: expected {known}{did_you_mean(name, TOURS)}"
+        )
+    path = (
+        HOME_BUILT[name].weights
+        or Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
+    )
+    with safe_open(
+        path, framework="numpy"
+    ) as file:  # without torch, which a page need not wait for
         card = json.loads(file.metadata()["card"])
         names = sorted(name for name in file.keys() if name.startswith(("embedding", "encoder")))  # noqa: SIM118 - no dict
         parts = {name: file.get_tensor(name) for name in names}
@@ -321,20 +427,54 @@ def _tour(name: str, palette: str, scale: Scale, lang: str, text: StoryText | No
     )
     about = f"{n_layers} layers x {n_heads} heads", f"층 {n_layers}개 x 헤드 {n_heads}개"
     toy = {
-        "words": card["source"], "sizes": [[part, tensor.size] for part, tensor in parts.items()],
-        "d_model": config["d_model"], "n_heads": n_heads, "n_layers": n_layers, "unknown": config["unknown"],
-        "most": config["max_length"], "example": example,
-    }  # fmt: skip
+        "words": card["source"],
+        "sizes": [[part, tensor.size] for part, tensor in parts.items()],
+        "d_model": config["d_model"],
+        "n_heads": n_heads,
+        "n_layers": n_layers,
+        "unknown": config["unknown"],
+        "most": config["max_length"],
+        "example": example,
+    }
     labels: dict[str, object] = {
-        "model": name, "kind": KINDS["encoder"], "is": "encoder", "sentence": example, "size": [0, 0], "links": 0,
-        "about": about, "layers": [*range(n_layers)], "heads": [*range(n_heads)], "tops": [0] * (n_layers * n_heads),
-        "queries": {"texts": [], "words": [], "names": {}, "special": [], "segments": [], "glued": []}, "keys": None,
-        "first": [0, 0], "cell": [1, 1], "proof": [checked, checked.ko], "proved": False, "command": "",
-        "absent": ["", ""], "steps": [], "notes": [[], []], "toy": toy, "opens": text.opens() if text else {},
+        "model": name,
+        "kind": KINDS["encoder"],
+        "is": "encoder",
+        "sentence": example,
+        "size": [0, 0],
+        "links": 0,
+        "about": about,
+        "layers": [*range(n_layers)],
+        "heads": [*range(n_heads)],
+        "tops": [0] * (n_layers * n_heads),
+        "queries": {
+            "texts": [],
+            "words": [],
+            "names": {},
+            "special": [],
+            "segments": [],
+            "glued": [],
+        },
+        "keys": None,
+        "first": [0, 0],
+        "cell": [1, 1],
+        "proof": [checked, checked.ko],
+        "proved": False,
+        "command": "",
+        "absent": ["", ""],
+        "steps": [],
+        "notes": [[], []],
+        "toy": toy,
+        "opens": text.opens() if text else {},
         "guide": text.guide if text else {"told": [], "steps": _guide(name)},
-        "lang": lang, "scale": scale, "palette": palettes(palette),
-    }  # fmt: skip
-    head = [("model", f"{name} · {about[lang == 'ko']}"), ("proof", checked.ko if lang == "ko" else checked)]
+        "lang": lang,
+        "scale": scale,
+        "palette": palettes(palette),
+    }
+    head = [
+        ("model", f"{name} · {about[lang == 'ko']}"),
+        ("proof", checked.ko if lang == "ko" else checked),
+    ]
     data = planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), 4)
     return Content(title=f"attnviz · {name}", head=head, labels=labels, data=data)
 

@@ -93,7 +93,9 @@ def heatmap_all(
     source = as_source(model, tokenizer, reads=numbered[0][1])
 
     def pictures() -> Iterator[tuple[str, Picture]]:
-        for done, (number, text, found) in enumerate(_records(numbered, source, choose or {}), start=1):
+        for done, (number, text, found) in enumerate(
+            _records(numbered, source, choose or {}), start=1
+        ):
             try:
                 picture = draw_record(_expect(found), cmap=cmap, scale=scale, lang=lang, **look)
             except AttnvizError as error:
@@ -132,7 +134,10 @@ def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
 
     def write(first: Picture, temporary: Path) -> None:
         about = {"Creator": "attnviz", "CreationDate": None}
-        with usual_settings(), PdfPages(temporary, metadata=about) as pages:  # which writes the fonts when it is closed
+        with (
+            usual_settings(),
+            PdfPages(temporary, metadata=about) as pages,
+        ):  # which writes the fonts when it is closed
             for picture in chain([first], (picture for _, picture in pictures)):
                 pages.savefig(picture.figure)
 
@@ -148,7 +153,11 @@ def _records(
 
     def run(together: Collection[Batch]) -> list[Attention | AttnvizError]:
         try:
-            return [*attend_batch(join(together), source, layers=choose.get("layers"), heads=choose.get("heads"))]
+            return [
+                *attend_batch(
+                    join(together), source, layers=choose.get("layers"), heads=choose.get("heads")
+                )
+            ]
         except AttnvizError as error:  # each alone: one of them may be at fault
             return [error] if len(together) == 1 else [run([single])[0] for single in together]
 
@@ -159,7 +168,9 @@ def _records(
         for number, text in some:
             try:
                 check_text(text)
-                singles[number] = source.encode([text], truncate=bool(choose.get("truncate")), kind=choose.get("kind"))
+                singles[number] = source.encode(
+                    [text], truncate=bool(choose.get("truncate")), kind=choose.get("kind")
+                )
             except AttnvizError as error:
                 found[number] = error
         for together in in_batches(singles, TOKENS):

@@ -19,7 +19,9 @@ from attnviz.text.arguments import bytes_of
 class HeatmapText(settings.TextSettings):
     """The sentence, or a saved record in its place."""
 
-    load: Path | None = option("--load", help="Draw a saved record (json, npz, safetensors) instead.", panel=INPUT)
+    load: Path | None = option(
+        "--load", help="Draw a saved record (json, npz, safetensors) instead.", panel=INPUT
+    )
 
 
 @group
@@ -30,18 +32,36 @@ class HeatmapSelection:
     head: tuple[str, ...] = settings.head_option()
     kind: settings.Kind | None = settings.kind_option()
     words: bool = option(
-        "--words", default=False, help="Merge word pieces: to a word the sum, from it the mean.", panel=SHOWN
+        "--words",
+        default=False,
+        help="Merge word pieces: to a word the sum, from it the mean.",
+        panel=SHOWN,
     )
     hide_special: bool = option(
-        "--hide-special", default=False, help="Leave out [CLS] and its like; rows are not renormalised.", panel=SHOWN
+        "--hide-special",
+        default=False,
+        help="Leave out [CLS] and its like; rows are not renormalised.",
+        panel=SHOWN,
     )
-    rows: str | None = option("--rows", help="Only these query tokens, such as 1000-1200.", metavar="N-N", panel=SHOWN)
-    keys: str | None = option("--keys", help="Only these key tokens, such as 0-100.", metavar="N-N", panel=SHOWN)
+    rows: str | None = option(
+        "--rows", help="Only these query tokens, such as 1000-1200.", metavar="N-N", panel=SHOWN
+    )
+    keys: str | None = option(
+        "--keys", help="Only these key tokens, such as 0-100.", metavar="N-N", panel=SHOWN
+    )
     memory: str = option(
-        "--memory", default="1GB", metavar="SIZE", panel=RARE,
+        "--memory",
+        default="1GB",
+        metavar="SIZE",
+        panel=RARE,
         help="The most memory for weights; where more is needed, tokens are grouped.",
-    )  # fmt: skip
-    full: bool = option("--full", default=False, help="Print every head by itself, one after the other.", panel=SHOWN)
+    )
+    full: bool = option(
+        "--full",
+        default=False,
+        help="Print every head by itself, one after the other.",
+        panel=SHOWN,
+    )
 
     def __post_init__(self) -> None:
         _ = self.ranges, self.window, bytes_of(self.memory)  # refused here, before any work
@@ -72,9 +92,12 @@ def _slice(name: str, typed: str | None) -> slice | None:
 
 
 roles_option = partial(
-    option, "--roles", help="What compare-heads measured of the same model (stats): its signs stand on the page.",
-    metavar="FILE", panel=LOOK,
-)  # fmt: skip
+    option,
+    "--roles",
+    help="What compare-heads measured of the same model (stats): its signs stand on the page.",
+    metavar="FILE",
+    panel=LOOK,
+)
 
 
 @group
@@ -82,9 +105,11 @@ class HeatmapAppearance:
     """How it is drawn."""
 
     scale: Literal["shared", "panel", "unit"] = option(
-        "--scale", default="shared", help="Where colours end: one scale for all, each panel's own, or 0 to 1.",
+        "--scale",
+        default="shared",
+        help="Where colours end: one scale for all, each panel's own, or 0 to 1.",
         panel=LOOK,
-    )  # fmt: skip
+    )
     palette: str = settings.palette_option()
     background: settings.Background = settings.background_option()
     lang: Literal["en", "ko"] = settings.lang_option()
@@ -98,7 +123,9 @@ class HeatmapOutput(settings.OutputSettings):
     ENDINGS: ClassVar[Collection[str]] = tuple(ending for ending in RECORD if ending not in FILMS)
 
     def __post_init__(self) -> None:
-        settings.check_endings([path for path in self.output if path.suffix or len(self.output) > 1], self.ENDINGS)
+        settings.check_endings(
+            [path for path in self.output if path.suffix or len(self.output) > 1], self.ENDINGS
+        )
 
     def many(self, text: HeatmapText) -> Path | None:
         """The folder, or the PDF, for the lines of a file; None where one sentence is drawn, which needs a file."""
@@ -113,7 +140,11 @@ class TourSettings:
     """Which model runs in the page, and how the page looks."""
 
     model: Literal["toy", "toy-ko"] = option(
-        "--model", "-m", default=TOY, panel=MODEL, help=f"The model: {TOY} reads English, {TOY_KOREAN} Korean."
+        "--model",
+        "-m",
+        default=TOY,
+        panel=MODEL,
+        help=f"The model: {TOY} reads English, {TOY_KOREAN} Korean.",
     )
     palette: str = settings.palette_option()
     lang: Literal["en", "ko"] = settings.lang_option()
@@ -127,10 +158,16 @@ class TourOutput(settings.FileSettings):
     ENDINGS: ClassVar[Collection[str]] = (PAGE,)
 
     output: tuple[Path, ...] = option(
-        "--output", "-o", default=(), metavar="FILE", panel=FILES,
+        "--output",
+        "-o",
+        default=(),
+        metavar="FILE",
+        panel=FILES,
         help="The page to write, by its ending: {endings}; repeatable [default: outputs/page-MODEL.html].",
-    )  # fmt: skip
-    show: bool = option("--open", default=False, help="Open the page when it is written.", panel=FILES)
+    )
+    show: bool = option(
+        "--open", default=False, help="Open the page when it is written.", panel=FILES
+    )
 
     def usual(self, model: str) -> tuple[Path, ...]:
         """The files named, or else one in `outputs`."""

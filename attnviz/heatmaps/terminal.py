@@ -37,8 +37,12 @@ class CellFormat:
     """How a weight is shown."""
 
     width: int  # cells across
-    digits: Literal["decimals", "percent", ""]  # `decimals` (0.34), `percent` (34), or nothing but the colour
-    halves: bool = False  # whether one line holds two rows, one in its upper and one in its lower half
+    digits: Literal[
+        "decimals", "percent", ""
+    ]  # `decimals` (0.34), `percent` (34), or nothing but the colour
+    halves: bool = (
+        False  # whether one line holds two rows, one in its upper and one in its lower half
+    )
 
 
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
@@ -46,8 +50,12 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
     With `full` every head by itself instead.
     """
-    queries, keys = ([spell(name, screen) for name in names] for names in (sheet.query_labels, sheet.key_labels))
-    sheet = replace(sheet, query_labels=tuple(queries), key_labels=tuple(keys), has_blanks=screen.has_blanks)
+    queries, keys = (
+        [spell(name, screen) for name in names] for names in (sheet.query_labels, sheet.key_labels)
+    )
+    sheet = replace(
+        sheet, query_labels=tuple(queries), key_labels=tuple(keys), has_blanks=screen.has_blanks
+    )
     if full or len(sheet.panels) == 1:
         scaled, cell = (_fit_one if len(sheet.panels) == 1 else _fit_many)(sheet, screen)
         body = [*_bands(scaled, screen, cell), *_exactly(scaled, screen)]
@@ -59,16 +67,33 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     what, title, more = (
         sheet.say(*texts)
         for texts in (
-            (f"{sheet.size}, layers down; {place} (below) differs most",
-             f"{sheet.size}, 세로는 층; {place}(아래)이 나머지와 가장 다름"),
-            (f"head {place}: its pattern differs most from the others'", f"헤드 {place}: 다른 헤드와 가장 다른 패턴"),
-            (f"more: --head {place} one head; --full every head, one by one",
-             f"더 보기: --head {place} 이 헤드만, --full 모든 헤드를 하나씩"),
+            (
+                f"{sheet.size}, layers down; {place} (below) differs most",
+                f"{sheet.size}, 세로는 층; {place}(아래)이 나머지와 가장 다름",
+            ),
+            (
+                f"head {place}: its pattern differs most from the others'",
+                f"헤드 {place}: 다른 헤드와 가장 다른 패턴",
+            ),
+            (
+                f"more: --head {place} one head; --full every head, one by one",
+                f"더 보기: --head {place} 이 헤드만, --full 모든 헤드를 하나씩",
+            ),
         )
-    )  # fmt: skip
+    )
     above = [*_head(sheet, screen, ""), *_wrap(what, screen)]
-    below = [*_wrap(title, screen, "bold"), *list(_bands(scaled, screen, cell))[1:], *_exactly(scaled, screen)]
-    room = SCREEN_LINES - len(above) - len(below) - len(_foot(sheet, scaled, cell, screen, [more, "-"])) - 1
+    below = [
+        *_wrap(title, screen, "bold"),
+        *list(_bands(scaled, screen, cell))[1:],
+        *_exactly(scaled, screen),
+    ]
+    room = (
+        SCREEN_LINES
+        - len(above)
+        - len(below)
+        - len(_foot(sheet, scaled, cell, screen, [more, "-"]))
+        - 1
+    )
     thumbnails, note = _thumbnails(sheet, screen, room)
     return [*above, *thumbnails, Text(), *below, *_foot(sheet, scaled, cell, screen, [*note, more])]
 
@@ -78,7 +103,11 @@ def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
     if len(scaled.panels) > 1 or max(scaled.cell) == 1:
         return []
     said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
-    return [Text(), *(line for one in said for line in _wrap(scaled.say(one, one.ko), screen))] if said else []
+    return (
+        [Text(), *(line for one in said for line in _wrap(scaled.say(one, one.ko), screen))]
+        if said
+        else []
+    )
 
 
 def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
@@ -87,7 +116,9 @@ def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
     return [*lines, *_wrap(" · ".join(filter(None, [sheet.model, size])), screen)]
 
 
-def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()) -> list[Text]:
+def _foot(
+    sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()
+) -> list[Text]:
     """What colours and numbers mean, what must be said, and the receipt."""
     percent, axes = cell.digits == "percent", sheet.say(*AXES)
     numbers = sheet.say("percent" if percent else "rounded", "%" if percent else "반올림한 값")
@@ -96,7 +127,10 @@ def _foot(sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: S
         axes += "; " + sheet.say(f"{screen.dot} is a small weight", f"{screen.dot}: 작은 가중치")
     remarks = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
     if cell.halves:
-        two = "each line holds two rows, and names the upper one", "한 줄에 두 행이 있고, 위쪽 행의 이름을 씀"
+        two = (
+            "each line holds two rows, and names the upper one",
+            "한 줄에 두 행이 있고, 위쪽 행의 이름을 씀",
+        )
         remarks.append(sheet.say(*two))
     remarks += [*more, *(note for note in sheet.notes if note in scaled.notes)]
     return [
@@ -140,7 +174,11 @@ def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
     """The largest cells in which all panels stay within a few screens; pooled where even the smallest do not."""
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
-    for cell in (CellFormat(3 if screen.colour else 4, "percent"), CellFormat(2, ""), _thin(screen)):
+    for cell in (
+        CellFormat(3 if screen.colour else 4, "percent"),
+        CellFormat(2, ""),
+        _thin(screen),
+    ):
         across = (room + GAP) // (max(n_keys * cell.width, *map(cell_len, _titles(sheet))) + GAP)
         bands = math.ceil(len(sheet.panels) / max(1, across))
         height = bands * (math.ceil(n_rows / (2 if cell.halves else 1)) + 3)
@@ -156,7 +194,10 @@ def _thin(screen: Screen) -> CellFormat:
 
 def _titles(sheet: Sheet) -> list[str]:
     own = sheet.scale == "panel"
-    return [f"{sheet.name(panel)} max {panel.top:.3g}" if own else sheet.name(panel) for panel in sheet.panels]
+    return [
+        f"{sheet.name(panel)} max {panel.top:.3g}" if own else sheet.name(panel)
+        for panel in sheet.panels
+    ]
 
 
 def _label_width(sheet: Sheet) -> int:
@@ -186,7 +227,9 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
         for names_of_keys in header:
             *others, last = [set_cell_size(names_of_keys, width)] * len(panels)
             last = last if others else set_cell_size(names_of_keys, room)
-            yield Text(" " * (left + 1) + (" " * GAP).join([*others, last]).rstrip(), "dim", no_wrap=True)
+            yield Text(
+                " " * (left + 1) + (" " * GAP).join([*others, last]).rstrip(), "dim", no_wrap=True
+            )
         matrices = [_matrix(panel, screen, cell) for panel in panels]
         for name, *parts in zip(labels[:: 2 if cell.halves else 1], *matrices, strict=True):
             padded = (part for row in parts for part in (row, " " * (width - row.cell_len + GAP)))
@@ -202,19 +245,28 @@ def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellForm
     if cell.digits and steps <= STAIRS:
         lines = []
         for step in range(steps):
-            names = "".join(f"{label}{' ' * (cell.width * steps - cell_len(label))}" for label in labels[step::steps])
+            names = "".join(
+                f"{label}{' ' * (cell.width * steps - cell_len(label))}"
+                for label in labels[step::steps]
+            )
             lines.append(" " * (cell.width * step + 1) + names)
         return lines
     digits = len(str(numbers[-1]))
     if digits < cell.width:
         return ["".join(centre(str(number), cell.width) for number in numbers)]
     every = 5 if cell.width * 5 > digits else 10
-    return ["".join(f"{number:<{cell.width * every}}" for number in numbers[::every])[: len(labels) * cell.width]]
+    return [
+        "".join(f"{number:<{cell.width * every}}" for number in numbers[::every])[
+            : len(labels) * cell.width
+        ]
+    ]
 
 
 def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
     steps = levels(panel.matrix, panel.top).astype(int)
-    level = np.where(panel.matrix < blank_below(panel.top), NOTHING if screen.has_blanks else 0, steps).tolist()
+    level = np.where(
+        panel.matrix < blank_below(panel.top), NOTHING if screen.has_blanks else 0, steps
+    ).tolist()
     if cell.halves:
         return [_half_line(level[row : row + 2], screen) for row in range(0, len(level), 2)]
     lines = []
@@ -228,7 +280,9 @@ def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
             else:
                 shade = screen.shade(step)
                 number = _digits(weight, cell).rjust(cell.width - 1) + shade
-                line.append(number if cell.digits else (screen.dot if shade == " " else shade) * cell.width)
+                line.append(
+                    number if cell.digits else (screen.dot if shade == " " else shade) * cell.width
+                )
         lines.append(line)
     return lines
 
@@ -237,7 +291,9 @@ def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
     """Two rows in a line: the upper half of each character is one cell, the lower half the next row's."""
     line = Text(no_wrap=True)
     for cells in zip(*pair, strict=True):
-        upper, *lower = (None if level == NOTHING else screen.paint(level).bgcolor for level in cells)
+        upper, *lower = (
+            None if level == NOTHING else screen.paint(level).bgcolor for level in cells
+        )
         if upper is None:
             line.append("▄" if lower and lower[0] else " ", Style.from_color(*lower))
         else:
@@ -257,9 +313,13 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
 
     They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
     """
-    margin = cell_len(sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} "))  # the names of layers
+    margin = cell_len(
+        sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} ")
+    )  # the names of layers
     halves, across = _thin(screen).halves, len(sheet.heads)
-    while across > 1 and (screen.width - margin) // across - 1 < min(len(sheet.key_labels), LEAST_THUMBNAIL):
+    while across > 1 and (screen.width - margin) // across - 1 < min(
+        len(sheet.key_labels), LEAST_THUMBNAIL
+    ):
         across -= 1
     bands = math.ceil(len(sheet.heads) / across)
     across = math.ceil(len(sheet.heads) / bands)
@@ -267,7 +327,9 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     for size in range(MOST_THUMBNAIL, LEAST_THUMBNAIL - 1, -1):
         small = pool(sheet, size, min(size, wide))
         n_rows = len(small.query_labels)
-        apart = n_rows % 2 == 0 or not halves  # the lower half of a line that is left over parts them as well
+        apart = (
+            n_rows % 2 == 0 or not halves
+        )  # the lower half of a line that is left over parts them as well
         each = (n_rows + 1) // 2 if halves else n_rows
         if bands * (len(sheet.layers) * (each + apart) + 1) - 1 <= room:
             break
@@ -296,7 +358,11 @@ def _thumbnail_lines(
         chosen = range(start, min(start + across, len(sheet.heads)))
         if start:
             yield Text()
-        yield Text(" " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen), "dim", no_wrap=True)
+        yield Text(
+            " " * margin + " ".join(f"{sheet.heads[i]:<{width}}" for i in chosen),
+            "dim",
+            no_wrap=True,
+        )
         for index, layer in enumerate(sheet.layers):
             panels = [small.panels[index * len(sheet.heads) + i] for i in chosen]
             matrices = [_matrix(panel, screen, cell) for panel in panels]

@@ -41,10 +41,14 @@ def merge_words(record: Attention) -> Attention:
     query_groups, key_groups = word_groups(record.query_tokens), word_groups(record.key_tokens)
     tokens = (*record.query_tokens, *record.key_tokens)
     if all(token.word is None for token in tokens):
-        raise SelectionError("word pieces cannot be merged: this record does not say which word each token is of")
+        raise SelectionError(
+            "word pieces cannot be merged: this record does not say which word each token is of"
+        )
     if len(query_groups) + len(key_groups) == len(tokens):
         return record
-    weights = np.add.reduceat(record.weights, [group[0] for group in key_groups], axis=3, dtype=np.float64)
+    weights = np.add.reduceat(
+        record.weights, [group[0] for group in key_groups], axis=3, dtype=np.float64
+    )
     weights = np.add.reduceat(weights, [group[0] for group in query_groups], axis=2)
     weights /= np.array([len(group) for group in query_groups])[:, None]
     return replace(
@@ -71,7 +75,11 @@ def hide_special(record: Attention) -> Attention:
     keys = [i for i, token in enumerate(record.key_tokens) if not token.special]
     if not queries or not keys:
         raise SelectionError("nothing is left to show: all tokens are special")
-    hidden = list(dict.fromkeys(token.text for token in (*record.query_tokens, *record.key_tokens) if token.special))
+    hidden = list(
+        dict.fromkeys(
+            token.text for token in (*record.query_tokens, *record.key_tokens) if token.special
+        )
+    )
     if not hidden:
         return record
     return replace(
@@ -86,7 +94,9 @@ def hide_special(record: Attention) -> Attention:
 
 def _expect_tokens(record: Attention) -> None:
     if record.cell > 1:
-        raise SelectionError(f"{POOLED}: choose a part of its rows and keys, or give it more memory")
+        raise SelectionError(
+            f"{POOLED}: choose a part of its rows and keys, or give it more memory"
+        )
 
 
 def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
@@ -95,7 +105,9 @@ def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
     return [list(group) for _, group in groupby(range(len(tokens)), key=words.__getitem__)]
 
 
-def merged_tokens(tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention) -> tuple[Token, ...]:
+def merged_tokens(
+    tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention
+) -> tuple[Token, ...]:
     """The tokens, those of one word as one, named as it was typed."""
     return tuple(_merge([tokens[i] for i in group], record) for group in groups)
 
@@ -107,8 +119,14 @@ def _merge(pieces: Sequence[Token], record: Attention) -> Token:
     spans = [token.span for token in pieces if token.span is not None]
     typed = (record.text, record.pair or "", record.target or "")[first.segment]
     span = (min(start for start, _ in spans), max(end for _, end in spans)) if spans else None
-    text = visible(typed[slice(*span)].strip()) if span else "".join(token.text.lstrip("·") for token in pieces)
-    return replace(first, text=text, piece="+".join(token.piece for token in pieces), id=None, span=span)
+    text = (
+        visible(typed[slice(*span)].strip())
+        if span
+        else "".join(token.text.lstrip("·") for token in pieces)
+    )
+    return replace(
+        first, text=text, piece="+".join(token.piece for token in pieces), id=None, span=span
+    )
 
 
 def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
@@ -125,7 +143,11 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
         f"{name(of.query_tokens, query, 0)} → {name(of.key_tokens, key, 1)} {_figure(weight)}"
         for query, key, weight in record.links(layer, head, SHOWN)
     )
-    said = [Phrase(f"strongest links between tokens: {links}", f"토큰 사이의 가장 강한 연결: {links}")] if links else []
+    said = (
+        [Phrase(f"strongest links between tokens: {links}", f"토큰 사이의 가장 강한 연결: {links}")]
+        if links
+        else []
+    )
     if record.exact is not None and record.exact.statistics:
         row, column = record.layers.index(layer), record.heads.index(head)
         means = [

@@ -24,7 +24,9 @@ from torch import Tensor, nn
 from attnviz.errors import ModelError
 from attnviz.models.config import expect_shape, expect_sizes
 
-AttendFunction: TypeAlias = Callable[[Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]]
+AttendFunction: TypeAlias = Callable[
+    [Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
+]
 """What stands between the projections of every layer: (query, key, value, mask) -> (context, weights).
 
 Query and context are [batch, head, query, d_k], key and value [batch, head, key, d_k], the weights
@@ -55,7 +57,9 @@ def attention_scores(
     expect_shape("query", query, *query.shape[:-2], "query", "d_k")
     *batch, _, d_k = query.shape
     expect_shape("key", key, *batch, "key", d_k)
-    scores: Tensor = query @ key.transpose(-2, -1) / d_k**0.5  # (.., Q, d) x (.., d, K) -> (.., Q, K)
+    scores: Tensor = (
+        query @ key.transpose(-2, -1) / d_k**0.5
+    )  # (.., Q, d) x (.., d, K) -> (.., Q, K)
     return scores
 
 
@@ -70,7 +74,9 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. 2017, equation 1.
     """
-    return weigh(attention_scores(query, key), value, mask)  # (.., Q, K), (.., K, d_v) -> (.., Q, d_v)
+    return weigh(
+        attention_scores(query, key), value, mask
+    )  # (.., Q, K), (.., K, d_v) -> (.., Q, d_v)
 
 
 # softmax(scores) V
@@ -95,7 +101,9 @@ def weigh(
 def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
     """The mask in its full shape, refused where it does not fit or where the softmax would divide 0 by 0."""
     if mask.dtype != torch.bool:
-        raise ModelError(f"a mask says True where a query may look: expected torch.bool, got {mask.dtype}")
+        raise ModelError(
+            f"a mask says True where a query may look: expected torch.bool, got {mask.dtype}"
+        )
     try:
         full = mask.expand(*shape)
     except RuntimeError:
@@ -104,7 +112,9 @@ def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
         ) from None
     if not mask.any(dim=-1).all():
         query = int((~full.any(dim=-1)).nonzero()[0, -1])
-        raise ModelError(f"mask leaves a query nothing to look at: expected at least 1 key, got 0 (row {query})")
+        raise ModelError(
+            f"mask leaves a query nothing to look at: expected at least 1 key, got 0 (row {query})"
+        )
     return full
 
 
@@ -121,9 +131,14 @@ class Projecting(nn.Module):
         self.register_load_state_dict_pre_hook(partial(_rename, "_map.", "_projection."))  # type: ignore[no-untyped-call]
 
 
-def _rename(old: str, new: str, _: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object) -> None:
+def _rename(
+    old: str, new: str, _: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object
+) -> None:
     """Exchange the end of a projection's name, in the parameters of the module with this prefix; order is kept."""
-    renamed = {name.replace(old, new) if name.startswith(prefix) else name: tensor for name, tensor in state.items()}
+    renamed = {
+        name.replace(old, new) if name.startswith(prefix) else name: tensor
+        for name, tensor in state.items()
+    }
     state.clear()
     state.update(renamed)
 
@@ -143,15 +158,20 @@ class SelfAttention(Projecting):
         self.value_projection = nn.Linear(d_model, d_k)
 
     def forward(
-        self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
+        self,
+        x: Float[Tensor, "batch tokens d_model"],
+        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        *,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:
         """The context [batch, query, d_k] and the weights [batch, query, key]."""
         expect_shape("x", x, "batch", "tokens", self.d_model)
         query = self.query_projection(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
         key = self.key_projection(x)[:, None]
         value = self.value_projection(x)[:, None]
-        context, weights = attend(query, key, value, _for_all_heads(mask, x, x))  # (B, 1, T, d), (B, 1, T, T)
+        context, weights = attend(
+            query, key, value, _for_all_heads(mask, x, x)
+        )  # (B, 1, T, d), (B, 1, T, T)
         return context[:, 0], None if weights is None else weights[:, 0]
 
 
@@ -166,7 +186,9 @@ class MultiHeadAttention(Projecting):
         super().__init__()
         expect_sizes(d_model=d_model)
         if n_heads < 1 or d_model % n_heads:
-            raise ModelError(f"n_heads must divide d_model: expected a divisor of {d_model}, got {n_heads} heads")
+            raise ModelError(
+                f"n_heads must divide d_model: expected a divisor of {d_model}, got {n_heads} heads"
+            )
         self.d_model, self.n_heads, self.d_k = d_model, n_heads, d_model // n_heads
         self.query_projection = nn.Linear(d_model, d_model)  # W_1^Q .. W_h^Q, stacked
         self.key_projection = nn.Linear(d_model, d_model)
@@ -174,9 +196,13 @@ class MultiHeadAttention(Projecting):
         self.output_projection = nn.Linear(d_model, d_model)  # W^O
 
     def forward(
-        self, x: Float[Tensor, "batch query d_model"], mask: Bool[Tensor, "*#batch #query #key"] | None = None, *,
-        memory: Float[Tensor, "batch key d_model"] | None = None, attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:  # fmt: skip
+        self,
+        x: Float[Tensor, "batch query d_model"],
+        mask: Bool[Tensor, "*#batch #query #key"] | None = None,
+        *,
+        memory: Float[Tensor, "batch key d_model"] | None = None,
+        attend: AttendFunction = scaled_dot_product_attention,
+    ) -> tuple[Float[Tensor, "batch query d_model"], Float[Tensor, "batch head query key"] | None]:
         """The output [batch, query, d_model] and the weights [batch, head, query, key].
 
         Queries come from x; keys and values from memory (cross attention), or from x too where there is none.
@@ -194,7 +220,9 @@ class MultiHeadAttention(Projecting):
 
     def _heads(self, x: Tensor) -> Tensor:
         batch, tokens, _ = x.shape
-        return x.view(batch, tokens, self.n_heads, self.d_k).transpose(1, 2)  # (B, T, H * d) -> (B, H, T, d)
+        return x.view(batch, tokens, self.n_heads, self.d_k).transpose(
+            1, 2
+        )  # (B, T, H * d) -> (B, H, T, d)
 
 
 def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | None:
@@ -203,12 +231,16 @@ def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | N
 
 
 # x [W^Q W^K W^V] = [x W^Q, x W^K, x W^V]
-def fuse(query_projection: nn.Linear, key_projection: nn.Linear, value_projection: nn.Linear) -> nn.Linear:
+def fuse(
+    query_projection: nn.Linear, key_projection: nn.Linear, value_projection: nn.Linear
+) -> nn.Linear:
     """One projection from d_model to 3 h d_k that gives query, key and value side by side, in one multiplication."""
     projections = (query_projection, key_projection, value_projection)
     kinds = {(*p.weight.shape, "no bias" if p.bias is None else "bias") for p in projections}
     if len(kinds) > 1:
-        raise ModelError(f"projections to be fused must be of one kind: expected one, got {sorted(kinds)}")
+        raise ModelError(
+            f"projections to be fused must be of one kind: expected one, got {sorted(kinds)}"
+        )
     bias = None if query_projection.bias is None else torch.cat([p.bias for p in projections])
     return _linear(torch.cat([p.weight for p in projections]), bias)
 
@@ -216,7 +248,9 @@ def fuse(query_projection: nn.Linear, key_projection: nn.Linear, value_projectio
 def split(fused: nn.Linear) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
     """The three projections that one fused projection holds: the inverse of ``fuse``."""
     if fused.out_features % 3:
-        raise ModelError(f"a fused projection holds three: expected a width that 3 divides, got {fused.out_features}")
+        raise ModelError(
+            f"a fused projection holds three: expected a width that 3 divides, got {fused.out_features}"
+        )
     biases = (None, None, None) if fused.bias is None else fused.bias.chunk(3)
     query_projection, key_projection, value_projection = map(_linear, fused.weight.chunk(3), biases)
     return query_projection, key_projection, value_projection

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Literal
 from attnviz.errors import ModelError
 
 if TYPE_CHECKING:
-    from torch import Tensor  # for its name alone: who reads a table of models need not wait for torch
+    from torch import (
+        Tensor,
+    )  # for its name alone: who reads a table of models need not wait for torch
 
 Activation = Literal["relu", "gelu"]
 Cell = Literal["gru", "lstm", "rnn"]
@@ -29,7 +31,9 @@ class StackConfig:
     n_layers: int = 6  # how many layers follow one another (in each half, where there are two)
     d_ff: int = 2048  # the width inside the feed-forward networks
     activation: Activation = "relu"  # ``relu`` as in the paper, or ``gelu`` as in BERT and GPT
-    dropout: float = 0.0  # the share of what each sub-layer adds that training leaves out; 0.1 in the paper
+    dropout: float = (
+        0.0  # the share of what each sub-layer adds that training leaves out; 0.1 in the paper
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +68,14 @@ class WordsConfig:
         """Refuse special numbers that are equal or that so small a vocabulary cannot hold, no length, or no share."""
         special = (self.pad, self.unknown, self.start, self.end)
         if len(set(special)) < len(special) or min(*special, self.mask) < 0:
-            raise ModelError(f"special words must differ: expected 4 numbers from 0 on, got {special}")
+            raise ModelError(
+                f"special words must differ: expected 4 numbers from 0 on, got {special}"
+            )
         least = max(*special, self.mask) + 1
         if n_words < least:
-            raise ModelError(f"a vocabulary must hold the special words: expected at least {least}, got {n_words}")
+            raise ModelError(
+                f"a vocabulary must hold the special words: expected at least {least}, got {n_words}"
+            )
         expect_sizes(max_length=self.max_length)
         expect_share(dropout=self.dropout)
 
@@ -108,7 +116,9 @@ class RecurrentConfig(WordsConfig):
     d_embedding: int = 32  # the width of the words' vectors
     d_hidden: int = 64  # the width of the states
     cell: Cell = "gru"  # ``gru``, ``lstm`` or ``rnn``
-    attention: ScoreName | None = "scaled_dot"  # the name of its score function; None for a model without attention
+    attention: ScoreName | None = (
+        "scaled_dot"  # the name of its score function; None for a model without attention
+    )
     # whether the encoder's gates, before training, let little of the past through, so that each state is at first about
     # its own word, and the decoder learns to look for the others
     forgetful: bool = False
@@ -139,4 +149,6 @@ def expect_share(**shares: float) -> None:
     """Refuse a share, such as that of a dropout, below 0 or from 1 on."""
     for name, share in shares.items():
         if not 0 <= share < 1:
-            raise ModelError(f"{name} must be a share: expected at least 0 and less than 1, got {share}")
+            raise ModelError(
+                f"{name} must be a share: expected at least 0 and less than 1, got {share}"
+            )

@@ -42,13 +42,17 @@ class WordEmbedding(nn.Module):
     Source: Vaswani et al. 2017, sections 3.4 and 3.5.
     """
 
-    def __init__(self, config: WordsConfig, n_words: int, d_model: int, *, positions: bool = True) -> None:
+    def __init__(
+        self, config: WordsConfig, n_words: int, d_model: int, *, positions: bool = True
+    ) -> None:
         super().__init__()
         config.check(n_words)
         expect_sizes(d_model=d_model)
         self.config, self.positions = config, positions
         self.table = nn.Embedding(n_words, d_model, padding_idx=config.pad)
-        with torch.no_grad():  # times sqrt(d_model) its numbers have variance 1, those of the positions 1/2
+        with (
+            torch.no_grad()
+        ):  # times sqrt(d_model) its numbers have variance 1, those of the positions 1/2
             self.table.weight.mul_(d_model**-0.5)
         self.dropout = nn.Dropout(config.dropout)
 
@@ -76,7 +80,9 @@ class WordEmbedding(nn.Module):
         if not words.numel() or not here.any(dim=1).all():
             raise InputError("a sentence without words: expected at least 1, got 0")
         if words.shape[1] > self.config.max_length:
-            raise TooLongError(f"too many words: expected at most {self.config.max_length}, got {words.shape[1]}")
+            raise TooLongError(
+                f"too many words: expected at most {self.config.max_length}, got {words.shape[1]}"
+            )
         strange = (words < 0) | (words >= self.table.num_embeddings)
         if strange.any():
             raise ModelError(
@@ -84,7 +90,9 @@ class WordEmbedding(nn.Module):
                 f"got {words[strange][0].item()}"
             )
         if (here[:, 1:] & ~here[:, :-1]).any():
-            raise ModelError("padding in the wrong place: expected it after the words, got it before one")
+            raise ModelError(
+                "padding in the wrong place: expected it after the words, got it before one"
+            )
         return here
 
 

@@ -11,20 +11,32 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from attnviz.models.config import Language, LanguageConfig, RecurrentConfig, ScoreName, ToyConfig, TranslationConfig
+from attnviz.models.config import (
+    Language,
+    LanguageConfig,
+    RecurrentConfig,
+    ScoreName,
+    ToyConfig,
+    TranslationConfig,
+)
 
 if TYPE_CHECKING:
     from attnviz.attention import Kind
 
 Device = Literal["auto", "cpu", "cuda", "mps"]  # where a model may run
-Dtype = Literal["auto", "float32", "float64", "float16", "bfloat16"]  # its number format; `auto` is as it was saved
+Dtype = Literal[
+    "auto", "float32", "float64", "float16", "bfloat16"
+]  # its number format; `auto` is as it was saved
 Architecture = Literal["random", "encoder", "decoder", "recurrent", "translation"]
 Config: TypeAlias = LanguageConfig | RecurrentConfig | TranslationConfig
 
 KINDS: Mapping[Architecture, tuple[Kind, ...]] = {
-    "random": ("encoder",), "encoder": ("encoder",), "decoder": ("decoder",), "recurrent": ("cross",),
+    "random": ("encoder",),
+    "encoder": ("encoder",),
+    "decoder": ("decoder",),
+    "recurrent": ("cross",),
     "translation": ("cross", "encoder", "decoder"),
-}  # fmt: skip
+}
 """The kinds of attention that each architecture has, the usual one first."""
 
 
@@ -39,7 +51,9 @@ class Recipe:
     # the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al. 2020,
     # "Scheduled DropHead")
     drop_heads: float = 0.0
-    unknown: float = 0.01  # the share of words shown as unknown, so that an unknown word among them does no harm
+    unknown: float = (
+        0.01  # the share of words shown as unknown, so that an unknown word among them does no harm
+    )
     # the share of its own earlier words that a decoder is shown as unknown, so that it must look at the source (Bowman
     # et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout)
     forget: float = 0.0
@@ -66,10 +80,14 @@ class HomeBuiltModel:
     # which of the home-built architectures it has; what it can show follows from it (`KINDS`)
     architecture: Architecture
     about: str  # what it was trained on, or what it is, in words
-    config: Callable[[], Config | ToyConfig]  # makes its sizes; a function, since a vocabulary is counted for them
+    config: Callable[
+        [], Config | ToyConfig
+    ]  # makes its sizes; a function, since a vocabulary is counted for them
     recipe: Recipe | None = None  # how it is trained; None for random weights
     clauses: tuple[int | None, ...] = (None,)  # as in `TrainingPlan`
-    for_a_demo: bool = False  # whether it is there for a demo alone, and cannot be chosen by its name
+    for_a_demo: bool = (
+        False  # whether it is there for a demo alone, and cannot be chosen by its name
+    )
     weights: Path | None = None  # the file of its weights; None is the one that comes with attnviz
 
     def plan(self) -> TrainingPlan:
@@ -78,15 +96,28 @@ class HomeBuiltModel:
         if self.recipe is None or isinstance(config, ToyConfig):
             raise ValueError(f"{self.name} is not trained: its weights are random")
         return TrainingPlan(
-            kind=self.architecture, config=config, recipe=self.recipe, learns=self.about, clauses=self.clauses
+            kind=self.architecture,
+            config=config,
+            recipe=self.recipe,
+            learns=self.about,
+            clauses=self.clauses,
         )
 
 
 TOY = "toy"  # the home-built encoder, which stands in where no pretrained model can be had
 TOY_KOREAN = "toy-ko"  # likewise, where the sentence is Korean
-RANDOM = "toy-random"  # the home-built encoder with random weights: the one whose sizes can be chosen
-SEEDS = (0, 1, 2)  # of the models that are compared in the demo of the bottleneck, as many of each kind
-BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (("with", 60, "scaled_dot"), ("without", 76, None))
+RANDOM = (
+    "toy-random"  # the home-built encoder with random weights: the one whose sizes can be chosen
+)
+SEEDS = (
+    0,
+    1,
+    2,
+)  # of the models that are compared in the demo of the bottleneck, as many of each kind
+BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (
+    ("with", 60, "scaled_dot"),
+    ("without", 76, None),
+)
 """Translators that differ in attention alone: as many weights each, so the states of those without it are wider."""
 
 _TRANSLATES = "English-Korean sentence pairs of the small language: to translate each"
@@ -101,52 +132,77 @@ def _language(language: Language = "english") -> LanguageConfig:
 def _translator(kind: Callable[..., Config], **sizes: object) -> Config:
     from attnviz.models.language import vocabulary
 
-    return kind(n_source_words=len(vocabulary.source()), n_target_words=len(vocabulary.target()), **sizes)
+    return kind(
+        n_source_words=len(vocabulary.source()), n_target_words=len(vocabulary.target()), **sizes
+    )
 
 
-def _bottleneck(which: str, d_hidden: int, attention: ScoreName | None, seed: int) -> HomeBuiltModel:
+def _bottleneck(
+    which: str, d_hidden: int, attention: ScoreName | None, seed: int
+) -> HomeBuiltModel:
     return HomeBuiltModel(
-        name=f"bottleneck-{which}-{seed}", architecture="recurrent", about=_TRANSLATES,
-        config=partial(_translator, RecurrentConfig, d_embedding=24, d_hidden=d_hidden, attention=attention),
-        recipe=Recipe(steps=4000, rate=4e-3, seed=seed), clauses=(1, 1, 2, 3), for_a_demo=True,
-    )  # fmt: skip
+        name=f"bottleneck-{which}-{seed}",
+        architecture="recurrent",
+        about=_TRANSLATES,
+        config=partial(
+            _translator, RecurrentConfig, d_embedding=24, d_hidden=d_hidden, attention=attention
+        ),
+        recipe=Recipe(steps=4000, rate=4e-3, seed=seed),
+        clauses=(1, 1, 2, 3),
+        for_a_demo=True,
+    )
 
 
 _MODELS = (
     HomeBuiltModel(
-        name=TOY, architecture="encoder", config=_language, recipe=Recipe(steps=5000, seed=2, drop_heads=0.5),
+        name=TOY,
+        architecture="encoder",
+        config=_language,
+        recipe=Recipe(steps=5000, seed=2, drop_heads=0.5),
         about="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
     ),
     HomeBuiltModel(
-        name=RANDOM, architecture="random", config=ToyConfig,
+        name=RANDOM,
+        architecture="random",
+        config=ToyConfig,
         about="an encoder with random weights, of any size; it reads any words of any language",
     ),
     HomeBuiltModel(
-        name="toy-random-bert", architecture="random",
+        name="toy-random-bert",
+        architecture="random",
         about="the same with what BERT adds to its words: learned positions, drawn here at random, [CLS] and [SEP]",
         config=lambda: ToyConfig(positions="learned", special_tokens=True),
     ),
     HomeBuiltModel(
-        name="toy-decoder", architecture="decoder", config=_language, recipe=Recipe(steps=2000),
+        name="toy-decoder",
+        architecture="decoder",
+        config=_language,
+        recipe=Recipe(steps=2000),
         about="English sentences of the small language: to predict the next word",
     ),
     HomeBuiltModel(
-        name=TOY_KOREAN, architecture="encoder",
+        name=TOY_KOREAN,
+        architecture="encoder",
         about="polite Korean sentences: to name hidden words and particles, and whom 그것 and 자기 stand for",
-        config=lambda: _language("korean"), recipe=Recipe(steps=4500, drop_heads=0.5),
+        config=lambda: _language("korean"),
+        recipe=Recipe(steps=4500, drop_heads=0.5),
     ),
     HomeBuiltModel(
-        name="toy-seq2seq", architecture="recurrent", about=_TRANSLATES,
+        name="toy-seq2seq",
+        architecture="recurrent",
+        about=_TRANSLATES,
         config=partial(_translator, RecurrentConfig, d_embedding=48, d_hidden=96, forgetful=True),
         recipe=Recipe(steps=3500, forget=0.3),
     ),
     HomeBuiltModel(
-        name="toy-transformer", architecture="translation", about=_TRANSLATES,
+        name="toy-transformer",
+        architecture="translation",
+        about=_TRANSLATES,
         config=partial(_translator, TranslationConfig, n_heads=4, n_layers=2),
         recipe=Recipe(steps=4000, drop_heads=0.3, forget=0.4),
     ),
     *(_bottleneck(*kind, seed) for kind in BOTTLENECK for seed in SEEDS),
-)  # fmt: skip
+)
 
 HOME_BUILT: dict[str, HomeBuiltModel] = {model.name: model for model in _MODELS}
 """All of them, by name; another one is one more entry."""

@@ -47,7 +47,9 @@ scaled_dot = attention_scores
 
 # score(q, k) = q . W k
 def general(
-    query: Float[Tensor, "*batch query d_q"], key: Float[Tensor, "*batch key d_k"], weight: Float[Tensor, "d_q d_k"]
+    query: Float[Tensor, "*batch query d_q"],
+    key: Float[Tensor, "*batch key d_k"],
+    weight: Float[Tensor, "d_q d_k"],
 ) -> Float[Tensor, "*batch query key"]:
     """The dot product after a learned projection, so query and key may be of two kinds: shape [..., query, key].
 
@@ -55,15 +57,20 @@ def general(
     """
     expect_shape("weight", weight, query.shape[-1], "d_k")
     _expect_key(query, key, weight.shape[-1])
-    scores: Tensor = query @ weight @ key.transpose(-2, -1)  # (.., Q, d) x (d, d) x (.., d, K) -> (.., Q, K)
+    scores: Tensor = (
+        query @ weight @ key.transpose(-2, -1)
+    )  # (.., Q, d) x (d, d) x (.., d, K) -> (.., Q, K)
     return scores
 
 
 # score(q, k) = v . tanh(W q + U k)
 def additive(
-    query: Float[Tensor, "*batch query d_q"], key: Float[Tensor, "*batch key d_k"],
-    query_weight: Float[Tensor, "d_a d_q"], key_weight: Float[Tensor, "d_a d_k"], direction: Float[Tensor, " d_a"],
-) -> Float[Tensor, "*batch query key"]:  # fmt: skip
+    query: Float[Tensor, "*batch query d_q"],
+    key: Float[Tensor, "*batch key d_k"],
+    query_weight: Float[Tensor, "d_a d_q"],
+    key_weight: Float[Tensor, "d_a d_k"],
+    direction: Float[Tensor, " d_a"],
+) -> Float[Tensor, "*batch query key"]:
     """A small network that sees the sum of query and key: shape [..., query, key].
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
@@ -74,7 +81,9 @@ def additive(
     _expect_key(query, key, key_weight.shape[-1])
     projected_query = query @ query_weight.T  # (.., Q, d) x (d, A) -> (.., Q, A)
     projected_key = key @ key_weight.T  # (.., K, d) x (d, A) -> (.., K, A)
-    together = torch.tanh(projected_query.unsqueeze(-2) + projected_key.unsqueeze(-3))  # -> (.., Q, K, A)
+    together = torch.tanh(
+        projected_query.unsqueeze(-2) + projected_key.unsqueeze(-3)
+    )  # -> (.., Q, K, A)
     scores: Tensor = together @ direction  # (.., Q, K, A) x (A) -> (.., Q, K)
     return scores
 
@@ -112,8 +121,11 @@ class Additive(nn.Module):
 
 
 SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = {
-    "dot": lambda _: dot, "scaled_dot": lambda _: scaled_dot, "general": General, "additive": Additive,
-}  # fmt: skip
+    "dot": lambda _: dot,
+    "scaled_dot": lambda _: scaled_dot,
+    "general": General,
+    "additive": Additive,
+}
 """Each name, and what makes its score function for queries and keys of a width d_k."""
 
 

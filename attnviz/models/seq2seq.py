@@ -63,10 +63,14 @@ class RecurrentAttention(Projecting):
         return self.key_projection(states), self.value_projection(states)  # (B, S, D) each
 
     def forward(
-        self, state: Float[Tensor, "batch hidden"], key: Float[Tensor, "batch source hidden"],
-        value: Float[Tensor, "batch source hidden"], mask: Bool[Tensor, "batch source"] | None = None, *,
+        self,
+        state: Float[Tensor, "batch hidden"],
+        key: Float[Tensor, "batch source hidden"],
+        value: Float[Tensor, "batch source hidden"],
+        mask: Bool[Tensor, "batch source"] | None = None,
+        *,
         attend: AttendFunction | None = None,
-    ) -> tuple[Float[Tensor, "batch hidden"], Float[Tensor, "batch source"] | None]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "batch hidden"], Float[Tensor, "batch source"] | None]:
         """One step's context [batch, hidden] and weights [batch, source].
 
         ``attend`` takes the place of the formula, the score function included, which ``self.attend`` keeps. It
@@ -80,7 +84,9 @@ class RecurrentAttention(Projecting):
         context, weights = (attend or self.attend)(query, key[:, None], value[:, None], mask)
         return context[:, 0, 0], None if weights is None else weights[:, 0, 0]  # (B, D), (B, S)
 
-    def attend(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         """The formula with this model's own score function: context and weights."""
         return weigh(self.score(query, key), value, mask)
 
@@ -119,10 +125,16 @@ class RecurrentTranslator(Projecting):
         if config.cell not in CELLS:
             raise ModelError(f"no such cell: expected {', '.join(CELLS)}, got {config.cell}")
         expect_sizes(d_embedding=d_embedding, d_hidden=d_hidden)
-        self.source_embedding = WordEmbedding(config, config.n_source_words, d_embedding, positions=False)
+        self.source_embedding = WordEmbedding(
+            config, config.n_source_words, d_embedding, positions=False
+        )
         self.encoder = NETWORKS[config.cell](d_embedding, d_hidden, batch_first=True)
-        self.target_embedding = WordEmbedding(config, config.n_target_words, d_embedding, positions=False)
-        self.attention = None if config.attention is None else RecurrentAttention(d_hidden, config.attention)
+        self.target_embedding = WordEmbedding(
+            config, config.n_target_words, d_embedding, positions=False
+        )
+        self.attention = (
+            None if config.attention is None else RecurrentAttention(d_hidden, config.attention)
+        )
         d_context = 0 if self.attention is None else d_hidden
         self.cell = CELLS[config.cell](d_embedding + d_context, d_hidden)
         self.word_projection = nn.Linear(d_hidden, config.n_target_words)
@@ -133,28 +145,46 @@ class RecurrentTranslator(Projecting):
         """The sentences read, each to its own last word, and no further."""
         here = self.source_embedding.expect_words(source)
         x = self.source_embedding(source)  # (B, S) -> (B, S, E)
-        packed = pack_padded_sequence(x, here.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False)
+        packed = pack_padded_sequence(
+            x, here.sum(dim=1).cpu(), batch_first=True, enforce_sorted=False
+        )
         packed_states, last = self.encoder(packed)
-        states, _ = pad_packed_sequence(packed_states, batch_first=True, total_length=source.shape[1])  # (B, S, D)
-        last = tuple(part[0] for part in (last if isinstance(last, tuple) else (last,)))  # (1, B, D) -> (B, D)
-        key, value = (None, None) if self.attention is None else self.attention.keys_and_values(states)
+        states, _ = pad_packed_sequence(
+            packed_states, batch_first=True, total_length=source.shape[1]
+        )  # (B, S, D)
+        last = tuple(
+            part[0] for part in (last if isinstance(last, tuple) else (last,))
+        )  # (1, B, D) -> (B, D)
+        key, value = (
+            (None, None) if self.attention is None else self.attention.keys_and_values(states)
+        )
         return Encoded(states, last, here, key, value)
 
     def step(
-        self, word: Int[Tensor, " batch"], state: State, encoded: Encoded, *, attend: AttendFunction | None = None
+        self,
+        word: Int[Tensor, " batch"],
+        state: State,
+        encoded: Encoded,
+        *,
+        attend: AttendFunction | None = None,
     ) -> tuple[Float[Tensor, "batch words"], State, Float[Tensor, "batch source"] | None]:
         """From the previous word and state to the next word's logits, the new state, and the weights."""
         x, weights = self.target_embedding(word[:, None])[:, 0], None  # (B) -> (B, E)
         if self.attention is not None and encoded.key is not None and encoded.value is not None:
-            context, weights = self.attention(state[0], encoded.key, encoded.value, encoded.mask, attend=attend)
+            context, weights = self.attention(
+                state[0], encoded.key, encoded.value, encoded.mask, attend=attend
+            )
             x = torch.cat([x, context], dim=-1)  # (B, E) and (B, D) -> (B, E + D)
         state = self.cell(x, state) if self.config.cell == "lstm" else (self.cell(x, *state),)
         return self.word_projection(state[0]), state, weights  # (B, D) -> (B, W)
 
     def forward(
-        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"], *,
+        self,
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        *,
         attend: AttendFunction | None = None,
-    ) -> RecurrentTranslation:  # fmt: skip
+    ) -> RecurrentTranslation:
         """Teacher forcing: at each step it reads the right word before, whatever it would have chosen itself.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
@@ -164,12 +194,18 @@ class RecurrentTranslator(Projecting):
         return self._generate(source, target, target.shape[1], attend)
 
     @torch.no_grad()
-    def translate(self, source: Int[Tensor, "batch source"], *, max_length: int | None = None) -> RecurrentTranslation:
+    def translate(
+        self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
+    ) -> RecurrentTranslation:
         """Free running: at each step it reads its own word, the likeliest, until the end."""
         return self._generate(source, None, most_steps(max_length, self.config))
 
     def _generate(
-        self, source: Tensor, target: Tensor | None, n_steps: int, attend: AttendFunction | None = None
+        self,
+        source: Tensor,
+        target: Tensor | None,
+        n_steps: int,
+        attend: AttendFunction | None = None,
     ) -> RecurrentTranslation:
         config = self.config
         encoded = self.encode(source)

@@ -50,9 +50,13 @@ class FeedForward(nn.Module):
         self.activation = activations[activation]()
         self.narrow = nn.Linear(d_ff, d_model)
 
-    def forward(self, x: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
+    def forward(
+        self, x: Float[Tensor, "batch tokens d_model"]
+    ) -> Float[Tensor, "batch tokens d_model"]:
         """The network's output [batch, tokens, d_model]."""
-        out: Tensor = self.narrow(self.activation(self.widen(x)))  # (B, T, D) -> (B, T, F) -> (B, T, D)
+        out: Tensor = self.narrow(
+            self.activation(self.widen(x))
+        )  # (B, T, D) -> (B, T, F) -> (B, T, D)
         return out
 
 
@@ -86,21 +90,28 @@ class TransformerLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
+        self,
+        x: Float[Tensor, "batch tokens d_model"],
+        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        *,
         memory: Float[Tensor, "batch source d_model"] | None = None,
         memory_mask: Bool[Tensor, "*#batch #tokens #source"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> LayerOutput:  # fmt: skip
+    ) -> LayerOutput:
         """The output [batch, tokens, d_model], the weights of self-attention and those of cross attention."""
         if (memory is None) != (self.cross_attention is None):
-            expected, got = ("no memory", "one") if self.cross_attention is None else ("a memory", "none")
+            expected, got = (
+                ("no memory", "one") if self.cross_attention is None else ("a memory", "none")
+            )
             raise ModelError(f"a memory goes with cross attention: expected {expected}, got {got}")
         attended, weights = self.attention(x, mask, attend=attend)  # (B, T, D), (B, H, T, T)
         x = self.attention_norm(x + self.dropout(attended))
         cross_weights = None
         if self.cross_attention is not None and self.cross_attention_norm is not None:
-            attended, cross_weights = self.cross_attention(x, memory_mask, memory=memory, attend=attend_cross)
+            attended, cross_weights = self.cross_attention(
+                x, memory_mask, memory=memory, attend=attend_cross
+            )
             x = self.cross_attention_norm(x + self.dropout(attended))  # (B, T, D), (B, H, T, S)
         x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
         return LayerOutput(x, weights, cross_weights)
@@ -125,15 +136,20 @@ class Stack(nn.Module):
         super().__init__()
         expect_sizes(n_layers=config.n_layers)
         self.config, self.causal, self.cross = config, causal, cross
-        self.layers = nn.ModuleList(TransformerLayer(config, cross=cross) for _ in range(config.n_layers))
+        self.layers = nn.ModuleList(
+            TransformerLayer(config, cross=cross) for _ in range(config.n_layers)
+        )
 
     def forward(
-        self, x: Float[Tensor, "batch tokens d_model"], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
+        self,
+        x: Float[Tensor, "batch tokens d_model"],
+        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        *,
         memory: Float[Tensor, "batch source d_model"] | None = None,
         memory_mask: Bool[Tensor, "*#batch #tokens #source"] | None = None,
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> StackOutput:  # fmt: skip
+    ) -> StackOutput:
         """The last states [batch, tokens, d_model], each layer's weights and each layer's cross weights.
 
         A causal mask is made here; ``mask`` may hide more.
@@ -146,10 +162,21 @@ class Stack(nn.Module):
         outputs = []
         for layer in self.layers:
             outputs.append(
-                layer(x, mask, memory=memory, memory_mask=memory_mask, attend=attend, attend_cross=attend_cross)
+                layer(
+                    x,
+                    mask,
+                    memory=memory,
+                    memory_mask=memory_mask,
+                    attend=attend,
+                    attend_cross=attend_cross,
+                )
             )
             x = outputs[-1].states
-        return StackOutput(x, [o.weights for o in outputs], [o.cross_weights for o in outputs] if self.cross else [])
+        return StackOutput(
+            x,
+            [o.weights for o in outputs],
+            [o.cross_weights for o in outputs] if self.cross else [],
+        )
 
 
 class Encoder(Stack):
@@ -188,19 +215,26 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.decoder = Encoder(config), Decoder(config)
 
     def forward(
-        self, source: Float[Tensor, "batch source d_model"], target: Float[Tensor, "batch target d_model"],
-        source_mask: Bool[Tensor, "*#batch 1 source"] | None = None, *,
+        self,
+        source: Float[Tensor, "batch source d_model"],
+        target: Float[Tensor, "batch target d_model"],
+        source_mask: Bool[Tensor, "*#batch 1 source"] | None = None,
+        *,
         attend_encoder: AttendFunction = scaled_dot_product_attention,
         attend_decoder: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch target d_model"], Weights]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "batch target d_model"], Weights]:
         """The last output [batch, target, d_model] and the weights by kind.
 
         ``source_mask`` says which source words are there, for both halves, which look at them.
         """
         memory, encoder, _ = self.encoder(source, source_mask, attend=attend_encoder)  # (B, S, D)
         output, decoder, cross = self.decoder(
-            target, memory=memory, memory_mask=source_mask, attend=attend_decoder, attend_cross=attend_cross
+            target,
+            memory=memory,
+            memory_mask=source_mask,
+            attend=attend_decoder,
+            attend_cross=attend_cross,
         )  # (B, T, D)
         return output, Weights(encoder, decoder, cross)
 
@@ -219,5 +253,7 @@ def pad(
         expect_shape("sequence", sequence, "tokens", sequences[0].shape[-1])
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
     padded = nn.utils.rnn.pad_sequence(list(sequences), batch_first=True)  # (B, T, D)
-    here = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]  # (T) < (B, 1) -> (B, T)
+    here = (
+        torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
+    )  # (T) < (B, 1) -> (B, T)
     return padded, here[:, None]

@@ -29,7 +29,13 @@ from torch import Tensor, nn
 from attnviz.errors import InputError, ModelError
 from attnviz.models.attention import AttendFunction, Projecting, scaled_dot_product_attention
 from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig, expect_shape
-from attnviz.models.embedding import WordEmbedding, after_start, likeliest, most_steps, sinusoidal_positions
+from attnviz.models.embedding import (
+    WordEmbedding,
+    after_start,
+    likeliest,
+    most_steps,
+    sinusoidal_positions,
+)
 from attnviz.models.transformer import Decoder, Encoder, EncoderDecoder, Weights
 
 Layers: TypeAlias = list[Float[Tensor, "batch head tokens tokens"] | None]
@@ -56,7 +62,9 @@ class ToyEncoder(nn.Module):
         super().__init__()
         self.config = config = config or ToyConfig()
         if config.positions not in ("sinusoidal", "learned", "none"):
-            raise ModelError(f"no such positions: expected sinusoidal, learned or none, got {config.positions}")
+            raise ModelError(
+                f"no such positions: expected sinusoidal, learned or none, got {config.positions}"
+            )
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay the caller's
             # Not torch.manual_seed, which would seed every other device's generator too.
             torch.default_generator.manual_seed(config.seed)
@@ -81,14 +89,21 @@ class ToyEncoder(nn.Module):
         """The vectors of the first n positions [position, d_model]; None in a model without."""
         config = self.config
         if config.positions == "learned":  # a table of numbers, one row a position, as BERT has it
-            rows = [word_vector(f"position {place}", config.d_model, config.seed) for place in range(n)]
+            rows = [
+                word_vector(f"position {place}", config.d_model, config.seed) for place in range(n)
+            ]
             return torch.stack(rows) * 2**-0.5  # as large as waves are
         return sinusoidal_positions(n, config.d_model) if config.positions == "sinusoidal" else None
 
     def forward(
-        self, words: Sequence[str], mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None, *,
+        self,
+        words: Sequence[str],
+        mask: Bool[Tensor, "*#batch #tokens #tokens"] | None = None,
+        *,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]]:  # fmt: skip
+    ) -> tuple[
+        Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]
+    ]:
         """One sentence's output [1, tokens, d_model] and each layer's weights [1, head, query, key]."""
         output, weights, _ = self.encoder(self.embed(words)[None], mask, attend=attend)
         return output, weights
@@ -120,17 +135,25 @@ class LanguageEncoder(Projecting):
         initialise(self)
 
     def forward(
-        self, words: Int[Tensor, "batch tokens"], *, positions: bool = True,
+        self,
+        words: Int[Tensor, "batch tokens"],
+        *,
+        positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> Reading:  # fmt: skip
+    ) -> Reading:
         """Sentences read whole; padding is seen by no word. ``positions=False`` reads them as sets of words."""
         x, weights = self.encode(words, positions=positions, attend=attend)
-        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)  # (B, T, D) -> (B, T, W)
+        return Reading(
+            self.word_projection(x), self.referent_projection(x), x, weights
+        )  # (B, T, D) -> (B, T, W)
 
     def encode(
-        self, words: Int[Tensor, "batch tokens"], *, positions: bool = True,
+        self,
+        words: Int[Tensor, "batch tokens"],
+        *,
+        positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
-    ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:  # fmt: skip
+    ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
         """The words' vectors and each layer's weights, without the projections to words, which cost the most."""
         here = self.embedding.expect_words(words)  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
@@ -154,7 +177,10 @@ class LanguageDecoder(Projecting):
         initialise(self)
 
     def forward(
-        self, words: Int[Tensor, "batch tokens"], *, attend: AttendFunction = scaled_dot_product_attention
+        self,
+        words: Int[Tensor, "batch tokens"],
+        *,
+        attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
         """The logits of the word after each [batch, tokens, words], and each layer's weights.
 
@@ -164,7 +190,10 @@ class LanguageDecoder(Projecting):
         return self.word_projection(x), weights  # (B, T, D) -> (B, T, W)
 
     def encode(
-        self, words: Int[Tensor, "batch tokens"], *, attend: AttendFunction = scaled_dot_product_attention
+        self,
+        words: Int[Tensor, "batch tokens"],
+        *,
+        attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
         """The words' vectors and each layer's weights, without the projection to words, which costs the most."""
         self.embedding.expect_words(words)
@@ -191,14 +220,21 @@ class TranslationTransformer(Projecting):
         super().__init__()
         self.config = config
         d_model, positions = config.d_model, config.positions
-        self.source_embedding = WordEmbedding(config, config.n_source_words, d_model, positions=positions)
-        self.target_embedding = WordEmbedding(config, config.n_target_words, d_model, positions=positions)
+        self.source_embedding = WordEmbedding(
+            config, config.n_source_words, d_model, positions=positions
+        )
+        self.target_embedding = WordEmbedding(
+            config, config.n_target_words, d_model, positions=positions
+        )
         self.transformer = EncoderDecoder(config)
         self.word_projection = nn.Linear(d_model, config.n_target_words)
         initialise(self)
 
     def forward(
-        self, source: Int[Tensor, "batch source"], target: Int[Tensor, "batch target"], **attend: AttendFunction
+        self,
+        source: Int[Tensor, "batch source"],
+        target: Int[Tensor, "batch target"],
+        **attend: AttendFunction,
     ) -> Translation:
         """Teacher forcing: at each step it has read the right words before it, whatever it would have chosen itself.
 
@@ -220,7 +256,9 @@ class TranslationTransformer(Projecting):
         return Translation(words, logits, weights)
 
     @torch.no_grad()
-    def translate(self, source: Int[Tensor, "batch source"], *, max_length: int | None = None) -> Translation:
+    def translate(
+        self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
+    ) -> Translation:
         """Free running: at each step it has read its own words, each the likeliest, until the end.
 
         Since no word looks ahead, what it computed on the way is what it computes under teacher forcing of its own
@@ -232,8 +270,12 @@ class TranslationTransformer(Projecting):
         read = source.new_full((len(source), 1), config.start)  # (B, 1), one longer with each step
         finished = torch.zeros(len(source), dtype=torch.bool, device=source.device)
         for _ in range(most_steps(max_length, config)):
-            x, _, _ = self.transformer.decoder(self.target_embedding(read), memory=memory, memory_mask=here)
-            word = likeliest(self.word_projection(x[:, -1]), config).masked_fill(finished, config.pad)  # (B)
+            x, _, _ = self.transformer.decoder(
+                self.target_embedding(read), memory=memory, memory_mask=here
+            )
+            word = likeliest(self.word_projection(x[:, -1]), config).masked_fill(
+                finished, config.pad
+            )  # (B)
             read = torch.cat([read, word[:, None]], dim=1)
             finished |= word == config.end
             if finished.all():

@@ -33,10 +33,15 @@ def typefaces_for(texts: Iterable[str]) -> Typefaces:
 
     needed = {character for text in texts for character in text if _is_drawn(character)}
     families = [BASE]
-    needed -= _drawn_by(str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), frozenset(needed))
+    needed -= _drawn_by(
+        str(Path(get_data_path()) / "fonts" / "ttf" / "DejaVuSans.ttf"), frozenset(needed)
+    )
     extra = find_spec("noto_cjk_sans_jp_regular")  # what the extra ``cjk`` brings
     folders = (extra and extra.submodule_search_locations) or ()
-    for file in (str(KOREAN), *(str(Path(folder) / "NotoSansCJKjp-Regular.otf") for folder in folders)):
+    for file in (
+        str(KOREAN),
+        *(str(Path(folder) / "NotoSansCJKjp-Regular.otf") for folder in folders),
+    ):
         if covered := _drawn_by(file, frozenset(needed)):
             families.append(_family(file))
             needed -= covered
@@ -69,14 +74,19 @@ def boxes(missing: str) -> str:
 
 
 def _group(character: str) -> str:
-    if unicodedata.name(character, "").startswith(("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")):
+    if unicodedata.name(character, "").startswith(
+        ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO")
+    ):
         return "East Asian"
     return "emoji" if character >= "\U0001f000" else ""
 
 
 def _is_drawn(character: str) -> bool:
     """Whether a character has a shape of its own; joiners, variation selectors and the like have none."""
-    return unicodedata.category(character) not in {"Cc", "Cf", "Zs"} and not "\ufe00" <= character <= "\ufe0f"
+    return (
+        unicodedata.category(character) not in {"Cc", "Cf", "Zs"}
+        and not "\ufe00" <= character <= "\ufe0f"
+    )
 
 
 @functools.cache
@@ -99,7 +109,9 @@ def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
             character
             for character in needed
             if font.get_char_index(ord(character))
-            for left, _, right, _ in [font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox]
+            for left, _, right, _ in [
+                font.load_char(ord(character), flags=LoadFlags.NO_HINTING).bbox
+            ]
             if right > left
         )
     except (OSError, RuntimeError):
@@ -123,7 +135,9 @@ def _best_installed(needed: frozenset[str]) -> tuple[str, frozenset[str]]:
 
     def best(fonts: Mapping[str, str]) -> tuple[int, bool, str]:
         """How many a font draws, whether it has no serifs, and its file: of the font that is best in this order."""
-        covered = [(len(_drawn_by(file, needed)), "Sans" in name, file) for file, name in fonts.items()]
+        covered = [
+            (len(_drawn_by(file, needed)), "Sans" in name, file) for file, name in fonts.items()
+        ]
         return max(covered, key=lambda one: one[:2], default=(0, False, ""))
 
     # Upright ones of normal weight, and not the one that draws boxes for what is missing.

@@ -33,13 +33,33 @@ _END = r"""\par\endgroup
 _KOREAN = "% texlive-lang-korean on Debian, collection-langkorean of TeX Live\n\\usepackage{kotex}"
 
 ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\ensuremath{<}", ">": r"\ensuremath{>}",
-    "|": r"\ensuremath{|}", '"': r"\textquotedbl{}", "`": r"\textasciigrave{}", "'": r"\textquotesingle{}",
-    "-": "{-}", "·": r"\ensuremath{\cdot}", "…": r"\ldots{}", "∞": r"\ensuremath{\infty}",
-    "≈": r"\ensuremath{\approx}", "→": r"\ensuremath{\rightarrow}", "Φ": r"\ensuremath{\Phi}", "“": "``", "”": "''",
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\ensuremath{<}",
+    ">": r"\ensuremath{>}",
+    "|": r"\ensuremath{|}",
+    '"': r"\textquotedbl{}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    "-": "{-}",
+    "·": r"\ensuremath{\cdot}",
+    "…": r"\ldots{}",
+    "∞": r"\ensuremath{\infty}",
+    "≈": r"\ensuremath{\approx}",
+    "→": r"\ensuremath{\rightarrow}",
+    "Φ": r"\ensuremath{\Phi}",
+    "“": "``",
+    "”": "''",
     "␣": r"\textvisiblespace{}",
-}  # fmt: skip
+}
 """Characters that LaTeX would obey, join (as it does hyphens) or not find in every font."""
 
 

@@ -13,10 +13,17 @@ from attnviz.errors import SettingsError
 
 PALETTES = {
     "teal": "attnviz",
-    "magma": "matplotlib", "inferno": "matplotlib", "plasma": "matplotlib", "viridis": "matplotlib",
-    "cividis": "matplotlib", "gray": "matplotlib",
-    "mako": "seaborn", "rocket": "seaborn", "crest": "seaborn", "flare": "seaborn",
-}  # fmt: skip
+    "magma": "matplotlib",
+    "inferno": "matplotlib",
+    "plasma": "matplotlib",
+    "viridis": "matplotlib",
+    "cividis": "matplotlib",
+    "gray": "matplotlib",
+    "mako": "seaborn",
+    "rocket": "seaborn",
+    "crest": "seaborn",
+    "flare": "seaborn",
+}
 """The palettes of the command line, and the library that each comes from.
 
 Each runs evenly from dark to light, so that equal steps of weight look equal, in grey and to any eye.
@@ -25,7 +32,13 @@ DEFAULT = "teal"
 
 
 def picture_path(
-    command: str, shown: str, model: str, more: Sequence[str] = (), *, pair: str | None, target: str | None
+    command: str,
+    shown: str,
+    model: str,
+    more: Sequence[str] = (),
+    *,
+    pair: str | None,
+    target: str | None,
 ) -> Path:
     """A file in `outputs` named after what it shows, and `more` that makes it another picture.
 
@@ -46,7 +59,9 @@ def outputs() -> Path:
     named = os.environ.get("ATTNVIZ_OUTPUTS")
     folder = Path(named or "outputs")
     if named and not folder.is_dir() and (folder.exists() or folder.suffix[1:].isalpha()):
-        raise SettingsError(f"ATTNVIZ_OUTPUTS names a folder for pictures, and {folder} is a file, or looks like one")
+        raise SettingsError(
+            f"ATTNVIZ_OUTPUTS names a folder for pictures, and {folder} is a file, or looks like one"
+        )
     return folder
 
 

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
 DEFAULT = names.DEFAULT
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
 """Okabe and Ito's, which colour-blind readers tell apart: https://jfly.uni-koeln.de/color/. The darkest come first."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # a shape for each line, for who sees no colours at all
+MARKERS = (
+    "o",
+    "s",
+    "^",
+    "D",
+    "v",
+    "P",
+    "X",
+    "*",
+)  # a shape for each line, for who sees no colours at all
 
 LEVELS = 256
 MIDDLE = LEVELS // 2  # the level of zero among signed numbers
@@ -66,10 +75,16 @@ def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
     from matplotlib.colors import Colormap, LinearSegmentedColormap
 
     try:
-        chosen = palette if isinstance(palette, Colormap) else LinearSegmentedColormap.from_list("colours", palette)
+        chosen = (
+            palette
+            if isinstance(palette, Colormap)
+            else LinearSegmentedColormap.from_list("colours", palette)
+        )
         chosen(0.0)
     except (TypeError, ValueError, IndexError, KeyError):
-        raise SelectionError(f"{palette!r} is no colormap: give its name, itself, or a list of colours") from None
+        raise SelectionError(
+            f"{palette!r} is no colormap: give its name, itself, or a list of colours"
+        ) from None
     turned = chosen.name.endswith("_r")
     return _oriented(chosen.reversed() if turned else chosen, turned=turned, on_dark=on_dark)
 
@@ -132,13 +147,22 @@ def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
     lightness = (light**2 + 0.206 * light) / (1.206 / 1.03 * (light + 0.03))
     lab = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
     cones = np.array(
-        [[1, 0.3963377774, 0.2158037573], [1, -0.1055613458, -0.0638541728], [1, -0.0894841775, -1.2914855480]]
+        [
+            [1, 0.3963377774, 0.2158037573],
+            [1, -0.1055613458, -0.0638541728],
+            [1, -0.0894841775, -1.2914855480],
+        ]
     )
-    linear = np.array([
-        [4.0767416621, -3.3077115913, 0.2309699292],
-        [-1.2684380046, 2.6097574011, -0.3413193965],
-        [-0.0041960863, -0.7034186147, 1.7076147010],
-    ]) @ (cones @ lab) ** 3  # fmt: skip
+    linear = (
+        np.array(
+            [
+                [4.0767416621, -3.3077115913, 0.2309699292],
+                [-1.2684380046, 2.6097574011, -0.3413193965],
+                [-0.0041960863, -0.7034186147, 1.7076147010],
+            ]
+        )
+        @ (cones @ lab) ** 3
+    )
     linear = linear.clip(0, 1).T
     part = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
     return _fixed((part * 255).round().astype(np.uint8))
@@ -165,7 +189,9 @@ def levels(matrix: np.ndarray, top: float) -> np.ndarray:
 def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
     """The level of each signed number in `diverging`, where the scale goes from ``-top`` to ``top``; 0 is `MIDDLE`."""
     shares = values / top if top > 0 else np.zeros(values.shape)
-    return (MIDDLE + np.clip(np.rint(shares * (MIDDLE - 1)), 1 - MIDDLE, MIDDLE - 1)).astype(np.uint8)
+    return (MIDDLE + np.clip(np.rint(shares * (MIDDLE - 1)), 1 - MIDDLE, MIDDLE - 1)).astype(
+        np.uint8
+    )
 
 
 def pixels(
@@ -198,6 +224,8 @@ def readable(colour: str, *, dark: bool) -> str:
     """The nearest colour on the way to white (or black) that can be read on a dark (or light) screen."""
     rgb = np.array([*bytes.fromhex(colour[1:])], dtype=np.float64)
     way = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
-    back = luminance(np.full(3, 30 if dark else 240, dtype=np.uint8))  # few terminals are quite black or white
+    back = luminance(
+        np.full(3, 30 if dark else 240, dtype=np.uint8)
+    )  # few terminals are quite black or white
     contrast = (luminance(way) + 0.05) / (back + 0.05)
     return hexed(way[np.argmax(contrast >= 4.5 if dark else 1 / contrast >= 4.5)])

@@ -24,7 +24,10 @@ MANY = 64  # rows and columns of a pooled pattern from which on its colours end 
 
 MOST_COMPARED = 32  # rows and columns of the patterns that are compared with one another
 
-AXES = ("rows are queries, columns are keys; layers and heads count from 0", "행은 쿼리, 열은 키; 층과 헤드는 0부터 셈")
+AXES = (
+    "rows are queries, columns are keys; layers and heads count from 0",
+    "행은 쿼리, 열은 키; 층과 헤드는 0부터 셈",
+)
 """How every picture is read, in English and in Korean."""
 
 KINDS: dict[Kind, tuple[str, str]] = {
@@ -65,11 +68,18 @@ class Sheet:
     notes: tuple[str, ...]  # what else must be said
     proof: str  # the receipt, in words
     is_proved: bool  # whether there is one
-    tokens: tuple[int, int]  # how many rows and columns stand for, which are fewer where tokens go together
+    tokens: tuple[
+        int, int
+    ]  # how many rows and columns stand for, which are fewer where tokens go together
     first: tuple[int, int] = (0, 0)  # the number of the first token of the rows, and of the columns
-    cell: tuple[int, int] = (1, 1)  # how many tokens a row, and a column, stands for; the last perhaps for fewer
+    cell: tuple[int, int] = (
+        1,
+        1,
+    )  # how many tokens a row, and a column, stands for; the last perhaps for fewer
     language: str = "en"  # `en` or `ko`, of all that is said
-    has_blanks: bool = True  # whether cells of nearly no weight stay blank; else they have the colour of 0
+    has_blanks: bool = (
+        True  # whether cells of nearly no weight stay blank; else they have the colour of 0
+    )
 
     def say(self, english: str, korean: str) -> str:
         """What is said, in the language of the sheet."""
@@ -84,8 +94,12 @@ class Sheet:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
         over = max(float(panel.matrix.max()) for panel in self.panels)
-        blank = self.say(*(("blank", "빈칸") if self.has_blanks else ("coloured as 0", "0과 같은 색")))
-        above = f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" * (over > largest)
+        blank = self.say(
+            *(("blank", "빈칸") if self.has_blanks else ("coloured as 0", "0과 같은 색"))
+        )
+        above = f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" * (
+            over > largest
+        )
         if self.scale == "panel" and len(self.panels) > 1:
             return self.say(
                 f"weight, in each panel 0 to its own largest (max){above}; "
@@ -93,7 +107,9 @@ class Sheet:
                 f"가중치, 패널마다 0부터 최댓값(max)까지{above}; {blank}: {BLANK} 또는 그 50분의 1 미만",
             )
         if self.scale == "unit":
-            return self.say(f"weight 0 to 1; {blank}: below {BLANK}", f"가중치 0~1; {blank}: {BLANK} 미만")
+            return self.say(
+                f"weight 0 to 1; {blank}: below {BLANK}", f"가중치 0~1; {blank}: {BLANK} 미만"
+            )
         shared, least = len(self.panels) > 1, f"{blank_below(largest):.2g}"
         return self.say(
             f"weight 0 to {largest:.3g}{above}{', one scale for all' * shared}; {blank}: below {least}",
@@ -105,7 +121,9 @@ class Sheet:
         """The number of each row's token, and of each column's: of the first where several go together."""
         rows, columns = len(self.query_labels), len(self.key_labels)
         (row, column), (tall, wide) = self.first, self.cell
-        return [*range(row, row + rows * tall, tall)], [*range(column, column + columns * wide, wide)]
+        return [*range(row, row + rows * tall, tall)], [
+            *range(column, column + columns * wide, wide)
+        ]
 
     @property
     def distinct(self) -> Panel:
@@ -118,7 +136,9 @@ class Sheet:
         patterns = np.stack([panel.matrix for panel in panels]).astype(np.float64)
         own = _entropies(patterns)  # (head, row)
         pairs = zip(patterns, own, strict=True)
-        means = [(_entropies((patterns + one) / 2) - (own + mine) / 2).mean() for one, mine in pairs]
+        means = [
+            (_entropies((patterns + one) / 2) - (own + mine) / 2).mean() for one, mine in pairs
+        ]
         return self.panels[int(np.argmax(means))]
 
     @property
@@ -135,7 +155,10 @@ class Sheet:
             self.say(f"{what} {numbers[0]}", f"{korean} {numbers[0]}")
             if len(numbers) == 1
             else self.say(f"{len(numbers)} {what}s", f"{korean} {len(numbers)}개")
-            for numbers, what, korean in ((self.layers, "layer", "층"), (self.heads, "head", "헤드"))
+            for numbers, what, korean in (
+                (self.layers, "layer", "층"),
+                (self.heads, "head", "헤드"),
+            )
         )
         return f"{layers}{', ' if 1 in {len(self.layers), len(self.heads)} else ' x '}{heads}"
 
@@ -163,19 +186,29 @@ class HeadSigns:
         self, model: str, kind: str, layers: Sequence[int], heads: Sequence[int]
     ) -> dict[tuple[int, int], HeadSign]:
         """Those of some heads of a model; a `SelectionError` where it is another, or another attention of it."""
-        if (model, kind) != (self.model, self.kind) or max(layers) >= self.n_layers or max(heads) >= self.n_heads:
+        if (
+            (model, kind) != (self.model, self.kind)
+            or max(layers) >= self.n_layers
+            or max(heads) >= self.n_heads
+        ):
             raise SelectionError(
                 f"the roles are those of {self.model} ({self.kind}, {self.n_layers} layers x {self.n_heads} heads), "
                 f"and cannot be shown on {model} ({kind}, layers to {max(layers)}, heads to {max(heads)}): "
                 "measure them by attnviz compare-heads on the same model"
             )
-        return {place: sign for place, sign in self.of.items() if place[0] in layers and place[1] in heads}
+        return {
+            place: sign
+            for place, sign in self.of.items()
+            if place[0] in layers and place[1] in heads
+        }
 
 
 def check_scale(scale: str) -> None:
     """Refuse a scale that is not there, by a SelectionError."""
     if scale not in get_args(Scale):
-        raise SelectionError(f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}")
+        raise SelectionError(
+            f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}"
+        )
 
 
 def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
@@ -190,19 +223,32 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         text += f" + “{visible(record.pair)}”"
     if record.target is not None:
         text += f" → “{visible(record.target)}”"
-    n_tokens: dict[str, str | int] = {"n_queries": len(record.query_tokens), "n_keys": len(record.key_tokens)}
+    n_tokens: dict[str, str | int] = {
+        "n_queries": len(record.query_tokens),
+        "n_keys": len(record.key_tokens),
+    }
     n_tokens |= next((dict(note.fields) for note in record.notes if note.code == "pooled"), {})
     matrices = [*record.weights.reshape(-1, *record.weights.shape[2:])]
     return Sheet(
-        record=record, layers=record.layers, heads=record.heads, first=record.first, cell=(record.cell, record.cell),
-        panels=_panels(product(record.layers, record.heads), matrices, scale, pooled=record.cell > 1),
+        record=record,
+        layers=record.layers,
+        heads=record.heads,
+        first=record.first,
+        cell=(record.cell, record.cell),
+        panels=_panels(
+            product(record.layers, record.heads), matrices, scale, pooled=record.cell > 1
+        ),
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
-        model=f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']}", sentence=text, scale=scale,
-        notes=tuple(sentence(note, language) for note in record.notes), language=language,
-        proof=proof(record.receipt, language), is_proved=record.receipt is not None,
+        model=f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']}",
+        sentence=text,
+        scale=scale,
+        notes=tuple(sentence(note, language) for note in record.notes),
+        language=language,
+        proof=proof(record.receipt, language),
+        is_proved=record.receipt is not None,
         tokens=(int(n_tokens["n_queries"]), int(n_tokens["n_keys"])),
-    )  # fmt: skip
+    )
 
 
 def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
@@ -216,25 +262,33 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
     if n_rows <= max_rows and n_columns <= max_columns:
         return sheet
-    tall, wide = (math.ceil(n / max(1, most)) for n, most in ((n_rows, max_rows), (n_columns, max_columns)))
+    tall, wide = (
+        math.ceil(n / max(1, most)) for n, most in ((n_rows, max_rows), (n_columns, max_columns))
+    )
     if sheet.query_labels == sheet.key_labels:
         tall = wide = max(tall, wide)
     rows, columns = list(range(0, n_rows, tall)), list(range(0, n_columns, wide))
-    counts = np.diff([*range(0, sheet.tokens[0], sheet.cell[0]), sheet.tokens[0]])[:, None]  # of tokens, of each row
+    counts = np.diff([*range(0, sheet.tokens[0], sheet.cell[0]), sheet.tokens[0]])[
+        :, None
+    ]  # of tokens, of each row
     matrices = [
         np.add.reduceat(np.add.reduceat(panel.matrix * counts, rows, axis=0), columns, axis=1)
         / np.add.reduceat(counts, rows)
         for panel in sheet.panels
     ]
     cell = tall * sheet.cell[0], wide * sheet.cell[1]
-    before, now = (sentence(pooled_note(one), sheet.language) for one in (sheet, replace(sheet, cell=cell)))
+    before, now = (
+        sentence(pooled_note(one), sheet.language) for one in (sheet, replace(sheet, cell=cell))
+    )
     places = [(panel.layer, panel.head) for panel in sheet.panels]
     return replace(
-        sheet, panels=_panels(places, matrices, sheet.scale, pooled=True), cell=cell,
+        sheet,
+        panels=_panels(places, matrices, sheet.scale, pooled=True),
+        cell=cell,
         query_labels=_group_labels(sheet.query_labels, rows, sheet.cell[0]),
         key_labels=_group_labels(sheet.key_labels, columns, sheet.cell[1]),
         notes=(*(note for note in sheet.notes if note != before), now),
-    )  # fmt: skip
+    )
 
 
 def pooled_note(sheet: Sheet) -> Note:
@@ -263,7 +317,10 @@ def _panels(
     """
     own = [float(matrix.max()) for matrix in matrices]
     if pooled and min(matrices[0].shape) >= MANY:
-        own = [max(top / 20, float(np.quantile(one, 0.995))) for top, one in zip(own, matrices, strict=True)]
+        own = [
+            max(top / 20, float(np.quantile(one, 0.995)))
+            for top, one in zip(own, matrices, strict=True)
+        ]
     tops = {"shared": [max(own)] * len(own), "panel": own, "unit": [1.0] * len(own)}[scale]
     return tuple(
         Panel(layer=layer, head=head, matrix=matrix, top=top)
@@ -274,7 +331,9 @@ def _panels(
 def _group_labels(labels: Sequence[str], edges: Sequence[int], size: int) -> tuple[str, ...]:
     """The names of groups, by their first and last token; `size` is above 1 where these are groups already."""
     ends = [last - 1 for last in (*edges[1:], len(labels))]
-    firsts, lasts = ([label.split("…")[end] if size > 1 else label for label in labels] for end in (0, -1))
+    firsts, lasts = (
+        [label.split("…")[end] if size > 1 else label for label in labels] for end in (0, -1)
+    )
     return tuple(
         labels[first] if last == first else f"{clip(firsts[first], 8)}…{clip(lasts[last], 8)}"
         for first, last in zip(edges, ends, strict=True)

@@ -29,16 +29,28 @@ from attnviz.text.display import clip, visible
 
 SUFFIX = ".stats"
 ONE, TWO = "attnviz stats", "attnviz stats of two models"  # what a ``.stats`` file holds
-WORTH_IT, MOST_DEFLATED = 2**16, 256  # arrays of fewer bytes are not deflated, and none to less than such a part
+WORTH_IT, MOST_DEFLATED = (
+    2**16,
+    256,
+)  # arrays of fewer bytes are not deflated, and none to less than such a part
 WORDS = {ONE: "one model", TWO: "two models"}
-VERSION, BEFORE = 4, (2, 3)  # of ``.stats`` files as they are written now, and of those before, which are read too
-Classes: TypeAlias = Mapping[str, type]  # by their names in files, which stay when a class is renamed
+VERSION, BEFORE = (
+    4,
+    (2, 3),
+)  # of ``.stats`` files as they are written now, and of those before, which are read too
+Classes: TypeAlias = Mapping[
+    str, type
+]  # by their names in files, which stay when a class is renamed
 _T = TypeVar("_T")
 _hints = cache(get_type_hints)
 _WANTED = {
-    "str": "text", "int": "a whole number", "float": "a number", "bool": "true or false", "array": "a list",
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
     "object": "an object",
-}  # fmt: skip
+}
 """The types of JSON, as msgspec names them and as a message does."""
 
 
@@ -121,7 +133,11 @@ def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type
 
 
 def decode_fields(
-    found: Mapping[str, object], kind: type, *, apart: Collection[str] = (), later: Collection[str] = ()
+    found: Mapping[str, object],
+    kind: type,
+    *,
+    apart: Collection[str] = (),
+    later: Collection[str] = (),
 ) -> dict[str, Any]:
     """The fields of a dataclass from JSON, each of its type, or FileFormatError; others may stand beside them.
 
@@ -151,13 +167,19 @@ def _explain(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN
     """What msgspec found wrong, in our words: which field, what it must be, and what it is."""
     reason, _, path = error.partition(" - at `$")
     where += (path := path.removesuffix("`"))
-    is_found = "[...]" not in path and "at `key` in" not in error  # of a mapping msgspec names no one item
+    is_found = (
+        "[...]" not in path and "at `key` in" not in error
+    )  # of a mapping msgspec names no one item
     for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path if is_found else ""):
         value = value[name] if name else value[int(index)]
     if lacking := re.match(r"Object missing required field `(\w+)`", reason):
         return f"it lacks {where}.{lacking[1]}"
     expected = re.match(r"Expected `([^`]*)`, got", reason) if is_found else None
-    if is_found and (expected is None or _words(expected[1]) == "text") and (options := _options(kind)):
+    if (
+        is_found
+        and (expected is None or _words(expected[1]) == "text")
+        and (options := _options(kind))
+    ):
         return f"{where} must be one of {', '.join(options)}, not {show(value)}"
     if expected:
         return f"{where} must be {_words(expected[1])}, not {show(value)}"
@@ -167,13 +189,19 @@ def _explain(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN
 
 def _words(types: str) -> str:
     """Types as msgspec names them, such as ``int | null``, in our words; that nothing may stand there is left out."""
-    return " or ".join(_WANTED.get(one, one) for one in types.split(" | ") if one != "null") or types
+    return (
+        " or ".join(_WANTED.get(one, one) for one in types.split(" | ") if one != "null") or types
+    )
 
 
 def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
     """The texts that a type such as ``Literal["a", "b"] | None`` or a tuple of them allows; none for other types."""
     inner = get_args(kind)
-    return inner if get_origin(kind) is Literal else next((found for one in inner if (found := _options(one))), ())
+    return (
+        inner
+        if get_origin(kind) is Literal
+        else next((found for one in inner if (found := _options(one))), ())
+    )
 
 
 def _check_shapes(made: object) -> None:
@@ -197,14 +225,20 @@ def to_bytes(value: object, kind: str, classes: Classes) -> bytes:
 
     arrays: dict[str, np.ndarray] = {}
     names = {one: name for name, one in classes.items()}
-    described = json.dumps({"format": kind, "version": VERSION, "stats": _pack(value, arrays, names)})
+    described = json.dumps(
+        {"format": kind, "version": VERSION, "stats": _pack(value, arrays, names)}
+    )
     return serialised(arrays, {"attnviz": described})
 
 
 def read(  # noqa: PLR0917 - all are needed
-    path: str | os.PathLike[str], kind: str, classes: Classes, wanted: type[_T], fits: Callable[[_T], bool],
+    path: str | os.PathLike[str],
+    kind: str,
+    classes: Classes,
+    wanted: type[_T],
+    fits: Callable[[_T], bool],
     upgrade: Callable[[Any], Any],
-) -> _T:  # fmt: skip
+) -> _T:
     """Read a ``.stats`` file of a kind, `ONE` or `TWO`: the class `wanted`, whose parts must fit together.
 
     `upgrade` makes of the JSON that the first version of `BEFORE` wrote what is written now. Raises FileFormatError:
@@ -214,15 +248,21 @@ def read(  # noqa: PLR0917 - all are needed
 
     name = visible(str(path))
     with in_one_line(path):
-        Path(path).open("rb").close()  # what safetensors says of a file that is not there does not fit in a message
+        Path(path).open(
+            "rb"
+        ).close()  # what safetensors says of a file that is not there does not fit in a message
         with safe_open(os.fspath(path), framework="numpy") as file:
             described = json.loads((file.metadata() or {})["attnviz"])
             if described["format"] in WORDS.keys() - {kind}:
-                raise FileFormatError(f"{name} holds a run of {WORDS[described['format']]}, not of {WORDS[kind]}")
+                raise FileFormatError(
+                    f"{name} holds a run of {WORDS[described['format']]}, not of {WORDS[kind]}"
+                )
             if described["format"] != kind or described["version"] not in {*BEFORE, VERSION}:
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
-        written = upgrade(described["stats"]) if described["version"] == BEFORE[0] else described["stats"]
+        written = (
+            upgrade(described["stats"]) if described["version"] == BEFORE[0] else described["stats"]
+        )
         found = _unpack(written, arrays, classes)
         if isinstance(found, wanted) and fits(found):
             return found
@@ -239,9 +279,21 @@ def in_one_line(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise FileFormatError(f"{name} cannot be read: {visible(str(error.strerror or error))}") from None
-    except (SafetensorError, ValidationError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
-            RecursionError, MemoryError, zlib.error):  # fmt: skip
+        raise FileFormatError(
+            f"{name} cannot be read: {visible(str(error.strerror or error))}"
+        ) from None
+    except (
+        SafetensorError,
+        ValidationError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+        MemoryError,
+        zlib.error,
+    ):
         raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole") from None
 
 
@@ -249,16 +301,27 @@ def _pack(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str
     """A value as JSON can write it; arrays are put aside, and their numbers stand for them."""
     if isinstance(value, np.ndarray):
         name, whole = str(len(arrays)), np.ascontiguousarray(value)
-        arrays[name], deflated = whole, b"" if whole.nbytes < WORTH_IT else zlib.compress(whole.tobytes(), level=1)
-        if not 0 < len(deflated) < 0.8 * whole.nbytes or whole.nbytes > MOST_DEFLATED * len(deflated):
+        arrays[name], deflated = (
+            whole,
+            b"" if whole.nbytes < WORTH_IT else zlib.compress(whole.tobytes(), level=1),
+        )
+        if not 0 < len(deflated) < 0.8 * whole.nbytes or whole.nbytes > MOST_DEFLATED * len(
+            deflated
+        ):
             return {"array": name}
         arrays[name] = np.frombuffer(deflated, dtype=np.uint8)
         return {"array": name, "deflated": {"dtype": whole.dtype.str, "shape": whole.shape}}
     if is_dataclass(value):
-        members = {field.name: _pack(getattr(value, field.name), arrays, names) for field in fields(value)}
+        members = {
+            field.name: _pack(getattr(value, field.name), arrays, names) for field in fields(value)
+        }
         return {"class": names[type(value)], "fields": members}
     if isinstance(value, Mapping):
-        return {"mapping": [[_pack(key, arrays, names), _pack(one, arrays, names)] for key, one in value.items()]}
+        return {
+            "mapping": [
+                [_pack(key, arrays, names), _pack(one, arrays, names)] for key, one in value.items()
+            ]
+        }
     if isinstance(value, tuple | list):
         return {"tuple": [_pack(one, arrays, names) for one in value]}
     if value is None or isinstance(value, str | int | float | bool):

@@ -14,7 +14,9 @@ from attnviz.errors import OutputError
 from attnviz.text.display import visible
 
 
-def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[Path], object]) -> Path:
+def write_whole(
+    path: str | os.PathLike[str], content: str | bytes | Callable[[Path], object]
+) -> Path:
     """Write a temporary file beside `path`, then put it in its place in one step; OutputError where that fails.
 
     Whatever goes wrong in between, an interrupt included, the old file stays as it was and nothing else stays
@@ -72,18 +74,24 @@ def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
             with suppress(NotADirectoryError):
                 temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise OutputError(visible(f"{path} cannot be written: {error.strerror or error}")) from error
+        raise OutputError(
+            visible(f"{path} cannot be written: {error.strerror or error}")
+        ) from error
 
 
 def _create(temporary: Path, target: Path) -> None:
     """Make the temporary file, with the permissions of the file there now, and its folder where that is missing."""
     for _ in range(TRIES):
-        with suppress(FileNotFoundError):  # `check_writable` of another run has just taken the new folder away again
+        with suppress(
+            FileNotFoundError
+        ):  # `check_writable` of another run has just taken the new folder away again
             try:
                 target.parent.mkdir(parents=True, exist_ok=True)
             except FileExistsError:
                 if target.parent.exists():
-                    raise NotADirectoryError(errno.ENOTDIR, f"{target.parent} is not a folder") from None
+                    raise NotADirectoryError(
+                        errno.ENOTDIR, f"{target.parent} is not a folder"
+                    ) from None
             mode = _mode(target)
             # Not mkstemp, whose files only their owner may read: this one is as open() makes it.
             temporary.open("xb").close()

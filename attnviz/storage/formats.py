@@ -31,7 +31,9 @@ class Format:
     and writes it.
     """
 
-    make: str | Callable[..., Any]  # of the result, and of how it is shown, the content or what has a `content`
+    make: (
+        str | Callable[..., Any]
+    )  # of the result, and of how it is shown, the content or what has a `content`
     look: tuple[str, ...] = ()  # what can be said of how it is shown: the names of its arguments
     group: str = ""  # of `attnviz.settings`: its fields are arguments, too
     read: str | Callable[[Path], Any] = ""  # of a file at a path the result again
@@ -76,7 +78,9 @@ class Formats(dict[str, Format]):
         Raises OutputError: another ending; RecordError: a text holds half a character.
         """
         ending = check_ending(path, self, self.what)
-        made = self.make(ending, result, **{name: look[name] for name in self[ending].names if name in look})
+        made = self.make(
+            ending, result, **{name: look[name] for name in self[ending].names if name in look}
+        )
         content: Content = getattr(made, "content", made)
         if not isinstance(content, str):
             return content
@@ -102,7 +106,9 @@ class Formats(dict[str, Format]):
         path = Path(path)
         if (ending := path.suffix.lower()) not in self.read:
             other = ", which attnviz compare-heads reads" * (ending in COMPARISON.read)
-            raise FileFormatError(visible(f"{path}: {self.what} read from {listed(self.read)}, not {ending!r}{other}"))
+            raise FileFormatError(
+                visible(f"{path}: {self.what} read from {listed(self.read)}, not {ending!r}{other}")
+            )
         return imported(self[ending].read)(path)
 
 
@@ -116,43 +122,76 @@ def imported(function: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 _FILE = "attnviz.storage.record_files"
-RECORD = Formats("a record is", [
-    (PICTURES, Format("attnviz.heatmaps.figure:draw_record", ("cmap", "scale", "lang"), "FigureSettings")),
-    ([PAGE], Format("attnviz.heatmaps.html:page", ("cmap", "scale", "lang", "roles"))),
-    (FILMS, Format("attnviz.generations.film:film", ("cmap", "lang"))),
-    ([".json"], Format(f"{_FILE}:to_json", read=f"{_FILE}:read_json")),
-    ([".npz"], Format(f"{_FILE}:npz", read=f"{_FILE}:read_npz")),
-    ([".safetensors"], Format(f"{_FILE}:safetensors", read=f"{_FILE}:read_safetensors")),
-])  # fmt: skip
+RECORD = Formats(
+    "a record is",
+    [
+        (
+            PICTURES,
+            Format(
+                "attnviz.heatmaps.figure:draw_record", ("cmap", "scale", "lang"), "FigureSettings"
+            ),
+        ),
+        ([PAGE], Format("attnviz.heatmaps.html:page", ("cmap", "scale", "lang", "roles"))),
+        (FILMS, Format("attnviz.generations.film:film", ("cmap", "lang"))),
+        ([".json"], Format(f"{_FILE}:to_json", read=f"{_FILE}:read_json")),
+        ([".npz"], Format(f"{_FILE}:npz", read=f"{_FILE}:read_npz")),
+        ([".safetensors"], Format(f"{_FILE}:safetensors", read=f"{_FILE}:read_safetensors")),
+    ],
+)
 
 _WALK = ("lang", "precision", "steps", "blanks")
-WALKTHROUGH = Formats("a walkthrough is", [
-    (PICTURES, Format("attnviz.walkthroughs.figure.sheet:draw_for", (*_WALK, "cmap"), "PageSettings")),
-    (FILMS, Format("attnviz.walkthroughs.figure.film:film", (*_WALK, "cmap"))),
-    ([".json"], Format("attnviz.walkthroughs.files:to_json", ("blanks",), read="attnviz.walkthroughs.files:load")),
-    ([".md"], Format("attnviz.walkthroughs.pages.markdown:markdown", _WALK)),
-    ([".tex"], Format("attnviz.walkthroughs.pages.latex:latex", _WALK)),
-    ([".csv"], Format("attnviz.walkthroughs.pages.markdown:csv", _WALK)),
-    ([PAGE], Format("attnviz.walkthroughs.pages.html:page", _WALK)),
-])  # fmt: skip
+WALKTHROUGH = Formats(
+    "a walkthrough is",
+    [
+        (
+            PICTURES,
+            Format("attnviz.walkthroughs.figure.sheet:draw_for", (*_WALK, "cmap"), "PageSettings"),
+        ),
+        (FILMS, Format("attnviz.walkthroughs.figure.film:film", (*_WALK, "cmap"))),
+        (
+            [".json"],
+            Format(
+                "attnviz.walkthroughs.files:to_json",
+                ("blanks",),
+                read="attnviz.walkthroughs.files:load",
+            ),
+        ),
+        ([".md"], Format("attnviz.walkthroughs.pages.markdown:markdown", _WALK)),
+        ([".tex"], Format("attnviz.walkthroughs.pages.latex:latex", _WALK)),
+        ([".csv"], Format("attnviz.walkthroughs.pages.markdown:csv", _WALK)),
+        ([PAGE], Format("attnviz.walkthroughs.pages.html:page", _WALK)),
+    ],
+)
 
-_HEADS_PICTURE = (PICTURES, Format("attnviz.heads.api:draw", ("head", "examples", "view", "lang"), "PageSettings"))
-COMPARISON = Formats("a comparison is", [
-    _HEADS_PICTURE,
-    ([".csv"], Format("attnviz.heads.tables:to_csv")),
-    ([".json"], Format("attnviz.heads.tables:to_json")),
-    ([".tex"], Format("attnviz.heads.tables:to_latex", ("lang",))),
-    ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
-    ([".stats"], Format("attnviz.heads.api:stats", read="attnviz.heads.api:compare_heads")),
-])  # fmt: skip
-CHANGES = Formats("changes are", [
-    _HEADS_PICTURE,
-    ([".csv"], Format("attnviz.heads.tables:to_csv")),
-    ([".json"], Format("attnviz.heads.tables:to_json")),
-    ([PAGE], Format("attnviz.heads.html:page_of_changes", ("lang",))),
-])  # fmt: skip
-STORY = Formats("a story is", [
-    (PICTURES, Format("attnviz.stories.figure:draw", ("cmap",), "PageSettings")),
-    ([".json"], Format("attnviz.stories.record:to_json")),
-    ([PAGE], Format("attnviz.stories.html:page", ("cmap", "lang"))),
-])  # fmt: skip
+_HEADS_PICTURE = (
+    PICTURES,
+    Format("attnviz.heads.api:draw", ("head", "examples", "view", "lang"), "PageSettings"),
+)
+COMPARISON = Formats(
+    "a comparison is",
+    [
+        _HEADS_PICTURE,
+        ([".csv"], Format("attnviz.heads.tables:to_csv")),
+        ([".json"], Format("attnviz.heads.tables:to_json")),
+        ([".tex"], Format("attnviz.heads.tables:to_latex", ("lang",))),
+        ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
+        ([".stats"], Format("attnviz.heads.api:stats", read="attnviz.heads.api:compare_heads")),
+    ],
+)
+CHANGES = Formats(
+    "changes are",
+    [
+        _HEADS_PICTURE,
+        ([".csv"], Format("attnviz.heads.tables:to_csv")),
+        ([".json"], Format("attnviz.heads.tables:to_json")),
+        ([PAGE], Format("attnviz.heads.html:page_of_changes", ("lang",))),
+    ],
+)
+STORY = Formats(
+    "a story is",
+    [
+        (PICTURES, Format("attnviz.stories.figure:draw", ("cmap",), "PageSettings")),
+        ([".json"], Format("attnviz.stories.record:to_json")),
+        ([PAGE], Format("attnviz.stories.html:page", ("cmap", "lang"))),
+    ],
+)

@@ -27,9 +27,17 @@ from attnviz.storage.encoding import decode, decode_fields, from_text, plain, sh
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
-VERSION, WITH_LINKS = 1, 2  # of files, and of those of pooled records, which have links and statistics
-LINKS = {"link_keys": np.int32, "link_weights": np.float32}  # the arrays of a pooled record beside its weights
-_LATER = frozenset({"target"})  # labels that older files lack: they then are what a record has by default
+VERSION, WITH_LINKS = (
+    1,
+    2,
+)  # of files, and of those of pooled records, which have links and statistics
+LINKS = {
+    "link_keys": np.int32,
+    "link_weights": np.float32,
+}  # the arrays of a pooled record beside its weights
+_LATER = frozenset(
+    {"target"}
+)  # labels that older files lack: they then are what a record has by default
 _NAMES = ("weights", "attention", "attentions")  # what another program may call its weights
 _WHAT = "a label of the record"
 _LARGE = 2**30  # bytes that an archive may unpack to, whatever it was packed to
@@ -38,8 +46,13 @@ _PACKED = 200  # How many times smaller than what it unpacks to a larger archive
 
 def to_json(record: Attention) -> str:
     """The record as JSON, on one line; each weight is the shortest number that gives back the same float32."""
-    numbers = {name: _shortest(one) if one.dtype == np.float32 else one for name, one in arrays(record).items()}
-    return to_text({**describe(record), **{name: one.tolist() for name, one in numbers.items()}}, _WHAT)
+    numbers = {
+        name: _shortest(one) if one.dtype == np.float32 else one
+        for name, one in arrays(record).items()
+    }
+    return to_text(
+        {**describe(record), **{name: one.tolist() for name, one in numbers.items()}}, _WHAT
+    )
 
 
 def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
@@ -55,7 +68,12 @@ def npz(record: Attention) -> Callable[[Path], None]:
 
     def fill(path: Path) -> None:
         with path.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays(record), meta=np.array(to_text(describe(record), _WHAT)))
+            np.savez(
+                file,
+                allow_pickle=False,
+                **arrays(record),
+                meta=np.array(to_text(describe(record), _WHAT)),
+            )
 
     return fill
 
@@ -88,7 +106,11 @@ def _npz_fields(path: Path) -> dict[str, object]:
         unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > max(_LARGE, _PACKED * path.stat().st_size):
             raise FileFormatError(f"it would unpack to {unpacked:,} bytes, which no attention does")
-        fields = {name.removesuffix(".npy"): _read_array(archive, name) for name in names if name.endswith(".npy")}
+        fields = {
+            name.removesuffix(".npy"): _read_array(archive, name)
+            for name in names
+            if name.endswith(".npy")
+        }
     meta = fields.pop("meta", None)
     if meta is None:
         return fields
@@ -110,7 +132,10 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
         ) from None
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
-    if array.dtype.kind == "U" and np.frombuffer(array.astype("<U").tobytes(), "<u4").max(initial=0) > sys.maxunicode:
+    if (
+        array.dtype.kind == "U"
+        and np.frombuffer(array.astype("<U").tobytes(), "<u4").max(initial=0) > sys.maxunicode
+    ):
         raise FileFormatError(f"its {name} holds characters that there are not")
     return array.tolist() if array.dtype.kind == "U" else array
 
@@ -120,7 +145,9 @@ def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
     try:
         fields = _fields(path, read)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
-        with np.errstate(over="ignore", invalid="ignore"):  # the record refuses infinity in its own words
+        with np.errstate(
+            over="ignore", invalid="ignore"
+        ):  # the record refuses infinity in its own words
             return rebuild(fields) if ours else adopt(fields, path.name)
     except RecordError as error:
         reason = str(error)
@@ -137,7 +164,9 @@ def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
 
 
 read_json = partial(_record, read=lambda path: from_text(path.read_bytes()))
-read_npz, read_safetensors = (partial(_record, read=read) for read in (_npz_fields, _safetensors_fields))
+read_npz, read_safetensors = (
+    partial(_record, read=read) for read in (_npz_fields, _safetensors_fields)
+)
 """Of a file, whatever its ending, the record in it: what `attnviz.storage.formats` names."""
 
 
@@ -148,13 +177,17 @@ def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, 
     except (RecordError, OSError, MemoryError, RecursionError):
         raise
     except Exception as error:  # whatever a parser raises on foreign bytes, the file is at fault
-        raise FileFormatError(f"it is not a readable {path.suffix.lower()} file: {error}") from error
+        raise FileFormatError(
+            f"it is not a readable {path.suffix.lower()} file: {error}"
+        ) from error
 
 
 def _check_is_file(path: Path) -> None:
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise FileFormatError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
+        raise FileFormatError(
+            "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file"
+        )
     if not found.st_size:
         raise FileFormatError("it is empty")
 
@@ -167,10 +200,16 @@ def describe(record: Attention) -> dict[str, object]:
 
 
 def _labels(record: Attention) -> dict[str, object]:
-    labels = {field.name: getattr(record, field.name) for field in fields(Attention) if field.name not in NUMBERS}
+    labels = {
+        field.name: getattr(record, field.name)
+        for field in fields(Attention)
+        if field.name not in NUMBERS
+    }
     labels["notes"] = [plain_note(note) for note in record.notes]
     if (exact := record.exact) is not None:
-        labels["exact"] = {one.name: getattr(exact, one.name) for one in fields(exact) if one.name not in LINKS}
+        labels["exact"] = {
+            one.name: getattr(exact, one.name) for one in fields(exact) if one.name not in LINKS
+        }
     return labels
 
 
@@ -232,19 +271,29 @@ def _harmless(record: Attention) -> Attention:
 
     def tokens(of: Attention | Exact) -> dict[str, Any]:
         sides = {"query_tokens": of.query_tokens, "key_tokens": of.key_tokens}
-        return {name: tuple(replace(one, text=visible(one.text)) for one in side) for name, side in sides.items()}
+        return {
+            name: tuple(replace(one, text=visible(one.text)) for one in side)
+            for name, side in sides.items()
+        }
 
     exact, receipt = record.exact, record.receipt
     return replace(
-        record, model=visible(record.model), notes=tuple(map(harmless_note, record.notes)), **tokens(record),
+        record,
+        model=visible(record.model),
+        notes=tuple(map(harmless_note, record.notes)),
+        **tokens(record),
         exact=None if exact is None else replace(exact, **tokens(exact)),
-        receipt=receipt and replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype)),
-    )  # fmt: skip
+        receipt=receipt
+        and replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype)),
+    )
 
 
 def harmless_note(note: Note) -> Note:
     """The note with nothing in it that a terminal would obey."""
-    fields = ((visible(name), visible(value) if isinstance(value, str) else value) for name, value in note.fields)
+    fields = (
+        (visible(name), visible(value) if isinstance(value, str) else value)
+        for name, value in note.fields
+    )
     return Note(visible(note.code), tuple(fields))
 
 
@@ -309,27 +358,37 @@ def adopt(found: Mapping[str, object], name: str) -> Attention:
     is_causal = len(keys) > 1 and not np.triu(weights, 1).any()
     usual: Kind = "cross" if queries != keys else "decoder" if is_causal else "encoder"
     off = np.abs(weights.sum(axis=-1, dtype=np.float64) - 1)
-    is_rounded = bool((off > attention.ROW_TOLERANCE).any() and (off <= attention.ROUNDED_TOLERANCE).all())
+    is_rounded = bool(
+        (off > attention.ROW_TOLERANCE).any() and (off <= attention.ROUNDED_TOLERANCE).all()
+    )
     return Attention(
-        weights=weights, query_tokens=queries, key_tokens=keys,
+        weights=weights,
+        query_tokens=queries,
+        key_tokens=keys,
         kind=decode(found["kind"], Kind, "kind") if "kind" in found else usual,
         model=visible(decode(found.get("model", visible(name)), str, "model")),
         text=decode(found.get("text", ""), str, "text"),
         short_rows=("rounded",) if is_rounded else (),
         notes=(Note("rounded"),) if is_rounded else (),
-    )  # fmt: skip
+    )
 
 
 def _find_weights(found: Mapping[str, object]) -> object:
     known = [name for name in _NAMES if name in found]
-    arrays = [name for name, value in found.items() if isinstance(value, np.ndarray) and value.dtype.kind == "f"]
+    arrays = [
+        name
+        for name, value in found.items()
+        if isinstance(value, np.ndarray) and value.dtype.kind == "f"
+    ]
     if known:
         return found[known[0]]
     if len(arrays) == 1:
         return found[arrays[0]]
     if (held := OTHER.get(str(found.get("format")))) is not None:
         raise FileFormatError(f"it holds {held}")
-    raise FileFormatError(f"it holds {'several arrays' if arrays else 'no attention'}: name the attention 'weights'")
+    raise FileFormatError(
+        f"it holds {'several arrays' if arrays else 'no attention'}: name the attention 'weights'"
+    )
 
 
 def _tokens(found: Mapping[str, object], name: str) -> tuple[Token, ...]:
@@ -343,7 +402,9 @@ def _tokens(found: Mapping[str, object], name: str) -> tuple[Token, ...]:
     if isinstance(labels, list):
         labels = [_in_full(label, f"{where}[{i}]") for i, label in enumerate(labels)]
     tokens: tuple[Token, ...] = decode(labels, tuple[Token, ...], where)
-    return tuple(replace(token, text=visible(token.text), piece=visible(token.piece)) for token in tokens)
+    return tuple(
+        replace(token, text=visible(token.text), piece=visible(token.piece)) for token in tokens
+    )
 
 
 def _in_full(label: object, where: str) -> dict[str, object]:

@@ -44,8 +44,14 @@ forcing | right words or its own words before | 올바른 앞 단어와 자기 �
     else:
         _chapter = CHAPTERS.setdefault(Phrase(_english, _korean), {})
 
-DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter.items()}  # all of them
-WITH_A_MODEL = ("word-order", "pairs", "reference")  # those that can be told with another model's numbers
+DEMOS = {
+    name: about for chapter in CHAPTERS.values() for name, about in chapter.items()
+}  # all of them
+WITH_A_MODEL = (
+    "word-order",
+    "pairs",
+    "reference",
+)  # those that can be told with another model's numbers
 
 
 @check_call()
@@ -77,4 +83,6 @@ def check(name: str, model: object = None) -> None:
         raise SelectionError(f"there is no demo {name!r}{did_you_mean(name, DEMOS)}")
     if model is not None and name not in WITH_A_MODEL:
         demos = ", ".join(WITH_A_MODEL)
-        raise SelectionError(f"the demo {name} is told with its own models: another model goes with {demos}")
+        raise SelectionError(
+            f"the demo {name} is told with its own models: another model goes with {demos}"
+        )

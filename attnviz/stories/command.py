@@ -11,7 +11,14 @@ from attnviz.commands import check_look, check_writable, print_json, print_lines
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.options import FILES, MODEL, group, name_parts, option
 from attnviz.render.names import outputs
-from attnviz.settings import Background, OutputSettings, PageSettings, background_option, lang_option, palette_option
+from attnviz.settings import (
+    Background,
+    OutputSettings,
+    PageSettings,
+    background_option,
+    lang_option,
+    palette_option,
+)
 from attnviz.storage.formats import STORY
 from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check
 
@@ -33,9 +40,13 @@ class StorySettings:
 
     name: str | None = option(help="Which one; without it they are listed.", completes="stories")
     model: str | None = option(
-        "--model", "-m", completes="models", panel=MODEL, metavar="NAME",
+        "--model",
+        "-m",
+        completes="models",
+        panel=MODEL,
+        metavar="NAME",
         help=f"Tell {', '.join(WITH_A_MODEL)} with this model's numbers: any that heatmap takes.",
-    )  # fmt: skip
+    )
     palette: str = palette_option()
     background: Background = background_option()
     lang: Literal["en", "ko"] = lang_option()
@@ -55,12 +66,18 @@ class StoryOutput(OutputSettings):
     ENDINGS: ClassVar[Collection[str]] = STORY
 
     output: tuple[Path, ...] = option(
-        "--output", "-o", default=(),
+        "--output",
+        "-o",
+        default=(),
         help="A file to write, by its ending: {endings}; repeatable [default: outputs/demo-NAME.png].",
-        metavar="FILE", panel=FILES,
-    )  # fmt: skip
+        metavar="FILE",
+        panel=FILES,
+    )
     json: bool = option(
-        "--json", default=False, help="Print the story with its numbers as JSON, and no picture.", panel=FILES
+        "--json",
+        default=False,
+        help="Print the story with its numbers as JSON, and no picture.",
+        panel=FILES,
     )
 
 

@@ -48,7 +48,9 @@ ROWS = Phrase(
 
 LEAST = 1e-3  # what three digits after the point can tell from 0
 CERTAIN = 1.96  # standard errors on each side of a mean, between which it lies in 95 % of such experiments
-OWN_SENTENCES = 100  # how many other sentences a head is chosen on, and as many more that it is tried on
+OWN_SENTENCES = (
+    100  # how many other sentences a head is chosen on, and as many more that it is tried on
+)
 AT_ONCE = 50  # sentences that run together
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
@@ -78,18 +80,32 @@ class Estimate(NamedTuple):
 
 
 def story(
-    say: Texts, parts: Iterable[str | Table], picture: Iterable[Panel], *, title: str = "title",
-    receipt: str = "receipt", views: Iterable[StoryView] = (), records: Iterable[Attention] = (),
-) -> Story:  # fmt: skip
+    say: Texts,
+    parts: Iterable[str | Table],
+    picture: Iterable[Panel],
+    *,
+    title: str = "title",
+    receipt: str = "receipt",
+    views: Iterable[StoryView] = (),
+    records: Iterable[Attention] = (),
+) -> Story:
     """A story; its title, its receipt and each part may be the name of a text."""
     return Story(
-        title=say(title), receipt=say(receipt), picture=tuple(picture), views=tuple(views), records=tuple(records),
+        title=say(title),
+        receipt=say(receipt),
+        picture=tuple(picture),
+        views=tuple(views),
+        records=tuple(records),
         parts=tuple(part if isinstance(part, Table) else say(part) for part in parts),
-    )  # fmt: skip
+    )
 
 
 def table(
-    say: Texts, name: str, rows: Iterable[Iterable[Cell]], columns: Iterable[str] | None = None, **more: Any
+    say: Texts,
+    name: str,
+    rows: Iterable[Iterable[Cell]],
+    columns: Iterable[str] | None = None,
+    **more: Any,
 ) -> Table:
     """A table; the text of this name is its title, the text `NAME_columns` names its columns where none are given."""
     names = say.names(f"{name}_columns") if columns is None else tuple(columns)
@@ -113,7 +129,9 @@ def open_model(name: str, kind: type[M]) -> tuple[ModelCard, M]:
     """A trained model of this kind, with its card. Raises FileFormatError: its file holds another kind of model."""
     card, model = load_home_built(name)
     if not isinstance(model, kind):
-        raise FileFormatError(f"{name} must be of the kind {kind.__name__}: its file holds a {type(model).__name__}")
+        raise FileFormatError(
+            f"{name} must be of the kind {kind.__name__}: its file holds a {type(model).__name__}"
+        )
     return card, model
 
 
@@ -159,17 +177,27 @@ def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.
     return Matrix(title, values, tuple(words), tuple(words), limits=(0.0, top))
 
 
-def signed(title: str, values: np.ndarray, axes: Sequence[str], top: float | None = None, **names: Any) -> Matrix:
+def signed(
+    title: str, values: np.ndarray, axes: Sequence[str], top: float | None = None, **names: Any
+) -> Matrix:
     """A panel of numbers on both sides of 0, between -top and top; without a top up to the largest of them."""
     limit = float(np.abs(values).max()) if top is None else top
     return Matrix(
-        title, values, row_title=axes[0], column_title=axes[1], limits=(-limit, limit), diverging=True, **names
+        title,
+        values,
+        row_title=axes[0],
+        column_title=axes[1],
+        limits=(-limit, limit),
+        diverging=True,
+        **names,
     )
 
 
 def steps_panel(title: str, record: Attention, head: Head) -> Matrix:
     """A panel of what each step of a decoder looks at in the English sentence."""
-    rows, columns = (tuple(token.text for token in tokens) for tokens in (record.query_tokens, record.key_tokens))
+    rows, columns = (
+        tuple(token.text for token in tokens) for tokens in (record.query_tokens, record.key_tokens)
+    )
     row_title, column_title = (
         Phrase("query: decoding step", "쿼리: 디코딩 단계"),
         Phrase("key: English word", "키: 영어 단어"),
@@ -181,7 +209,9 @@ def open_own(model: AnyModel) -> Source:
     """The model that a story is told with. Raises ModelError: it has no self-attention, or cannot be used."""
     source = as_source(model)
     if not set(source.kinds) & set(SELF_ATTENTION):
-        raise ModelError(f"{source.name} has no self-attention, which this story is about: it has {source.kinds[0]}")
+        raise ModelError(
+            f"{source.name} has no self-attention, which this story is about: it has {source.kinds[0]}"
+        )
     return source
 
 
@@ -196,12 +226,16 @@ def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
     for first in range(0, len(texts), AT_ONCE):
         some = texts[first : first + AT_ONCE]
         # A home-built translator would generate a translation, which its encoder's attention does not need.
-        translates = source.generates and isinstance(getattr(source, "usual", source), TrainedSource)
+        translates = source.generates and isinstance(
+            getattr(source, "usual", source), TrainedSource
+        )
         targets = ["."] * len(some) if translates else None
         try:
             records = attend_all(some, source, kind=kind, targets=targets)
         except TooLongError:
-            raise TooLongError(f"a sentence of this story has more tokens than {source.name} takes") from None
+            raise TooLongError(
+                f"a sentence of this story has more tokens than {source.name} takes"
+            ) from None
         yield from map(_in_words, records)
 
 
@@ -210,8 +244,12 @@ def _in_words(record: Attention) -> Attention:
     places = [token.word for token in found.query_tokens]
     if places != list(range(len(words))):
         missing = next((word for place, word in enumerate(words) if place not in places), "a space")
-        raise InputError(f"{record.model} cannot be shown word by word: it has no token of its own for “{missing}”")
-    pieces = [(token.word or 0, "→" in token.text) for token in record.query_tokens if not token.special]
+        raise InputError(
+            f"{record.model} cannot be shown word by word: it has no token of its own for “{missing}”"
+        )
+    pieces = [
+        (token.word or 0, "→" in token.text) for token in record.query_tokens if not token.special
+    ]
     unknown = sorted({word for word, is_unknown in pieces if is_unknown})
     if len(unknown) == len(words):
         raise InputError(f"{record.model} knows none of the words of “{clip(record.text, 60)}”")
@@ -238,7 +276,10 @@ class AtOnePlace:
         batch = self.usual.encode(texts, *pairs, **more)
         if "input_ids" not in batch.inputs:
             return batch
-        return replace(batch, inputs={**batch.inputs, "position_ids": torch.zeros_like(batch.inputs["input_ids"])})
+        return replace(
+            batch,
+            inputs={**batch.inputs, "position_ids": torch.zeros_like(batch.inputs["input_ids"])},
+        )
 
 
 def without_positions(source: Source, texts: Sequence[str]) -> list[Attention] | None:
@@ -247,7 +288,11 @@ def without_positions(source: Source, texts: Sequence[str]) -> list[Attention] |
         bare, usual = (list(read_words(one, texts)) for one in (AtOnePlace(source), source))
     except ModelError:
         return None
-    return None if all(np.array_equal(a.weights, b.weights) for a, b in zip(bare, usual, strict=True)) else bare
+    return (
+        None
+        if all(np.array_equal(a.weights, b.weights) for a, b in zip(bare, usual, strict=True))
+        else bare
+    )
 
 
 def looks_of(source: Source, n: int) -> tuple[Look, Look, int]:
@@ -258,7 +303,9 @@ def looks_of(source: Source, n: int) -> tuple[Look, Look, int]:
     if source.name != TOY:
         return partial(_looks_in, source), partial(_looks_in, source.untrained()), OWN_SENTENCES
     _, toy = open_model(TOY, LanguageEncoder)
-    at_once, at_random = (partial(_looks_at_once, one) for one in (toy, measure.untrained(toy.config)))
+    at_once, at_random = (
+        partial(_looks_at_once, one) for one in (toy, measure.untrained(toy.config))
+    )
     return at_once, at_random, n
 
 
@@ -269,10 +316,13 @@ def _looks_at_once(model: LanguageEncoder, sentences: Sequence[GoldSentence]) ->
 def _looks_in(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
     """The same of any model, word by word."""
     rows = [
-        torch.from_numpy(one.weights.argmax(axis=-1)) for one in read_words(source, [*map(sentence_text, sentences)])
+        torch.from_numpy(one.weights.argmax(axis=-1))
+        for one in read_words(source, [*map(sentence_text, sentences)])
     ]
     longest = max(row.shape[-1] for row in rows)
-    return torch.stack([torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows])
+    return torch.stack(
+        [torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows]
+    )
 
 
 def sentence_text(made: GoldSentence) -> str:
@@ -290,4 +340,6 @@ def notes_of(records: Iterable[Attention]) -> tuple[Phrase, ...]:
     """What was done to the sentences that are shown, if anything."""
     notes = dict.fromkeys(note for record in records for note in record.notes)
     said = [Phrase(sentence(note), sentence(note, "ko")) for note in notes]
-    return (join_phrases(Phrase(f"Note: {one}.", f"참고: {one.ko}.") for one in said),) if said else ()
+    return (
+        (join_phrases(Phrase(f"Note: {one}.", f"참고: {one.ko}.") for one in said),) if said else ()
+    )

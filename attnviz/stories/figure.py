@@ -16,7 +16,18 @@ from jaxtyping import UInt8
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import height_of, legend_above, lines, page_of, scale_marks
-from attnviz.render.figure.pen import FRAME, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen, upward
+from attnviz.render.figure.pen import (
+    FRAME,
+    LEAST_TEXT,
+    MARGIN,
+    PITCH,
+    POINT,
+    SMALL,
+    TEXT,
+    TITLE,
+    Pen,
+    upward,
+)
 from attnviz.render.figure.style import Style
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
 from attnviz.settings import PageSettings
@@ -25,7 +36,10 @@ from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story, decimals
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-NARROWEST, WIDEST = 5.0, 17.0  # inches: of the page, and what panels may take side by side before they go on below
+NARROWEST, WIDEST = (
+    5.0,
+    17.0,
+)  # inches: of the page, and what panels may take side by side before they go on below
 GAP = 0.3
 CLOSE = 0.65  # how large panels are of their usual size in a style that has a width: their letters come out larger
 AROUND = 1.0  # about what the words above and below the panels take
@@ -64,11 +78,19 @@ def draw(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Picture:
     """
     style = PageSettings(**page).look
     with usual_settings():
-        pen = blank_figure([story.title, *_words_below(story), repr(story.picture)])  # all letters that are written
+        pen = blank_figure(
+            [story.title, *_words_below(story), repr(story.picture)]
+        )  # all letters that are written
         pen.figure.set_size_inches(STAGE, STAGE)
         room = 1.0 if style.width is None else CLOSE
         panels = [_draw_panel(panel, cmap, pen, room) for panel in story.picture]
-        _place([_levelled(row, pen) for row in _rows(panels, style)], story, cmap, pen, NARROWEST * room)
+        _place(
+            [_levelled(row, pen) for row in _rows(panels, style)],
+            story,
+            cmap,
+            pen,
+            NARROWEST * room,
+        )
     return Picture(pen, story.title, story.receipt).fitted(style)
 
 
@@ -98,9 +120,17 @@ def _measure(panel: Panel, ax: Axes, pen: Pen, pad: float) -> DrawnPanel:
     x0, y0, x1, y1 = (float(x) / pen.figure.dpi for x in ax.get_window_extent().extents)
     has_bar = isinstance(panel, Matrix)
     return DrawnPanel(
-        panel=panel, ax=ax, width=x1 - x0, height=y1 - y0, left=x0 - left, above=above - y1, below=y0 - below,
-        right=max(right - x1, BAR if has_bar else 0.0), has_bar=has_bar, pad=pad,
-    )  # fmt: skip
+        panel=panel,
+        ax=ax,
+        width=x1 - x0,
+        height=y1 - y0,
+        left=x0 - left,
+        above=above - y1,
+        below=y0 - below,
+        right=max(right - x1, BAR if has_bar else 0.0),
+        has_bar=has_bar,
+        pad=pad,
+    )
 
 
 def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
@@ -116,12 +146,16 @@ def _levelled(row: list[DrawnPanel], pen: Pen) -> list[DrawnPanel]:
     return [replace(one, above=above) for one in row]
 
 
-def _place(rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen, least: float) -> None:
+def _place(
+    rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen, least: float
+) -> None:
     """Put the panels in their places on a page of a least width, and write what stands above and below them."""
     panels = [one for row in rows for one in row]
     across = len(rows[0])
     lefts = [max(one.left for one in panels[column::across]) for column in range(across)]
-    widths = [max(one.width + one.right for one in panels[column::across]) for column in range(across)]
+    widths = [
+        max(one.width + one.right for one in panels[column::across]) for column in range(across)
+    ]
     starts = [MARGIN + sum(lefts[: c + 1]) + sum(widths[:c]) + GAP * c for c in range(across)]
     width = max(starts[-1] + widths[-1] + MARGIN, least)
     larger = min(1.4, max(1.0, width / 10))
@@ -143,14 +177,18 @@ def _place(rows: list[list[DrawnPanel]], story: Story, palette: str, pen: Pen, l
             _print_numbers(one.ax, one.panel, palette, pen)
             if one.has_bar:
                 place = (x + one.width + 0.1, y, min(one.height, max(0.8, one.height * 0.6)))
-                page.colour_bar(_table_of(one.panel, palette), place, scale_marks(*one.panel.limits))
+                page.colour_bar(
+                    _table_of(one.panel, palette), place, scale_marks(*one.panel.limits)
+                )
     page.write(title, MARGIN)
     page.write(below, top + 1.1 * TEXT * larger * POINT, va="baseline")
 
 
 def _rows(panels: list[DrawnPanel], style: Style) -> list[list[DrawnPanel]]:
     """Rows of one length, as few as can be read best in the style; one bar for equal neighbours."""
-    lengths = sorted({math.ceil(len(panels) / down) for down in range(1, len(panels) + 1)}, reverse=True)
+    lengths = sorted(
+        {math.ceil(len(panels) / down) for down in range(1, len(panels) + 1)}, reverse=True
+    )
     ways = [[panels[start : start + n] for start in range(0, len(panels), n)] for n in lengths]
     return [
         [
@@ -168,13 +206,19 @@ def _zoom(rows: list[list[DrawnPanel]], style: Style) -> float:
     width = max(sum(one.left + one.width + one.right + GAP for one in row) for row in rows)
     if style.width is None:
         return min(1.0, WIDEST / width)
-    height = AROUND + sum(max(one.above + one.height + one.below + GAP for one in row) for row in rows)
+    height = AROUND + sum(
+        max(one.above + one.height + one.below + GAP for one in row) for row in rows
+    )
     return min(style.width / width, (style.height or math.inf) / height)
 
 
 def _scale(drawn: DrawnPanel | None) -> tuple[tuple[float, float], bool] | None:
     """What a colour bar says of a panel; None where it has none."""
-    return (drawn.panel.limits, drawn.panel.diverging) if drawn and isinstance(drawn.panel, Matrix) else None
+    return (
+        (drawn.panel.limits, drawn.panel.diverging)
+        if drawn and isinstance(drawn.panel, Matrix)
+        else None
+    )
 
 
 def _words_below(story: Story) -> list[str]:
@@ -183,12 +227,22 @@ def _words_below(story: Story) -> list[str]:
     intervals = [
         name
         for kind, name in ((Lines, story.say("bands", "띠")), (Bars, story.say("whiskers", "수염")))
-        if any(isinstance(panel, kind) and any(one.low for one in panel.series) for panel in story.picture)
+        if any(
+            isinstance(panel, kind) and any(one.low for one in panel.series)
+            for panel in story.picture
+        )
     ]
     axes = dict.fromkeys((m.row_title, m.column_title) for m in matrices)
-    notes = [story.say(f"rows: {row}, columns: {column}", f"행: {row}, 열: {column}") for row, column in axes]
+    notes = [
+        story.say(f"rows: {row}, columns: {column}", f"행: {row}, 열: {column}")
+        for row, column in axes
+    ]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
-        notes.append(story.say("hatched: masked, so that there is no number", "빗금: 마스크로 가려져 수가 없음"))
+        notes.append(
+            story.say(
+                "hatched: masked, so that there is no number", "빗금: 마스크로 가려져 수가 없음"
+            )
+        )
     if intervals:
         bands, korean = " and ".join(intervals), ", ".join(intervals)
         notes.append(story.say(f"{bands}: the interval of each value", f"{korean}: 각 값의 구간"))
@@ -213,7 +267,9 @@ def _draw_matrix(ax: Axes, matrix: Matrix, palette: str, pen: Pen, room: float) 
     ax.imshow(image, aspect="auto", interpolation="none", zorder=2)
     upright = bool(matrix.columns) and pen.widest(matrix.columns) > width / n_columns - 0.06
     turned, apart = (90.0, PITCH) if upright else (0.0, 0.3)
-    ax.set_xticks(*_cells(matrix.columns, n_columns, width / n_columns, apart), rotation=turned, **pen.style())
+    ax.set_xticks(
+        *_cells(matrix.columns, n_columns, width / n_columns, apart), rotation=turned, **pen.style()
+    )
     ax.set_yticks(*_cells(matrix.rows, n_rows, height / n_rows, PITCH), **pen.style())
     ax.tick_params(length=0, pad=3)
     _name_axes(ax, pen, matrix.column_title, matrix.row_title)
@@ -228,10 +284,16 @@ def _print_numbers(ax: Axes, matrix: Matrix, palette: str, pen: Pen) -> None:
         return
     box = ax.get_window_extent()
     width, height = box.width / n_columns / pen.figure.dpi, box.height / n_rows / pen.figure.dpi
-    given = {place: float(value) for place, value in np.ndenumerate(matrix.values) if not np.isnan(value)}
+    given = {
+        place: float(value) for place, value in np.ndenumerate(matrix.values) if not np.isnan(value)
+    }
     digits = 0 if all(value.is_integer() for value in given.values()) else 2
     numbers = {place: decimals(value, digits) for place, value in given.items()}
-    size = min(TEXT, 0.82 * width / (pen.widest(list(numbers.values()), TEXT) / TEXT or 1), 0.6 * height / POINT)
+    size = min(
+        TEXT,
+        0.82 * width / (pen.widest(list(numbers.values()), TEXT) / TEXT or 1),
+        0.6 * height / POINT,
+    )
     if size < LEAST_TEXT:
         return
     white = ink(_table_of(matrix, palette))[_levels(matrix)]
@@ -250,15 +312,25 @@ def _draw_lines(ax: Axes, lines: Lines, pen: Pen, room: float) -> float:
     few = len(lines.x) <= 24
     for index, one in enumerate(lines.series):
         colour = COLOURS[index % len(COLOURS)]
-        covers = any(np.allclose(one.values, other.values, equal_nan=True) for other in lines.series[:index])
+        covers = any(
+            np.allclose(one.values, other.values, equal_nan=True) for other in lines.series[:index]
+        )
         if one.low:
             ax.fill_between(lines.x, one.low, one.high, color=colour, alpha=0.18, linewidth=0)
         ax.plot(
-            lines.x, one.values, color=colour, linewidth=1.4, label=one.name, clip_on=False, zorder=3,
+            lines.x,
+            one.values,
+            color=colour,
+            linewidth=1.4,
+            label=one.name,
+            clip_on=False,
+            zorder=3,
             linestyle=(0, (2, 3)) if covers else ("-", "--")[index // len(COLOURS) % 2],
-            marker=MARKERS[index % len(MARKERS)] if few else "", markersize=3.5,
-            markerfacecolor="none" if covers else colour, markeredgewidth=1.4 if covers else 1.0,
-        )  # fmt: skip
+            marker=MARKERS[index % len(MARKERS)] if few else "",
+            markersize=3.5,
+            markerfacecolor="none" if covers else colour,
+            markeredgewidth=1.4 if covers else 1.0,
+        )
     if lines.doubling:
         ax.set_xscale("log", base=2)
         ax.minorticks_off()
@@ -282,12 +354,21 @@ def _draw_bars(ax: Axes, bars: Bars, pen: Pen, room: float) -> float:
     longest = max(map(abs, given), default=0.0)
     fits = pen.widest([f"{value:.2f}" for value in given], SMALL) < thick * width / n - 0.03
     for index, one in enumerate(bars.series):
-        errors = [np.subtract(one.values, one.low), np.subtract(one.high, one.values)] if one.low else None
+        errors = (
+            [np.subtract(one.values, one.low), np.subtract(one.high, one.values)]
+            if one.low
+            else None
+        )
         drawn = ax.bar(
-            places + (index - (n_series - 1) / 2) * thick, one.values, thick * 0.94, label=one.name, zorder=2,
-            color=COLOURS[index % len(COLOURS)], yerr=errors,
+            places + (index - (n_series - 1) / 2) * thick,
+            one.values,
+            thick * 0.94,
+            label=one.name,
+            zorder=2,
+            color=COLOURS[index % len(COLOURS)],
+            yerr=errors,
             error_kw={"elinewidth": 0.8, "capsize": 2, "ecolor": pen.ink},
-        )  # fmt: skip
+        )
         if fits:
             ax.bar_label(drawn, fmt="%.2f", padding=2, **pen.style(SMALL, color=pen.quiet))
         elif pen.width("0", SMALL) < thick * width / n:
@@ -308,7 +389,9 @@ def _size(matrix: Matrix, label: float, room: float) -> tuple[float, float]:
         level = max(cell, label)
         return n_columns * (level if n_columns * level <= LEVEL * room else cell), n_rows * cell
     side = SIDE * room
-    return side * (1.4 if n_columns > 2 * n_rows else 1), side * (1.4 if n_rows > 2 * n_columns else 1)
+    return side * (1.4 if n_columns > 2 * n_rows else 1), side * (
+        1.4 if n_rows > 2 * n_columns else 1
+    )
 
 
 def _cells(labels: Sequence[str], n: int, cell: float, room: float) -> tuple[range, list[str]]:
@@ -331,7 +414,9 @@ def _name_bars(ax: Axes, labels: Sequence[str], room: float, pen: Pen) -> None:
     if pen.widest([word for label in labels for word in label.split()]) <= room - 0.06:
         wrapped = [pen.wrap(label, room - 0.06) for label in labels]
         if max(map(len, wrapped)) <= LINES_OF_A_LABEL:
-            ax.set_xticks(range(len(labels)), ["\n".join(lines) for lines in wrapped], **pen.style())
+            ax.set_xticks(
+                range(len(labels)), ["\n".join(lines) for lines in wrapped], **pen.style()
+            )
             return
     places = range(0, len(labels), math.ceil(PITCH / room))
     ax.set_xticks(places, [labels[place] for place in places], rotation=90, **pen.style())
@@ -357,11 +442,15 @@ def _ticks(ax: Axes, lines: Lines, width: float, pen: Pen) -> None:
 def _name_axes(ax: Axes, pen: Pen, x_title: str, y_title: str) -> None:
     ax.set_xlabel(x_title, labelpad=4, **pen.style(color=pen.quiet))
     text, turned = upward(y_title)
-    place: dict[str, Any] = {} if turned else {"ha": "right", "va": "center", "multialignment": "center"}
+    place: dict[str, Any] = (
+        {} if turned else {"ha": "right", "va": "center", "multialignment": "center"}
+    )
     ax.set_ylabel(text, labelpad=4, rotation=turned, **place, **pen.style(color=pen.quiet))
 
 
-def _finish_chart(ax: Axes, pen: Pen, x_title: str, y_title: str, size: tuple[float, float]) -> float:
+def _finish_chart(
+    ax: Axes, pen: Pen, x_title: str, y_title: str, size: tuple[float, float]
+) -> float:
     """Name the axes, and above them the series unless an axis says it already; return how high the names stand."""
     width, height = size
     _name_axes(ax, pen, x_title, "\n".join(pen.wrap(y_title, height)))

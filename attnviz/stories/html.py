@@ -32,10 +32,14 @@ def page(story: Story, *, cmap: str = DEFAULT, lang: str | None = None) -> WebPa
         "lang": lang,
         "palette": palettes(cmap),
         "story": {
-            "title": title, "receipt": _bilingual(story.receipt), "parts": parts, "live": bool(story.views),
-            "picture": [_plain(panel) for panel in story.picture], "signed": palettes(signed=True),
+            "title": title,
+            "receipt": _bilingual(story.receipt),
+            "parts": parts,
+            "live": bool(story.views),
+            "picture": [_plain(panel) for panel in story.picture],
+            "signed": palettes(signed=True),
         },
-    }  # fmt: skip
+    }
     if introduction is None:
         place = lang == "ko"
         head = [("proof", labels["story"]["receipt"][place])]  # type: ignore[index]
@@ -65,7 +69,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple | list | np.ndarray):
         return [_plain(one) for one in (value.tolist() if isinstance(value, np.ndarray) else value)]
     if is_dataclass(value):
-        return {"is": type(value).__name__} | {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {"is": type(value).__name__} | {
+            one.name: _plain(getattr(value, one.name)) for one in fields(value)
+        }
     if not isinstance(value, float):
         return value
     return float(f"{value:.6g}") if math.isfinite(value) else None
@@ -77,9 +83,17 @@ def _table(table: Table) -> dict[str, Any]:
     return {
         "title": _bilingual(table.title),
         "columns": [_bilingual(name) for name in table.columns],
-        "rows": [[_bilingual(cell_text(cell, table.digits)) for cell in row]
-                 for row in table.rows],
-        "numbers": [any(is_number(row[index]) for row in table.rows) for index in range(len(table.columns))],
-        "shades": [[_plain((cell - low) / (high - low)) if isinstance(cell, float) else None for cell in row]
-                   for row in table.rows] if table.shade else [],
-    }  # fmt: skip
+        "rows": [[_bilingual(cell_text(cell, table.digits)) for cell in row] for row in table.rows],
+        "numbers": [
+            any(is_number(row[index]) for row in table.rows) for index in range(len(table.columns))
+        ],
+        "shades": [
+            [
+                _plain((cell - low) / (high - low)) if isinstance(cell, float) else None
+                for cell in row
+            ]
+            for row in table.rows
+        ]
+        if table.shade
+        else [],
+    }

@@ -32,7 +32,9 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     digits: int = 3  # after the point of a float
-    shade: tuple[float, float] | None = None  # the values of the lightest and of the darkest shade; None shades nothing
+    shade: tuple[float, float] | None = (
+        None  # the values of the lightest and of the darkest shade; None shades nothing
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +48,9 @@ class Matrix:
     row_title: str = Phrase("query", "쿼리")
     column_title: str = Phrase("key", "키")
     limits: tuple[float, float] = (0.0, 1.0)  # the values at the two ends of the colours
-    diverging: bool = False  # whether the middle of the limits is a zero from which both sides differ
+    diverging: bool = (
+        False  # whether the middle of the limits is a zero from which both sides differ
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +83,12 @@ class Lines:
     x_title: str
     series: tuple[Series, ...]
     y_title: str
-    y_limits: tuple[float, float] | None = None  # the ends of the axis; None where the values decide
-    doubling: bool = False  # whether the places double, so that equal ratios stand at equal distances
+    y_limits: tuple[float, float] | None = (
+        None  # the ends of the axis; None where the values decide
+    )
+    doubling: bool = (
+        False  # whether the places double, so that equal ratios stand at equal distances
+    )
     y_doubling: bool = False  # likewise the values
 
 
@@ -118,9 +126,13 @@ class Story:
     title: str
     parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
     picture: tuple[Panel, ...]  # from left to right
-    receipt: str  # how the numbers were proved, or from which formula they are computed, in one line
+    receipt: (
+        str  # how the numbers were proved, or from which formula they are computed, in one line
+    )
     views: tuple[StoryView, ...] = ()  # what its page shows beside text, tables and panels
-    records: tuple[Attention, ...] = ()  # what the views show; none where the model runs in the page
+    records: tuple[
+        Attention, ...
+    ] = ()  # what the views show; none where the model runs in the page
     language: str = "en"
     original: Story | None = None  # in both languages, where this one is in Korean alone
 
@@ -137,7 +149,12 @@ class Story:
             return self
         if self.original is not None:
             return self.original
-        return replace(korean(replace(self, records=())), records=self.records, language=language, original=self)
+        return replace(
+            korean(replace(self, records=())),
+            records=self.records,
+            language=language,
+            original=self,
+        )
 
     def page(self, lang: str | None = None, cmap: str = DEFAULT) -> WebPage:
         """The story as a page: its text, tables and panels, and live views where it speaks of patterns.
@@ -190,7 +207,12 @@ def is_number(cell: Cell) -> bool:
 
 def to_json(story: Story) -> str:
     """The story for programs: its sentences, its tables and the numbers of its panels; null for what is no number."""
-    parts = [{"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts]
+    parts = [
+        {"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts
+    ]
     picture = [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture]
     about = {"format": "attnviz-story", "version": 1, "name": story.name, "title": story.title}
-    return to_text(with_nulls(about | {"parts": parts, "picture": picture, "receipt": story.receipt}), "the story")
+    return to_text(
+        with_nulls(about | {"parts": parts, "picture": picture, "receipt": story.receipt}),
+        "the story",
+    )

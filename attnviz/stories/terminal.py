@@ -27,7 +27,9 @@ def draw(story: Story, screen: Screen) -> list[Text]:
     return [*lines, Text(), *wrap(story.receipt, screen, "dim")]
 
 
-def draw_list(chapters: Mapping[Phrase, Mapping[str, Phrase]], screen: Screen, language: str = "en") -> list[Text]:
+def draw_list(
+    chapters: Mapping[Phrase, Mapping[str, Phrase]], screen: Screen, language: str = "en"
+) -> list[Text]:
     """Names by chapter, and beside each what it is, in lines no wider than the screen; last how to choose one."""
     narrow = replace(screen, width=min(READABLE, screen.width))
     longest = max(cell_len(name) for names in chapters.values() for name in names)
@@ -35,11 +37,24 @@ def draw_list(chapters: Mapping[Phrase, Mapping[str, Phrase]], screen: Screen, l
     for title, names in chapters.items():
         about = [meaning.ko if language == "ko" else meaning for meaning in names.values()]
         columns = [
-            Column("", [Text(spell(set_cell_size(name, longest), screen), "bold") for name in names]),
+            Column(
+                "", [Text(spell(set_cell_size(name, longest), screen), "bold") for name in names]
+            ),
             Column("", [spell(meaning, screen) for meaning in about]),
         ]
-        lines += [Text(title.ko if language == "ko" else title, "dim"), *folded_table(columns, narrow), Text()]
-    return [*lines, Text("하나를 보려면: attnviz demo 이름" if language == "ko" else "Tell one: attnviz demo NAME")]
+        lines += [
+            Text(title.ko if language == "ko" else title, "dim"),
+            *folded_table(columns, narrow),
+            Text(),
+        ]
+    return [
+        *lines,
+        Text(
+            "하나를 보려면: attnviz demo 이름"
+            if language == "ko"
+            else "Tell one: attnviz demo NAME"
+        ),
+    ]
 
 
 def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
@@ -58,7 +73,9 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
         low, high = table.shade
         yield Text()
         what = story.say("colour", "색") if screen.colour else story.say("shade", "농도")
-        yield from legend(f"{what}: {story.say(f'{low:.3g} to {high:.3g}', f'{low:.3g}~{high:.3g}')}", screen)
+        yield from legend(
+            f"{what}: {story.say(f'{low:.3g} to {high:.3g}', f'{low:.3g}~{high:.3g}')}", screen
+        )
 
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:

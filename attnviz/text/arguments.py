@@ -13,7 +13,18 @@ from inspect import Parameter, signature
 from numbers import Real
 from operator import index
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, Unpack, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    Unpack,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from attnviz.errors import SettingsError
 
@@ -25,16 +36,31 @@ OTHERWISE = {"palette": "cmap", "colormap": "cmap"}
 SHORT = 60  # characters of a value that a message shows
 EVERY = "**"  # stands for what a function that takes settings of any name takes
 WORDS = {
-    "bool": "True or False", "int": "a whole number", "float": "a number", "str": "a text", "PathLike": "a path",
-    "Path": "a pathlib.Path", "slice": "a slice such as slice(0, 10)", "ndarray": "an array", "Callable": "a function",
-    "Mapping": "a dictionary", "Attention": "a record, such as attend returns",
-    "Result": "a result, such as attend returns", "Sequence": "a list", "Iterable": "a list", "Collection": "a list",
-    "frozenset": "a list", "tuple": "a tuple", "Token": "a token",
-}  # fmt: skip
+    "bool": "True or False",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "PathLike": "a path",
+    "Path": "a pathlib.Path",
+    "slice": "a slice such as slice(0, 10)",
+    "ndarray": "an array",
+    "Callable": "a function",
+    "Mapping": "a dictionary",
+    "Attention": "a record, such as attend returns",
+    "Result": "a result, such as attend returns",
+    "Sequence": "a list",
+    "Iterable": "a list",
+    "Collection": "a list",
+    "frozenset": "a list",
+    "tuple": "a tuple",
+    "Token": "a token",
+}
 """Types, by name, as a message has them; what is not here has its name."""
 
 
-def check_call(*groups: type, **more: type) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+def check_call(
+    *groups: type, **more: type
+) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
     """A function that refuses what it is given, before it does anything, by a `SettingsError` that names the argument.
 
     The fields of `groups` of settings are arguments, too, and what `more` names, with its type.
@@ -91,10 +117,16 @@ def check_types(given: Mapping[str, object], types: Mapping[str, Any]) -> None:
 
 def bytes_of(memory: int | str) -> int:
     """A size of memory in bytes, which may be written as ``500MB`` or ``4GB``; a SettingsError, where it is no size."""
-    typed = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", str(memory).strip(), re.ASCII | re.IGNORECASE)
+    typed = re.fullmatch(
+        r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", str(memory).strip(), re.ASCII | re.IGNORECASE
+    )
     if isinstance(memory, str) and typed is None:
         raise SettingsError(f"{memory!r} is no size such as 500MB or 4GB", "memory")
-    return int(memory) if typed is None else int(float(typed[1]) * 2 ** (10 * ("KMGT".index(typed[2].upper()) + 1)))
+    return (
+        int(memory)
+        if typed is None
+        else int(float(typed[1]) * 2 ** (10 * ("KMGT".index(typed[2].upper()) + 1)))
+    )
 
 
 @cache
@@ -128,7 +160,10 @@ def _hints(taker: Callable[..., Any]) -> dict[str, Any]:
 def _fits(value: object, wanted: object) -> bool:
     """Whether a value is of a type."""
     origin, parts = _parts(wanted)
-    is_flag = type(value).__name__ in {"bool", "bool_"}  # NumPy's too, which need not be loaded for it
+    is_flag = type(value).__name__ in {
+        "bool",
+        "bool_",
+    }  # NumPy's too, which need not be loaded for it
     if origin is Annotated:
         found = _fits(value, parts[0])
     elif origin in {Union, UnionType}:
@@ -142,7 +177,9 @@ def _fits(value: object, wanted: object) -> bool:
     elif origin is int:
         found = _is_whole(value)
     elif origin is tuple and ... not in parts:
-        found = isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+        found = (
+            isinstance(value, tuple) and len(value) == len(parts) and all(map(_fits, value, parts))
+        )
     else:
         kind: type = Real if origin is float else Iterable if origin is tuple else origin
         found = isinstance(value, kind) and _holds(value, origin, parts)

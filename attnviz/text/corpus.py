@@ -5,9 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-COREFERENCE = "coreference"  # the relation of a mention to the mention before it of the same person or thing
+COREFERENCE = (
+    "coreference"  # the relation of a mention to the mention before it of the same person or thing
+)
 AGREEMENT = "agreement"  # the relation of a verb to the subject that it agrees with
-Span: TypeAlias = tuple[int, int]  # (first, one past last): of a text's characters, or of a sentence's words
+Span: TypeAlias = tuple[
+    int, int
+]  # (first, one past last): of a text's characters, or of a sentence's words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,9 @@ class Link:
 class Annotation:
     """The words of a sentence, and which of them belong together."""
 
-    words: tuple[Span, ...]  # where each lies in the text; words written as one may all have the span of the whole
+    words: tuple[
+        Span, ...
+    ]  # where each lies in the text; words written as one may all have the span of the whole
     links: tuple[Link, ...]
 
 

@@ -12,13 +12,23 @@ from attnviz.errors import InputError, SettingsError
 JOINERS = "\u200c\u200d"  # zero-width, they shape their neighbours (Persian, emoji): behind a character they stay
 UNITS = "%|nats?|pt|s|MB|GiB"  # that follow a number after a space
 HELD = "\ue000"  # stands for a space at which no line may end where lines are ended at any space of Unicode
-READ = (".json", ".jsonl", ".npz", ".safetensors", ".stats", ".txt", ".conllu")  # endings of files that attnviz reads
+READ = (
+    ".json",
+    ".jsonl",
+    ".npz",
+    ".safetensors",
+    ".stats",
+    ".txt",
+    ".conllu",
+)  # endings of files that attnviz reads
 
 
 def check_sentence(text: str | None) -> None:
     """Refuse a sentence that is the name of a file, which was meant to be read, by a `SettingsError`."""
     if isinstance(text, str) and text.endswith(READ) and os.path.isfile(text):  # noqa: PTH113 - of any length
-        raise SettingsError(f"{text!r} is a file, not a sentence: load what was saved, or read sentences from it")
+        raise SettingsError(
+            f"{text!r} is a file, not a sentence: load what was saved, or read sentences from it"
+        )
 
 
 def check_text(text: object, what: str = "the text") -> None:
@@ -29,7 +39,9 @@ def check_text(text: object, what: str = "the text") -> None:
         raise InputError(f"{what} is empty" + (" (only spaces)" if text else ""))
     if half := re.search("[\ud800-\udfff]", text):
         place, code = half.start() + 1, ord(half[0])
-        raise InputError(f"{what} is not valid Unicode: character {place} is a lone surrogate (\\u{code:04x})")
+        raise InputError(
+            f"{what} is not valid Unicode: character {place} is a lone surrogate (\\u{code:04x})"
+        )
 
 
 def visible(text: str) -> str:
@@ -49,7 +61,10 @@ def visible(text: str) -> str:
 def _visible(character: str) -> str:
     # The 66 code points that are no characters, by definition; no SVG file may hold them.
     is_none = "\ufdd0" <= character <= "\ufdef" or ord(character) % 0x10000 in {0xFFFE, 0xFFFF}
-    hidden = unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} and character not in JOINERS
+    hidden = (
+        unicodedata.category(character) in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
+        and character not in JOINERS
+    )
     return _spelled(character) if hidden or is_none else character
 
 
@@ -87,7 +102,9 @@ def from_utf8(raw: bytes) -> str:
         reason = f"not UTF-8: byte {error.start + 1} is 0x{raw[error.start]:02x}"
     encoding = next((name for mark, name in WIDE.items() if raw.startswith(mark)), "")
     with suppress(UnicodeDecodeError):
-        encoding = encoding or "cp949, the encoding of Korean Windows" * is_korean(raw.decode("cp949"))
+        encoding = encoding or "cp949, the encoding of Korean Windows" * is_korean(
+            raw.decode("cp949")
+        )
     if encoding:
         how = f"save it as UTF-8 in an editor, or by iconv -f {encoding.partition(',')[0]} -t UTF-8 FILE > NEW"
         reason = f"not UTF-8, but looks like {encoding}: {how}"
@@ -98,7 +115,8 @@ def token_text(
     decoded: str,  # the piece without its vocabulary's marks
     *,
     typed: str = "",  # the characters of the input that it stands for
-    part: tuple[int, int] | None = None,  # (number from 1, how many), where several tokens are bytes of one character
+    part: tuple[int, int]
+    | None = None,  # (number from 1, how many), where several tokens are bytes of one character
     continues: bool = False,  # whether it continues the word of the token before it
     unknown: bool = False,  # whether the model reads it as "unknown"
 ) -> str:
@@ -109,7 +127,11 @@ def token_text(
     """
     if unknown:
         typed = typed.strip()
-        return f"{visible(typed)}→{visible(decoded)}" if typed not in {"", decoded} else visible(decoded)
+        return (
+            f"{visible(typed)}→{visible(decoded)}"
+            if typed not in {"", decoded}
+            else visible(decoded)
+        )
     if part is not None:
         return f"{visible(typed.strip()) or ('␣' if typed else '�')} {part[0]}/{part[1]}"
     text = visible(decoded).strip()
@@ -123,7 +145,9 @@ def _whole_letter(character: str) -> str:
     if not "\u1100" <= character <= "\u11ff":
         return character
     try:
-        return unicodedata.lookup(re.sub("CHOSEONG|JUNGSEONG|JONGSEONG", "LETTER", unicodedata.name(character, "")))
+        return unicodedata.lookup(
+            re.sub("CHOSEONG|JUNGSEONG|JONGSEONG", "LETTER", unicodedata.name(character, ""))
+        )
     except KeyError:
         return character
 
@@ -136,5 +160,11 @@ def clip(text: str, length: int) -> str:
         return text[: max(0, length - 1)].rstrip() + "…"
     import regex
 
-    characters = regex.findall(r"\X", text)  # a family of emoji, or a letter with its accents, is one character
-    return text if len(characters) <= length else "".join(characters[: max(0, length - 1)]).rstrip() + "…"
+    characters = regex.findall(
+        r"\X", text
+    )  # a family of emoji, or a letter with its accents, is one character
+    return (
+        text
+        if len(characters) <= length
+        else "".join(characters[: max(0, length - 1)]).rstrip() + "…"
+    )

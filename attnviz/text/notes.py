@@ -8,7 +8,9 @@ from attnviz.attention import NO_RECEIPT, SOFTMAX, Note, Receipt
 from attnviz.text.display import visible
 from attnviz.text.phrase import entries
 
-Templates = Mapping[str, tuple[str, str]]  # by a note's code its sentence in English and Korean, with places for fields
+Templates = Mapping[
+    str, tuple[str, str]
+]  # by a note's code its sentence in English and Korean, with places for fields
 NOTES: Templates = {
     code: (english, korean)
     for code, english, korean in entries("""
@@ -68,9 +70,13 @@ rounded | the rows sum to 1 only roughly: the file's numbers were rounded
 
 def sentence(note: Note, language: str = "en", templates: Templates = NOTES) -> str:
     """A note in words, in English or in Korean (``en``, ``ko``); a code without a template, as it is."""
-    fields = {name: visible(value) if isinstance(value, str) else value for name, value in note.fields}
+    fields = {
+        name: visible(value) if isinstance(value, str) else value for name, value in note.fields
+    }
     if note.code not in templates:
-        return visible(note.code) + "".join(f", {visible(name)}: {value}" for name, value in fields.items())
+        return visible(note.code) + "".join(
+            f", {visible(name)}: {value}" for name, value in fields.items()
+        )
     english, korean = templates[note.code]
     return (korean if language == "ko" else english).format(**fields)
 

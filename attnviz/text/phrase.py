@@ -16,7 +16,9 @@ LANGUAGES = ("en", "ko")
 def expect_language(language: str) -> None:
     """Refuse a language that is not there. Raises SelectionError: it is none of `LANGUAGES`."""
     if not isinstance(language, str) or language not in LANGUAGES:
-        raise SelectionError(f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}")
+        raise SelectionError(
+            f"there is no language {language!r}: choose one of {', '.join(LANGUAGES)}"
+        )
 
 
 class Phrase(str):
@@ -43,15 +45,24 @@ def entries(table: str) -> Iterator[list[str]]:
     """
     for entry in re.split(r"\n(?! )", table.strip()):
         if not entry.startswith("# "):
-            yield [part.strip().removeprefix('"').removesuffix('"') for part in " ".join(entry.split()).split(" | ")]
+            yield [
+                part.strip().removeprefix('"').removesuffix('"')
+                for part in " ".join(entry.split()).split(" | ")
+            ]
 
 
 class Texts:
     """Phrases by name: a table of a name, English and Korean, each with places for values and for other phrases."""
 
-    def __init__(self, table: str | Mapping[str, tuple[str, str]], constants: Mapping[str, object]) -> None:
+    def __init__(
+        self, table: str | Mapping[str, tuple[str, str]], constants: Mapping[str, object]
+    ) -> None:
         """Take the texts of a module, whose constants may stand in any of them."""
-        read = table if isinstance(table, Mapping) else {name: (en, ko) for name, en, ko in entries(table)}
+        read = (
+            table
+            if isinstance(table, Mapping)
+            else {name: (en, ko) for name, en, ko in entries(table)}
+        )
         self.templates: Mapping[str, tuple[str, str]] = read
         self._constants = constants
 
@@ -74,13 +85,19 @@ class Texts:
     def names(self, name: str, /, **values: object) -> tuple[Phrase, ...]:
         """The same of a text that lists names between semicolons."""
         listed = self(name, **values)
-        return tuple(Phrase(*pair) for pair in zip(listed.split("; "), listed.ko.split("; "), strict=True))
+        return tuple(
+            Phrase(*pair) for pair in zip(listed.split("; "), listed.ko.split("; "), strict=True)
+        )
 
 
-def join_phrases(phrases: Iterable[Phrase], between: str = " ", korean: str | None = None) -> Phrase:
+def join_phrases(
+    phrases: Iterable[Phrase], between: str = " ", korean: str | None = None
+) -> Phrase:
     """Phrases one after the other, with this between them, or in Korean with something else."""
     shown = list(phrases)
-    return Phrase(between.join(shown), (between if korean is None else korean).join(one.ko for one in shown))
+    return Phrase(
+        between.join(shown), (between if korean is None else korean).join(one.ko for one in shown)
+    )
 
 
 def korean(value: T) -> T:
@@ -91,5 +108,7 @@ def korean(value: T) -> T:
     elif isinstance(value, tuple | list) and not hasattr(value, "_fields"):
         translated = type(value)(map(korean, value))
     elif is_dataclass(value) and not isinstance(value, type):
-        translated = replace(value, **{one.name: korean(getattr(value, one.name)) for one in fields(value)})
+        translated = replace(
+            value, **{one.name: korean(getattr(value, one.name)) for one in fields(value)}
+        )
     return translated  # type: ignore[no-any-return]  # of the type that came in

@@ -14,7 +14,13 @@ from attnviz.settings import Kind
 from attnviz.text.arguments import check_call
 from attnviz.text.display import check_text
 from attnviz.walkthroughs.record import Walkthrough
-from attnviz.walkthroughs.settings import Score, WalkthroughModel, WalkthroughSelection, WalkthroughText, needs_model
+from attnviz.walkthroughs.settings import (
+    Score,
+    WalkthroughModel,
+    WalkthroughSelection,
+    WalkthroughText,
+    needs_model,
+)
 
 if TYPE_CHECKING:
     from attnviz.capture.sources import Source
@@ -28,7 +34,9 @@ class Choices(Loading, total=False):
 
     layer: int | str | None  # its number, counted from 0, negative from the end; 0
     head: int | str | None  # likewise; 0. Or "2.3", which names both
-    query: str | int | None  # the word that looks, or its number; the first word, of a decoder the last
+    query: (
+        str | int | None
+    )  # the word that looks, or its number; the first word, of a decoder the last
     all_queries: bool  # all words at once, in place of one
     whole_layer: bool  # all heads, and what follows them
     full: bool  # of a whole layer that is large, its projections too, which make a file of 160 MB
@@ -39,11 +47,18 @@ class Choices(Loading, total=False):
 
 @check_call()
 def walkthrough(
-    text: str | None = None, model: Model = None, tokenizer: object = None, *,
+    text: str | None = None,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
     example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = None,
-    numbers: str | os.PathLike[str] | None = None, exercise: int | None = None, pair: str | None = None,
-    target: str | None = None, truncate: bool = False, **choices: Unpack[Choices],
-) -> Walkthrough:  # fmt: skip
+    numbers: str | os.PathLike[str] | None = None,
+    exercise: int | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    truncate: bool = False,
+    **choices: Unpack[Choices],
+) -> Walkthrough:
     """Follow one word through one head of a model, or a calculation by hand: every number of it.
 
     It has `save`, `figure` and `to_frame`. Raises SettingsError: settings that do not go together; InputError: the text
@@ -66,19 +81,32 @@ def walkthrough(
             `Choices`).
     """
     words = WalkthroughText(
-        text=text, pair=pair, target=target, truncate=truncate, example=example,
-        numbers=None if numbers is None else Path(numbers), exercise=exercise is not None,
-    )  # fmt: skip
+        text=text,
+        pair=pair,
+        target=target,
+        truncate=truncate,
+        example=example,
+        numbers=None if numbers is None else Path(numbers),
+        exercise=exercise is not None,
+    )
     if exercise is not None and (text is not None or model is not None or {*choices} - {"full"}):
-        raise SettingsError("an exercise is made of small integers: it takes no sentence and no model")
+        raise SettingsError(
+            "an exercise is made of small integers: it takes no sentence and no model"
+        )
     return _calculate(words, model, tokenizer, choices, seed=exercise)[0]
 
 
 @check_call()
 def decoding_steps(
-    text: str | None = None, model: Model = None, tokenizer: object = None, *, pair: str | None = None,
-    target: str | None = None, truncate: bool = False, **choices: Unpack[Choices],
-) -> list[Walkthrough]:  # fmt: skip
+    text: str | None = None,
+    model: Model = None,
+    tokenizer: object = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    truncate: bool = False,
+    **choices: Unpack[Choices],
+) -> list[Walkthrough]:
     """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
 
     Of attention within one sentence only one word is followed; all else, what it raises too, is as of `walkthrough`.
@@ -88,18 +116,29 @@ def decoding_steps(
 
 
 def _calculate(
-    text: WalkthroughText, model: Model, tokenizer: object, choices: Choices, *, seed: int | None = None,
+    text: WalkthroughText,
+    model: Model,
+    tokenizer: object,
+    choices: Choices,
+    *,
+    seed: int | None = None,
     each_step: bool = False,
-) -> list[Walkthrough]:  # fmt: skip
+) -> list[Walkthrough]:
     """From the arguments of Python to groups of settings, and to the calculations."""
     chosen: dict[str, Any] = dict(choices)
     full = chosen.pop("full", False)
     loading = {name: chosen.pop(name) for name in Loading.__annotations__ if name in chosen}
-    chosen |= {name: str(chosen[name]) for name in ("layer", "head", "query") if chosen.get(name) is not None}
+    chosen |= {
+        name: str(chosen[name])
+        for name in ("layer", "head", "query")
+        if chosen.get(name) is not None
+    }
     selection, opening = WalkthroughSelection(**chosen), None
     is_named = model is None or isinstance(model, str | os.PathLike)
     name = None if model is None else str(model) if is_named else "a model in memory"
-    if needs_model(text, WalkthroughModel(model=name, seed=seed, **loading if is_named else {}), selection):
+    if needs_model(
+        text, WalkthroughModel(model=name, seed=seed, **loading if is_named else {}), selection
+    ):
 
         def opening(reads: str) -> Source:
             return as_source(model, tokenizer, reads=reads, generates=True, **loading)
@@ -108,9 +147,14 @@ def _calculate(
 
 
 def calculate(
-    text: WalkthroughText, selection: WalkthroughSelection, opening: Callable[[str], Source] | None, *, seed: int = 0,
-    each_step: bool = False, full: bool = False,
-) -> list[Walkthrough]:  # fmt: skip
+    text: WalkthroughText,
+    selection: WalkthroughSelection,
+    opening: Callable[[str], Source] | None,
+    *,
+    seed: int = 0,
+    each_step: bool = False,
+    full: bool = False,
+) -> list[Walkthrough]:
     """The calculations that groups of settings describe: one, or with `each_step` one for each step of a decoder.
 
     `opening` opens the model that is to read a text, and is None where numbers need none; the seed is that of an
@@ -118,7 +162,11 @@ def calculate(
     """
     if opening is None:
         return [_by_hand(text, seed, selection.query)]
-    for one, what in ((text.text, "the text"), (text.pair, "the second sentence"), (text.target, "the target")):
+    for one, what in (
+        (text.text, "the text"),
+        (text.pair, "the second sentence"),
+        (text.target, "the target"),
+    ):
         if one is not None:
             check_text(one, what)
     source = opening(text.text or "")

@@ -18,9 +18,12 @@ Numbers = Float64[np.ndarray, "row column"]
 
 # v . tanh(W q + U k)
 def additive(
-    a: Float64[np.ndarray, "query d_q"], b: Float64[np.ndarray, "key d_k"], c: Float64[np.ndarray, "d_a d_q"],
-    d: Float64[np.ndarray, "d_a d_k"], e: Float64[np.ndarray, "1 d_a"],
-) -> Float64[np.ndarray, "query key"]:  # fmt: skip
+    a: Float64[np.ndarray, "query d_q"],
+    b: Float64[np.ndarray, "key d_k"],
+    c: Float64[np.ndarray, "d_a d_q"],
+    d: Float64[np.ndarray, "d_a d_k"],
+    e: Float64[np.ndarray, "1 d_a"],
+) -> Float64[np.ndarray, "query key"]:
     """A small network on the sum of query and key: [query, key]. Source: Bahdanau et al. 2015, appendix A.1.2."""
     together = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
     return np.asarray(together @ e[0])  # (Q, K, A) x (A) -> (Q, K)
@@ -41,7 +44,12 @@ def softmax(
 
 
 # y = (x - mean[x]) / sqrt(Var[x] + epsilon) * gain + shift,  as the paper has it
-def norm(a: Numbers, b: Float64[np.ndarray, "1 column"], c: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
+def norm(
+    a: Numbers,
+    b: Float64[np.ndarray, "1 column"],
+    c: Float64[np.ndarray, "1 column"],
+    number: float,
+) -> Numbers:
     """Each row with mean 0 and variance 1, times b, plus c: Ba et al. 2016, "Layer Normalization", equation 4."""
     centred = a - a.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
@@ -95,16 +103,25 @@ def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     the first, and those of the second [d, 3 d].
     """
     a, b, c, d, e, f = operands
-    (r_x, z_x, n_x), (r_s, z_s, n_s) = np.split(a @ c + d, 3, axis=1), np.split(b @ e + f, 3, axis=1)
-    reset, keep = ((1 + np.tanh(x / 2)) / 2 for x in (r_x + r_s, z_x + z_s))  # the logistic function
+    (r_x, z_x, n_x), (r_s, z_s, n_s) = (
+        np.split(a @ c + d, 3, axis=1),
+        np.split(b @ e + f, 3, axis=1),
+    )
+    reset, keep = (
+        (1 + np.tanh(x / 2)) / 2 for x in (r_x + r_s, z_x + z_s)
+    )  # the logistic function
     return keep, np.tanh(n_x + reset * n_s)
 
 
-def split(a: Numbers, b: Float64[np.ndarray, "1 1"], number: float) -> Float64[np.ndarray, "row part"]:
+def split(
+    a: Numbers, b: Float64[np.ndarray, "1 1"], number: float
+) -> Float64[np.ndarray, "row part"]:
     """One of so many equal parts of the columns, counted from 0. Raises RecordError: there is no such part."""
     parts = b.item()
     if parts < 1 or a.shape[1] % parts or number not in range(int(parts)):
-        raise RecordError(f"there is no part {number:g} of {a.shape[1]} columns divided by {parts:g}")
+        raise RecordError(
+            f"there is no part {number:g} of {a.shape[1]} columns divided by {parts:g}"
+        )
     return np.hsplit(a, int(parts))[int(number)]  # (T, h d) -> (T, d)
 
 
@@ -129,7 +146,9 @@ def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Num
     """
     n, distance = 2 * b.shape[1], int(number)
     if distance != number or distance < 1 or n % (2 * distance) or n > a.shape[1]:
-        raise RecordError(f"{a.shape[1]} columns have no {b.shape[1]} pairs of columns {number:g} apart")
+        raise RecordError(
+            f"{a.shape[1]} columns have no {b.shape[1]} pairs of columns {number:g} apart"
+        )
     first, second = pairs(n, distance)
     turned = a.copy()
     turned[:, first] = a[:, first] * np.cos(b) - a[:, second] * np.sin(b)

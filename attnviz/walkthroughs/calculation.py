@@ -19,8 +19,11 @@ from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
 
 SCORE_WEIGHTS: Mapping[Score, tuple[str, ...]] = {
-    "dot": (), "scaled": (), "general": ("W",), "additive": ("W", "U", "v")
-}  # fmt: skip
+    "dot": (),
+    "scaled": (),
+    "general": ("W",),
+    "additive": ("W", "U", "v"),
+}
 """The grids of weights that each way to score needs, by their symbols; of ``additive`` v is one row."""
 
 MOST_LISTED = 16  # rows that a refusal names one by one
@@ -42,38 +45,65 @@ class Calculation:
         strange = np.argwhere(~np.isfinite(grid.values))
         if len(strange):
             i, j = strange[0]
-            raise RecordError(f"{name} must hold finite numbers: row {i}, column {j} is {grid.values[i, j]}")
+            raise RecordError(
+                f"{name} must hold finite numbers: row {i}, column {j} is {grid.values[i, j]}"
+            )
         self.grids[name] = grid
         return name
 
     def step(
-        self, name: str, result: str, operation: str, *operands: str, number: float | None = None,
+        self,
+        name: str,
+        result: str,
+        operation: str,
+        *operands: str,
+        number: float | None = None,
         rows: tuple[str, ...] | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Compute a grid from those before it; its name comes back.
 
         The fields of `CalculationStep`, and names of rows. Raises RecordError: the name is taken, or shapes clash.
         """
         if result in self.grids:
             raise RecordError(f"there are two grids {result}")
-        step = CalculationStep(name=name, result=result, operation=operation, operands=operands, number=number)
+        step = CalculationStep(
+            name=name, result=result, operation=operation, operands=operands, number=number
+        )
         values = compute(step, self.grids)
-        own_rows, columns = OPERATIONS[operation].labels([self.grids[operand] for operand in operands])
-        self.grids[result] = Grid(values=values, rows=own_rows if rows is None else rows, columns=columns)
+        own_rows, columns = OPERATIONS[operation].labels(
+            [self.grids[operand] for operand in operands]
+        )
+        self.grids[result] = Grid(
+            values=values, rows=own_rows if rows is None else rows, columns=columns
+        )
         self.steps.append(step)
         return result
 
     def project(
-        self, name: str, result: str, x: str, weights: Mapping[str, Grid], rows: tuple[str, ...] | None = None
+        self,
+        name: str,
+        result: str,
+        x: str,
+        weights: Mapping[str, Grid],
+        rows: tuple[str, ...] | None = None,
     ) -> str:
         """Write down a projection's weights, and its bias if it has one, and what it makes of x; as in `step`."""
         return self.step(
-            name, result, "projection", x, *(self.give(symbol, grid) for symbol, grid in weights.items()), rows=rows
+            name,
+            result,
+            "projection",
+            x,
+            *(self.give(symbol, grid) for symbol, grid in weights.items()),
+            rows=rows,
         )
 
     # Q = X Wq + bq, K = X Wk + bk, V = X Wv + bv
     def write_inputs(
-        self, x: Grid, weights: Callable[[str], Mapping[str, Grid]], row: int | None, names: tuple[str, ...]
+        self,
+        x: Grid,
+        weights: Callable[[str], Mapping[str, Grid]],
+        row: int | None,
+        names: tuple[str, ...],
     ) -> str:
         """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
 
@@ -82,17 +112,28 @@ class Calculation:
         """
         queries, looking = "Q", self.give("X", x)
         if row is not None:
-            queries, looking = "q", self.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1])
-        for step, of, made in (("query", looking, queries), ("keys", "X", "K"), ("values", "X", "V")):
+            queries, looking = (
+                "q",
+                self.step("row", "x", "row", "X", number=float(row), rows=names[row : row + 1]),
+            )
+        for step, of, made in (
+            ("query", looking, queries),
+            ("keys", "X", "K"),
+            ("values", "X", "V"),
+        ):
             if found := weights(made.lower()):
                 self.project(step, made, of, found)
         return queries
 
     # context = softmax(score(q, K)) V
     def write_attention(
-        self, terms: Terms | None = None, query: str = "q", keys: str = "K", values: str | None = "V",
+        self,
+        terms: Terms | None = None,
+        query: str = "q",
+        keys: str = "K",
+        values: str | None = "V",
         suffix: str = "",
-    ) -> str:  # fmt: skip
+    ) -> str:
         """Write down what attention makes of queries, keys and values already there; the context's name comes back.
 
         Of queries [query, d], keys [key, d] and values [key, d_v]; one query is followed through an alignment vector
@@ -103,11 +144,17 @@ class Calculation:
         terms = terms or Terms()
         scores = self._write_scores(terms, query, keys, suffix)
         if terms.softcap is not None:
-            scores = self.step("softcap", f"capped{suffix}", "softcap", scores, number=terms.softcap)
+            scores = self.step(
+                "softcap", f"capped{suffix}", "softcap", scores, number=terms.softcap
+            )
         if terms.bias is not None:
-            scores = self.step("bias", f"biased{suffix}", "add", scores, self.give(f"B{suffix}", terms.bias))
+            scores = self.step(
+                "bias", f"biased{suffix}", "add", scores, self.give(f"B{suffix}", terms.bias)
+            )
         if terms.mask is not None:
-            scores = self.step("mask", f"masked{suffix}", "mask", scores, self.give(f"mask{suffix}", terms.mask))
+            scores = self.step(
+                "mask", f"masked{suffix}", "mask", scores, self.give(f"mask{suffix}", terms.mask)
+            )
         sink = [] if terms.sink is None else [self.give(f"sink{suffix}", terms.sink)]
         weights = self.step("softmax", f"weights{suffix}", "softmax", scores, *sink)
         return weights if values is None else self.write_context(weights, values, suffix)
@@ -117,7 +164,9 @@ class Calculation:
         if len(self.grids[weights].values) > 1:
             return self.step("context", f"context{suffix}", "projection", weights, values)
         alignment = self.step("alignment", f"alignment{suffix}", "weigh", weights, values)
-        return self.step("context", f"context{suffix}", "sum", alignment, rows=self.grids[weights].rows)
+        return self.step(
+            "context", f"context{suffix}", "sum", alignment, rows=self.grids[weights].rows
+        )
 
     def _write_scores(self, terms: Terms, query: str, keys: str, suffix: str) -> str:
         """Write down how well each query fits each key; the name of the scores comes back."""
@@ -128,19 +177,30 @@ class Calculation:
         weights = [self.give(name + suffix, own[name]) for name in SCORE_WEIGHTS[score]]
         operands = (query, *weights, keys) if score == "general" else (query, keys, *weights)
         scores = self.step("scores", f"scores{suffix}", score if weights else "dot", *operands)
-        number = self.grids[query].values.shape[1] ** -0.5 if terms.scaling is None else terms.scaling
+        number = (
+            self.grids[query].values.shape[1] ** -0.5 if terms.scaling is None else terms.scaling
+        )
         if score != "scaled" or number == 1:
             return scores
         return self.step("scaled", f"scaled{suffix}", "times", scores, number=number)
 
     def finish(
-        self, title: Note | str, *, query: int | None = None, notes: Sequence[Note | str] = (), **of: Any
+        self,
+        title: Note | str,
+        *,
+        query: int | None = None,
+        notes: Sequence[Note | str] = (),
+        **of: Any,
     ) -> Walkthrough:
         """The finished walkthrough of the row `query`, None for all; whose it is, is for the caller to say."""
         return Walkthrough(
-            title=_as_note(title), grids=dict(self.grids), steps=tuple(self.steps), query=query,
-            notes=tuple(map(_as_note, notes)), **of,
-        )  # fmt: skip
+            title=_as_note(title),
+            grids=dict(self.grids),
+            steps=tuple(self.steps),
+            query=query,
+            notes=tuple(map(_as_note, notes)),
+            **of,
+        )
 
 
 def _as_note(note: Note | str) -> Note:
@@ -152,8 +212,12 @@ class Terms:
     """What stands between queries and keys and the softmax."""
 
     score: Score = "scaled"  # how a query and a key make a score; only ``scaled`` is scaled
-    scaling: float | None = None  # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
-    weights: Mapping[str, Grid] = field(default_factory=dict)  # the weights of a score, by the names in `SCORE_WEIGHTS`
+    scaling: float | None = (
+        None  # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
+    )
+    weights: Mapping[str, Grid] = field(
+        default_factory=dict
+    )  # the weights of a score, by the names in `SCORE_WEIGHTS`
     softcap: float | None = None  # where scores are squeezed to
     bias: Grid | None = None  # what is added to the scores [query, key]
     mask: Grid | None = None  # 1 where a query may look, 0 where it may not [query, key]
@@ -178,7 +242,9 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
     if isinstance(wanted, str):
         typed = visible(wanted.strip())
         exact = [number for number, spelled in enumerate(rows) if typed in spelled]
-        found = exact or [place for place, one in enumerate(rows) if typed.casefold() in map(str.casefold, one)]
+        found = exact or [
+            place for place, one in enumerate(rows) if typed.casefold() in map(str.casefold, one)
+        ]
         if len(found) == 1:
             return found[0]
         if found:
@@ -187,7 +253,9 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
             )
         digits = typed.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            there = did_you_mean(typed, [word for spelled in rows for word in spelled], [_list_rows(rows, range(n))])
+            there = did_you_mean(
+                typed, [word for spelled in rows for word in spelled], [_list_rows(rows, range(n))]
+            )
             raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")
         wanted = int(wanted)
     if not -n <= wanted < n:
@@ -197,7 +265,12 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
 
 def _list_rows(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
     shown = [" ".join([str(number), *rows[number][:1]]) for number in numbers]
-    return clip(", ".join(shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]), 400)
+    return clip(
+        ", ".join(
+            shown if len(shown) <= MOST_LISTED else [*shown[: MOST_LISTED - 2], "…", shown[-1]]
+        ),
+        400,
+    )
 
 
 def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
@@ -213,7 +286,9 @@ def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndar
         raise RecordError(f"step {step.name} is made from {missing[0]}, which is not there")
     least, most = operation.operands
     if not least <= len(step.operands) <= most:
-        raise RecordError(f"step {step.name} ({step.operation}) has {len(step.operands)} operands, not {least}")
+        raise RecordError(
+            f"step {step.name} ({step.operation}) has {len(step.operands)} operands, not {least}"
+        )
     if operation.numbered and step.number is None:
         raise RecordError(f"step {step.name} ({step.operation}) needs a number beside its grids")
     operands = [grids[name].values for name in step.operands]
@@ -223,24 +298,41 @@ def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndar
         result = np.asarray(operation.compute(*operands, *number), dtype=np.float64)
     if np.isnan(result).any() or (result == np.inf).any():
         row, column = np.argwhere(np.isnan(result) | (result == np.inf))[0]
-        raise RecordError(f"step {step.name} leaves the range of numbers: row {row}, column {column} is not finite")
+        raise RecordError(
+            f"step {step.name} leaves the range of numbers: row {row}, column {column} is not finite"
+        )
     return result
 
 
-def _expect_fit(step: CalculationStep, operation: Operation, operands: Sequence[np.ndarray]) -> None:
+def _expect_fit(
+    step: CalculationStep, operation: Operation, operands: Sequence[np.ndarray]
+) -> None:
     sides = [
-        (i, side, letter, operands[i].shape[SIDES.index(side)]) for i, side, letter in operation.sides(len(operands))
+        (i, side, letter, operands[i].shape[SIDES.index(side)])
+        for i, side, letter in operation.sides(len(operands))
     ]
     known = {letter.lower(): (i, side, size) for i, side, letter, size in sides if letter.isupper()}
     for i, side, letter, size in sides:
-        at, other_side, expected = known.get(letter.lower(), (i, side, 1 if letter == "1" else size))
+        at, other_side, expected = known.get(
+            letter.lower(), (i, side, 1 if letter == "1" else size)
+        )
         if size != expected:
-            rest = "must have 1" if letter == "1" else f"{step.operands[at]} has {expected} {other_side}"
+            rest = (
+                "must have 1"
+                if letter == "1"
+                else f"{step.operands[at]} has {expected} {other_side}"
+            )
             raise RecordError(f"step {step.name}: {step.operands[i]} has {size} {side}, but {rest}")
 
 
 def spell_out(
-    walk: Walkthrough, step: CalculationStep, row: int, column: int, digits: int, *, language: str = "en"
+    walk: Walkthrough,
+    step: CalculationStep,
+    row: int,
+    column: int,
+    digits: int,
+    *,
+    language: str = "en",
 ) -> str:
     """The arithmetic of one cell, "10·5 + 5·0 + 10·1 = 60", in English or Korean; "≈" where a number is rounded."""
     operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)

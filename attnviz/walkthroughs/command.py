@@ -48,9 +48,13 @@ MOST_LISTED = 12  # names of grids that ``verify`` lists one by one
 
 
 def command(
-    text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection, appearance: WalkthroughAppearance,
-    page: PageSettings, output: WalkthroughOutput,
-) -> None:  # fmt: skip
+    text: WalkthroughText,
+    model: WalkthroughModel,
+    selection: WalkthroughSelection,
+    appearance: WalkthroughAppearance,
+    page: PageSettings,
+    output: WalkthroughOutput,
+) -> None:
     """Follow one word through one head, number by number.
 
     For each key its score, its weight and what it contributes, on one screen; with --full every step, with its formula,
@@ -74,9 +78,13 @@ def command(
     opening = None if loading is None else partial(commands.open_model, loading, generates=True)
     film = any(suffix in FILMS for suffix in output.suffixes)
     walks = calculate(
-        text if opening is None else _read(text), selection, opening, seed=model.seed or 0, each_step=film,
+        text if opening is None else _read(text),
+        selection,
+        opening,
+        seed=model.seed or 0,
+        each_step=film,
         full=appearance.full,
-    )  # fmt: skip
+    )
     walk, view = walks[0], _view(walks[0], text, model, appearance)
     first = appearance.jump or 1
     if output.json:
@@ -89,17 +97,27 @@ def command(
         from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 
         every = appearance.full or appearance.steps is not None or appearance.jump is not None
-        draw = partial(draw_walk, walk, first=first, **view) if every else partial(draw_overview, walk, **view)
+        draw = (
+            partial(draw_walk, walk, first=first, **view)
+            if every
+            else partial(draw_overview, walk, **view)
+        )
         commands.print_lines(draw, appearance.background, appearance.palette)
     usual = (
-        () if output.json or appearance.interactive else (_usual_path(walk, text, model, selection, appearance, page),)
+        ()
+        if output.json or appearance.interactive
+        else (_usual_path(walk, text, model, selection, appearance, page),)
     )
     for path in output.output or usual:
         shown = walks if path.suffix.lower() in FILMS else walk
-        commands.write_result(WALKTHROUGH, shown, path, cmap=appearance.palette, **asdict(page), **view)
+        commands.write_result(
+            WALKTHROUGH, shown, path, cmap=appearance.palette, **asdict(page), **view
+        )
 
 
-def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int) -> None:
+def _browse(
+    walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppearance, first: int
+) -> None:
     """Show one step after another as the keys say. Raises SelectionError: there is no step to begin at."""
     from attnviz.render.terminal.keyboard import browse, whole_screen
     from attnviz.render.terminal.screen import screen_of
@@ -109,13 +127,19 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
     numbers = [number for number, _ in find_steps(walk, view["steps"])]
     place = numbers.index(find_steps(walk, view["steps"], first)[0][0])
     palette = appearance.palette
-    background = "dark" if screen_of(commands.console_here(), appearance.background, palette).dark else "light"
+    background = (
+        "dark"
+        if screen_of(commands.console_here(), appearance.background, palette).dark
+        else "light"
+    )
 
     def draw(page: int, console: Console) -> list[Text]:
         return draw_step(walk, screen_of(console, background, palette), numbers[page], **view)
 
     def below(page: int, lines: tuple[int, int, int], console: Console) -> str:
-        return draw_keys(walk, numbers[page], lines, screen_of(console, background, palette), view["lang"])
+        return draw_keys(
+            walk, numbers[page], lines, screen_of(console, background, palette), view["lang"]
+        )
 
     with whole_screen() as keys:
         browse(keys, draw, below, len(numbers), console=commands.console_here, first=place)
@@ -124,13 +148,20 @@ def _browse(walk: Walkthrough, view: dict[str, Any], appearance: WalkthroughAppe
 def _read(text: WalkthroughText) -> WalkthroughText:
     given = text.text is not None or text.file is not None
     return replace(
-        text, text=commands.read_text(text.text, text.file) if given else None, file=None,
-        pair=None if text.pair is None else commands.read_text(text.pair, None, "the second sentence"),
-    )  # fmt: skip
+        text,
+        text=commands.read_text(text.text, text.file) if given else None,
+        file=None,
+        pair=None
+        if text.pair is None
+        else commands.read_text(text.pair, None, "the second sentence"),
+    )
 
 
 def _view(
-    walk: Walkthrough, text: WalkthroughText, model: WalkthroughModel, appearance: WalkthroughAppearance
+    walk: Walkthrough,
+    text: WalkthroughText,
+    model: WalkthroughModel,
+    appearance: WalkthroughAppearance,
 ) -> dict[str, Any]:
     """What every view of the calculation is told, as `attnviz.walkthroughs.view.ViewOptions` has it."""
     from attnviz.walkthroughs.view import step_names
@@ -139,18 +170,26 @@ def _view(
         "lang": appearance.lang,
         "precision": appearance.precision,
         "steps": None if appearance.steps is None else step_names(walk, appearance.steps),
-        "blanks": walk.blanks(model.seed or 0) if text.exercise and not text.solution else frozenset(),
+        "blanks": walk.blanks(model.seed or 0)
+        if text.exercise and not text.solution
+        else frozenset(),
     }
 
 
 def _usual_path(
-    walk: Walkthrough, text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection,
-    appearance: WalkthroughAppearance, page: PageSettings,
-) -> Path:  # fmt: skip
+    walk: Walkthrough,
+    text: WalkthroughText,
+    model: WalkthroughModel,
+    selection: WalkthroughSelection,
+    appearance: WalkthroughAppearance,
+    page: PageSettings,
+) -> Path:
     """A file in ``outputs/`` named after what it shows: the same command writes the same file again."""
     from attnviz.walkthroughs.view import View, step_names
 
-    numbers = f"example {text.example}" if text.example else text.numbers.stem if text.numbers else None
+    numbers = (
+        f"example {text.example}" if text.example else text.numbers.stem if text.numbers else None
+    )
     parts = []
     if walk.model:
         parts = [f"layer-{walk.layer}", "whole" if walk.head is None else f"head-{walk.head}"]
@@ -159,10 +198,17 @@ def _usual_path(
     parts += [walk.kind] if walk.kind is not None and walk.kind != "encoder" else []
     parts += [selection.score] if selection.score != "scaled" else []
     parts += [*name_parts(model, "dtype", "revision"), *name_parts(selection, "causal")]
-    parts += [*name_parts(appearance, "precision", "palette"), *([appearance.lang] if appearance.lang != "en" else [])]
+    parts += [
+        *name_parts(appearance, "precision", "palette"),
+        *([appearance.lang] if appearance.lang != "en" else []),
+    ]
     parts += name_parts(page)
     parts += ["-".join(step_names(walk, appearance.steps))] if appearance.steps is not None else []
-    parts += [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"] if text.exercise else []
+    parts += (
+        [f"{'solution' if text.solution else 'exercise'}-{model.seed or 0}"]
+        if text.exercise
+        else []
+    )
     shown = walk.text or numbers or View(walk=walk).title
     return picture_path("walkthrough", shown, walk.model, parts, pair=text.pair, target=text.target)
 
@@ -183,13 +229,19 @@ def verify_command(settings: VerifySettings) -> None:
     made = [f"{step.grid} ({step.shape[0]}, {step.shape[1]})" for step in verdict.checked]
     wide = [max(map(len, texts), default=0) for texts in (names, made)]
     for name, grid, step in zip(names, made, verdict.checked, strict=True):
-        typer.echo(f"{name.ljust(wide[0])}  {grid.ljust(wide[1])}  largest difference {_difference(step.largest)}")
+        typer.echo(
+            f"{name.ljust(wide[0])}  {grid.ljust(wide[1])}  largest difference {_difference(step.largest)}"
+        )
     if verdict.inputs:
         typer.echo(f"given, so not computed: {_join_names(verdict.inputs)}")
     if verdict.unused:
-        typer.echo(f"nothing is made from {_join_names(verdict.unused)}: nothing here tells whether that is right")
+        typer.echo(
+            f"nothing is made from {_join_names(verdict.unused)}: nothing here tells whether that is right"
+        )
     if verdict.own is not None and verdict.difference is not None:
-        typer.echo(f"from the model's own {verdict.own}, says the file: {_difference(verdict.difference)}")
+        typer.echo(
+            f"from the model's own {verdict.own}, says the file: {_difference(verdict.difference)}"
+        )
     steps, cells = len(verdict.checked), verdict.cells
     typer.echo(
         f"verified: {steps} step{'' if steps == 1 else 's'}, {cells:,} cell{'' if cells == 1 else 's'}, largest "

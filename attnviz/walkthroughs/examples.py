@@ -14,10 +14,17 @@ from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, Terms, find_row
 from attnviz.walkthroughs.record import Grid, Walkthrough, below
 
-WORDS = ("I", "love", "you", "all")  # that are read; the decoder of the other example knows the same
+WORDS = (
+    "I",
+    "love",
+    "you",
+    "all",
+)  # that are read; the decoder of the other example knows the same
 MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
 """From context and state, six numbers, to three: neither is so large that its tanh would be 1."""
-TO_WORDS = np.array([[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]])  # from these three numbers to a logit for each word
+TO_WORDS = np.array(
+    [[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]]
+)  # from these three numbers to a logit for each word
 D_MODEL, D_K = 20, 5
 
 
@@ -62,28 +69,44 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
 def self_attention(query: str | int | None = None) -> Walkthrough:
     """Single-head self-attention of four tokens 20 wide, queries, keys and values 5 wide, all with one decimal."""
     chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
-    calculation, row = Calculation(), None if query is None else find_row([(word,) for word in WORDS], query)
+    calculation, row = (
+        Calculation(),
+        None if query is None else find_row([(word,) for word in WORDS], query),
+    )
     x = Grid(values=_tenths(chance, len(WORDS), D_MODEL), rows=WORDS)
     queries = calculation.write_inputs(
         x, lambda letter: {f"W{letter}": Grid(values=_tenths(chance, D_MODEL, D_K))}, row, WORDS
     )
     calculation.write_attention(query=queries)
     return calculation.finish(
-        Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K), query=row,
-        notes=(Note.of("one_batch", weights="(1, 4, 4)", output="(1, 4, 5)"),) if row is None else (),
-    )  # fmt: skip
+        Note.of("title_self_attention", n=len(WORDS), d_model=D_MODEL, d_k=D_K),
+        query=row,
+        notes=(Note.of("one_batch", weights="(1, 4, 4)", output="(1, 4, 5)"),)
+        if row is None
+        else (),
+    )
 
 
 def _tenths(chance: random.Random, n_rows: int, n_columns: int) -> np.ndarray:
-    return np.array([[(int(chance.random() * 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)])
+    return np.array(
+        [[(int(chance.random() * 21) - 10) / 10 for _ in range(n_columns)] for _ in range(n_rows)]
+    )
 
 
 EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxyType(
-    {"seq2seq": seq2seq, "seq2seq-word": partial(seq2seq, to_word=True), "self-attention": self_attention}
+    {
+        "seq2seq": seq2seq,
+        "seq2seq-word": partial(seq2seq, to_word=True),
+        "self-attention": self_attention,
+    }
 )
 
 
-WIDTH, N_KEYS, D_V = 4, 3, 2  # of query and keys, whose root is 2; how many keys there are; of the values
+WIDTH, N_KEYS, D_V = (
+    4,
+    3,
+    2,
+)  # of query and keys, whose root is 2; how many keys there are; of the values
 LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calculator's window
 
 
@@ -99,7 +122,9 @@ def make(seed: int) -> Walkthrough:
     calculation.give("V", Grid(values=np.array(values, dtype=np.float64), rows=names))
     calculation.write_attention()
     return calculation.finish(
-        Note.of("title_exercise", seed=seed, n=N_KEYS), query=0, notes=(Note.of("drawn_from_seed", seed=seed),)
+        Note.of("title_exercise", seed=seed, n=N_KEYS),
+        query=0,
+        notes=(Note.of("drawn_from_seed", seed=seed),),
     )
 
 

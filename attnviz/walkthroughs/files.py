@@ -53,7 +53,9 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
     saved = read_saved(path)
     try:
         if saved.is_changed:
-            raise FileFormatError("it was changed after its receipt was issued (attnviz verify says where)")
+            raise FileFormatError(
+                "it was changed after its receipt was issued (attnviz verify says where)"
+            )
         return _rebuilt(saved)
     except RecordError as error:
         raise FileFormatError(visible(f"{path}: {error}")) from None
@@ -66,11 +68,18 @@ def _rebuilt(saved: SavedFile) -> Walkthrough:
     if isinstance(notes := found.get("notes"), list):
         found["notes"] = [full_note(note) for note in notes]
     labels = decode_fields(found, Walkthrough, apart={"grids", "steps"})
-    if (labels["own"] is None) != (labels["difference"] is None) or labels["own"] not in {None, *saved.grids}:
-        raise FileFormatError("own must name a grid, and difference say how far it is from the model's")
+    if (labels["own"] is None) != (labels["difference"] is None) or labels["own"] not in {
+        None,
+        *saved.grids,
+    }:
+        raise FileFormatError(
+            "own must name a grid, and difference say how far it is from the model's"
+        )
     grids = {
         name: Grid(
-            values=np.array(grid.values), rows=tuple(map(visible, grid.rows)), columns=tuple(map(visible, grid.columns))
+            values=np.array(grid.values),
+            rows=tuple(map(visible, grid.rows)),
+            columns=tuple(map(visible, grid.columns)),
         )
         for name, grid in saved.grids.items()
     }
@@ -84,7 +93,9 @@ def _rebuilt(saved: SavedFile) -> Walkthrough:
     labels["notes"] = tuple(map(harmless_note, labels["notes"]))
     receipt: Receipt | None = labels["receipt"]
     if receipt is not None:
-        labels["receipt"] = replace(receipt, native=visible(receipt.native), dtype=visible(receipt.dtype))
+        labels["receipt"] = replace(
+            receipt, native=visible(receipt.native), dtype=visible(receipt.dtype)
+        )
     return Walkthrough(grids=grids, steps=saved.steps, **labels)
 
 
@@ -106,6 +117,8 @@ def save(walks: Sequence[Walkthrough], path: str | os.PathLike[str], **view: Any
     if not all(isinstance(walk, Walkthrough) for walk in walks):
         raise SettingsError("of several results a film is made only where all are walkthroughs")
     if len(walks) != 1 and (not walks or Path(path).suffix.lower() not in FILMS):
-        one = f"{len(walks)} walkthroughs are no file: only a film ({', '.join(FILMS)}) holds several"
+        one = (
+            f"{len(walks)} walkthroughs are no file: only a film ({', '.join(FILMS)}) holds several"
+        )
         raise OutputError(visible(f"{path} is not written: {one}"))
     return WALKTHROUGH.save(path, walks if len(walks) > 1 else walks[0], **view)

@@ -50,7 +50,9 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
         form = f".{digits}e"
     else:
         form = f".{digits}f"
-    return lambda value: format_number(value, digits) if value == 0 or math.isinf(value) else f"{value:{form}}"
+    return lambda value: (
+        format_number(value, digits) if value == 0 or math.isinf(value) else f"{value:{form}}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,9 @@ class Hand:
             return " + ".join(map(write, range(n)))
         first, last = [*map(write, range(HEAD))], [*map(write, range(n - TAIL, n))]
         total = self.write(math.fsum(values[HEAD:-TAIL]))
-        return " + ".join([*first, _MORE[self.language].format(n=n - HEAD - TAIL, total=total), *last])
+        return " + ".join(
+            [*first, _MORE[self.language].format(n=n - HEAD - TAIL, total=total), *last]
+        )
 
     def products(self, a: Sequence[float], b: Sequence[float]) -> str:
         """A sum of products."""
@@ -88,4 +92,7 @@ class Hand:
     def is_exact(self) -> bool:
         """Whether no number written was rounded."""
         finite = [value for value in self.numbers if not math.isinf(value)]
-        return all(math.isclose(value, float(format_number(value, self.digits)), rel_tol=NEAR) for value in finite)
+        return all(
+            math.isclose(value, float(format_number(value, self.digits)), rel_tol=NEAR)
+            for value in finite
+        )

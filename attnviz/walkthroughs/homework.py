@@ -35,7 +35,13 @@ if TYPE_CHECKING:
 
 DIRECT = ("query", "keys", "values")
 PROJECTIONS = ("X", "Wq", "Wk", "Wv")
-NEEDED = ("query", "keys", "X", "Wq", "Wk")  # of these, whichever of the two is typed, what must not be left out
+NEEDED = (
+    "query",
+    "keys",
+    "X",
+    "Wq",
+    "Wk",
+)  # of these, whichever of the two is typed, what must not be left out
 GIVE = "give query, keys and values, or X with Wq, Wk and Wv"
 BIASES = ("bq", "bk", "bv")
 NUMBERS = (*DIRECT, *PROJECTIONS, *BIASES, "Wo", "bo", "W", "U", "v", "mask", "weights")
@@ -46,20 +52,34 @@ SUM = 1e-6  # how far the sum of given weights may be from 1: what writing them 
 KNOWN = (*NUMBERS, *LABELS, *OTHERS)
 
 ALIKE = (
-    *((one, "columns", f"W{to}", side) for to in "qkv" for one, side in (("X", "rows"), (f"b{to}", "columns"))),
-    ("keys", "rows", "values", "rows"), ("weights", "columns", "values", "rows"), ("bo", "columns", "Wo", "columns"),
-)  # fmt: skip
+    *(
+        (one, "columns", f"W{to}", side)
+        for to in "qkv"
+        for one, side in (("X", "rows"), (f"b{to}", "columns"))
+    ),
+    ("keys", "rows", "values", "rows"),
+    ("weights", "columns", "values", "rows"),
+    ("bo", "columns", "Wo", "columns"),
+)
 """Sizes that must be equal where both tables are typed."""
 USELESS = (
     ("weights", "weights", "values", "has no values that it could mix"),
-    ("query", "Wo", "values", "has no values that it could project"), ("X", "bv", "Wv", "is of no use without Wv"),
-    ("X", "Wo", "Wv", "is of no use without Wv"), ("bo", "bo", "Wo", "has no Wo that it could be added to"),
-)  # fmt: skip
+    ("query", "Wo", "values", "has no values that it could project"),
+    ("X", "bv", "Wv", "is of no use without Wv"),
+    ("X", "Wo", "Wv", "is of no use without Wv"),
+    ("bo", "bo", "Wo", "has no Wo that it could be added to"),
+)
 """Where the first is typed: a name that is of no use without another, and why."""
 
 LARGEST = 2**20  # bytes of a file that is read: numbers typed by hand are far fewer
 DEEPEST = 8  # how many lists and objects may lie in one another
-ONE_ROW = ("v", "bq", "bk", "bv", "bo")  # they, a query and its weights may be typed without a list around the row
+ONE_ROW = (
+    "v",
+    "bq",
+    "bk",
+    "bv",
+    "bo",
+)  # they, a query and its weights may be typed without a list around the row
 ENDINGS = (".json", ".yaml", ".yml")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -94,13 +114,17 @@ class Homework:
         """Refuse two tables, if both are typed, of which two sizes clash: a FileFormatError with names and lines."""
         if one in self and other in self:
             n = self.tables[other].shape[SIDES.index(other_side)]
-            self.expect(one, side, n, f"{other} (line {self.fields[other].line}) has {n} {other_side}")
+            self.expect(
+                one, side, n, f"{other} (line {self.fields[other].line}) has {n} {other_side}"
+            )
 
     def expect(self, name: str, side: str, wanted: int, why: str) -> None:
         """Refuse a table whose size is not what something else makes it: a FileFormatError."""
         n = self.tables[name].shape[SIDES.index(side)]
         if n != wanted:
-            raise FileFormatError(f"{name} (line {self.fields[name].line}) has {n} {side}, but {why}")
+            raise FileFormatError(
+                f"{name} (line {self.fields[name].line}) has {n} {side}, but {why}"
+            )
 
 
 def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Walkthrough:
@@ -120,15 +144,25 @@ def read(path: str | os.PathLike[str], *, query: str | int | None = None) -> Wal
 def _check(whole: Entry) -> Homework:
     found = whole.value
     if not isinstance(found, dict):
-        raise FileFormatError(f"it must hold names with numbers, such as query, keys and values, not {named(found)}")
+        raise FileFormatError(
+            f"it must hold names with numbers, such as query, keys and values, not {named(found)}"
+        )
     if {"format", "version"} <= set(found):
-        raise FileFormatError("it was saved by attnviz, not typed by hand: attnviz verify reads a saved walkthrough")
+        raise FileFormatError(
+            "it was saved by attnviz, not typed by hand: attnviz verify reads a saved walkthrough"
+        )
     for name, field in found.items():
         if name not in KNOWN:
-            raise FileFormatError(f"line {field.line}: {clip(name, 40)!r} is not known{did_you_mean(name, KNOWN)}")
-    fields = {name: field for name, field in found.items() if field.value is not None or name == "scale"}
+            raise FileFormatError(
+                f"line {field.line}: {clip(name, 40)!r} is not known{did_you_mean(name, KNOWN)}"
+            )
+    fields = {
+        name: field for name, field in found.items() if field.value is not None or name == "scale"
+    }
     _expect_together(Homework(fields, {}))
-    typed = Homework(fields, {name: read_table(name, fields[name]) for name in NUMBERS if name in fields})
+    typed = Homework(
+        fields, {name: read_table(name, fields[name]) for name in NUMBERS if name in fields}
+    )
     for alike in ALIKE:
         typed.match(*alike)
     return typed
@@ -138,12 +172,20 @@ def _expect_together(typed: Homework) -> None:
     """Refuse what is missing, what says the same twice, and what is of no use."""
     if "weights" in typed:
         if spare := [name for name in typed.fields if name not in MIXING]:
-            typed.refuse("weights", f"and {typed.where(spare[0])} do not go together: weights need no query")
+            typed.refuse(
+                "weights", f"and {typed.where(spare[0])} do not go together: weights need no query"
+            )
     else:
-        direct, projected = ([name for name in names if name in typed] for names in (DIRECT, (*PROJECTIONS, *BIASES)))
+        direct, projected = (
+            [name for name in names if name in typed] for names in (DIRECT, (*PROJECTIONS, *BIASES))
+        )
         if direct and projected:
             typed.refuse(direct[0], f"and {typed.where(projected[0])} do not go together: {GIVE}")
-        if missing := [one for one in (PROJECTIONS if projected else DIRECT) if one in NEEDED and one not in typed]:
+        if missing := [
+            one
+            for one in (PROJECTIONS if projected else DIRECT)
+            if one in NEEDED and one not in typed
+        ]:
             raise FileFormatError(f"it lacks {', '.join(missing)}: {GIVE}")
     for given, name, needed, why in USELESS:
         if given in typed and name in typed and needed not in typed:
@@ -156,23 +198,35 @@ def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
     n_queries = len(typed.tables[next(name for name in ("weights", "query", "X") if name in typed)])
     if score is None:
         _check_weights(typed)
-    row = None if wanted is None else find_row([(word,) for word in query_words] or [()] * n_queries, wanted)
+    row = (
+        None
+        if wanted is None
+        else find_row([(word,) for word in query_words] or [()] * n_queries, wanted)
+    )
     followed = 0 if row is None and n_queries == 1 else row
     if score is None:  # values are mixed with weights that no query makes
         whole = Grid(values=typed.tables["weights"], rows=query_words, columns=words)
         calculation.give("weights", _of_row(whole, row))
         calculation.give("V", Grid(values=typed.tables["values"], rows=words))
         calculation.write_context()
-        return calculation.finish(_title(typed, Note("title_mixed")), query=followed, notes=(Note("weights_given"),))
+        return calculation.finish(
+            _title(typed, Note("title_mixed")), query=followed, notes=(Note("weights_given"),)
+        )
     if row is not None and not query_words:
-        query_words = tuple(f"query {i}" for i in range(n_queries))  # so that a reader sees which one is followed
+        query_words = tuple(
+            f"query {i}" for i in range(n_queries)
+        )  # so that a reader sees which one is followed
     query = _write_operands(calculation, typed, query_words, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], typed)
     mask = _mask(typed, n_queries)
     terms = Terms(
-        score=score, scaling=_scaling(typed, score), weights=typed.grids(*SCORE_WEIGHTS[score]),
-        mask=None if mask is None else _of_row(Grid(values=mask, rows=query_words, columns=words), row),
-    )  # fmt: skip
+        score=score,
+        scaling=_scaling(typed, score),
+        weights=typed.grids(*SCORE_WEIGHTS[score]),
+        mask=None
+        if mask is None
+        else _of_row(Grid(values=mask, rows=query_words, columns=words), row),
+    )
     context = _write_heads(calculation, terms, query, _heads(typed, score, calculation))
     if "Wo" in typed:
         width = calculation.grids[context].values.shape[1]
@@ -185,8 +239,15 @@ def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
 def _check_weights(typed: Homework) -> None:
     for i, row in enumerate(typed.tables["weights"]):
         if (row < 0).any() or abs(row.sum() - 1) > SUM:
-            rest = f", and {row.min():g} is below 0" if (row < 0).any() else "; divide each weight by that sum"
-            typed.refuse("weights", f"must be from 0 to 1 and sum to 1: row {i} sums to {row.sum():.6g}{rest}")
+            rest = (
+                f", and {row.min():g} is below 0"
+                if (row < 0).any()
+                else "; divide each weight by that sum"
+            )
+            typed.refuse(
+                "weights",
+                f"must be from 0 to 1 and sum to 1: row {i} sums to {row.sum():.6g}{rest}",
+            )
 
 
 def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: int) -> str:
@@ -200,7 +261,9 @@ def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: in
         if n_heads > 1:
             suffix = f"_{head}"
             own = {
-                step: c.step(f"split_{step}", name + suffix, "split", name, "n_heads", number=float(head))
+                step: c.step(
+                    f"split_{step}", name + suffix, "split", name, "n_heads", number=float(head)
+                )
                 for step, name in operands.items()
             }
         made.append(c.write_attention(terms, own["query"], own["keys"], own.get("values"), suffix))
@@ -210,19 +273,27 @@ def _write_heads(calculation: Calculation, terms: Terms, query: str, n_heads: in
 
 
 def _write_operands(
-    calculation: Calculation, typed: Homework, query_words: tuple[str, ...], words: tuple[str, ...], row: int | None
+    calculation: Calculation,
+    typed: Homework,
+    query_words: tuple[str, ...],
+    words: tuple[str, ...],
+    row: int | None,
 ) -> str:
     """Write down queries, or the one that is followed, keys and values, given or projected; the queries' name."""
     tables = typed.tables
     if "query" in tables:
         queries = Grid(values=tables["query"], rows=query_words)
-        made = calculation.give("q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row))
+        made = calculation.give(
+            "q" if row is not None or len(queries.values) == 1 else "Q", _of_row(queries, row)
+        )
         for letter, name in (("K", "keys"), ("V", "values")):
             if name in tables:
                 calculation.give(letter, Grid(values=tables[name], rows=words))
         return made
     x = Grid(values=tables["X"], rows=words)
-    return calculation.write_inputs(x, lambda one: typed.grids(f"W{one}", f"b{one}"), row, query_words)
+    return calculation.write_inputs(
+        x, lambda one: typed.grids(f"W{one}", f"b{one}"), row, query_words
+    )
 
 
 def _of_row(grid: Grid, row: int | None) -> Grid:
@@ -252,11 +323,16 @@ def _words(typed: Homework, name: str, table: str) -> tuple[str, ...]:
         typed.refuse(name, f"must be a list of words, not {named(found)}")
     for i, word in enumerate(found):
         if isinstance(word.value, dict | list | None):
-            raise FileFormatError(f"line {word.line}: {name}[{i}] must be a word, not {named(word.value)}")
+            raise FileFormatError(
+                f"line {word.line}: {name}[{i}] must be a word, not {named(word.value)}"
+            )
     if len(found) != n_rows:
         rows = f"{table} (line {typed.fields[table].line}) has {n_rows} rows"
         typed.refuse(name, f"has {len(found)} words, but {rows}")
-    return tuple(visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value)) for one in found)
+    return tuple(
+        visible(str(one.value).lower() if isinstance(one.value, bool) else str(one.value))
+        for one in found
+    )
 
 
 def _title(typed: Homework, usual: Note) -> Note | str:
@@ -308,7 +384,10 @@ def _scaling(typed: Homework, score: Score) -> float | None:
     if scale == "sqrt":
         return None
     if not isinstance(scale, int | float) or isinstance(scale, bool):
-        typed.refuse("scale", f"must be sqrt, none, or the number that scores are multiplied with, not {named(scale)}")
+        typed.refuse(
+            "scale",
+            f"must be sqrt, none, or the number that scores are multiplied with, not {named(scale)}",
+        )
     return number(scale, typed.where("scale"))
 
 
@@ -322,7 +401,9 @@ def _mask(typed: Homework, queries: int) -> np.ndarray | None:
         typed.refuse("causal", f"and {typed.where('mask')} do not go together")
     if causal:
         if queries != keys:
-            typed.refuse("causal", f"needs a query for each key: there are {queries} queries and {keys} keys")
+            typed.refuse(
+                "causal", f"needs a query for each key: there are {queries} queries and {keys} keys"
+            )
         return np.tri(queries)
     if "mask" not in typed:
         return None
@@ -367,7 +448,9 @@ def read_entries(path: str | os.PathLike[str]) -> Entry:
     """What a file holds. Raises FileFormatError: it cannot be read, is too large, or is neither JSON nor YAML."""
     suffix = Path(path).suffix.lower()
     if suffix not in ENDINGS:
-        raise FileFormatError(visible(f"{path}: numbers are read from {', '.join(ENDINGS)}, not {suffix!r}"))
+        raise FileFormatError(
+            visible(f"{path}: numbers are read from {', '.join(ENDINGS)}, not {suffix!r}")
+        )
     try:
         return _parse(contents(path, LARGEST), is_json=suffix == ".json")
     except FileFormatError as error:
@@ -397,7 +480,11 @@ def _parse(raw: bytes, *, is_json: bool) -> Entry:
         mark = error.problem_mark or error.context_mark
         where = "" if mark is None else f"line {mark.line + 1}: "
         raise FileFormatError(f"{where}it is not YAML: {error.problem or error.context}") from None
-    except (yaml.YAMLError, ValueError, OverflowError) as error:  # the last two of an escape that is no character
+    except (
+        yaml.YAMLError,
+        ValueError,
+        OverflowError,
+    ) as error:  # the last two of an escape that is no character
         raise FileFormatError(f"it is not YAML: {error}") from None
 
 
@@ -420,7 +507,9 @@ def _entry(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Entry
 
     line = _line(event)
     if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-        raise FileFormatError(f"line {line}: anchors and aliases (& and *) are not read: write the numbers out")
+        raise FileFormatError(
+            f"line {line}: anchors and aliases (& and *) are not read: write the numbers out"
+        )
     if event.tag is not None and event.tag != "!":
         raise FileFormatError(f"line {line}: tags such as {event.tag[:40]} are not read")
     if isinstance(event, yaml.ScalarEvent):
@@ -428,7 +517,10 @@ def _entry(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Entry
     if depth == DEEPEST:
         raise FileFormatError(f"line {line}: it is nested too deeply to be numbers")
     if isinstance(event, yaml.SequenceStartEvent):
-        return Entry([_entry(item, events, depth + 1) for item in _until(events, yaml.SequenceEndEvent)], line)
+        return Entry(
+            [_entry(item, events, depth + 1) for item in _until(events, yaml.SequenceEndEvent)],
+            line,
+        )
     fields: dict[str, Entry] = {}
     for key in _until(events, yaml.MappingEndEvent):
         name = _entry(key, events, depth + 1)
@@ -475,8 +567,12 @@ def read_table(name: str, field: Entry) -> Float64[np.ndarray, "row column"]:
     """A matrix, or one row where that may be. Raises FileFormatError: no numbers, or rows of different lengths."""
     rows = field.value
     if not isinstance(rows, list):
-        raise FileFormatError(f"line {field.line}: {name} must be a list of numbers, not {named(rows)}")
-    if name in (*ONE_ROW, "query", "weights") and not any(isinstance(row.value, list) for row in rows):
+        raise FileFormatError(
+            f"line {field.line}: {name} must be a list of numbers, not {named(rows)}"
+        )
+    if name in (*ONE_ROW, "query", "weights") and not any(
+        isinstance(row.value, list) for row in rows
+    ):
         rows = [Entry(rows, field.line)]
     if not rows:
         raise FileFormatError(f"line {field.line}: {name} is empty")
@@ -487,9 +583,16 @@ def read_table(name: str, field: Entry) -> Float64[np.ndarray, "row column"]:
             raise FileFormatError(f"{where} must be a list of numbers, not {named(row.value)}")
         if not row.value:
             raise FileFormatError(f"{where} is empty")
-        values.append([number(cell.value, f"line {cell.line}: {name}[{i}][{j}]") for j, cell in enumerate(row.value)])
+        values.append(
+            [
+                number(cell.value, f"line {cell.line}: {name}[{i}][{j}]")
+                for j, cell in enumerate(row.value)
+            ]
+        )
         if len(values[i]) != len(values[0]):
-            raise FileFormatError(f"{where} has {len(values[i])} numbers, but row 0 has {len(values[0])}")
+            raise FileFormatError(
+                f"{where} has {len(values[i])} numbers, but row 0 has {len(values[0])}"
+            )
     if name in ONE_ROW and len(values) > 1:
         raise FileFormatError(f"line {field.line}: {name} must be one row, not {len(values)}")
     return np.array(values)

@@ -23,7 +23,9 @@ ANY = 10_000  # more operands than any step has
 SEVERAL = 3  # operands of one shape, from which on they are counted and not listed
 
 
-Part = tuple[Sequence[int], Sequence[int]]  # the rows and the columns of an operand that a cell is made of, if any
+Part = tuple[
+    Sequence[int], Sequence[int]
+]  # the rows and the columns of an operand that a cell is made of, if any
 NOTHING: Part = ((), ())
 
 
@@ -66,8 +68,13 @@ class Text:
 
     en: tuple[str, str]  # a title and a sentence
     ko: tuple[str, str]  # the same in Korean
-    short: tuple[str, str] = ("", "")  # what a column of it is called, in both languages; empty where it has no name
-    role: Literal["", "before", "by key"] = ""  # what the step makes: what attention works on, or something by key
+    short: tuple[str, str] = (
+        "",
+        "",
+    )  # what a column of it is called, in both languages; empty where it has no name
+    role: Literal["", "before", "by key"] = (
+        ""  # what the step makes: what attention works on, or something by key
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +88,9 @@ class Operation:
     "?" says that it may be missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
     """
 
-    compute: Callable[..., np.ndarray]  # its numbers, from those of its operands, and the step's number if it has one
+    compute: Callable[
+        ..., np.ndarray
+    ]  # its numbers, from those of its operands, and the step's number if it has one
     spell: Callable[[Hand, ResultCell], str]  # writes the arithmetic of one cell, up to its result
     axes: str = "TN -> tn"
     numbered: bool = False  # whether it needs a number beside its operands
@@ -94,11 +103,17 @@ class Operation:
     signs: tuple[str, ...] = (",",)  # a comma where the formula is no chain of signs
     # What one cell is made of, the rows and columns of each operand, where the axes do not say it.
     reads: Callable[[ResultCell], list[Part]] | None = None
-    is_phrase: bool = False  # whether `spell` writes a phrase and no sum: the result follows without a sign
-    note: Callable[[Hand, ResultCell], str] = lambda _, __: ""  # what must be said of how a cell is written
+    is_phrase: bool = (
+        False  # whether `spell` writes a phrase and no sum: the result follows without a sign
+    )
+    note: Callable[[Hand, ResultCell], str] = lambda _, __: (
+        ""
+    )  # what must be said of how a cell is written
     # Whether whole numbers give a number that can be written to its end: roots and powers of e mostly do not.
     comes_out: Callable[[ResultCell], bool] = lambda _: True
-    text: Text | None = None  # for a step of the same name; None where `attnviz.walkthroughs.texts` has it
+    text: Text | None = (
+        None  # for a step of the same name; None where `attnviz.walkthroughs.texts` has it
+    )
 
     @property
     def operand_axes(self) -> list[str]:
@@ -109,19 +124,28 @@ class Operation:
     def operands(self) -> tuple[int, int]:
         """How many grids it takes at least and at most."""
         each = self.operand_axes
-        return len([one for one in each if one[2:] in {"", "-"}]), ANY if each[-1].endswith("*") else len(each)
+        return len([one for one in each if one[2:] in {"", "-"}]), ANY if each[-1].endswith(
+            "*"
+        ) else len(each)
 
     def sides(self, n: int) -> list[tuple[int, str, str]]:
         """Rows and columns of so many operands: the operand's number, the side, and its letter."""
         each = self.operand_axes
         letters = [*each, *each[-1:] * (n - len(each))][:n]
-        return [(i, side, letter) for i, two in enumerate(letters) for side, letter in zip(SIDES, two, strict=False)]
+        return [
+            (i, side, letter)
+            for i, two in enumerate(letters)
+            for side, letter in zip(SIDES, two, strict=False)
+        ]
 
     def parts(self, cell: ResultCell) -> list[Part]:
         """The rows and the columns of each operand that one cell of the result is made of."""
         if self.reads is not None:
             return self.reads(cell)
-        places: dict[str, Sequence[int]] = {self.axes[-2]: (cell.row,), self.axes[-1]: (cell.column,)}
+        places: dict[str, Sequence[int]] = {
+            self.axes[-2]: (cell.row,),
+            self.axes[-1]: (cell.column,),
+        }
         each = self.operand_axes
         found: list[Part] = []
         for i, grid in enumerate(cell.grids):
@@ -134,10 +158,13 @@ class Operation:
         """The names of the rows and of the columns that it makes: those of its operands, side by side where any fit."""
         sides = self.sides(len(operands))
         rows, columns = (
-            [getattr(operands[i], side) for i, side, letter in sides if letter.lower() == own] for own in self.axes[-2:]
+            [getattr(operands[i], side) for i, side, letter in sides if letter.lower() == own]
+            for own in self.axes[-2:]
         )
         if self.axes.endswith("."):
-            return rows[0], tuple(name for names in columns for name in names) if all(columns) else ()
+            return rows[0], tuple(name for names in columns for name in names) if all(
+                columns
+            ) else ()
         return next(filter(None, rows), ()), next(filter(None, columns), ())
 
 
@@ -147,7 +174,10 @@ def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
     An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.
     """
     number = 1.0 if step.number is None else step.number
-    made = next((one for one in walk.steps if one.result == step.operands[0] and one.operation == "dot"), None)
+    made = next(
+        (one for one in walk.steps if one.result == step.operands[0] and one.operation == "dot"),
+        None,
+    )
     how, root = scale(number)
     if made is not None and how != "*" and root == walk.grids[made.operands[0]].values.shape[1]:
         return how, root
@@ -179,7 +209,11 @@ def _spell_additive(hand: Hand, cell: ResultCell) -> str:
 def _spell_times(hand: Hand, cell: ResultCell) -> str:
     how, number = factor(cell.walk, cell.step)
     value = hand.factor(cell.values[0])
-    return f"{value} / sqrt({hand.write(number)})" if how == "/ sqrt" else f"{value}·{hand.factor(number)}"
+    return (
+        f"{value} / sqrt({hand.write(number)})"
+        if how == "/ sqrt"
+        else f"{value}·{hand.factor(number)}"
+    )
 
 
 def _spell_mask(hand: Hand, cell: ResultCell) -> str:
@@ -191,7 +225,10 @@ def _spell_mask(hand: Hand, cell: ResultCell) -> str:
 
 
 def _all_scores(cell: ResultCell) -> list[float]:
-    return [*cell.row_of(0), *(number for grid in cell.grids[1:] for number in grid.ravel().tolist())]
+    return [
+        *cell.row_of(0),
+        *(number for grid in cell.grids[1:] for number in grid.ravel().tolist()),
+    ]
 
 
 def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
@@ -199,7 +236,11 @@ def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
     top = max(scores)
 
     def power(i: int) -> str:
-        return "exp(-∞)" if math.isinf(scores[i]) else f"exp({hand.write(scores[i])} - {hand.factor(top)})"
+        return (
+            "exp(-∞)"
+            if math.isinf(scores[i])
+            else f"exp({hand.write(scores[i])} - {hand.factor(top)})"
+        )
 
     below = hand.add([math.exp(score - top) for score in scores], power)
     return f"{power(cell.column)} / ({below})"
@@ -214,7 +255,9 @@ def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
 
 def _spell_copy(hand: Hand, cell: ResultCell) -> str:
     parts = OPERATIONS[cell.step.operation].parts(cell)
-    place, ((row,), (column,)) = next((place, part) for place, part in enumerate(parts) if part != NOTHING)
+    place, ((row,), (column,)) = next(
+        (place, part) for place, part in enumerate(parts) if part != NOTHING
+    )
     hand.write(cell.grids[place][row, column])
     return f"{cell.step.operands[place]}[{row}, {column}]"
 
@@ -242,7 +285,11 @@ def _spell_gelu_tanh(hand: Hand, cell: ResultCell) -> str:
 
 def _gates(cell: ResultCell) -> tuple[float, float, float]:
     keep, new = arithmetic.gates(*cell.grids)
-    return float(keep[cell.row, cell.column]), float(new[cell.row, cell.column]), cell.row_of(1)[cell.column]
+    return (
+        float(keep[cell.row, cell.column]),
+        float(new[cell.row, cell.column]),
+        cell.row_of(1)[cell.column],
+    )
 
 
 def _spell_gru(hand: Hand, cell: ResultCell) -> str:
@@ -272,7 +319,9 @@ def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
     """The other column of the pair that a cell of ``rotate`` is in, and the pair's number; None behind all pairs."""
     columns = arithmetic.pairs(2 * cell.grids[1].shape[1], int(cell.number))
     pairs = enumerate(zip(*(side.tolist() for side in columns), strict=True))
-    return next(((sum(pair) - cell.column, number) for number, pair in pairs if cell.column in pair), None)
+    return next(
+        ((sum(pair) - cell.column, number) for number, pair in pairs if cell.column in pair), None
+    )
 
 
 def _parts_of_concatenate(cell: ResultCell) -> list[Part]:
@@ -280,7 +329,9 @@ def _parts_of_concatenate(cell: ResultCell) -> list[Part]:
     ends = np.cumsum([grid.shape[1] for grid in cell.grids])
     at = int(np.searchsorted(ends, cell.column, side="right"))
     column = cell.column - int(ends[at]) + cell.grids[at].shape[1]
-    return [((cell.row,), (column,)) if place == at else NOTHING for place in range(len(cell.grids))]
+    return [
+        ((cell.row,), (column,)) if place == at else NOTHING for place in range(len(cell.grids))
+    ]
 
 
 def _parts_of_split(cell: ResultCell) -> list[Part]:
@@ -313,131 +364,219 @@ def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | No
     return f"[{shapes[0]} {n}개]" if language == "ko" else f"[{n} times {shapes[0]}]"
 
 
-# fmt: off
 OPERATIONS: dict[str, Operation] = {
     "add": Operation(
-        compute=lambda a, b: a + b, axes="tn TN -> tn", formula=("{a} + {b}",), for_key="{a} + {b}", signs=("+",),
+        compute=lambda a, b: a + b,
+        axes="tn TN -> tn",
+        formula=("{a} + {b}",),
+        for_key="{a} + {b}",
+        signs=("+",),
         spell=lambda hand, cell: f"{hand.write(cell.values[0])} + {hand.factor(cell.values[1])}",
     ),
     "projection": Operation(
         compute=lambda a, b, *c: sum(c, a @ b),  # (T, n) x (n, m) + (1, m) -> (T, m)
-        axes="tn NM 1m? -> tm", formula=("{a} {b}", " + {c}"), signs=(MATRIX, "+"), spell=_spell_projection,
+        axes="tn NM 1m? -> tm",
+        formula=("{a} {b}", " + {c}"),
+        signs=(MATRIX, "+"),
+        spell=_spell_projection,
     ),
     "dot": Operation(
         compute=lambda a, b: a @ b.T,  # (Q, d) x (d, K) -> (Q, K)
-        axes="qd KD -> qk", formula=("{a} {B}",), for_key="q · k", signs=(MATRIX,),
+        axes="qd KD -> qk",
+        formula=("{a} {B}",),
+        for_key="q · k",
+        signs=(MATRIX,),
         spell=lambda hand, cell: hand.products(cell.row_of(0), cell.grids[1][cell.column].tolist()),
     ),
     "general": Operation(
-        compute=lambda a, b, c: a @ b @ c.T,  # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
-        axes="qa AD kd -> qk", formula=("{a} {b} {C}",), for_key="q W k^T", signs=(MATRIX, MATRIX),
+        compute=lambda a, b, c: (
+            a @ b @ c.T
+        ),  # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
+        axes="qa AD kd -> qk",
+        formula=("{a} {b} {C}",),
+        for_key="q W k^T",
+        signs=(MATRIX, MATRIX),
         spell=lambda hand, cell: hand.products(
             (cell.grids[0][cell.row] @ cell.grids[1]).tolist(), cell.grids[2][cell.column].tolist()
         ),
-        note=lambda hand, cell: ("(앞의 수: {} {})" if hand.language == "ko" else "(first factors: {} {})").format(
-            *cell.step.operands
-        ),
+        note=lambda hand, cell: (
+            "(앞의 수: {} {})" if hand.language == "ko" else "(first factors: {} {})"
+        ).format(*cell.step.operands),
     ),
     "additive": Operation(
-        compute=arithmetic.additive, axes="qa kb hA HB 1h -> qk", formula=("tanh({a} {C} + {b} {D}) {E}",),
-        for_key="v · tanh(W q + U k)", spell=_spell_additive, comes_out=lambda _: False,
+        compute=arithmetic.additive,
+        axes="qa kb hA HB 1h -> qk",
+        formula=("tanh({a} {C} + {b} {D}) {E}",),
+        for_key="v · tanh(W q + U k)",
+        spell=_spell_additive,
+        comes_out=lambda _: False,
     ),
     "times": Operation(
-        compute=lambda a, number: a * number, numbered=True, formula=("{a} {factor}",), for_key="{a} {factor}",
+        compute=lambda a, number: a * number,
+        numbered=True,
+        formula=("{a} {factor}",),
+        for_key="{a} {factor}",
         spell=_spell_times,
         comes_out=lambda cell: (
-            factor(cell.walk, cell.step)[0] == "*" or math.sqrt(factor(cell.walk, cell.step)[1]).is_integer()
+            factor(cell.walk, cell.step)[0] == "*"
+            or math.sqrt(factor(cell.walk, cell.step)[1]).is_integer()
         ),
     ),
     "softcap": Operation(
-        compute=lambda a, number: number * np.tanh(a / number),  # Gemma Team 2024, "Gemma 2", section 2
-        numbered=True, formula=("{number} tanh({a} / {number})",), for_key="{number} tanh({a} / {number})",
-        spell=lambda hand, cell: "{0}·tanh({1} / {0})".format(*map(hand.write, (cell.number, cell.values[0]))),
+        compute=lambda a, number: (
+            number * np.tanh(a / number)
+        ),  # Gemma Team 2024, "Gemma 2", section 2
+        numbered=True,
+        formula=("{number} tanh({a} / {number})",),
+        for_key="{number} tanh({a} / {number})",
+        spell=lambda hand, cell: "{0}·tanh({1} / {0})".format(
+            *map(hand.write, (cell.number, cell.values[0]))
+        ),
         comes_out=lambda _: False,
     ),
     "mask": Operation(
-        compute=lambda a, b: np.where(b == 0, -np.inf, a), axes="TN tn -> tn", formula=("mask({a})",),
-        spell=_spell_mask, is_phrase=True,
+        compute=lambda a, b: np.where(b == 0, -np.inf, a),
+        axes="TN tn -> tn",
+        formula=("mask({a})",),
+        spell=_spell_mask,
+        is_phrase=True,
     ),
     "softmax": Operation(
-        compute=arithmetic.softmax, axes="TN- 11? -> tn", formula=("softmax({a}", " and {b}", ")"),
-        for_key="softmax({a})", spell=_spell_softmax, note=_largest_taken_off,
-        comes_out=lambda cell: len({score for score in _all_scores(cell) if math.isfinite(score)}) == 1,
+        compute=arithmetic.softmax,
+        axes="TN- 11? -> tn",
+        formula=("softmax({a}", " and {b}", ")"),
+        for_key="softmax({a})",
+        spell=_spell_softmax,
+        note=_largest_taken_off,
+        comes_out=lambda cell: (
+            len({score for score in _all_scores(cell) if math.isfinite(score)}) == 1
+        ),
     ),
     "weigh": Operation(
-        compute=lambda a, b: a[0][:, None] * b,  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
-        axes="1k KD -> kd", formula=("{A} * {b}",), for_key="{a} · {b}", signs=(CELLS,),
+        compute=lambda a, b: (
+            a[0][:, None] * b
+        ),  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
+        axes="1k KD -> kd",
+        formula=("{A} * {b}",),
+        for_key="{a} · {b}",
+        signs=(CELLS,),
         spell=lambda hand, cell: (
             f"{hand.factor(cell.grids[0][0, cell.row])}·{hand.factor(cell.row_of(1)[cell.column])}"
         ),
     ),
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
-        axes="kd -> 1d", formula=("sum of the rows of {a}",), korean=("{a}의 행의 합",),
+        axes="kd -> 1d",
+        formula=("sum of the rows of {a}",),
+        korean=("{a}의 행의 합",),
         shapes=lambda shapes, language: (
             "(1, {1}) 행 {0}개의 합" if language == "ko" else "sum of {0} rows of (1, {1})"
         ).format(*shapes[0]),
-        spell=lambda hand, cell: hand.add(cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])),
+        spell=lambda hand, cell: hand.add(
+            cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])
+        ),
     ),
     "concatenate": Operation(
-        compute=lambda *grids: np.hstack(grids), axes="T. t.* -> t.", formula=("[{all}]",), shapes=_so_many_times,
-        signs=(";",), spell=_spell_copy, reads=_parts_of_concatenate,
+        compute=lambda *grids: np.hstack(grids),
+        axes="T. t.* -> t.",
+        formula=("[{all}]",),
+        shapes=_so_many_times,
+        signs=(";",),
+        spell=_spell_copy,
+        reads=_parts_of_concatenate,
     ),
     "norm": Operation(
-        compute=arithmetic.norm, axes="TN- 1n 1n -> tn", numbered=True,
+        compute=arithmetic.norm,
+        axes="TN- 1n 1n -> tn",
+        numbered=True,
         formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
-        korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"), signs=(f"{ARROW} {CELLS}", "+"),
-        spell=_spell_norm, comes_out=lambda _: False,
+        korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
+        signs=(f"{ARROW} {CELLS}", "+"),
+        spell=_spell_norm,
+        comes_out=lambda _: False,
     ),
     "rms_norm": Operation(
-        compute=arithmetic.rms_norm, axes="TN- 1n -> tn", numbered=True,
+        compute=arithmetic.rms_norm,
+        axes="TN- 1n -> tn",
+        numbered=True,
         formula=("{a} / sqrt(mean square + {number})", " * {b}"),
-        korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"), signs=(f"{ARROW} {CELLS}",),
-        spell=_spell_rms_norm, comes_out=lambda _: False,
+        korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
+        signs=(f"{ARROW} {CELLS}",),
+        spell=_spell_rms_norm,
+        comes_out=lambda _: False,
     ),
     "relu": Operation(
-        compute=lambda a: np.maximum(a, 0.0), formula=("max(0, {a})",),
+        compute=lambda a: np.maximum(a, 0.0),
+        formula=("max(0, {a})",),
         spell=lambda hand, cell: f"max(0, {hand.write(cell.values[0])})",
     ),
     "gelu": Operation(
-        compute=arithmetic.gelu, formula=("{a} Φ({a})",),
+        compute=arithmetic.gelu,
+        formula=("{a} Φ({a})",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
         comes_out=lambda _: False,
     ),
     "gelu_tanh": Operation(
-        compute=arithmetic.gelu_tanh, formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
-        spell=_spell_gelu_tanh, comes_out=lambda _: False,
+        compute=arithmetic.gelu_tanh,
+        formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
+        spell=_spell_gelu_tanh,
+        comes_out=lambda _: False,
     ),
     "silu": Operation(
-        compute=arithmetic.silu, formula=("{a} / (1 + exp(-{a}))",),
-        spell=lambda hand, cell: f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))",
+        compute=arithmetic.silu,
+        formula=("{a} / (1 + exp(-{a}))",),
+        spell=lambda hand, cell: (
+            f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))"
+        ),
         comes_out=lambda _: False,
     ),
     "product": Operation(
         compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
-        axes="TN tn -> tn", formula=("{a} * {b}",), signs=(CELLS,),
+        axes="TN tn -> tn",
+        formula=("{a} * {b}",),
+        signs=(CELLS,),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}",
     ),
     "row": Operation(
-        compute=arithmetic.row, axes="tn -> 1n", numbered=True, formula=("row {number} of {a}",),
-        korean=("{a}의 {number}행",), spell=_spell_copy, reads=lambda cell: [((int(cell.number),), (cell.column,))],
+        compute=arithmetic.row,
+        axes="tn -> 1n",
+        numbered=True,
+        formula=("row {number} of {a}",),
+        korean=("{a}의 {number}행",),
+        spell=_spell_copy,
+        reads=lambda cell: [((int(cell.number),), (cell.column,))],
     ),
     "tanh": Operation(
-        compute=np.tanh, formula=("tanh({a})",), spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
+        compute=np.tanh,
+        formula=("tanh({a})",),
+        spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
         comes_out=lambda _: False,
     ),
     "gru": Operation(
-        compute=arithmetic.gru, axes="tx Td Xg 1g DG 1g -> td", formula=("GRU({a}, {b})",), spell=_spell_gru,
-        reads=_parts_of_gru, note=_gates_of, comes_out=lambda _: False,
+        compute=arithmetic.gru,
+        axes="tx Td Xg 1g DG 1g -> td",
+        formula=("GRU({a}, {b})",),
+        spell=_spell_gru,
+        reads=_parts_of_gru,
+        note=_gates_of,
+        comes_out=lambda _: False,
     ),
     "rotate": Operation(
-        compute=arithmetic.rotate, axes="Tn tp -> tn", numbered=True, formula=("rotate({a}, {b})",),
-        spell=_spell_rotate, reads=_parts_of_rotate, comes_out=lambda _: False,
+        compute=arithmetic.rotate,
+        axes="Tn tp -> tn",
+        numbered=True,
+        formula=("rotate({a}, {b})",),
+        spell=_spell_rotate,
+        reads=_parts_of_rotate,
+        comes_out=lambda _: False,
     ),
     "split": Operation(
-        compute=arithmetic.split, axes="tn 11 -> t.", numbered=True, formula=("split({a}, {b})",),
-        spell=_spell_copy, reads=_parts_of_split,
+        compute=arithmetic.split,
+        axes="tn 11 -> t.",
+        numbered=True,
+        formula=("split({a}, {b})",),
+        spell=_spell_copy,
+        reads=_parts_of_split,
     ),
 }
 """Each operation by its name, which files hold."""
-# fmt: on

@@ -32,18 +32,24 @@ __all__ = ["CalculationStep", "Grid", "Walkthrough"]
 class Grid(ReadOnly):
     """Numbers in rows and columns, with their names. Raises RecordError: they do not fit together."""
 
-    values: Float64[np.ndarray, "row column"]  # in double precision; minus infinity where a mask says so
+    values: Float64[
+        np.ndarray, "row column"
+    ]  # in double precision; minus infinity where a mask says so
     rows: tuple[str, ...] = ()  # a name for each row; empty where they are only counted
     columns: tuple[str, ...] = ()  # likewise
 
     def __post_init__(self) -> None:
-        values = np.array(self.values, dtype=np.float64)  # a copy of its own, so that nobody else can change it
+        values = np.array(
+            self.values, dtype=np.float64
+        )  # a copy of its own, so that nobody else can change it
         if values.ndim != 2:
             raise RecordError(f"a grid has rows and columns: got the shape {values.shape}")
         for axis, labels in (("row", self.rows), ("column", self.columns)):
             size = values.shape[axis == "column"]
             if labels and len(labels) != size:
-                raise RecordError(f"a grid needs a name for each {axis}: expected {size}, got {len(labels)}")
+                raise RecordError(
+                    f"a grid needs a name for each {axis}: expected {size}, got {len(labels)}"
+                )
         self._lock(values=values)
 
 
@@ -55,13 +61,17 @@ class Walkthrough:
     # All numbers by name, those given and those computed, in the order of the calculation. Names are the field's
     # symbols: X, Wq, q, K, V, scores, scaled, weights, alignment, context.
     grids: Mapping[str, Grid]
-    steps: tuple[CalculationStep, ...]  # how each computed grid is made from those before it; no step makes the others
+    steps: tuple[
+        CalculationStep, ...
+    ]  # how each computed grid is made from those before it; no step makes the others
     model: str = ""  # whose calculation it is; empty for numbers made by hand
     text: str = ""  # what the model read, as typed; empty likewise
     kind: Kind | None = None  # which attention it is; here and below None for numbers made by hand
     layer: int | None = None  # its number, counted from 0
     head: int | None = None  # likewise; None of a whole layer, too
-    query: int | None = None  # the number of the query's row; None where all queries are walked at once
+    query: int | None = (
+        None  # the number of the query's row; None where all queries are walked at once
+    )
     own: str | None = None  # the grid that was computed and that the model computed too
     # The largest difference between the two, where the steps start from the query, keys and values that the model
     # itself handed to its attention; and from the input on, with what the model's number format rounds off in the
@@ -105,12 +115,18 @@ class Walkthrough:
         """
         names = self.distributions()
         across = [name for name in names if "_cross" in name]
-        held = across if self.kind == "cross" and across else [name for name in names if name not in across]
+        held = (
+            across
+            if self.kind == "cross" and across
+            else [name for name in names if name not in across]
+        )
         if not held:
             raise SelectionError("this calculation has no attention weights")
         layer, head = head_at(place)
         positions([layer], [self.layer or 0], "layer")
-        (number,) = positions([head], range(len(held)) if self.head is None else [self.head], "head")
+        (number,) = positions(
+            [head], range(len(held)) if self.head is None else [self.head], "head"
+        )
         return np.asarray(self.grids[held[number]].values)
 
     def _repr_html_(self) -> str:
@@ -159,7 +175,10 @@ class Walkthrough:
         chance = random.Random(seed)  # noqa: S311 - which cells are blank is no secret
         chosen: set[tuple[str, int, int]] = set()
         for step in self.steps:
-            cells = [(step.result, row, column) for row, column in np.ndindex(self.grids[step.result].values.shape)]
+            cells = [
+                (step.result, row, column)
+                for row, column in np.ndindex(self.grids[step.result].values.shape)
+            ]
             wanted = max(1, round(len(cells) / 2))
             for taken in range(wanted):  # the first so many of a shuffled list
                 other = taken + below(chance, len(cells) - taken)

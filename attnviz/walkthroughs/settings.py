@@ -26,15 +26,22 @@ class WalkthroughText(settings.TextSettings):
         "--example", help="A calculation that can be done by hand.", panel=INPUT
     )
     numbers: Path | None = option(
-        "--input", help="Your own numbers (json, yaml): query, keys, values; or X, Wq, Wk, Wv; or weights, values.",
-        metavar="FILE", panel=INPUT,
-    )  # fmt: skip
+        "--input",
+        help="Your own numbers (json, yaml): query, keys, values; or X, Wq, Wk, Wv; or weights, values.",
+        metavar="FILE",
+        panel=INPUT,
+    )
     exercise: bool = option(
-        "--exercise", default=False,
-        help="Leave cells blank to fill in; by itself it makes small integers from --seed.", panel=INPUT,
-    )  # fmt: skip
+        "--exercise",
+        default=False,
+        help="Leave cells blank to fill in; by itself it makes small integers from --seed.",
+        panel=INPUT,
+    )
     solution: bool = option(
-        "--solution", default=False, help="With --exercise: show what belongs in the blank cells.", panel=INPUT
+        "--solution",
+        default=False,
+        help="With --exercise: show what belongs in the blank cells.",
+        panel=INPUT,
     )
 
     def __post_init__(self) -> None:
@@ -63,29 +70,44 @@ class WalkthroughSelection:
     """Which part of the model is followed, and how its scores are made."""
 
     layer: str | None = option(
-        "--layer", help="The layer, counted from 0; -1 is the last [default: 0].", metavar="N", panel=SHOWN
+        "--layer",
+        help="The layer, counted from 0; -1 is the last [default: 0].",
+        metavar="N",
+        panel=SHOWN,
     )
     head: str | None = option(
-        "--head", help="The head with its layer, such as 2.3; or its number, with --layer [default: 0].",
-        metavar="L.H", panel=SHOWN,
-    )  # fmt: skip
+        "--head",
+        help="The head with its layer, such as 2.3; or its number, with --layer [default: 0].",
+        metavar="L.H",
+        panel=SHOWN,
+    )
     query: str | None = option(
         "--query",
         help="The query: a word or its number [default: the first, in a decoder the last; with --input all].",
-        metavar="WORD|N", panel=SHOWN,
-    )  # fmt: skip
-    all_queries: bool = option("--all-queries", default=False, help="Follow all words at once, not one.", panel=SHOWN)
-    whole_layer: bool = option(
-        "--whole-layer", default=False, help="Follow all heads, and then the rest of the layer, to its output.",
+        metavar="WORD|N",
         panel=SHOWN,
-    )  # fmt: skip
+    )
+    all_queries: bool = option(
+        "--all-queries", default=False, help="Follow all words at once, not one.", panel=SHOWN
+    )
+    whole_layer: bool = option(
+        "--whole-layer",
+        default=False,
+        help="Follow all heads, and then the rest of the layer, to its output.",
+        panel=SHOWN,
+    )
     kind: settings.Kind | None = settings.kind_option()
     score: Score = option(
-        "--score", default="scaled",
-        help="How a query and a key make a score; pretrained models allow only scaled.", panel=SHOWN,
-    )  # fmt: skip
+        "--score",
+        default="scaled",
+        help="How a query and a key make a score; pretrained models allow only scaled.",
+        panel=SHOWN,
+    )
     causal: bool = option(
-        "--causal", default=False, help="Hide the words after each word; for home-built models only.", panel=SHOWN
+        "--causal",
+        default=False,
+        help="Hide the words after each word; for home-built models only.",
+        panel=SHOWN,
     )
 
     def __post_init__(self) -> None:
@@ -101,7 +123,9 @@ class WalkthroughSelection:
         layers, heads = settings.layers_and_heads(
             *(() if typed is None else (typed,) for typed in (self.layer, self.head))
         )
-        return 0 if layers is None else layers.one("layer"), 0 if heads is None else heads.one("head")
+        return 0 if layers is None else layers.one("layer"), 0 if heads is None else heads.one(
+            "head"
+        )
 
     @property
     def walks_all(self) -> bool:
@@ -114,20 +138,31 @@ class WalkthroughAppearance:
     """How it is shown."""
 
     full: bool = option(
-        "--full", default=False, help="Every step, with one cell worked out, from the input to the output.", panel=SHOWN
+        "--full",
+        default=False,
+        help="Every step, with one cell worked out, from the input to the output.",
+        panel=SHOWN,
     )
     steps: str | None = option(
-        "--steps", help="Only these steps, such as score,softmax,context.", metavar="NAMES", panel=SHOWN
+        "--steps",
+        help="Only these steps, such as score,softmax,context.",
+        metavar="NAMES",
+        panel=SHOWN,
     )
     jump: int | None = option("--jump", help="Begin at step N.", metavar="N", least=1, panel=SHOWN)
     interactive: bool = option(
-        "--interactive", default=False, help="Go step by step with the keyboard; a file is written only with -o.",
+        "--interactive",
+        default=False,
+        help="Go step by step with the keyboard; a file is written only with -o.",
         panel=SHOWN,
-    )  # fmt: skip
+    )
     precision: int | None = option(
-        "--precision", help="Digits after the point [default: 3; 8 for --example seq2seq].", least=0, most=17,
+        "--precision",
+        help="Digits after the point [default: 3; 8 for --example seq2seq].",
+        least=0,
+        most=17,
         panel=LOOK,
-    )  # fmt: skip
+    )
     lang: Literal["en", "ko"] = settings.lang_option()
     palette: str = settings.palette_option()
     background: settings.Background = settings.background_option()
@@ -149,24 +184,34 @@ class WalkthroughOutput(settings.OutputSettings):
 class VerifySettings:
     """What is computed again."""
 
-    file: Path = option(default=REQUIRED, help="A walkthrough that was saved with -o FILE.json.", metavar="FILE")
+    file: Path = option(
+        default=REQUIRED, help="A walkthrough that was saved with -o FILE.json.", metavar="FILE"
+    )
 
 
 def check_blanks(suffixes: Iterable[str], *, has_blanks: bool) -> None:
     """Refuse blank cells in JSON, which holds every number. Raises SettingsError: there would be some."""
     if has_blanks and ".json" in suffixes:
-        raise SettingsError("JSON holds every number: an exercise with blank cells cannot be written so")
+        raise SettingsError(
+            "JSON holds every number: an exercise with blank cells cannot be written so"
+        )
 
 
-def needs_model(text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection) -> bool:
+def needs_model(
+    text: WalkthroughText, model: WalkthroughModel, selection: WalkthroughSelection
+) -> bool:
     """Whether the calculation is a model's. Raises SettingsError: a model or sentence for numbers, an idle seed."""
     of_text, of_model, of_selection = changed(text), changed(model), changed(selection)
     others = (
-        {*of_text} - {"--example", "--input", "--exercise", "--solution"} | {*of_model} - {"--seed"} | {*of_selection}
+        {*of_text} - {"--example", "--input", "--exercise", "--solution"}
+        | {*of_model} - {"--seed"}
+        | {*of_selection}
     )
     if text.example is not None or text.numbers is not None:
         if others - {"--query", "--all-queries"}:
-            raise SettingsError("a calculation by hand needs no model: it takes no sentence and no settings of a model")
+            raise SettingsError(
+                "a calculation by hand needs no model: it takes no sentence and no settings of a model"
+            )
         if model.seed is not None and not text.exercise:
             raise SettingsError("it goes with an exercise, or with the model toy-random", "seed")
         return False

@@ -28,10 +28,22 @@ if TYPE_CHECKING:
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
 MOST_DIGITS = 17  # after the point: all that a double holds
-PRECISION, PRECISE = 3, {"title_seq2seq": 8}  # usual digits after the point; by title, where small weights need more
+PRECISION, PRECISE = (
+    3,
+    {"title_seq2seq": 8},
+)  # usual digits after the point; by title, where small weights need more
 MOST_PLACES = 3  # steps of heads whose places are all told; of more, the first two and the last
 LEVEL = 0.005  # weights that differ by less are the same in two digits: such a query looks at all keys alike
-HEADED = {"query", "keys", "values", "split_query", "split_keys", "split_values", *BY_KEY, "context"}  # of each head
+HEADED = {
+    "query",
+    "keys",
+    "values",
+    "split_query",
+    "split_keys",
+    "split_values",
+    *BY_KEY,
+    "context",
+}  # of each head
 LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
 
 
@@ -42,7 +54,9 @@ class ViewOptions(TypedDict, total=False):
     """
 
     lang: str  # one of `attnviz.text.phrase.LANGUAGES`; English
-    precision: int | None  # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
+    precision: (
+        int | None
+    )  # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
     steps: str | Sequence[str] | None  # the steps to show, as `step_names` reads them; None is all
     blanks: Blanks  # cells that a learner fills in: grid, row, column; none
 
@@ -51,10 +65,15 @@ def find_steps(
     walk: Walkthrough, wanted: str | Sequence[str] | None, first: int = 1
 ) -> list[tuple[int, CalculationStep]]:
     """The steps wanted, from a step on, with their numbers from 1. Raises SelectionError: one is not there, or none."""
-    steps, names = list(enumerate(walk.steps, start=1)), None if wanted is None else step_names(walk, wanted)
+    steps, names = (
+        list(enumerate(walk.steps, start=1)),
+        None if wanted is None else step_names(walk, wanted),
+    )
     found = [(number, step) for number, step in steps if names is None or step.name in names]
     if found and not 1 <= first <= found[-1][0]:
-        raise SelectionError(f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1")
+        raise SelectionError(
+            f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1"
+        )
     return [(number, step) for number, step in found if number >= first]
 
 
@@ -64,7 +83,10 @@ def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...
     Raises SelectionError: one that this calculation has not.
     """
     found: list[str] = []
-    for part in filter(None, (str(one).strip() for one in (wanted.split(",") if isinstance(wanted, str) else wanted))):
+    for part in filter(
+        None,
+        (str(one).strip() for one in (wanted.split(",") if isinstance(wanted, str) else wanted)),
+    ):
         word = part.lower()
         meant = (
             [step.name for step in walk.steps if step.name.lower() == word]
@@ -91,11 +113,17 @@ def frame(walk: Walkthrough) -> DataFrame:
     first = next(iter(grids.values()))
     n_queries, n_keys = first.values.shape
     pairs = first.rows or range(n_queries), first.columns or range(n_keys)
-    columns = {name: grid.values.ravel() for name, grid in grids.items() if grid.values.shape == first.values.shape}
+    columns = {
+        name: grid.values.ravel()
+        for name, grid in grids.items()
+        if grid.values.shape == first.values.shape
+    }
     return DataFrame(columns, index=MultiIndex.from_product(pairs, names=("query", "key")))
 
 
-Cut = tuple[int | None, ...]  # the rows or columns that are shown; None stands for those left out there
+Cut = tuple[
+    int | None, ...
+]  # the rows or columns that are shown; None stands for those left out there
 
 
 def cut(n: int, most: int, first: int, last: int) -> Cut:
@@ -119,7 +147,9 @@ class GridView:
     def labels(self) -> tuple[str, ...]:
         """What its rows are called: by their names, a single one by the grid's, else by their numbers."""
         n_rows = len(self.values)
-        return self.rows or ((self.name,) if n_rows == 1 and not self.is_upright else tuple(map(str, range(n_rows))))
+        return self.rows or (
+            (self.name,) if n_rows == 1 and not self.is_upright else tuple(map(str, range(n_rows)))
+        )
 
     @property
     def has_vectors(self) -> bool:
@@ -150,12 +180,18 @@ class View:
         check_types({name: getattr(self, name) for name in types_of(View)}, types_of(View))
         expect_language(self.lang)
         if self.precision is not None and self.precision not in range(MOST_DIGITS + 1):
-            raise SettingsError(f"the precision is from 0 to {MOST_DIGITS} digits, not {self.precision!r}")
+            raise SettingsError(
+                f"the precision is from 0 to {MOST_DIGITS} digits, not {self.precision!r}"
+            )
 
     @property
     def digits(self) -> int:
         """Digits after the point of each number."""
-        return PRECISE.get(self.walk.title.code, PRECISION) if self.precision is None else self.precision
+        return (
+            PRECISE.get(self.walk.title.code, PRECISION)
+            if self.precision is None
+            else self.precision
+        )
 
     def say(self, phrase: str, /, **fields: object) -> str:
         """One of the phrases, in the language of the view."""
@@ -170,7 +206,11 @@ class View:
     def source(self) -> str:
         """Whose calculation it is: sentence, layer, head, query, and the model if the title does not name it."""
         walk, say = self.walk, self.say
-        places = [say(what, n=n) for what, n in (("layer", walk.layer), ("head", walk.head)) if n is not None]
+        places = [
+            say(what, n=n)
+            for what, n in (("layer", walk.layer), ("head", walk.head))
+            if n is not None
+        ]
         parts = [walk.model] if walk.model and walk.model not in self.title else []
         parts += [f"“{visible(walk.text)}”"] if walk.text else []
         parts += [say("counted", where=", ".join(places))] if places else []
@@ -186,9 +226,19 @@ class View:
             return ""
         row, key, head, weight = found
         grids = [walk.grids[name] for name in walk.distributions()]
-        weights, query, name = grids[head].values[row], grids[head].rows[row], grids[head].columns[key]
+        weights, query, name = (
+            grids[head].values[row],
+            grids[head].rows[row],
+            grids[head].columns[key],
+        )
         itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
-        what = "finds one" if (weights > 0).sum() == 1 else "finds all" if np.ptp(weights) < LEVEL else "finds"
+        what = (
+            "finds one"
+            if (weights > 0).sum() == 1
+            else "finds all"
+            if np.ptp(weights) < LEVEL
+            else "finds"
+        )
         number = head if walk.layer is None else f"{walk.layer}.{head}"
         where = f" ({self.say('head', n=number)})" if len(grids) > 1 else ""
         seen = self.say("itself") if itself else f"“{name}”"
@@ -205,7 +255,9 @@ class View:
         walk = self.walk
         if walk.own is None or walk.difference is None:
             return self.say("model" if walk.model else "hand")
-        text = self.say("near" if walk.difference else "same", own=walk.own, difference=f"{walk.difference:.1e}")
+        text = self.say(
+            "near" if walk.difference else "same", own=walk.own, difference=f"{walk.difference:.1e}"
+        )
         if walk.from_input is not None:
             text += self.say("from input", difference=f"{walk.from_input:.1e}")
         return text if walk.receipt is None else f"{text}; {proof(walk.receipt, self.lang)}"
@@ -226,9 +278,14 @@ class View:
             values, rows, columns = values.T, columns, rows
             blanks = frozenset((row, column) for column, row in blanks)
         return GridView(
-            name=name, values=values, rows=rows, columns=() if upright else columns, blanks=blanks, is_upright=upright,
+            name=name,
+            values=values,
+            rows=rows,
+            columns=() if upright else columns,
+            blanks=blanks,
+            is_upright=upright,
             is_weights=name in made or name in walk.distributions(),
-        )  # fmt: skip
+        )
 
     def step_views(self, first: int = 1) -> list[StepView]:
         """The steps that are wanted, from a step on."""
@@ -237,7 +294,9 @@ class View:
             needed = tuple(name for name in dict.fromkeys(step.operands) if name in left)
             left -= set(needed)
             by_key = is_one and step.name in BY_KEY
-            found.append(StepView(view=self, number=number, step=step, inputs=needed, is_by_key=by_key))
+            found.append(
+                StepView(view=self, number=number, step=step, inputs=needed, is_by_key=by_key)
+            )
         return found
 
     def cards(self) -> list[StepView]:
@@ -251,7 +310,8 @@ class View:
             of = (one.step.name, "_cross_" in one.step.result) if is_headed else (one.step.result,)
             found.setdefault(of, []).append(one)
         return [
-            replace(each[0], heads=tuple(each)) if each[0].step.name in HEADED else each[0] for each in found.values()
+            replace(each[0], heads=tuple(each)) if each[0].step.name in HEADED else each[0]
+            for each in found.values()
         ]
 
 
@@ -270,7 +330,11 @@ class StepView:
     def numbers(self) -> str:
         """Its place, as "2"; of several heads theirs, as "2, 9, … 37"."""
         places = [str(one.number) for one in self.heads] or [str(self.number)]
-        return ", ".join(places) if len(places) <= MOST_PLACES else f"{places[0]}, {places[1]}, … {places[-1]}"
+        return (
+            ", ".join(places)
+            if len(places) <= MOST_PLACES
+            else f"{places[0]}, {places[1]}, … {places[-1]}"
+        )
 
     @property
     def title(self) -> str:
@@ -318,12 +382,20 @@ class StepView:
             return tuple(("", one.result) for one in self.heads)
         operation, weighs = OPERATIONS[self.step.operation], self.step.operation == "weigh"
         keys, sides = operation.axes[-2 if weighs else -1], operation.sides(len(self.step.operands))
-        upright = {place for place, side, letter in sides if (side, letter.lower()) == ("columns", keys)}
+        upright = {
+            place for place, side, letter in sides if (side, letter.lower()) == ("columns", keys)
+        }
         operands = [
-            (wording.between(self.step, place), self.view.grid(name, upright=self.is_by_key and place in upright))
+            (
+                wording.between(self.step, place),
+                self.view.grid(name, upright=self.is_by_key and place in upright),
+            )
             for place, name in enumerate(self.step.operands)
         ]
-        return *operands, (ARROW, self.view.grid(self.step.result, upright=self.is_by_key and not weighs))
+        return *operands, (
+            ARROW,
+            self.view.grid(self.step.result, upright=self.is_by_key and not weighs),
+        )
 
     @property
     def result(self) -> GridView:
@@ -361,5 +433,7 @@ def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> st
     parts = [name]
     if len(grid.values) > 1:
         parts.append(grid.rows[row] if grid.rows else wording.say("row", language, n=row))
-    parts.append(grid.columns[column] if grid.columns else wording.say("number", language, n=column))
+    parts.append(
+        grid.columns[column] if grid.columns else wording.say("number", language, n=column)
+    )
     return ", ".join(parts)

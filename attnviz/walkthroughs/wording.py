@@ -55,9 +55,12 @@ def short_title(name: str, language: str) -> str:
 
 
 def formula_of(
-    step: CalculationStep, instead: Mapping[str, str] | None = None, *, language: str = "en",
+    step: CalculationStep,
+    instead: Mapping[str, str] | None = None,
+    *,
+    language: str = "en",
     walk: Walkthrough | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """The formula of a step with the names of its own grids, such as "scores = q K^T", or others instead of some.
 
     Where it is known whose step it is, a factor is only written as a root of the width of its queries and keys.
@@ -72,7 +75,9 @@ def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en")
     own = OPERATIONS[step.operation].shapes
     text = None if own is None else own(found, language)
     if text is None:
-        text = _fill(step, list(map(str, found)), [str(shape[::-1]) for shape in found], language, walk)
+        text = _fill(
+            step, list(map(str, found)), [str(shape[::-1]) for shape in found], language, walk
+        )
     return f"{walk.grids[step.result].values.shape} = {text}"
 
 
@@ -89,13 +94,21 @@ def formula_for_key(walk: Walkthrough, step: CalculationStep, language: str) -> 
 
 
 def _fill(
-    step: CalculationStep, names: Sequence[str], turned: Sequence[str], language: str, walk: Walkthrough | None
+    step: CalculationStep,
+    names: Sequence[str],
+    turned: Sequence[str],
+    language: str,
+    walk: Walkthrough | None,
 ) -> str:
     """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
     operation = OPERATIONS[step.operation]
     fields = _fields(step, names, turned, walk)
     parts = operation.korean if language == "ko" and operation.korean else operation.formula
-    there = [part for part in parts if {name for _, name, _, _ in Formatter().parse(part) if name} <= set(fields)]
+    there = [
+        part
+        for part in parts
+        if {name for _, name, _, _ in Formatter().parse(part) if name} <= set(fields)
+    ]
     return "".join(part.format(**fields) for part in there)
 
 
@@ -105,10 +118,12 @@ def _fields(
     number = 1.0 if step.number is None else step.number
     how, value = scale(number) if walk is None or step.operation != "times" else factor(walk, step)
     return {
-        **dict(zip("abcde", names, strict=False)), **dict(zip("ABCDE", turned, strict=False)),
+        **dict(zip("abcde", names, strict=False)),
+        **dict(zip("ABCDE", turned, strict=False)),
         "all": "; ".join(names if len(names) <= 2 * SEVERAL else (*names[:2], "…", names[-1])),
-        "number": f"{number:g}", "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
-    }  # fmt: skip
+        "number": f"{number:g}",
+        "factor": f"{how}({value:g})" if how != "*" else f"* {value:.6g}",
+    }
 
 
 def between(step: CalculationStep, place: int) -> str:

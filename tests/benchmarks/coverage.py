@@ -48,9 +48,19 @@ class Population:
         self.names = [one.name for one in of_rows(measures_of())]
         sums, counts, corners, seen = [], [], [], []
         self.links: list[Any] = []
-        lines = [line for path in paths for line in read_corpus(path, kind="conllu") if isinstance(line, CorpusLine)]
-        for together in in_batches({at: runner.encode(line.text) for at, line in enumerate(lines)}, TOKENS):
-            batch, find = join(together.values()), FindLinks([lines[at].annotated for at in together])
+        lines = [
+            line
+            for path in paths
+            for line in read_corpus(path, kind="conllu")
+            if isinstance(line, CorpusLine)
+        ]
+        for together in in_batches(
+            {at: runner.encode(line.text) for at, line in enumerate(lines)}, TOKENS
+        ):
+            batch, find = (
+                join(together.values()),
+                FindLinks([lines[at].annotated for at in together]),
+            )
             measured, _ = runner.run(batch, [None] * len(together))
             source.stream(batch, [find])
             sums.append(measured.sums.astype(np.float32))
@@ -69,10 +79,14 @@ class Population:
         return survey.places_of(self.corners[chosen], self.seen[chosen], groups.tolist())
 
 
-def of_measures(population: Population, draws: int, rng: np.random.Generator) -> dict[str, list[str]]:
+def of_measures(
+    population: Population, draws: int, rng: np.random.Generator
+) -> dict[str, list[str]]:
     """By measure and number of sentences, how often the interval holds the truth."""
     everything = np.arange(len(population))
-    truth = population.sums.sum(axis=0, dtype=np.float64) / population.counts.sum(axis=0, dtype=np.float64)
+    truth = population.sums.sum(axis=0, dtype=np.float64) / population.counts.sum(
+        axis=0, dtype=np.float64
+    )
     varies = survey.variability(population.places(everything, everything % survey.GROUPS)).value
     table: dict[str, list[str]] = {name: [] for name in (*population.names, "variability")}
     rows = population.names.index("entropy")
@@ -80,8 +94,14 @@ def of_measures(population: Population, draws: int, rng: np.random.Generator) ->
         held, known, uneven = np.zeros((3, len(population.names)))
         held_varies = known_varies = 0
         for _ in range(draws):
-            chosen, groups = rng.integers(len(population), size=size), rng.integers(tally.GROUPS, size=size)
-            sums, counts = (tally.sum_groups(values[chosen], groups) for values in (population.sums, population.counts))
+            chosen, groups = (
+                rng.integers(len(population), size=size),
+                rng.integers(tally.GROUPS, size=size),
+            )
+            sums, counts = (
+                tally.sum_groups(values[chosen], groups)
+                for values in (population.sums, population.counts)
+            )
             tallied = tally.Tally(sums=sums, counts=counts, n_sentences=size)
             found, spread = _with_peaks(tallied, of_rows(measures_of())), tally.effective(counts)
             there = np.isfinite(found.low)
@@ -92,23 +112,34 @@ def of_measures(population: Population, draws: int, rng: np.random.Generator) ->
             held_varies += int(((some.low <= varies) & (varies <= some.high)).sum())
             known_varies += int(np.isfinite(some.low).sum())
         for name, hits, n, often in zip(population.names, held, known, uneven / draws, strict=True):
-            table[name].append(f"{100 * hits / max(n, 1):.0f}" + f" ({100 * often:.0f})" * bool(often > 0.1))
+            table[name].append(
+                f"{100 * hits / max(n, 1):.0f}" + f" ({100 * often:.0f})" * bool(often > 0.1)
+            )
         table["variability"].append(f"{100 * held_varies / max(known_varies, 1):.0f}")
     return table
 
 
-def of_relations(population: Population, draws: int, rng: np.random.Generator) -> dict[str, list[str]]:
+def of_relations(
+    population: Population, draws: int, rng: np.random.Generator
+) -> dict[str, list[str]]:
     """Likewise of each frequent relation, for the head that finds it best, on the half that scores."""
     names = [name for one in population.links if one is not None for name in one.names]
-    found = relations.count_links(enumerate(one for one in population.links if one is not None), 6, 12)
+    found = relations.count_links(
+        enumerate(one for one in population.links if one is not None), 6, 12
+    )
     table: dict[str, list[str]] = {}
     for at, name in enumerate(found.names):
         if names.count(name) < 500:
             continue
-        best = np.unravel_index(int(found.hits[:, 0, at].sum(axis=0).argmax()), found.hits.shape[3:])
+        best = np.unravel_index(
+            int(found.hits[:, 0, at].sum(axis=0).argmax()), found.hits.shape[3:]
+        )
         which = [[link == name for link in one.names] for one in population.links]
         counts = np.array([sum(one) for one in which])
-        right = [one.hits[mine][(slice(None), *best)].sum() for one, mine in zip(population.links, which, strict=True)]
+        right = [
+            one.hits[mine][(slice(None), *best)].sum()
+            for one, mine in zip(population.links, which, strict=True)
+        ]
         hits, truth = np.array(right), sum(right) / counts.sum()
         table[name] = []
         for size in SIZES:
@@ -118,7 +149,9 @@ def of_relations(population: Population, draws: int, rng: np.random.Generator) -
                 groups = rng.integers(relations.HALF_GROUPS, size=len(chosen))
                 n = tally.sum_groups(counts[chosen].astype(float), groups)
                 if n[0]:
-                    _, low, high = tally.share(tally.sum_groups(hits[chosen].astype(float), groups), n).at()
+                    _, low, high = tally.share(
+                        tally.sum_groups(hits[chosen].astype(float), groups), n
+                    ).at()
                     held, known = held + (low <= truth <= high), known + 1
             table[name].append(f"{100 * held / max(known, 1):.0f}")
     return table

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 FIRST_SEED = 1000
 """Seeds of the models that are tested, far from those of the controls."""
 
-SIZES: dict[str, Any] = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 6, "intermediate_size": 96}
+SIZES: dict[str, Any] = {
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 6,
+    "intermediate_size": 96,
+}
 
 
 def bert(n_words: int) -> Any:
@@ -54,7 +59,12 @@ def llama(n_words: int) -> Any:
     return LlamaModel(LlamaConfig(vocab_size=n_words, **SIZES))
 
 
-SHAPES: dict[str, Callable[[int], Any] | None] = {"toy-random": None, "BERT": bert, "GPT-2": gpt2, "Llama": llama}
+SHAPES: dict[str, Callable[[int], Any] | None] = {
+    "toy-random": None,
+    "BERT": bert,
+    "GPT-2": gpt2,
+    "Llama": llama,
+}
 
 
 Found = tuple[list[str], list[str]]
@@ -77,7 +87,10 @@ def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) ->
     survey = found.origin.stats.survey  # type: ignore[attr-defined]  # as `compare_heads` makes it
     low = {rule.family: 1e-9 for _, rule in rules_of(measures_of())}
     every = (found, compare(survey, corpus="", thresholds=low))
-    names = [sorted({role.name for head in one.heads for role in head.roles if role.established}) for one in every]
+    names = [
+        sorted({role.name for head in one.heads for role in head.roles if role.established})
+        for one in every
+    ]
     return names[0], names[1]
 
 
@@ -88,7 +101,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tokenizer")
     parser.add_argument("--models", type=int, default=60, help="of each shape")
-    parser.add_argument("--sentences", default=None, help="a file of sentences, instead of those that ship")
+    parser.add_argument(
+        "--sentences", default=None, help="a file of sentences, instead of those that ship"
+    )
     given = parser.parse_args()
     tokenizer = AutoTokenizer.from_pretrained(given.tokenizer)
     every: list[Found] = []
@@ -96,7 +111,9 @@ def main() -> None:
     print("| shape | models | with an established role | without thresholds |\n|---|---|---|---|")
     for shape in SHAPES:
         start = time.process_time()
-        found = [established(shape, seed, tokenizer, given.sentences) for seed in range(given.models)]
+        found = [
+            established(shape, seed, tokenizer, given.sentences) for seed in range(given.models)
+        ]
         every += found
         roles.update(role for one in found for role in one[0])
         roles.update(f"{role} without thresholds" for one in found for role in one[1])

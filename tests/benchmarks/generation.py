@@ -26,7 +26,12 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "GPT-2, 12 layers of 12 heads": ("GPT2", {"n_positions": 512}),
     "Llama, 12 layers of 12 heads, 4 of keys": (
         "Llama",
-        {"hidden_size": 768, "intermediate_size": 2048, "num_hidden_layers": 12, "num_attention_heads": 12}
+        {
+            "hidden_size": 768,
+            "intermediate_size": 2048,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+        }
         | {"num_key_value_heads": 4},
     ),
 }
@@ -38,7 +43,9 @@ def made(kind: str, sizes: dict[str, Any]) -> tuple[Any, Any]:
     backend = Tokenizer(models.WordLevel(words | {"[UNK]": 26}, unk_token="[UNK]"))  # noqa: S106 - no password
     backend.pre_tokenizer, backend.decoder = pre_tokenizers.Whitespace(), decoders.Fuse()
     tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]")  # noqa: S106 - likewise
-    config = getattr(transformers, f"{kind}Config")(vocab_size=27, eos_token_id=None, bos_token_id=None, **sizes)
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=27, eos_token_id=None, bos_token_id=None, **sizes
+    )
     torch.manual_seed(0)
     return transformers.AutoModelForCausalLM.from_config(config).eval(), tokenizer
 
@@ -58,7 +65,9 @@ def main() -> None:
 
         def plain(model: Any = model, given: torch.Tensor = given) -> None:
             model.set_attn_implementation("sdpa")
-            model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=NEW, do_sample=False)
+            model.generate(
+                given, attention_mask=torch.ones_like(given), max_new_tokens=NEW, do_sample=False
+            )
 
         def captured(model: Any = model, tokenizer: Any = tokenizer) -> None:
             attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
@@ -67,7 +76,9 @@ def main() -> None:
         captured()
         times = [(seconds(plain), seconds(captured)) for _ in range(ROUNDS)]
         usual, ours = (NEW / statistics.median(column) for column in zip(*times, strict=True))
-        print(f"{name}: plain {usual:.1f} tokens a second, with capture {ours:.1f}: {ours / usual:.2f} times")
+        print(
+            f"{name}: plain {usual:.1f} tokens a second, with capture {ours:.1f}: {ours / usual:.2f} times"
+        )
 
 
 if __name__ == "__main__":

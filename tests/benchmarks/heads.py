@@ -42,7 +42,10 @@ def sentences(n: int) -> list[CorpusLine]:
     """So many texts of one to four sentences, 24 tokens in the mean."""
     random = Random(0)  # noqa: S311 - it makes sentences, not secrets
     made = splits.sentences("test")
-    texts = (" ".join(" ".join(s.words) for s in islice(made, random.choice((1, 1, 2, 2, 3, 4)))) for _ in range(n))
+    texts = (
+        " ".join(" ".join(s.words) for s in islice(made, random.choice((1, 1, 2, 2, 3, 4))))
+        for _ in range(n)
+    )
     return [CorpusLine(number=number, text=text) for number, text in enumerate(texts, 1)]
 
 
@@ -92,18 +95,33 @@ def recipe(source: PretrainedSource, lines: Sequence[CorpusLine]) -> None:
                 weighed /= weighed.sum(axis=1, keepdims=True)
                 row = []
                 for some in (a, weighed):
-                    row += [np.diagonal(some).mean(), np.diagonal(some, -1).mean(), np.diagonal(some, 1).mean()]
-                    row += [some[:, 0].mean(), some[:, -1].mean(), some[:, points].sum(axis=1).mean()]
+                    row += [
+                        np.diagonal(some).mean(),
+                        np.diagonal(some, -1).mean(),
+                        np.diagonal(some, 1).mean(),
+                    ]
+                    row += [
+                        some[:, 0].mean(),
+                        some[:, -1].mean(),
+                        some[:, points].sum(axis=1).mean(),
+                    ]
                     for cells in (earlier, followed):
                         rows = cells.any(axis=1)
-                        row.append((some * cells).sum(axis=1)[rows].mean() if rows.any() else np.nan)
+                        row.append(
+                            (some * cells).sum(axis=1)[rows].mean() if rows.any() else np.nan
+                        )
                 row += [np.diagonal(a, o).mean() if abs(o) < n else np.nan for o in range(-8, 9)]
                 largest = a.argmax(axis=1) - np.arange(n)
                 row += [(largest == o).mean() for o in range(-8, 9)]
                 entropy = -(a * np.log(a + 1e-12)).sum(axis=1)
                 distance = (a * np.abs(offsets)).sum(axis=1)
                 spread = np.sqrt((a * (np.abs(offsets) - distance[:, None]) ** 2).sum(axis=1))
-                row += [entropy.mean(), (entropy / np.log(n)).mean(), distance.mean(), spread.mean()]
+                row += [
+                    entropy.mean(),
+                    (entropy / np.log(n)).mean(),
+                    distance.mean(),
+                    spread.mean(),
+                ]
                 row += [a[:, :-1].max(axis=1).mean(), a.mean(axis=0).max()]
                 found.append(row)
         for one in range(len(stack)):
@@ -125,7 +143,9 @@ def peak(model: str, n: int) -> None:
 
 def main() -> None:
     """Measure all of it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sentences", type=int, default=2000)
     parser.add_argument("--recipe", type=int, default=40)
     parser.add_argument("--memory", type=int, nargs="*", default=[200, 2000])
@@ -143,26 +163,40 @@ def main() -> None:
     assert isinstance(source, PretrainedSource)
     singles: list[Batch] = []
     reading = seconds(lambda: singles.extend(source.encode([line.text]) for line in lines))
-    windows = [dict(enumerate(singles[first : first + WINDOW])) for first in range(0, len(singles), WINDOW)]
+    windows = [
+        dict(enumerate(singles[first : first + WINDOW])) for first in range(0, len(singles), WINDOW)
+    ]
     batches = [
         join(some.values()) for window in windows for some in in_batches(window, TOKENS)
     ]  # those that are measured
     plain(source, batches[:2])
     forward = seconds(lambda: plain(source, batches))
-    measured = seconds(lambda: survey_models(lines, [source], SurveySettings(similarity=False, controls=0)))
-    alike = seconds(lambda: survey_models(lines, [source], SurveySettings(similarity=True, controls=0)))
+    measured = seconds(
+        lambda: survey_models(lines, [source], SurveySettings(similarity=False, controls=0))
+    )
+    alike = seconds(
+        lambda: survey_models(lines, [source], SurveySettings(similarity=True, controls=0))
+    )
     again = seconds(lambda: plain(source, batches))
-    whole = seconds(lambda: compare(survey_models(lines, [source], SurveySettings()).before, corpus="benchmark"))
+    whole = seconds(
+        lambda: compare(survey_models(lines, [source], SurveySettings()).before, corpus="benchmark")
+    )
     few = lines[:: max(1, len(lines) // options.recipe)][: options.recipe]
     by_recipe = seconds(lambda: recipe(source, few)) * len(lines) / len(few)
     forward = (forward + again) / 2
-    print(f"{len(lines):,} sentences, {sum(int(b.real.sum()) for b in batches):,} tokens, {len(batches)} batches")
+    print(
+        f"{len(lines):,} sentences, {sum(int(b.real.sum()) for b in batches):,} tokens, {len(batches)} batches"
+    )
     print(f"reading the sentences into tokens       {reading:8.2f} s")
     print(f"plain forward pass of the batches       {forward:8.2f} s")
     passed = measured - reading
-    print(f"the same with all measures              {passed:8.2f} s   {passed / forward:6.2f}   at most 2")
+    print(
+        f"the same with all measures              {passed:8.2f} s   {passed / forward:6.2f}   at most 2"
+    )
     more = alike - measured
-    print(f"similarity of all pairs on top            {more:8.2f} s   {more / forward:6.2f}   at most 2")
+    print(
+        f"similarity of all pairs on top            {more:8.2f} s   {more / forward:6.2f}   at most 2"
+    )
     print(f"all of it, with three controls          {whole:8.2f} s   {whole / forward:6.2f}")
     print(
         f"output_attentions=True and numpy        {by_recipe:8.2f} s   {by_recipe / alike:6.1f} x as long   at least 10"

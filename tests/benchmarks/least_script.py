@@ -17,7 +17,9 @@ def main(model_folder: str, text: str, output: str) -> None:
     tokenizer = AutoTokenizer.from_pretrained(model_folder)
     model = AutoModel.from_pretrained(model_folder, attn_implementation="eager").eval()
     with torch.inference_mode():
-        attentions = model(**tokenizer(text, return_tensors="pt"), output_attentions=True).attentions
+        attentions = model(
+            **tokenizer(text, return_tensors="pt"), output_attentions=True
+        ).attentions
     np.save(output, torch.cat(attentions).numpy())
 
 

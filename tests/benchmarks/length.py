@@ -57,7 +57,9 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
         rounds.append((middle - start, time.perf_counter() - middle))
     fused, own = map(min, zip(*rounds, strict=True))
     name = f"{n_tokens:,}{', causal' * causal}{', links' * links}"
-    print(f"| {name} | {fused:.2f} s | {own:.2f} s | {(fused + own) / fused:.2f} | {peak() - before:.0f} MB |")
+    print(
+        f"| {name} | {fused:.2f} s | {own:.2f} s | {(fused + own) / fused:.2f} | {peak() - before:.0f} MB |"
+    )
 
 
 def main() -> None:
@@ -67,7 +69,9 @@ def main() -> None:
             stream.BLOCK_ROWS = int(sys.argv[-1])
         measure(int(sys.argv[2]), causal="causal" in sys.argv, links="links" in sys.argv)
         return
-    print("| tokens | fused, no weights | picture and receipt | together / fused | memory |\n|---|---|---|---|---|")
+    print(
+        "| tokens | fused, no weights | picture and receipt | together / fused | memory |\n|---|---|---|---|---|"
+    )
     given = sys.argv[1:]
     rows = given[:2] if given[:1] == ["--rows"] else []
     for n_tokens in given[len(rows) :] or ["2048", "8192", "32768"]:

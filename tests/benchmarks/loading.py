@@ -24,7 +24,10 @@ def main() -> None:
     for name in trained():
         start = time.perf_counter()
         files.load_home_built(name)
-        print(f"{name:<22} {1e3 * (time.perf_counter() - start):6.1f} ms   at most {TARGET} ms", flush=True)
+        print(
+            f"{name:<22} {1e3 * (time.perf_counter() - start):6.1f} ms   at most {TARGET} ms",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

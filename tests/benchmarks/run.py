@@ -27,7 +27,9 @@ SENTENCE = "The animal did not cross the street because it was too tired."
 def seconds(command: list[str], folder: str) -> float:
     """How long a whole process takes, in seconds."""
     start = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(
+        command, cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     return time.perf_counter() - start
 
 
@@ -44,7 +46,9 @@ def compare(name: str, ours: list[str], theirs: list[str], target: str, rounds: 
 
 def main() -> None:
     """Run all pairs."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--with-seaborn", action="store_true")
     options = parser.parse_args()

@@ -31,7 +31,9 @@ def main(model_folder: str, text: str, output: str) -> None:
         for head in range(n_heads):
             ax = axes[layer, head]
             weights = attentions[layer][0, head].numpy()
-            sns.heatmap(weights, xticklabels=tokens, yticklabels=tokens, annot=True, fmt=".2f", ax=ax)
+            sns.heatmap(
+                weights, xticklabels=tokens, yticklabels=tokens, annot=True, fmt=".2f", ax=ax
+            )
             ax.set_title(f"layer {layer}, head {head}")
     figure.tight_layout()
     figure.savefig(output)

@@ -59,7 +59,9 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
     with path.open(encoding="utf-8") as file:
         words = {sentence.line: sentence.words() for sentence in split_sentences(file)}
     parses = [words[line.number] for line in lines]
-    trees = [[int(word.columns[6]) - 1 for word in parse] for parse in parses]  # the heads of words; -1 of the root
+    trees = [
+        [int(word.columns[6]) - 1 for word in parse] for parse in parses
+    ]  # the heads of words; -1 of the root
     sizes = [len(tree) for tree in trees]
     found = [link for line in lines if line.annotated is not None for link in line.annotated.links]
     far = [abs(link.query - link.key) for link in found if link.relation != COREFERENCE]
@@ -81,12 +83,16 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
         "pronouns and later mentions, a sentence": f"{len(refer) / len(trees):.2f}",
         "words back to the mention before, median": f"{median(refer):.0f}" if refer else "",
     }
-    return rows | {f"`{name}`": f"{100 * names[name] / sum(sizes):.1f} %" for name in RELATIONS.split()}
+    return rows | {
+        f"`{name}`": f"{100 * names[name] / sum(sizes):.1f} %" for name in RELATIONS.split()
+    }
 
 
 def measured(lines: Sequence[CorpusLine], source: Source) -> Relations:
     """What every head finds in a treebank."""
-    found = survey_models(lines, [source], SurveySettings(controls=0, similarity=False)).before.relations
+    found = survey_models(
+        lines, [source], SurveySettings(controls=0, similarity=False)
+    ).before.relations
     assert found is not None
     return found
 
@@ -101,7 +107,9 @@ def main() -> None:
     asked = parser.parse_args()
     names = ["shipped", *(path.stem for path in asked.files)]
     banks = [read(asked.shipped), *(read(path, asked.n) for path in asked.files)]
-    rows = [text(path, bank) for path, bank in zip([asked.shipped, *asked.files], banks, strict=True)]
+    rows = [
+        text(path, bank) for path, bank in zip([asked.shipped, *asked.files], banks, strict=True)
+    ]
     print("|", " | ".join(["", *names]), "|\n|" + "---|" * (len(names) + 1))
     for what in rows[0]:
         print("|", " | ".join([what, *(row[what] for row in rows)]), "|")
@@ -109,15 +117,28 @@ def main() -> None:
     source = open_source(asked.model)
     made = compare(survey_models(banks[0], [source]).before, corpus=names[0])
     others = [measured(bank, source) for bank in banks[1:]]
-    rules = {rule_of(name, reverse=way > 0).name: (name, way) for one in others for name in one.names for way in (0, 1)}
-    print("\n|", " | ".join(["role", "head", "shipped", *names[1:]]), "|\n|" + "---|" * (len(names) + 2))
+    rules = {
+        rule_of(name, reverse=way > 0).name: (name, way)
+        for one in others
+        for name in one.names
+        for way in (0, 1)
+    }
+    print(
+        "\n|",
+        " | ".join(["role", "head", "shipped", *names[1:]]),
+        "|\n|" + "---|" * (len(names) + 2),
+    )
     inside = Counter[str]()
     for head in made.heads:
         for role in head.roles:
             if not role.established or role.name not in rules:
                 continue
             name, way = rules[role.name]
-            cells = [role.rule.short or role.name, head.name, f"{role.score:.2f} ({role.low:.2f} to {role.high:.2f})"]
+            cells = [
+                role.rule.short or role.name,
+                head.name,
+                f"{role.score:.2f} ({role.low:.2f} to {role.high:.2f})",
+            ]
             for other, bank in zip(others, names[1:], strict=True):
                 if name not in other.names:
                     cells.append("")

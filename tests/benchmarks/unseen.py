@@ -20,17 +20,29 @@ SEEDS = (101, 102, 103)
 
 def main() -> None:
     """Print a line for each model and draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=1000)
     n = parser.parse_args().pairs
-    for name, kind, of in (("toy", "reference", ""), ("toy-ko", "reference", ""), ("toy-ko", "own", "자기: ")):
+    for name, kind, of in (
+        ("toy", "reference", ""),
+        ("toy-ko", "reference", ""),
+        ("toy-ko", "own", "자기: "),
+    ):
         card, model = files.load_home_built(name)
         assert isinstance(model, LanguageEncoder)
         head = int(card.quality[f"{of}reference layer"]), int(card.quality[f"{of}reference head"])
         for seed in SEEDS:
             found = list(islice(splits.sentences("test", seed, kind, model.config.language), n))
-            right, turns = float(measure.right_looks(model, found)[head]), measure.turning_looks(model, head, found)
-            print(f"{name}, {kind}, draw {seed}: looks right {right:.1%}, turns {turns:.1%}", flush=True)
+            right, turns = (
+                float(measure.right_looks(model, found)[head]),
+                measure.turning_looks(model, head, found),
+            )
+            print(
+                f"{name}, {kind}, draw {seed}: looks right {right:.1%}, turns {turns:.1%}",
+                flush=True,
+            )
     for name in ("toy-seq2seq", "toy-transformer"):
         card, translator = files.load_home_built(name)
         assert isinstance(translator, measure.Translator)
@@ -40,7 +52,10 @@ def main() -> None:
             pairs = list(islice(splits.pairs("test", seed), n))
             errors.append(float(measure.alignment_errors(translator, pairs)[head]))
             exact = measure.hits(translator, pairs).whole
-            print(f"{name}, draw {seed}: without a fault {exact:.1%}, alignment error {errors[-1]:.1%}", flush=True)
+            print(
+                f"{name}, draw {seed}: without a fault {exact:.1%}, alignment error {errors[-1]:.1%}",
+                flush=True,
+            )
         print(f"{name}: alignment error {sum(errors) / len(errors):.1%} in the mean", flush=True)
 
 

@@ -55,9 +55,13 @@ def main() -> None:
     for run in runs:
         run()
     times = [[*(seconds(run) for run in runs), seconds(watched().attention)] for _ in range(ROUNDS)]
-    plain, looked_on, least, record = (statistics.median(column) for column in zip(*times, strict=True))
+    plain, looked_on, least, record = (
+        statistics.median(column) for column in zip(*times, strict=True)
+    )
     print(f"plain {plain:.3f} s; watched {looked_on:.3f} s, {looked_on / plain:.3f} times")
-    print(f"a record {record:.4f} s, {record / plain:.3f} of plain; its weights alone {least:.4f} s")
+    print(
+        f"a record {record:.4f} s, {record / plain:.3f} of plain; its weights alone {least:.4f} s"
+    )
 
 
 if __name__ == "__main__":

@@ -54,15 +54,33 @@ class TestRecord:
         assert record.weights.shape == (5, 3, 6, 6)
         assert record.weights.dtype == np.float32
         assert record.query_tokens == record.key_tokens
-        assert [token.text for token in record.query_tokens] == ["[CLS]", "i", "love", "all", "you", "[SEP]"]
-        assert (record.model, record.text, record.pair, record.kind) == ("zoo0/distilbert", TEXT, None, "encoder")
+        assert [token.text for token in record.query_tokens] == [
+            "[CLS]",
+            "i",
+            "love",
+            "all",
+            "you",
+            "[SEP]",
+        ]
+        assert (record.model, record.text, record.pair, record.kind) == (
+            "zoo0/distilbert",
+            TEXT,
+            None,
+            "encoder",
+        )
         assert record.notes == ()
         assert record.short_rows == ()
 
     def test_tokens(self, zoo: Zoo) -> None:
         """Each token says its piece, number, place, word and whether it is special."""
         first, second, third, *_, last = attend("Don't!", zoo.source("distilbert")).query_tokens
-        assert (first.piece, first.id, first.span, first.word, first.special) == ("[CLS]", 101, None, None, True)
+        assert (first.piece, first.id, first.span, first.word, first.special) == (
+            "[CLS]",
+            101,
+            None,
+            None,
+            True,
+        )
         assert (second.piece, second.span, second.word, second.special) == ("don", (0, 3), 0, False)
         assert (third.piece, third.span, third.word) == ("'", (3, 4), 0)
         assert (last.piece, last.special) == ("[SEP]", True)
@@ -70,9 +88,22 @@ class TestRecord:
     def test_pair(self, zoo: Zoo) -> None:
         """Two sentences are read together: segments, spans in their own sentence, words numbered on."""
         record = attend("I love", zoo.source("distilbert"), pair="all you")
-        assert [token.text for token in record.query_tokens] == ["[CLS]", "i", "love", "[SEP]", "all", "you", "[SEP]"]
+        assert [token.text for token in record.query_tokens] == [
+            "[CLS]",
+            "i",
+            "love",
+            "[SEP]",
+            "all",
+            "you",
+            "[SEP]",
+        ]
         assert [token.segment for token in record.query_tokens[1:6]] == [0, 0, 0, 1, 1]
-        assert [token.span for token in record.query_tokens if token.span] == [(0, 1), (2, 6), (0, 3), (4, 7)]
+        assert [token.span for token in record.query_tokens if token.span] == [
+            (0, 1),
+            (2, 6),
+            (0, 3),
+            (4, 7),
+        ]
         assert [token.word for token in record.query_tokens] == [None, 0, 1, None, 2, 3, None]
         assert record.pair == "all you"
         assert record.notes == ()
@@ -92,20 +123,27 @@ class TestRecord:
             (range(1, 3), (2,), ((1, 2), (2,))),
         ],
     )
-    def test_layers_and_heads(self, zoo: Zoo, layers: Any, heads: Any, expected: tuple[tuple[int, ...], ...]) -> None:
+    def test_layers_and_heads(
+        self, zoo: Zoo, layers: Any, heads: Any, expected: tuple[tuple[int, ...], ...]
+    ) -> None:
         """Layers and heads are chosen by number, negative from the end, and keep their numbers."""
         whole = attend(TEXT, zoo.source("distilbert"))
         record = attend(TEXT, zoo.source("distilbert"), layers=layers, heads=heads)
         assert (record.layers, record.heads) == expected
         for layer in record.layers:
             for head in record.heads:
-                np.testing.assert_array_equal(record.pattern(layer, head), whole.pattern(layer, head))
+                np.testing.assert_array_equal(
+                    record.pattern(layer, head), whole.pattern(layer, head)
+                )
 
     @pytest.mark.parametrize(
         ("choice", "said"),
         [
             ({"layers": [5]}, "there is no layer 5: this model has layers 0 to 4 (counted from 0)"),
-            ({"layers": [0, -6]}, "there is no layer -6: this model has layers 0 to 4 (counted from 0)"),
+            (
+                {"layers": [0, -6]},
+                "there is no layer -6: this model has layers 0 to 4 (counted from 0)",
+            ),
             ({"heads": [3]}, "there is no head 3: this model has heads 0 to 2 (counted from 0)"),
             ({"heads": [-4]}, "there is no head -4: this model has heads 0 to 2 (counted from 0)"),
         ],
@@ -113,12 +151,22 @@ class TestRecord:
     def test_not_there(self, zoo: Zoo, choice: dict[str, list[int]], said: str) -> None:
         """A layer or head that is not there is refused, and the range is said."""
         with pytest.raises(SelectionError, match=f"^{re.escape(said)}$"):
-            attend(TEXT, zoo.source("distilbert"), layers=choice.get("layers"), heads=choice.get("heads"))
+            attend(
+                TEXT,
+                zoo.source("distilbert"),
+                layers=choice.get("layers"),
+                heads=choice.get("heads"),
+            )
 
     def test_batch(self, zoo: Zoo) -> None:
         """Several sentences, some in pairs, come back in their order."""
-        records = attend_all([TEXT, "Yes!"], zoo.source("distilbert"), pairs=[None, "No way at all"], heads=[-1])
-        assert [(record.text, record.pair) for record in records] == [(TEXT, None), ("Yes!", "No way at all")]
+        records = attend_all(
+            [TEXT, "Yes!"], zoo.source("distilbert"), pairs=[None, "No way at all"], heads=[-1]
+        )
+        assert [(record.text, record.pair) for record in records] == [
+            (TEXT, None),
+            ("Yes!", "No way at all"),
+        ]
         assert [record.weights.shape for record in records] == [(5, 1, 6, 6), (5, 1, 9, 9)]
 
 
@@ -129,7 +177,10 @@ class TestTruncation:
 
     def test_refused(self, zoo: Zoo) -> None:
         """Unless it is asked for, nothing is cut; both numbers are said."""
-        with pytest.raises(TooLongError, match=r"^the text has 101 tokens, but zoo0/gpt2 has 61 positions: shorten it"):
+        with pytest.raises(
+            TooLongError,
+            match=r"^the text has 101 tokens, but zoo0/gpt2 has 61 positions: shorten it",
+        ):
             attend(self.LONG, zoo.source("gpt2"))
 
     def test_said(self, zoo: Zoo) -> None:
@@ -137,13 +188,21 @@ class TestTruncation:
         record = attend(self.LONG, zoo.source("gpt2"), truncate=True)
         assert record.notes == (Note.of("input_truncated_tokens", kept=61, total=101),)
         assert record.text == self.LONG
-        np.testing.assert_allclose(record.weights, attend(" love" * 61, zoo.source("gpt2")).weights, atol=1e-6)
+        np.testing.assert_allclose(
+            record.weights, attend(" love" * 61, zoo.source("gpt2")).weights, atol=1e-6
+        )
 
     def test_pair(self, zoo: Zoo) -> None:
         """A pair is cut where it is longest, and keeps its separators."""
         record = attend(" love" * 700, zoo.source("roberta"), pair=" all you", truncate=True)
         assert record.notes == (Note.of("input_truncated_tokens", kept=512, total=706),)
-        assert [token.text for token in record.query_tokens[-5:]] == ["</s>", "</s>", "all", "you", "</s>"]
+        assert [token.text for token in record.query_tokens[-5:]] == [
+            "</s>",
+            "</s>",
+            "all",
+            "you",
+            "</s>",
+        ]
 
     def test_short_text(self, zoo: Zoo) -> None:
         """A text that fits is not cut, and no note says so."""
@@ -159,7 +218,10 @@ class TestText:
             ("", "the text is empty"),
             ("  \n\t ", "the text is empty (only spaces)"),
             ("\u3000\u2003", "the text is empty (only spaces)"),
-            ("ab\ud83d", r"the text is not valid Unicode: character 3 is a lone surrogate (\ud83d)"),
+            (
+                "ab\ud83d",
+                r"the text is not valid Unicode: character 3 is a lone surrogate (\ud83d)",
+            ),
         ],
     )
     def test_refused(self, zoo: Zoo, text: str, said: str) -> None:
@@ -173,7 +235,10 @@ class TestText:
             with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
                 refused()
         second = said.replace("the text", "the second sentence")
-        for refused in (lambda: attend("Yes!", source, pair=text), lambda: attend_all(["Yes!"], source, pairs=[text])):
+        for refused in (
+            lambda: attend("Yes!", source, pair=text),
+            lambda: attend_all(["Yes!"], source, pairs=[text]),
+        ):
             with pytest.raises(InputError, match=f"^{re.escape(second)}$"):
                 refused()
 
@@ -181,12 +246,16 @@ class TestText:
         """A batch of nothing is refused too."""
         with pytest.raises(InputError, match=r"^there is no text"):
             attend_all([], zoo.source("distilbert"))
-        with pytest.raises(InputError, match=r"^the second sentence is given 1 times, for 2 texts$"):
+        with pytest.raises(
+            InputError, match=r"^the second sentence is given 1 times, for 2 texts$"
+        ):
             attend_all([TEXT, TEXT], zoo.source("distilbert"), pairs=[TEXT])
 
     def test_nothing_left(self, zoo: Zoo) -> None:
         """What the tokenizer drops altogether leaves nothing to show; the character is spelled out."""
-        with pytest.raises(InputError, match=r"^zoo0/distilbert finds no token in this text: '\\+u200b'$"):
+        with pytest.raises(
+            InputError, match=r"^zoo0/distilbert finds no token in this text: '\\+u200b'$"
+        ):
             attend("\u200b", zoo.source("distilbert"))
 
     @pytest.mark.parametrize("name", ["distilbert", "gpt2", "llama"])
@@ -197,7 +266,9 @@ class TestText:
         assert record.text == text
         assert all(token.text.isprintable() for token in record.query_tokens)
 
-    @pytest.mark.parametrize(("name", "typed"), [("distilbert", "[SEP]"), ("gpt2", "<|endoftext|>"), ("llama", "</s>")])
+    @pytest.mark.parametrize(
+        ("name", "typed"), [("distilbert", "[SEP]"), ("gpt2", "<|endoftext|>"), ("llama", "</s>")]
+    )
     def test_typed_special(self, zoo: Zoo, name: str, typed: str) -> None:
         """A special token that was typed is text: it has a place and is not hidden with those that were added."""
         tokens = attend(f"I {typed} you", zoo.source(name)).query_tokens
@@ -224,7 +295,12 @@ class TestModel:
 
     @pytest.mark.usefixtures("offline")
     @pytest.mark.parametrize(
-        ("text", "model"), [("고양이가 방에서 자고 있어요", "toy-ko"), ("the cat saw 고양이", "toy"), ("1 the", "toy")]
+        ("text", "model"),
+        [
+            ("고양이가 방에서 자고 있어요", "toy-ko"),
+            ("the cat saw 고양이", "toy"),
+            ("1 the", "toy"),
+        ],
     )
     def test_default_is_not_there_and_the_sentence_is_korean(self, text: str, model: str) -> None:
         """For a sentence that is mostly Korean it is the one that reads Korean, and the line says so."""
@@ -240,13 +316,19 @@ class TestModel:
         assert len(told) == 1
 
     @pytest.mark.usefixtures("offline")
-    @pytest.mark.parametrize("model", ["distilbert-base-uncased", "no-such-model", "google-bert/bert-base-uncased"])
+    @pytest.mark.parametrize(
+        "model", ["distilbert-base-uncased", "no-such-model", "google-bert/bert-base-uncased"]
+    )
     def test_named_is_never_replaced(self, model: str) -> None:
         """A model asked for by name is that or an error that says what to do, the default's own name included."""
-        with pytest.raises(UnreachableModelError, match=rf"^{model} is not in the cache.*a local folder.*\(toy\)$"):
+        with pytest.raises(
+            UnreachableModelError, match=rf"^{model} is not in the cache.*a local folder.*\(toy\)$"
+        ):
             attend(TEXT, model)
 
-    @pytest.mark.parametrize("model", ["", "./no/such/folder", "a/b/c", "no model\x1b[2J", "no\ud800model"])
+    @pytest.mark.parametrize(
+        "model", ["", "./no/such/folder", "a/b/c", "no model\x1b[2J", "no\ud800model"]
+    )
     def test_no_model(self, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """What can be no model's name is refused in one line that obeys no control character."""
         monkeypatch.chdir(tmp_path)
@@ -257,12 +339,20 @@ class TestModel:
     @pytest.mark.parametrize(
         ("model", "nearest"),
         [
-            ("toy-foo", "toy-ko"), ("toy-rand", "toy-random"), ("toys", "toy"), ("TOY-Decoder", "toy-decoder"),
-            ("toy-seq", "toy-seq2seq"), ("tpy-random", "toy-random"), ("toy-transformers", "toy-transformer"),
-            ("bottleneck-with-0", ""), ("toy\x1b[2J", "toy"),
+            ("toy-foo", "toy-ko"),
+            ("toy-rand", "toy-random"),
+            ("toys", "toy"),
+            ("TOY-Decoder", "toy-decoder"),
+            ("toy-seq", "toy-seq2seq"),
+            ("tpy-random", "toy-random"),
+            ("toy-transformers", "toy-transformer"),
+            ("bottleneck-with-0", ""),
+            ("toy\x1b[2J", "toy"),
         ],
-    )  # fmt: skip
-    def test_no_home_built_model(self, model: str, nearest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    )
+    def test_no_home_built_model(
+        self, model: str, nearest: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """A name that only a home-built model could have is not sought elsewhere: one line says which was meant."""
         monkeypatch.setattr("attnviz.capture.source.locate", pytest.fail)
         with pytest.raises(UnknownModelError) as refused:
@@ -280,14 +370,18 @@ class TestModel:
         with pytest.raises(UnreachableModelError, match=f"^{model} is not in the cache"):
             attend(TEXT, model)
 
-    def test_a_folder_may_be_called_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_folder_may_be_called_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """A folder whose name begins like theirs is a folder."""
         (tmp_path / "toy-mine").mkdir()
         monkeypatch.chdir(tmp_path)
         with pytest.raises(UnknownModelError, match=r"^the folder toy-mine holds no model"):
             attend(TEXT, "toy-mine")
 
-    @pytest.mark.parametrize(("model", "shape"), [("toy", (3, 6, 4, 4)), ("toy-random", (2, 4, 4, 4))])
+    @pytest.mark.parametrize(
+        ("model", "shape"), [("toy", (3, 6, 4, 4)), ("toy-random", (2, 4, 4, 4))]
+    )
     def test_toy(self, model: str, shape: tuple[int, ...]) -> None:
         """The home-built models, with a receipt like any other."""
         record = attend(TEXT, model)
@@ -308,18 +402,25 @@ class TestModel:
     def test_sizes_of_another(self, model: str | None) -> None:
         """No other model comes in sizes: nothing is silently left out."""
         named = model or DEFAULT_MODEL
-        with pytest.raises(InputError, match=f"^only toy-random has a d_model to choose, not {named}$"):
+        with pytest.raises(
+            InputError, match=f"^only toy-random has a d_model to choose, not {named}$"
+        ):
             open_source(model, sizes={"d_model": 8})
 
     def test_no_such_size(self) -> None:
         """A size of another name is refused, and those that there are are named."""
-        with pytest.raises(InputError, match=r"^toy-random has no width: it has seed, d_model, n_heads, n_layers$"):
+        with pytest.raises(
+            InputError, match=r"^toy-random has no width: it has seed, d_model, n_heads, n_layers$"
+        ):
             open_source("toy-random", sizes={"width": 8})
 
     @pytest.mark.parametrize(
         ("sizes", "line"),
         [
-            ({"d_model": 20, "n_heads": 3}, "n_heads must divide d_model: expected a divisor of 20, got 3 heads"),
+            (
+                {"d_model": 20, "n_heads": 3},
+                "n_heads must divide d_model: expected a divisor of 20, got 3 heads",
+            ),
             ({"d_model": -4}, "d_model is too small: expected at least 1, got -4"),
             ({"n_layers": 0}, "n_layers is too small: expected at least 1, got 0"),
         ],
@@ -338,7 +439,9 @@ class TestModel:
         del offline
         monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-        with pytest.raises(ModelError, match=f"^there is no {device.upper()} device here that torch can use: take"):
+        with pytest.raises(
+            ModelError, match=f"^there is no {device.upper()} device here that torch can use: take"
+        ):
             attend(TEXT, model, device=device)
 
     @pytest.mark.usefixtures("as_installed")
@@ -354,13 +457,17 @@ class TestModel:
             with pytest.raises(error, match=message):
                 attend(given, "no-such-model")  # type: ignore[arg-type]
         for layers in (1, ["0.1"]):
-            with pytest.raises(SettingsError, match="'layers': it must be a list of whole numbers, not"):
+            with pytest.raises(
+                SettingsError, match="'layers': it must be a list of whole numbers, not"
+            ):
                 attend(TEXT, "no-such-model", layers=layers)  # type: ignore[arg-type]
         with pytest.raises(SelectionError, match="choose at least one layer, by numbers"):
             attend(TEXT, "no-such-model", layers=[])
         with pytest.raises(SettingsError, match="'rows': it must be a slice such as"):
             attend(TEXT, "toy", rows=2)  # type: ignore[arg-type]
-        with pytest.raises(SettingsError, match="'sizes': it must be a dictionary of whole numbers, not"):
+        with pytest.raises(
+            SettingsError, match="'sizes': it must be a dictionary of whole numbers, not"
+        ):
             attend(TEXT, "toy-random", sizes={"d_model": 24.0})  # type: ignore[dict-item]
 
     def test_numbers_of_any_kind(self) -> None:
@@ -378,15 +485,22 @@ class TestModel:
     def test_unknown_choices(self, zoo: Zoo) -> None:
         """Devices and number formats that nobody knows are refused, and the known ones named."""
         folder = str(zoo.folder("distilbert"))
-        with pytest.raises(InputError, match=r"^the device must be one of auto, cpu, cuda, mps, not 'tpu'$"):
+        with pytest.raises(
+            InputError, match=r"^the device must be one of auto, cpu, cuda, mps, not 'tpu'$"
+        ):
             attend(TEXT, folder, device="tpu")  # type: ignore[arg-type]
-        with pytest.raises(InputError, match=r"^the number format must be one of auto, float32, .*, not 'int8'$"):
+        with pytest.raises(
+            InputError, match=r"^the number format must be one of auto, float32, .*, not 'int8'$"
+        ):
             attend(TEXT, folder, dtype="int8")  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
-        ("cuda", "mps", "expected"), [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")]
+        ("cuda", "mps", "expected"),
+        [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
     )
-    def test_automatic_device(self, *, cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_automatic_device(
+        self, *, cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """By itself it takes a GPU where there is one."""
         monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
         monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)

@@ -65,7 +65,9 @@ class TestRefused:
             ("gpt_oss", {"sinks": None}),
         ],
     )
-    def test_planted(self, name: str, planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_planted(
+        self, name: str, planted: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """A soft cap, a scale, a window, a bias or sinks overlooked: the first layer that has it is refused."""
         found = interface._scoring
 
@@ -74,7 +76,9 @@ class TestRefused:
 
         monkeypatch.setattr(interface, "_scoring", overlook)
         diagnosis = diagnose(name, tmp_path)
-        assert diagnosis.refusal.startswith("refused, because layer 0 is not verified: its captured weights times")
+        assert diagnosis.refusal.startswith(
+            "refused, because layer 0 is not verified: its captured weights times"
+        )
         assert diagnosis.verdict.startswith(f"{tmp_path.name}/{name}: refused, because layer 0")
 
     def test_wrong_groups(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,12 +88,18 @@ class TestRefused:
             return shared.repeat(1, n_heads // shared.shape[1], 1, 1)
 
         monkeypatch.setattr("attnviz.capture.stream.for_each_head", in_turn)
-        assert diagnose("llama", tmp_path).refusal.startswith("refused, because layer 0 is not verified")
+        assert diagnose("llama", tmp_path).refusal.startswith(
+            "refused, because layer 0 is not verified"
+        )
 
-    def test_its_own_eager_way_is_another(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_its_own_eager_way_is_another(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Falcon with ALiBi runs the fused function, and its library's eager way adds the biases otherwise: said."""
         monkeypatch.setitem(
-            ARCHITECTURES, "falcon", (*ARCHITECTURES["falcon"][:1], ARCHITECTURES["falcon"][1] | {"alibi": True})
+            ARCHITECTURES,
+            "falcon",
+            (*ARCHITECTURES["falcon"][:1], ARCHITECTURES["falcon"][1] | {"alibi": True}),
         )
         found = diagnose("falcon", tmp_path)
         assert found.refusal == ""
@@ -105,7 +115,9 @@ class TestRefused:
 
     def test_no_attention(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """Mamba has none."""
-        monkeypatch.setitem(ARCHITECTURES, "mamba", ("Mamba", {"hidden_size": 33, "num_hidden_layers": 2}))
+        monkeypatch.setitem(
+            ARCHITECTURES, "mamba", ("Mamba", {"hidden_size": 33, "num_hidden_layers": 2})
+        )
         with pytest.raises(NoAttentionError, match=r"/mamba has no attention that attnviz can see"):
             diagnose("mamba", tmp_path)
 
@@ -123,7 +135,9 @@ class TestRefused:
 def test_the_callers_random_numbers_stay(tmp_path: Path) -> None:
     """One seed, one model; the caller's own random numbers are as before."""
     before = torch.get_rng_state()
-    found = [attnviz.doctor(write_config("bert", tmp_path), random=True, seed=seed) for seed in (1, 1, 2)]
+    found = [
+        attnviz.doctor(write_config("bert", tmp_path), random=True, seed=seed) for seed in (1, 1, 2)
+    ]
     assert torch.equal(before, torch.get_rng_state())
     assert isinstance(found[0], attnviz.Diagnosis)
     assert found[0] == found[1]
@@ -180,10 +194,16 @@ class TestCommand:
         assert " ".join(result.output.split()).count("scale 0.0625, cap") == 3
         assert "eager" not in typed("doctor", "toy", columns=columns).output.split("\n\n")[1]
 
-    def test_refused(self, typed: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_refused(
+        self, typed: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The verdict is the reason, the layers up to it are listed, and the status is 1."""
         found = interface._scoring
-        monkeypatch.setattr(interface, "_scoring", lambda *given, **more: replace(found(*given, **more), scaling=2.0))
+        monkeypatch.setattr(
+            interface,
+            "_scoring",
+            lambda *given, **more: replace(found(*given, **more), scaling=2.0),
+        )
         result = typed("doctor", str(write_config("bert", tmp_path)), "--random")
         assert result.status == 1
         assert "refused, because layer 0 is not verified" in " ".join(result.output.split())

@@ -62,9 +62,13 @@ class Strongest:
         values, where = weights.flatten().topk(min(self.COUNT, weights.numel()))
         found = [
             (value, int(head), int(row) + block.first_row, int(key))
-            for value, head, row, key in zip(values.tolist(), *torch.unravel_index(where, weights.shape), strict=True)
+            for value, head, row, key in zip(
+                values.tolist(), *torch.unravel_index(where, weights.shape), strict=True
+            )
         ]
-        self.links[block.layer] = sorted([*self.links.get(block.layer, []), *found], reverse=True)[: self.COUNT]
+        self.links[block.layer] = sorted([*self.links.get(block.layer, []), *found], reverse=True)[
+            : self.COUNT
+        ]
 
 
 class Entropy:
@@ -93,10 +97,14 @@ class Entropy:
 
     def mean(self) -> np.ndarray:
         """[layer, head]."""
-        return np.stack([(self.total[layer] / self.rows[layer]).numpy() for layer in sorted(self.total)])
+        return np.stack(
+            [(self.total[layer] / self.rows[layer]).numpy() for layer in sorted(self.total)]
+        )
 
 
-def small_blocks(monkeypatch: pytest.MonkeyPatch, rows: int = 7, heads: int = 3, tokens: int = 15) -> None:
+def small_blocks(
+    monkeypatch: pytest.MonkeyPatch, rows: int = 7, heads: int = 3, tokens: int = 15
+) -> None:
     """Blocks of so many rows for one sentence."""
     monkeypatch.setattr(stream, "BLOCK_BYTES", rows * heads * tokens * 4)
 
@@ -127,11 +135,17 @@ class TestManyObservers:
         assert pooled.square.bincount().tolist() == [4, 4, 4, 3]
         for layer, picture in pooled.pictures.items():
             for row, column in np.ndindex(4, 4):
-                cut = weights[layer, :, edges[row] : edges[row + 1], edges[column] : edges[column + 1]]
+                cut = weights[
+                    layer, :, edges[row] : edges[row + 1], edges[column] : edges[column + 1]
+                ]
                 np.testing.assert_allclose(picture[:, row, column], cut.sum(axis=(1, 2)), atol=1e-5)
         for layer, links in strongest.links.items():
-            assert [link[0] for link in links] == sorted(weights[layer].flatten().tolist(), reverse=True)[:5]
-            assert all(weights[layer, head, query, key] == value for value, head, query, key in links)
+            assert [link[0] for link in links] == sorted(
+                weights[layer].flatten().tolist(), reverse=True
+            )[:5]
+            assert all(
+                weights[layer, head, query, key] == value for value, head, query, key in links
+            )
         expected = -(weights * np.log(weights)).sum(axis=-1).mean(axis=-1)
         np.testing.assert_allclose(entropy.mean(), expected, atol=1e-5)
 
@@ -189,8 +203,12 @@ class TestKeepWeights:
     @staticmethod
     def block(layer: int, heads: int = 3, n_tokens: int = 5) -> Block:
         weights = torch.full((1, heads, n_tokens, n_tokens), 1 / n_tokens)
-        weights *= torch.arange(heads)[None, :, None, None]  # not weights any more, but each head knows its number
-        return Block(layer=layer, first_row=0, n_rows=n_tokens, n_keys=n_tokens, causal=False, seen=weights)
+        weights *= torch.arange(heads)[
+            None, :, None, None
+        ]  # not weights any more, but each head knows its number
+        return Block(
+            layer=layer, first_row=0, n_rows=n_tokens, n_keys=n_tokens, causal=False, seen=weights
+        )
 
     def kept(self, *layers: int, **choice: Any) -> KeepWeights:
         """What was kept of these layers."""
@@ -213,31 +231,45 @@ class TestKeepWeights:
 
     def test_missing(self) -> None:
         """A layer or head that is not there is refused, and the range is said."""
-        with pytest.raises(SelectionError, match=r"^there is no layer 3: this model has layers 0 to 2 \(counted"):
+        with pytest.raises(
+            SelectionError, match=r"^there is no layer 3: this model has layers 0 to 2 \(counted"
+        ):
             self.kept(0, 1, 2, layers=[1, 3]).weights(0)
-        with pytest.raises(SelectionError, match=r"^there is no head 3: this model has heads 0 to 2 \(counted"):
+        with pytest.raises(
+            SelectionError, match=r"^there is no head 3: this model has heads 0 to 2 \(counted"
+        ):
             self.kept(0, heads=[0, 3])
 
     def test_memory(self) -> None:
         """What would not fit goes together, however many layers there turn out to be; what does is as it is."""
         layer = 3 * 5 * 5 * 4
-        assert (self.kept(0, 1, memory=2 * layer).cell, self.kept(0, 1, 2, memory=2 * layer).cell) == (1, 2)
+        assert (
+            self.kept(0, 1, memory=2 * layer).cell,
+            self.kept(0, 1, 2, memory=2 * layer).cell,
+        ) == (1, 2)
         assert self.kept(0, 1, 2, layers=[1, 2], memory=2 * layer).cell == 1
         assert self.kept(0, 1, 2, 3, 4, 5, heads=[1], memory=2 * layer).cell == 1
         keep = self.kept(0, 1, 2, memory=2 * layer)
         assert keep.weights(0).shape == (3, 3, 3, 3)
-        np.testing.assert_allclose(keep.weights(0)[:, 1], [[[2 / 5, 2 / 5, 1 / 5]] * 3] * 3, rtol=1e-6)
+        np.testing.assert_allclose(
+            keep.weights(0)[:, 1], [[[2 / 5, 2 / 5, 1 / 5]] * 3] * 3, rtol=1e-6
+        )
 
     def test_memory_for_nothing(self) -> None:
         """What has not even room for one number a head is refused, and what would do is said."""
-        with pytest.raises(InputError, match=r"^20 bytes are too few for 3 heads of 2 layers: at least 24 are needed"):
+        with pytest.raises(
+            InputError,
+            match=r"^20 bytes are too few for 3 heads of 2 layers: at least 24 are needed",
+        ):
             self.kept(0, 1, memory=20)
 
     def test_uneven_heads(self) -> None:
         """Layers with different numbers of heads are no single array: choose one."""
         keep = self.kept(0)
         keep.observe(self.block(1, heads=2))
-        with pytest.raises(NoAttentionError, match=r"different numbers of heads \(3, 2\): choose one$"):
+        with pytest.raises(
+            NoAttentionError, match=r"different numbers of heads \(3, 2\): choose one$"
+        ):
             keep.weights(0)
 
     def test_again(self) -> None:
@@ -252,7 +284,9 @@ class TestKeepWeights:
 def pooled(weights: np.ndarray, size: int) -> np.ndarray:
     """Groups of so many tokens, worked out from all weights: to one the sum over its keys, from it the mean."""
     starts = [*range(0, weights.shape[2], size)], [*range(0, weights.shape[3], size)]
-    sums = np.add.reduceat(np.add.reduceat(weights.astype(np.float64), starts[0], axis=2), starts[1], axis=3)
+    sums = np.add.reduceat(
+        np.add.reduceat(weights.astype(np.float64), starts[0], axis=2), starts[1], axis=3
+    )
     return sums / np.diff([*starts[0], weights.shape[2]])[:, None]
 
 
@@ -277,7 +311,11 @@ def test_pooled_records_are_those_of_all_weights(
         size = records[0].cell
         assert record.cell == size > 1
         np.testing.assert_allclose(record.weights, pooled(whole.weights, size), rtol=0, atol=1e-6)
-        assert (record.kind, record.receipt, record.layers) == (whole.kind, record.receipt, whole.layers)
+        assert (record.kind, record.receipt, record.layers) == (
+            whole.kind,
+            record.receipt,
+            whole.layers,
+        )
         first, *_, last = (token.text for token in whole.key_tokens[:size])
         assert record.key_tokens[0].text == f"{first}…{last}"
 
@@ -293,23 +331,30 @@ def test_what_stays_exact_of_pooled_records(
     wholes = attend_all([TEXT * 4, TEXT], source)
     monkeypatch.setattr(stream, "BLOCK_BYTES", block_bytes)
     for whole, record in zip(
-        wholes, attend_all([TEXT * 4, TEXT], source, memory=wholes[0].weights.nbytes // 2), strict=True
+        wholes,
+        attend_all([TEXT * 4, TEXT], source, memory=wholes[0].weights.nbytes // 2),
+        strict=True,
     ):
         found, weights = record.exact, whole.weights.astype(np.float64)
         assert found is not None
         assert (found.query_tokens, found.key_tokens) == (whole.query_tokens, whole.key_tokens)
         n_links = found.link_keys.shape[-1]
         assert 1 <= n_links <= 8
-        np.testing.assert_allclose(found.link_weights, -np.sort(-weights, axis=-1)[..., :n_links], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            found.link_weights, -np.sort(-weights, axis=-1)[..., :n_links], rtol=0, atol=1e-6
+        )
         linked = np.take_along_axis(weights, found.link_keys.astype(np.int64), axis=-1)
         np.testing.assert_allclose(linked, found.link_weights, rtol=0, atol=1e-6)
         queries, keys = np.indices(weights.shape[2:])
         logs = np.log(weights, where=weights > 0, out=np.zeros_like(weights))
         wanted = {
-            "entropy": -weights * logs, "first": weights * (keys == 0), "self": weights * (keys == queries),
-            "previous": weights * (keys == queries - 1), "next": weights * (keys == queries + 1),
+            "entropy": -weights * logs,
+            "first": weights * (keys == 0),
+            "self": weights * (keys == queries),
+            "previous": weights * (keys == queries - 1),
+            "next": weights * (keys == queries + 1),
             "distance": weights * abs(queries - keys),
-        }  # fmt: skip
+        }
         if record.kind == "cross":
             wanted = {one: wanted[one] for one in ("entropy", "first")}
         assert tuple(found.statistics) == tuple(wanted)
@@ -319,7 +364,9 @@ def test_what_stays_exact_of_pooled_records(
         for layer, head in np.ndindex(weights.shape[:2]):
             links = record.links(layer, head)
             best = whole.links(layer, head, len(links))
-            np.testing.assert_allclose([one[2] for one in links], [one[2] for one in best], atol=1e-6)
+            np.testing.assert_allclose(
+                [one[2] for one in links], [one[2] for one in best], atol=1e-6
+            )
         part = record.select(heads=[1]).exact
         assert part is not None
         np.testing.assert_array_equal(part.link_keys[:, 0], found.link_keys[:, 1])
@@ -333,7 +380,9 @@ def test_links_are_the_strongest(zoo: Zoo) -> None:
     np.fill_diagonal(weights, 0)
     weights[[0, -1]] = weights[:, [0, -1]] = 0
     keys = np.argsort(-weights.max(axis=0))[:4]
-    assert record.links(1, 2, 4) == [(int(weights[:, key].argmax()), int(key), weights[:, key].max()) for key in keys]
+    assert record.links(1, 2, 4) == [
+        (int(weights[:, key].argmax()), int(key), weights[:, key].max()) for key in keys
+    ]
     part = attend(TEXT, zoo.source("distilbert"), rows=slice(3, 9), memory=2000)
     assert part.cell > 1
     assert part.exact is not None
@@ -364,8 +413,12 @@ def test_a_part_is_that_of_the_whole(zoo: Zoo, name: str) -> None:
     assert part.weights.shape[2:] == (3, 4)
     assert "queries 2 to 4 of" in sentence(part.notes[-1])
     assert part.short_rows[-1] == "truncated"
-    assert attend(TEXT, source, rows=rows).part(None, keys).weights.tolist() == part.weights.tolist()
-    with pytest.raises(SelectionError, match=r"^there is no query token there: there are [0-9]+, counted from 0$"):
+    assert (
+        attend(TEXT, source, rows=rows).part(None, keys).weights.tolist() == part.weights.tolist()
+    )
+    with pytest.raises(
+        SelectionError, match=r"^there is no query token there: there are [0-9]+, counted from 0$"
+    ):
         attend(TEXT, source, rows=slice(900, 1000))
 
 
@@ -373,12 +426,16 @@ def test_nothing_is_taken_from_groups_of_tokens(zoo: Zoo) -> None:
     """Of a pooled record no words are merged, no special tokens are hidden and no part is taken: it says why."""
     record = attend(TEXT, zoo.source("distilbert"), memory=1000)
     for take in (merge_words, hide_special, lambda one: one.part(slice(1), None)):
-        with pytest.raises(SelectionError, match=r"^this record is pooled: it holds groups of tokens, and no token"):
+        with pytest.raises(
+            SelectionError, match=r"^this record is pooled: it holds groups of tokens, and no token"
+        ):
             take(record)
     assert "each" in repr(record)
 
 
-@pytest.mark.parametrize(("name", "plain"), [("llama", True), ("distilbert", True), ("bart", True), ("gemma2", False)])
+@pytest.mark.parametrize(
+    ("name", "plain"), [("llama", True), ("distilbert", True), ("bart", True), ("gemma2", False)]
+)
 def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
     """softmax(query key^T * scaling) is the weights, in a batch with padding too; a soft cap makes other ones."""
     source = zoo.source(name)
@@ -386,7 +443,11 @@ def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
     for record in (alone, attend_all([TEXT, "I love all you"], source)[1]):
         vectors = record.vectors
         assert vectors is not None
-        scores = vectors.query @ vectors.key.swapaxes(2, 3) * np.array(vectors.scaling)[:, None, None, None]
+        scores = (
+            vectors.query
+            @ vectors.key.swapaxes(2, 3)
+            * np.array(vectors.scaling)[:, None, None, None]
+        )
         if record.kind == "decoder":
             scores[..., np.triu(np.ones(scores.shape[2:], dtype=bool), 1)] = -np.inf
         weights = torch.softmax(torch.from_numpy(scores), dim=-1).numpy()
@@ -413,6 +474,8 @@ def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:
         query, key, value = torch.randn(3, 1, 2, 3, width)
         output = torch.nn.functional.scaled_dot_product_attention(query, key, value)
         output = output.transpose(1, 2)
-        run.layer(stream.Layer(query=query, key=key, value=value, output=output, scoring=stream.Scoring()))
+        run.layer(
+            stream.Layer(query=query, key=key, value=value, output=output, scoring=stream.Scoring())
+        )
     assert keep.weights(0).shape == (2, 2, 3, 3)
     assert keep.vectors(0) is None

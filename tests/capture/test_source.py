@@ -20,13 +20,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TEXT = "I love all you"
-BERT = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 32}
+BERT = {
+    "hidden_size": 24,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 32,
+}
 GPT2 = {"n_embd": 24, "n_layer": 2, "n_head": 3}
-T5 = {"d_model": 24, "num_layers": 2, "num_heads": 3, "d_kv": 8, "d_ff": 32, "decoder_start_token_id": 0}
+T5 = {
+    "d_model": 24,
+    "num_layers": 2,
+    "num_heads": 3,
+    "d_kv": 8,
+    "d_ff": 32,
+    "decoder_start_token_id": 0,
+}
 BART = {
-    "d_model": 24, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 3,
-    "decoder_attention_heads": 3, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32,
-}  # fmt: skip
+    "d_model": 24,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "encoder_attention_heads": 3,
+    "decoder_attention_heads": 3,
+    "encoder_ffn_dim": 32,
+    "decoder_ffn_dim": 32,
+}
 
 HEADS = {
     "BertModel": BERT,
@@ -60,7 +77,9 @@ def make(tokenizer: Any) -> Callable[..., Any]:
     def build(name: str, **more: Any) -> Any:
         torch.manual_seed(0)
         kind = getattr(transformers, name)
-        return kind(kind.config_class(**{"vocab_size": len(tokenizer), **HEADS[name], **more})).train()
+        return kind(
+            kind.config_class(**{"vocab_size": len(tokenizer), **HEADS[name], **more})
+        ).train()
 
     return build
 
@@ -71,14 +90,19 @@ def state(model: Any) -> tuple[object, ...]:
     return (
         dict(vars(model.config)),
         [module.training for module in model.modules()],
-        [(name, weight.requires_grad, weight.sum().item()) for name, weight in model.named_parameters()],
+        [
+            (name, weight.requires_grad, weight.sum().item())
+            for name, weight in model.named_parameters()
+        ],
         None if generation is None else (id(generation), generation.to_dict()),
     )
 
 
 @pytest.mark.parametrize("gradients", [torch.enable_grad, torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", HEADS)
-def test_any_head(name: str, gradients: Callable[[], Any], make: Callable[..., Any], tokenizer: Any) -> None:
+def test_any_head(
+    name: str, gradients: Callable[[], Any], make: Callable[..., Any], tokenizer: Any
+) -> None:
     """The model's own attention, proved; it and its configuration are as they were, and it can be trained on."""
     model = make(name)
     before = state(model)
@@ -104,7 +128,9 @@ def _accepted(model: Any, made: Any) -> dict[str, Any]:
     return {name: value for name, value in made.items() if name in names}
 
 
-def test_random_weights_do_not_generate_the_trained_ones_words(make: Callable[..., Any], tokenizer: Any) -> None:
+def test_random_weights_do_not_generate_the_trained_ones_words(
+    make: Callable[..., Any], tokenizer: Any
+) -> None:
     """What a model with weights drawn anew lacks is its head: it is refused, not lent by the model it was made of."""
     untrained = as_source(make("GPT2LMHeadModel"), tokenizer).untrained(1)
     with pytest.raises(ModelError, match="generate"):
@@ -113,7 +139,9 @@ def test_random_weights_do_not_generate_the_trained_ones_words(make: Callable[..
 
 @pytest.mark.parametrize("name", ["T5ForConditionalGeneration", "BartForConditionalGeneration"])
 @pytest.mark.parametrize("target", [None, "you love me"])
-def test_generation(name: str, target: str | None, make: Callable[..., Any], tokenizer: Any) -> None:
+def test_generation(
+    name: str, target: str | None, make: Callable[..., Any], tokenizer: Any
+) -> None:
     """An encoder-decoder generates, or is made to, and keeps its own settings of generation."""
     model = make(name, eos_token_id=tokenizer.sep_token_id)
     model.generation_config.num_beams = 4
@@ -179,7 +207,9 @@ def test_several_threads(make: Callable[..., Any], tokenizer: Any) -> None:
     model, verbosity = make("BertForMaskedLM"), logging.get_verbosity()
     before = state(model)
     expected = attnviz.attend(TEXT, model, tokenizer)
-    model.bert.encoder.layer[1].register_forward_pre_hook(lambda *_: sleep(0.02))  # so that another thread goes on
+    model.bert.encoder.layer[1].register_forward_pre_hook(
+        lambda *_: sleep(0.02)
+    )  # so that another thread goes on
     with ThreadPoolExecutor(4) as threads:
         records = list(threads.map(lambda _: attnviz.attend(TEXT, model, tokenizer), range(8)))
     assert records == [expected] * 8
@@ -199,7 +229,9 @@ def test_where_it_came_from(real_model: str, tokenizer: Any) -> None:
 
 def test_a_tokenizer_of_another_model(make: Callable[..., Any], tokenizer: Any) -> None:
     """More tokens than word vectors: refused. Far fewer: told in a note, since tables are padded."""
-    with pytest.raises(ModelError, match=r"30,522 tokens, but BertModel has 1,000 word vectors: it belongs to anot"):
+    with pytest.raises(
+        ModelError, match=r"30,522 tokens, but BertModel has 1,000 word vectors: it belongs to anot"
+    ):
         attnviz.attend(TEXT, make("BertModel", vocab_size=1000), tokenizer)
     record = attnviz.attend(TEXT, make("BertModel", vocab_size=50000), tokenizer)
     assert record.notes == (Note.of("vocabulary_smaller", pieces=30522, vectors=50000),)
@@ -212,7 +244,10 @@ def test_a_token_that_the_model_does_not_know(make: Callable[..., Any]) -> None:
 
     words = Tokenizer(models.WordLevel({"I": 0, "love": 5000}))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
-    with pytest.raises(ModelError, match="has token 5000, but BertModel in memory knows 50 tokens: is this its tokeni"):
+    with pytest.raises(
+        ModelError,
+        match="has token 5000, but BertModel in memory knows 50 tokens: is this its tokeni",
+    ):
         attnviz.attend("love", make("BertModel", vocab_size=50), tokenizer)
 
 
@@ -226,7 +261,9 @@ def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
         attnviz.attend(TEXT, model)
     with pytest.raises(ModelError, match="this is a str"):
         attnviz.attend(TEXT, model, "bert")
-    with pytest.raises(ModelError, match="this BertModel has no numbers: its weights are on the meta device"):
+    with pytest.raises(
+        ModelError, match="this BertModel has no numbers: its weights are on the meta device"
+    ):
         attnviz.attend(TEXT, model.to("meta"), tokenizer)
     model = make("BertModel")
     with pytest.raises(SettingsError, match="a tokenizer goes with a model that is in memory"):

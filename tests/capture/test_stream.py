@@ -53,18 +53,25 @@ class TestFormula:
 
     def test_plain(self) -> None:
         """Each row is e to the scores, divided by their sum."""
-        expected = [[E / (E + 2), 1 / (E + 2), 1 / (E + 2)], [1 / (E**2 + 2), E**2 / (E**2 + 2), 1 / (E**2 + 2)]]
+        expected = [
+            [E / (E + 2), 1 / (E + 2), 1 / (E + 2)],
+            [1 / (E**2 + 2), E**2 / (E**2 + 2), 1 / (E**2 + 2)],
+        ]
         for row, wanted in zip(only(QUERY, KEY, scaling=1.0), expected, strict=True):
             assert row == pytest.approx(wanted)
 
     def test_scaled(self) -> None:
         """Unless the model says otherwise, scores are divided by the root of the width."""
-        assert only([[2.0, 0, 0, 0]], [[1.0, 0, 0, 0], [0.0, 0, 0, 0]])[0] == pytest.approx([E / (E + 1), 1 / (E + 1)])
+        assert only([[2.0, 0, 0, 0]], [[1.0, 0, 0, 0], [0.0, 0, 0, 0]])[0] == pytest.approx(
+            [E / (E + 1), 1 / (E + 1)]
+        )
 
     def test_softcap(self) -> None:
         """A cap of 1 makes tanh(1) of a score of 1."""
         top = math.exp(math.tanh(1))
-        assert only(QUERY, KEY, scaling=1.0, softcap=1.0)[0] == pytest.approx([top / (top + 2), *[1 / (top + 2)] * 2])
+        assert only(QUERY, KEY, scaling=1.0, softcap=1.0)[0] == pytest.approx(
+            [top / (top + 2), *[1 / (top + 2)] * 2]
+        )
 
     def test_bias(self) -> None:
         """A bias is added to the scores: one of minus 1 takes a score of 1 back."""
@@ -111,8 +118,12 @@ class TestFormula:
         """An eager model in bfloat16 cannot tell a score of 33.3125 from one of 33.25."""
         query, key = torch.ones(1, 1, 1, 3), torch.tensor([[[[33.25, 0, 0], [33.25, 0.0625, 0]]]])
         query, key = query.bfloat16(), key.bfloat16()
-        exact, rounded = (whole(query, key, Scoring(scaling=1.0, rounded=rounded)) for rounded in (False, True))
-        assert exact.flatten().tolist() == pytest.approx([1 / (1 + E**0.0625), E**0.0625 / (1 + E**0.0625)])
+        exact, rounded = (
+            whole(query, key, Scoring(scaling=1.0, rounded=rounded)) for rounded in (False, True)
+        )
+        assert exact.flatten().tolist() == pytest.approx(
+            [1 / (1 + E**0.0625), E**0.0625 / (1 + E**0.0625)]
+        )
         assert rounded.flatten().tolist() == [0.5, 0.5]
         assert rounded.dtype == torch.float32
 
@@ -172,7 +183,9 @@ class Blocks:
         assert batch.real.shape == (BATCH, TOKENS)
 
     def observe(self, block: Block) -> None:
-        self.seen.append((block.layer, block.first_row, block.n_rows, block.causal, tuple(block.weights.shape)))
+        self.seen.append(
+            (block.layer, block.first_row, block.n_rows, block.causal, tuple(block.weights.shape))
+        )
 
 
 def batch_of(*lengths: int) -> Batch:
@@ -233,7 +246,10 @@ class TestRun:
             given = layer_of()
             given.output[0, row, 5, 4] += 0.01
             run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-            with pytest.raises(NotVerifiedError, match=r"layer 3 .* differ by 1\.0e-02 .* \(tolerance [12]\.\de-05 "):
+            with pytest.raises(
+                NotVerifiedError,
+                match=r"layer 3 .* differ by 1\.0e-02 .* \(tolerance [12]\.\de-05 ",
+            ):
                 run.layer(replace(given, number=3))
 
     def test_padding_does_not_count(self) -> None:
@@ -251,7 +267,9 @@ class TestRun:
             given = layer_of()
             given.output[0, row, 0, 0] = broken
             run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-            with pytest.raises(NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"):
+            with pytest.raises(
+                NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"
+            ):
                 run.layer(given)
 
     def test_sinks(self) -> None:
@@ -265,5 +283,7 @@ class TestRun:
 
     def test_no_layer(self) -> None:
         """A run that saw nothing proves nothing."""
-        with pytest.raises(NoAttentionError, match=r"^made-up has no attention that attnviz can see"):
+        with pytest.raises(
+            NoAttentionError, match=r"^made-up has no attention that attnviz can see"
+        ):
             ForwardPass(batch=batch_of(13, 7), observers=[], native="eager").receipt("made-up")

@@ -9,7 +9,9 @@ from attnviz.capture.source import open_source
 from attnviz.capture.stream import digest_of
 
 
-@pytest.mark.parametrize("name", ["real", "toy", "toy-decoder", "toy-seq2seq", "toy-transformer", "toy-random"])
+@pytest.mark.parametrize(
+    "name", ["real", "toy", "toy-decoder", "toy-seq2seq", "toy-transformer", "toy-random"]
+)
 def test_a_model_has_one_digest(name: str, real_model: str) -> None:
     """Loaded twice it is the same; in another number format, with random weights, or trained on it is another."""
     model = real_model if name == "real" else name

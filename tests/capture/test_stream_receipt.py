@@ -18,7 +18,16 @@ from attnviz.capture.attend import attend
 from attnviz.capture.observers import Batch, Block, KeepWeights
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import huggingface as pretrained
-from attnviz.capture.stream import EVERY_NUMBER, SUMS, ForwardPass, Layer, Scoring, check_layer, signs, tolerance_of
+from attnviz.capture.stream import (
+    EVERY_NUMBER,
+    SUMS,
+    ForwardPass,
+    Layer,
+    Scoring,
+    check_layer,
+    signs,
+    tolerance_of,
+)
 from attnviz.errors import NotVerifiedError
 from attnviz.text.notes import proof
 
@@ -33,7 +42,9 @@ TEXT = "The animal didn't cross the street because it was too tired"
 DTYPES = {"float64": 1e-12, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
 
 
-def counted(native: Callable[..., Any], layer: int, change: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+def counted(
+    native: Callable[..., Any], layer: int, change: Callable[[Tensor], Tensor]
+) -> Callable[..., Any]:
     """A native implementation whose output is another in one layer."""
     calls = iter(range(99))
 
@@ -44,7 +55,9 @@ def counted(native: Callable[..., Any], layer: int, change: Callable[[Tensor], T
     return attention
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, model: str, layer: int, change: Callable[[Tensor], Tensor]) -> None:
+def plant(
+    monkeypatch: pytest.MonkeyPatch, model: str, layer: int, change: Callable[[Tensor], Tensor]
+) -> None:
     """Make the eager implementation of an architecture another in one layer."""
     path = f"transformers.models.{model}.modeling_{model}.eager_attention_forward"
     monkeypatch.setattr(path, counted(pkgutil.resolve_name(path), layer, change))
@@ -57,7 +70,9 @@ class TestPrinted:
         """Each layer of the model has its line in the record."""
         receipt = attend(TEXT, zoo.source("distilbert")).receipt
         assert receipt is not None
-        assert re.fullmatch(r"verified: max difference (0|\d\.\de-\d\d) over 5 layers", str(receipt))
+        assert re.fullmatch(
+            r"verified: max difference (0|\d\.\de-\d\d) over 5 layers", str(receipt)
+        )
         assert receipt.layers == (0, 1, 2, 3, 4)
         assert (receipt.native, receipt.dtype, receipt.tolerance) == ("eager", "float32", 1e-5)
 
@@ -79,7 +94,9 @@ class TestRefusal:
 
             monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
             registered: Any = AttentionInterface._global_mapping
-            monkeypatch.setitem(registered, "sdpa", counted(registered["sdpa"], 3, lambda output: output + 0.01))
+            monkeypatch.setitem(
+                registered, "sdpa", counted(registered["sdpa"], 3, lambda output: output + 0.01)
+            )
         else:
             plant(monkeypatch, "distilbert", 3, lambda output: output + 0.01)
         with pytest.raises(NotVerifiedError) as refused:
@@ -104,16 +121,22 @@ class TestRefusal:
 
         native = modeling_distilbert.eager_attention_forward
 
-        def biased(module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **given: Any) -> Any:
+        def biased(
+            module: Any, query: Tensor, key: Tensor, value: Tensor, mask: Any, **given: Any
+        ) -> Any:
             alibi = given.pop("alibi")
-            return native(module, query, key, value, alibi if mask is None else mask + alibi, **given)
+            return native(
+                module, query, key, value, alibi if mask is None else mask + alibi, **given
+            )
 
         monkeypatch.setattr(modeling_distilbert, "eager_attention_forward", biased)
         source = zoo.source("distilbert")
         batch = source.encode([TEXT])
         alibi = -torch.arange(15.0).expand(1, 1, 15, 15)
         batch = replace(batch, inputs={**batch.inputs, "alibi": alibi})
-        with pytest.raises(NotVerifiedError, match=r"layer 0 .*; it was given alibi, which attnviz does not know$"):
+        with pytest.raises(
+            NotVerifiedError, match=r"layer 0 .*; it was given alibi, which attnviz does not know$"
+        ):
             source.stream(batch, [])
 
     @pytest.mark.parametrize("broken", [math.nan, math.inf])
@@ -126,7 +149,10 @@ class TestRefusal:
             return output
 
         plant(monkeypatch, "distilbert", 1, change)
-        with pytest.raises(NotVerifiedError, match=r"layer 1 is not verified: its output, .* is not a finite number; "):
+        with pytest.raises(
+            NotVerifiedError,
+            match=r"layer 1 is not verified: its output, .* is not a finite number; ",
+        ):
             attend(TEXT, zoo.source("distilbert"))
 
 
@@ -135,7 +161,9 @@ class TestFormats:
     """Every number format has its tolerance, and the real model's weights keep it."""
 
     @pytest.mark.parametrize("fused", [False, True])
-    def test_passes(self, *, zoo: Zoo, dtype: str, fused: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_passes(
+        self, *, zoo: Zoo, dtype: str, fused: bool, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The real model passes with three times to spare, eager and fused; the record is float32 in any case."""
         if fused:
             monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
@@ -168,7 +196,8 @@ def test_unlisted_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "scale"), [(math.nan, 1.0), (math.nan, math.nan), (math.inf, math.inf), (0.0, math.nan)]
+    ("difference", "scale"),
+    [(math.nan, 1.0), (math.nan, math.nan), (math.inf, math.inf), (0.0, math.nan)],
 )
 def test_nothing_finite_passes(difference: float, scale: float) -> None:
     """Neither NaN nor infinity is ever below a tolerance, not even an infinite one."""
@@ -181,14 +210,27 @@ class TestLong:
 
     @staticmethod
     def run(
-        change: Callable[[Tensor], Tensor], n: int = EVERY_NUMBER + 1, width: int = 32, others: Sequence[Observer] = ()
+        change: Callable[[Tensor], Tensor],
+        n: int = EVERY_NUMBER + 1,
+        width: int = 32,
+        others: Sequence[Observer] = (),
     ) -> Receipt:
         """The receipt of a layer whose output was changed, where others look on too."""
         torch.manual_seed(0)
-        query, key, value = torch.randn(1, 2, 40, width), *(torch.randn(1, 2, n, width) for _ in range(2))
+        query, key, value = (
+            torch.randn(1, 2, 40, width),
+            *(torch.randn(1, 2, n, width) for _ in range(2)),
+        )
         output = scaled_dot_product_attention(query, key, value + 3)
-        batch = Batch(sentences=(), inputs={}, real=torch.ones(1, 40, dtype=torch.bool), real_keys=torch.ones(1, n) > 0)
-        run = ForwardPass(batch=batch, observers=[KeepWeights(memory=2**20), *others], native="sdpa")
+        batch = Batch(
+            sentences=(),
+            inputs={},
+            real=torch.ones(1, 40, dtype=torch.bool),
+            real_keys=torch.ones(1, n) > 0,
+        )
+        run = ForwardPass(
+            batch=batch, observers=[KeepWeights(memory=2**20), *others], native="sdpa"
+        )
         output = change(output.transpose(1, 2).clone())
         run.layer(Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring()))
         return run.receipt("")
@@ -198,7 +240,8 @@ class TestLong:
         receipt = self.run(lambda output: output)
         assert receipt.sums == SUMS
         assert re.fullmatch(
-            r"verified: max difference \d\.\de-0[56] over 1 layer, in 8 random sums of each row", str(receipt)
+            r"verified: max difference \d\.\de-0[56] over 1 layer, in 8 random sums of each row",
+            str(receipt),
         )
         assert proof(receipt, "ko").endswith(" (각 행의 무작위 합 8개로)")
         assert self.run(lambda output: output, n=EVERY_NUMBER).sums is None
@@ -221,7 +264,9 @@ class TestLong:
             lambda output: output + 0.01,
             lambda output: output[:, [1, 0, *range(2, 40)]],
             lambda output: output[:, :, [1, 0]],
-            lambda output: output.index_put((*map(torch.tensor, ([0], [7], [1], [3])),), torch.tensor(math.nan)),
+            lambda output: output.index_put(
+                (*map(torch.tensor, ([0], [7], [1], [3])),), torch.tensor(math.nan)
+            ),
         ):
             with pytest.raises(NotVerifiedError):
                 self.run(change)
@@ -231,8 +276,9 @@ class TestLong:
         added = signs(32, 0)
         missed = sum(
             not (added[one] + sign * added[other]).any()
-            for one, other in combinations(range(32), 2) for sign in (1, -1)
-        )  # fmt: skip
+            for one, other in combinations(range(32), 2)
+            for sign in (1, -1)
+        )
         assert missed <= 3 * 2 * 496 / 2**SUMS
 
     def test_others_see_every_number(self) -> None:

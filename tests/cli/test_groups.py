@@ -11,7 +11,12 @@ import pytest
 from attnviz.cli import COMMANDS, app
 from attnviz.cli.groups import as_command, groups_of
 from attnviz.errors import SettingsError
-from attnviz.heatmaps.settings import HeatmapAppearance, HeatmapOutput, HeatmapSelection, HeatmapText
+from attnviz.heatmaps.settings import (
+    HeatmapAppearance,
+    HeatmapOutput,
+    HeatmapSelection,
+    HeatmapText,
+)
 from attnviz.models.registry import RANDOM
 from attnviz.options import changed, option
 from attnviz.settings import FigureSettings, ModelSettings, Ranges, TextSettings, layers_and_heads
@@ -32,12 +37,36 @@ ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
             ("a", "--toy", "-m", "toy"),
             "give toy or another model, not both",
         ),
-        (lambda: ModelSettings(model="toy", seed=3), ("a", "-m", "toy", "--seed", "3"), "seed can be chosen for"),
-        (lambda: ModelSettings(toy=True, revision="x"), ("a", "--toy", "--revision", "x"), "toy comes with attnviz"),
-        (lambda: TextSettings(text="a", file=Path("f")), ("a", "--file", "f"), "give the sentence or a file, not both"),
-        (lambda: TextSettings(text=ENGLISH), (ENGLISH,), "is a file, not a sentence: load what was saved"),
-        (lambda: HeatmapAppearance(palette="no"), ("a", "--toy", "--palette", "no"), "there is no palette 'no'"),
-        (lambda: HeatmapOutput(output=(Path("x.tex"),)), ("a", "--toy", "-o", "x.tex"), "the ending must be one of"),
+        (
+            lambda: ModelSettings(model="toy", seed=3),
+            ("a", "-m", "toy", "--seed", "3"),
+            "seed can be chosen for",
+        ),
+        (
+            lambda: ModelSettings(toy=True, revision="x"),
+            ("a", "--toy", "--revision", "x"),
+            "toy comes with attnviz",
+        ),
+        (
+            lambda: TextSettings(text="a", file=Path("f")),
+            ("a", "--file", "f"),
+            "give the sentence or a file, not both",
+        ),
+        (
+            lambda: TextSettings(text=ENGLISH),
+            (ENGLISH,),
+            "is a file, not a sentence: load what was saved",
+        ),
+        (
+            lambda: HeatmapAppearance(palette="no"),
+            ("a", "--toy", "--palette", "no"),
+            "there is no palette 'no'",
+        ),
+        (
+            lambda: HeatmapOutput(output=(Path("x.tex"),)),
+            ("a", "--toy", "-o", "x.tex"),
+            "the ending must be one of",
+        ),
         (
             lambda: HeatmapSelection(rows="1-x"),
             ("a", "--toy", "--rows", "1-x"),
@@ -58,12 +87,23 @@ ENGLISH = str(Path(__file__).parents[2] / "sample_inputs" / "english.txt")
             ("a", "-m", RANDOM, "--n-heads", "0"),
             "it must be at least 1, not 0",
         ),
-        (lambda: FigureSettings(dpi=1), ("a", "--toy", "--dpi", "1"), "it must be from 20 to 2400, not 1"),
-        (lambda: HeatmapSelection(layer=("x",)), ("a", "--toy", "--layer", "x"), "'x' is neither a number nor a range"),
+        (
+            lambda: FigureSettings(dpi=1),
+            ("a", "--toy", "--dpi", "1"),
+            "it must be from 20 to 2400, not 1",
+        ),
+        (
+            lambda: HeatmapSelection(layer=("x",)),
+            ("a", "--toy", "--layer", "x"),
+            "'x' is neither a number nor a range",
+        ),
     ],
 )
 def test_one_message(
-    make: Callable[[], object], arguments: tuple[str, ...], message: str, refused: Callable[..., tuple[int, str]]
+    make: Callable[[], object],
+    arguments: tuple[str, ...],
+    message: str,
+    refused: Callable[..., tuple[int, str]],
 ) -> None:
     """What is refused is refused in the same words in Python and on the command line, which names the option."""
     with pytest.raises(SettingsError) as error:
@@ -88,7 +128,9 @@ def test_values_are_checked_in_python_too() -> None:
         lambda: FigureSettings(dpi=100.5),  # type: ignore[arg-type]
         lambda: FigureSettings(font_size=float("nan")),
     ):
-        with pytest.raises(SettingsError, match=r"^Invalid value for '(kind|style|seed|dpi|font_size)': "):
+        with pytest.raises(
+            SettingsError, match=r"^Invalid value for '(kind|style|seed|dpi|font_size)': "
+        ):
             make()
 
 
@@ -97,7 +139,9 @@ def test_every_option_comes_from_a_group(name: str) -> None:
     """What help lists are the fields of the groups that the command takes, and nothing else."""
     import typer
 
-    fields_of = {one.name for group in groups_of(COMMANDS[name][0]).values() for one in fields(group)}
+    fields_of = {
+        one.name for group in groups_of(COMMANDS[name][0]).values() for one in fields(group)
+    }
     context = typer.main.get_command(app)
     listed = {parameter.name for parameter in context.commands[name].params}  # type: ignore[attr-defined]
     assert listed == fields_of
@@ -147,7 +191,11 @@ def test_a_field_in_two_groups() -> None:
 def test_changed() -> None:
     """Which options differ from their defaults, by their names."""
     assert changed(ModelSettings()) == ()
-    assert changed(ModelSettings(model="toy-random", seed=0, dtype="float64")) == ("--model", "--dtype", "--seed")
+    assert changed(ModelSettings(model="toy-random", seed=0, dtype="float64")) == (
+        "--model",
+        "--dtype",
+        "--seed",
+    )
     assert changed(ModelSettings(model="toy-random", seed=0), "seed", "toy") == ("--seed",)
 
 
@@ -210,7 +258,10 @@ def test_layer_and_head(
     layer: tuple[str, ...], head: tuple[str, ...], layers: list[int] | None, heads: list[int] | None
 ) -> None:
     """A head is named by its number beside its layer's, or by both as 2.3."""
-    assert tuple(one and one.among(range(6)) for one in layers_and_heads(layer, head)) == (layers, heads)
+    assert tuple(one and one.among(range(6)) for one in layers_and_heads(layer, head)) == (
+        layers,
+        heads,
+    )
 
 
 @pytest.mark.parametrize("command", [("heatmap", "a"), ("walkthrough", "a"), ("compare-heads",)])
@@ -218,7 +269,10 @@ def test_contradictions(command: tuple[str, ...], refused: Callable[..., tuple[i
     """A layer and a head of another layer are refused in one line, in every command."""
     see = f"(see attnviz {command[0]} --help)"
     status, line = refused(*command, "--toy", "--layer", "1", "--head", "2.3")
-    assert (status, line) == (2, f"attnviz {command[0]}: layer 1 and head 2.3 contradict each other {see}")
+    assert (status, line) == (
+        2,
+        f"attnviz {command[0]}: layer 1 and head 2.3 contradict each other {see}",
+    )
     status, line = refused(*command, "--toy", "--head", "2.x")
     what = "Invalid value for '--head': 'x' is neither a number nor a range such as 0-3"
     assert (status, line) == (2, f"attnviz {command[0]}: {what} {see}")
@@ -230,11 +284,16 @@ def test_heads_of_several_layers(refused: Callable[..., tuple[int, str]]) -> Non
     assert (status, "heads 2.3 and 1.3 are not of one layer" in line) == (2, True)
 
 
-@pytest.mark.parametrize("command", [("heatmap", "I love you"), ("walkthrough", "I love you"), ("compare-heads",)])
+@pytest.mark.parametrize(
+    "command", [("heatmap", "I love you"), ("walkthrough", "I love you"), ("compare-heads",)]
+)
 def test_both_ways_are_one(command: tuple[str, ...], typed: Callable[..., Result]) -> None:
     """`--head 2.3` shows what `--layer 2 --head 3` shows."""
     more = ("--toy", *(("-o", "a.json") if command[0] != "compare-heads" else ("-o", "a.csv")))
-    together, apart = typed(*command, *more, "--head", "2.3"), typed(*command, *more, "--layer", "2", "--head", "3")
+    together, apart = (
+        typed(*command, *more, "--head", "2.3"),
+        typed(*command, *more, "--layer", "2", "--head", "3"),
+    )
     assert (together.status, apart.status) == (0, 0)
     assert together.output == apart.output
 
@@ -247,9 +306,14 @@ def test_a_record_without_a_model(typed: Callable[..., Result], saved: Path) -> 
 
 
 @pytest.mark.parametrize("more", [["-o", "a.json"], ["--json"]])
-@pytest.mark.parametrize("command", [["heatmap", "I love"], ["walkthrough", "I love"], ["compare-heads", "I love"]])
+@pytest.mark.parametrize(
+    "command", [["heatmap", "I love"], ["walkthrough", "I love"], ["compare-heads", "I love"]]
+)
 def test_the_look_of_a_picture_needs_one(
-    refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, command: list[str], more: list[str]
+    refused: Callable[..., tuple[int, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    command: list[str],
+    more: list[str],
 ) -> None:
     """Before a model is loaded."""
     monkeypatch.setattr("attnviz.capture.source.open_source", pytest.fail)

@@ -61,7 +61,9 @@ def test_short_help(typed: Callable[..., Result], name: str) -> None:
 def test_every_example_is_understood(name: str) -> None:
     """No example of a command's help has an option that the command lacks."""
     command = typer.main.get_command(app).commands[name]  # type: ignore[attr-defined]
-    examples = [line for line in COMMANDS[name][1].splitlines() if line.startswith(f"attnviz {name}")]
+    examples = [
+        line for line in COMMANDS[name][1].splitlines() if line.startswith(f"attnviz {name}")
+    ]
     assert examples
     for example in examples:
         with command.make_context(name, shlex.split(example)[2:]) as context:

@@ -23,7 +23,9 @@ def test_list(typed: Callable[..., Result]) -> None:
     """Each home-built model, what it learned, and each figure on its card."""
     result = typed("models")
     assert result.status == 0
-    heads = [line.partition(":")[0] for line in result.output.splitlines() if line.startswith("toy")]
+    heads = [
+        line.partition(":")[0] for line in result.output.splitlines() if line.startswith("toy")
+    ]
     assert heads == list(names())
     assert not re.search(r"\bto (say|speak)\b", result.output)  # models predict and generate
     for name in set(names()) & set(trained()):
@@ -33,7 +35,9 @@ def test_list(typed: Callable[..., Result]) -> None:
             assert f"  {line}\n" in result.output
 
 
-def test_cache(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_cache(
+    typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A model that is whole in the cache is named, one that is not is left out."""
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     assert typed("models").output.endswith("In the cache of pretrained models: none\n")
@@ -50,13 +54,17 @@ def test_from_python(here: Path) -> None:
     (here / "record.safetensors").write_bytes(b"no model")
     listed = {model.name: model for model in attnviz.list_models()}
     assert [*listed] == [*names(), "outputs/mine.safetensors"]
-    assert {name for name, model in listed.items() if model.card is None} == {*names()} - {*trained()}
+    assert {name for name, model in listed.items() if model.card is None} == {*names()} - {
+        *trained()
+    }
     assert listed["outputs/mine.safetensors"].card == listed["toy-decoder"].card
 
 
 def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """With --measure the figures are new ones, not those on the card."""
-    monkeypatch.setattr(measure, "quality", lambda model: {"nats a word": float(sum(1 for _ in model.parameters()))})
+    monkeypatch.setattr(
+        measure, "quality", lambda model: {"nats a word": float(sum(1 for _ in model.parameters()))}
+    )
     result = typed("models", "--measure")
     assert result.status == 0
     for name in set(names()) & set(trained()):
@@ -66,7 +74,12 @@ def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.Monkey
 
 def test_told() -> None:
     """Shares in percent, heads as layer.head, nats as they are."""
-    quality = {"words right": 0.12345, "reference layer": 2, "reference head": 4, "nats a word": 0.5}
+    quality = {
+        "words right": 0.12345,
+        "reference layer": 2,
+        "reference head": 4,
+        "nats a word": 0.5,
+    }
     assert measure.quality_lines(quality) == [
         "reference head, found on validation sentences: 2.4 (layer.head)",
         "words right: 12.3 %",
@@ -85,9 +98,19 @@ def test_words_of_a_model(typed: Callable[..., Result]) -> None:
         card = files.load_card(files.FOLDER / f"{name}.safetensors")
         result = typed("models", name)
         assert (result.status, some in result.output.split()) == (0, True)
-        n_words = sum(len(known.words) - 5 for known in (card.source, card.target) if known is not None)
-        listed = [word for line in result.output.splitlines() if not line.endswith(" words:") for word in line.split()]
+        n_words = sum(
+            len(known.words) - 5 for known in (card.source, card.target) if known is not None
+        )
+        listed = [
+            word
+            for line in result.output.splitlines()
+            if not line.endswith(" words:")
+            for word in line.split()
+        ]
         assert len(listed) == n_words
-    for name, why in ((RANDOM, "it reads any words"), ("quokka", "it is none that comes with attnviz")):
+    for name, why in (
+        (RANDOM, "it reads any words"),
+        ("quokka", "it is none that comes with attnviz"),
+    ):
         refused = typed("models", name)
         assert (refused.status, why in refused.output + refused.errors) == (1, True)

@@ -30,13 +30,20 @@ ATTNVIZ = f"{shlex.quote(sys.executable)} -m attnviz"
 
 
 @pytest.fixture
-def shell(here: Path, environment: Callable[..., dict[str, str]]) -> Callable[..., subprocess.CompletedProcess[bytes]]:
+def shell(
+    here: Path, environment: Callable[..., dict[str, str]]
+) -> Callable[..., subprocess.CompletedProcess[bytes]]:
     """Run a line of bash in the folder of the command; its status is that of the first command of a pipe."""
 
     def run(line: str, **more: str) -> subprocess.CompletedProcess[bytes]:
         script = f'{line.replace("attnviz ", ATTNVIZ + " ")}; exit "${{PIPESTATUS[0]}}"'
         return subprocess.run(
-            ["bash", "-c", script], cwd=here, env=environment(**more), capture_output=True, timeout=60, check=False
+            ["bash", "-c", script],
+            cwd=here,
+            env=environment(**more),
+            capture_output=True,
+            timeout=60,
+            check=False,
         )
 
     return run
@@ -45,16 +52,26 @@ def shell(here: Path, environment: Callable[..., dict[str, str]]) -> Callable[..
 # -------------------------------------------------------------------------------------------------- streams
 
 
-def test_head_of_a_pipe(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, saved: Path) -> None:
+def test_head_of_a_pipe(
+    shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, saved: Path
+) -> None:
     """Whoever reads one line gets it, and the picture's file is written all the same."""
     result = shell(f"attnviz heatmap --load {saved.name} -o a.png | head -1")
-    assert (result.returncode, result.stdout, result.stderr) == (0, "“I love you”\n".encode(), b"wrote a.png\n")
+    assert (result.returncode, result.stdout, result.stderr) == (
+        0,
+        "“I love you”\n".encode(),
+        b"wrote a.png\n",
+    )
     assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("arguments", ["heatmap --load saved.npz -o a.json", "heatmap --load saved.npz --json", "-h"])
+@pytest.mark.parametrize(
+    "arguments", ["heatmap --load saved.npz -o a.json", "heatmap --load saved.npz --json", "-h"]
+)
 @pytest.mark.usefixtures("saved")
-def test_nobody_reads(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, arguments: str) -> None:
+def test_nobody_reads(
+    shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, arguments: str
+) -> None:
     """A pipe that is closed before anything is written is no error, on either stream."""
     result = shell(f"(sleep 0.2; exec attnviz {arguments}) | true")
     assert (result.returncode, result.stdout) == (0, b"")
@@ -79,24 +96,37 @@ def test_streams_that_are_full_or_closed(
     assert RECORD.load(here / "b.json") == RECORD.load(saved)
 
 
-def test_a_home_that_cannot_be_written(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
+def test_a_home_that_cannot_be_written(
+    shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path
+) -> None:
     """As in a container: the picture is drawn, and no library gives advice on where to keep its fonts."""
     (here / "home").touch()
-    result = shell("attnviz heatmap -m toy-random I -o a.png", HOME=str(here / "home"), MPLCONFIGDIR="")
+    result = shell(
+        "attnviz heatmap -m toy-random I -o a.png", HOME=str(here / "home"), MPLCONFIGDIR=""
+    )
     assert (result.returncode, result.stderr) == (0, b"wrote a.png\n")
 
 
 def test_a_folder_that_is_gone(shell: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
     """Where the folder of the command was deleted meanwhile, one line says so; help needs no folder."""
     gone = "mkdir gone && cd gone && rmdir ../gone && "
-    for command in ('heatmap -m toy-random "I love"', "models", "heatmap -m toy-random I -o /tmp/a.png"):
+    for command in (
+        'heatmap -m toy-random "I love"',
+        "models",
+        "heatmap -m toy-random I -o /tmp/a.png",
+    ):
         result = shell(f"{gone} attnviz {command}")
         assert (result.returncode, result.stdout) == (1, b"")
-        assert result.stderr == b"attnviz: the current folder is no longer there: change to another one\n"
+        assert (
+            result.stderr
+            == b"attnviz: the current folder is no longer there: change to another one\n"
+        )
     assert shell(f"{gone} attnviz heatmap -h").returncode == 0
 
 
-def test_bytes_that_are_no_text(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
+def test_bytes_that_are_no_text(
+    shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path
+) -> None:
     """An argument and a file name in another encoding than UTF-8: the text is refused, the name is used as it is."""
     result = shell("attnviz heatmap -m toy-random $'caf\\xe9'")
     assert (result.returncode, result.stdout) == (1, b"")
@@ -108,7 +138,9 @@ def test_bytes_that_are_no_text(shell: Callable[..., subprocess.CompletedProcess
     assert result.stderr.startswith(rb"attnviz: caf\udce9.npz: ")
 
 
-def test_a_screen_of_ascii(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, saved: Path) -> None:
+def test_a_screen_of_ascii(
+    shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, saved: Path
+) -> None:
     """Where only ASCII can be shown, shades are ASCII, and other characters their numbers."""
     RECORD.load(saved).save(here / "나.json")
     result = shell("attnviz heatmap --load 나.json -o 너.json", PYTHONIOENCODING="ascii")
@@ -118,7 +150,9 @@ def test_a_screen_of_ascii(shell: Callable[..., subprocess.CompletedProcess[byte
     assert result.stderr == b"wrote \\ub108.json\n"
 
 
-def test_a_screen_of_korean_windows(shell: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
+def test_a_screen_of_korean_windows(
+    shell: Callable[..., subprocess.CompletedProcess[bytes]],
+) -> None:
     """What is redirected to a file there is neither Unicode nor ASCII: Korean stays Korean, in the whole view."""
     result = shell("attnviz walkthrough -m toy-ko --lang ko -o 너.json", PYTHONIOENCODING="cp949")
     assert result.returncode == 0
@@ -128,13 +162,18 @@ def test_a_screen_of_korean_windows(shell: Callable[..., subprocess.CompletedPro
     assert result.stderr.decode("cp949") == "wrote 너.json\n"
 
 
-def test_names_of_files_in_ascii(shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path) -> None:
+def test_names_of_files_in_ascii(
+    shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path
+) -> None:
     """Where no name can hold Korean, the picture of a Korean sentence that nobody named has another."""
     (here / "a.txt").write_text("나는 너를", encoding="utf-8")
     ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0"}
     for typed in ("--file a.txt", '"나는 너를"'):
         result = shell(f"attnviz heatmap -m toy-random {typed}", **ascii_alone)
-        assert (result.returncode, result.stderr) == (0, b"wrote outputs/heatmap-text-c31106-toy-random.png\n")
+        assert (result.returncode, result.stderr) == (
+            0,
+            b"wrote outputs/heatmap-text-c31106-toy-random.png\n",
+        )
     assert shell('attnviz head 0.0 -m toy-random "나는 너를"', **ascii_alone).returncode == 0
 
 
@@ -158,9 +197,12 @@ def test_statuses_of_a_process(attnviz: Run, tmp_path: Path) -> None:
 
 
 def interrupt(
-    when: Callable[[subprocess.Popen[str]], bool], arguments: list[str], here: Path, environment: dict[str, str],
+    when: Callable[[subprocess.Popen[str]], bool],
+    arguments: list[str],
+    here: Path,
+    environment: dict[str, str],
     number: int = signal.SIGINT,
-) -> tuple[int, str, str]:  # fmt: skip
+) -> tuple[int, str, str]:
     """Start the command, type half of a sentence, press Ctrl-C as soon as it is time, and return what came of it."""
     with subprocess.Popen(
         [sys.executable, "-m", "attnviz", *arguments],
@@ -198,11 +240,17 @@ def waits(process: subprocess.Popen[str]) -> bool:
     return not any(unread)
 
 
-@pytest.mark.parametrize("library", ["libtorch_cpu.so", "_C.cpython", "_multiarray_umath", "ft2font", "_backend_agg"])
-def test_ctrl_c_while_libraries_load(here: Path, environment: Callable[..., dict[str, str]], library: str) -> None:
+@pytest.mark.parametrize(
+    "library", ["libtorch_cpu.so", "_C.cpython", "_multiarray_umath", "ft2font", "_backend_agg"]
+)
+def test_ctrl_c_while_libraries_load(
+    here: Path, environment: Callable[..., dict[str, str]], library: str
+) -> None:
     """Status 130, one word, no file and no traceback, although some libraries turn Ctrl-C into an error of theirs."""
     when = partial(maps, library=library)
-    status, _, errors = interrupt(when, ["heatmap", "-m", "toy-random", "I love you " * 15], here, environment())
+    status, _, errors = interrupt(
+        when, ["heatmap", "-m", "toy-random", "I love you " * 15], here, environment()
+    )
     assert (status, errors) == (130, "attnviz: interrupted\n")
     assert [path for path in here.rglob("*") if path.is_file()] == []
 
@@ -237,7 +285,11 @@ def test_ctrl_c_at_the_keyboard(here: Path, environment: Callable[..., dict[str,
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".json", ".npz", ".safetensors"])
 def test_ctrl_c_while_a_file_is_written(
-    typed: Callable[..., Result], here: Path, saved: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+    typed: Callable[..., Result],
+    here: Path,
+    saved: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    suffix: str,
 ) -> None:
     """Half of a file is taken away again, and the old file stays, when Ctrl-C comes before the new one is whole."""
     path = here / f"a{suffix}"
@@ -255,7 +307,16 @@ def test_ctrl_c_while_a_file_is_written(
     assert path.read_bytes() == b"old"
 
 
-FILM = ["walkthrough", "-m", "toy-random", "I love all you " * 3, "--all-queries", "--full", "-o", "a.gif"]
+FILM = [
+    "walkthrough",
+    "-m",
+    "toy-random",
+    "I love all you " * 3,
+    "--all-queries",
+    "--full",
+    "-o",
+    "a.gif",
+]
 """What takes long to write."""
 
 
@@ -274,7 +335,9 @@ def test_told_to_end_while_a_file_is_written(
     assert [path for path in here.rglob("*") if path.is_file()] == []
 
 
-def test_the_window_is_closed_behind_nohup(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+def test_the_window_is_closed_behind_nohup(
+    here: Path, environment: Callable[..., dict[str, str]]
+) -> None:
     """Whoever has said that it shall go on gets its file."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup hands it over
     try:
@@ -297,14 +360,21 @@ def small_disk() -> Iterator[Callable[[], None]]:
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf", ".json", ".npz", ".safetensors"])
 def test_a_full_disk(
-    typed: Callable[..., Result], here: Path, saved: Path, small_disk: Callable[[], None], suffix: str
+    typed: Callable[..., Result],
+    here: Path,
+    saved: Path,
+    small_disk: Callable[[], None],
+    suffix: str,
 ) -> None:
     """What does not fit is one line; the old file stays whole, and no half of the new one stays behind."""
     path = here / f"a{suffix}"
     path.write_bytes(b"old")
     small_disk()
     result = typed("heatmap", "--load", saved.name, "-o", path.name)
-    assert (result.status, result.errors) == (1, f"attnviz: {path.name} cannot be written: File too large\n")
+    assert (result.status, result.errors) == (
+        1,
+        f"attnviz: {path.name} cannot be written: File too large\n",
+    )
     assert sorted(found.name for found in here.iterdir()) == sorted([path.name, saved.name])
     assert path.read_bytes() == b"old"
 
@@ -326,7 +396,11 @@ def test_a_full_disk(
     ],
 )
 def test_completion(
-    attnviz: Run, environment: Callable[..., dict[str, str]], tmp_path: Path, words: str, offered: set[str]
+    attnviz: Run,
+    environment: Callable[..., dict[str, str]],
+    tmp_path: Path,
+    words: str,
+    offered: set[str],
 ) -> None:
     """A shell is offered commands, options and their values, cached models among them."""
     (tmp_path / "cache" / "models--some--body").mkdir(parents=True)

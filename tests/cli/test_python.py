@@ -21,22 +21,35 @@ if TYPE_CHECKING:
     ("options", "model", "more"),
     [
         (["--toy"], {"toy": True}, {}),
-        (["-m", "toy-random", "--seed", "3", "--n-heads", "2", "--dtype", "float64"],
-         {"model": "toy-random", "seed": 3, "n_heads": 2, "dtype": "float64"}, {}),
-        (["-m", "toy-seq2seq", "--target", "나는 너를 사랑한다"],
-         {"model": "toy-seq2seq"}, {"target": "나는 너를 사랑한다"}),
-        (["-m", "toy-transformer", "--kind", "decoder", "--layer", "1", "--head", "0-1"],
-         {"model": "toy-transformer"}, {"kind": "decoder", "layers": [1], "heads": [0, 1]}),
+        (
+            ["-m", "toy-random", "--seed", "3", "--n-heads", "2", "--dtype", "float64"],
+            {"model": "toy-random", "seed": 3, "n_heads": 2, "dtype": "float64"},
+            {},
+        ),
+        (
+            ["-m", "toy-seq2seq", "--target", "나는 너를 사랑한다"],
+            {"model": "toy-seq2seq"},
+            {"target": "나는 너를 사랑한다"},
+        ),
+        (
+            ["-m", "toy-transformer", "--kind", "decoder", "--layer", "1", "--head", "0-1"],
+            {"model": "toy-transformer"},
+            {"kind": "decoder", "layers": [1], "heads": [0, 1]},
+        ),
     ],
-)  # fmt: skip
+)
 def test_heatmap(
-    options: list[str], model: dict[str, Any], more: dict[str, Any], typed: Callable[..., Result], here: Path
+    options: list[str],
+    model: dict[str, Any],
+    more: dict[str, Any],
+    typed: Callable[..., Result],
+    here: Path,
 ) -> None:
     """A record of the command line and one of Python, byte for byte."""
     assert typed("heatmap", "I love you", *options, "-o", "typed.json").status == 0
-    attnviz.attend("I love you", attnviz.open_source(**ModelSettings(**model).arguments), **more).save(
-        here / "called.json"
-    )
+    attnviz.attend(
+        "I love you", attnviz.open_source(**ModelSettings(**model).arguments), **more
+    ).save(here / "called.json")
     assert (here / "typed.json").read_bytes() == (here / "called.json").read_bytes()
 
 
@@ -44,17 +57,41 @@ def test_heatmap(
     ("options", "called"),
     [
         (["--toy"], {"model": "toy"}),
-        (["-m", "toy-seq2seq", "I love all you", "--query", "1"],
-         {"text": "I love all you", "model": "toy-seq2seq", "query": 1}),
-        (["--toy", "I am full", "--whole-layer", "--layer", "1"],
-         {"text": "I am full", "model": "toy", "whole_layer": True, "layer": 1}),
-        (["-m", "toy-random", "I love you", "--score", "additive", "--causal", "--all-queries", "--head", "2"],
-         {"text": "I love you", "model": "toy-random", "score": "additive", "causal": True, "all_queries": True,
-          "head": 2}),
+        (
+            ["-m", "toy-seq2seq", "I love all you", "--query", "1"],
+            {"text": "I love all you", "model": "toy-seq2seq", "query": 1},
+        ),
+        (
+            ["--toy", "I am full", "--whole-layer", "--layer", "1"],
+            {"text": "I am full", "model": "toy", "whole_layer": True, "layer": 1},
+        ),
+        (
+            [
+                "-m",
+                "toy-random",
+                "I love you",
+                "--score",
+                "additive",
+                "--causal",
+                "--all-queries",
+                "--head",
+                "2",
+            ],
+            {
+                "text": "I love you",
+                "model": "toy-random",
+                "score": "additive",
+                "causal": True,
+                "all_queries": True,
+                "head": 2,
+            },
+        ),
         (["--example", "seq2seq"], {"example": "seq2seq"}),
     ],
-)  # fmt: skip
-def test_walkthrough(options: list[str], called: dict[str, Any], typed: Callable[..., Result], here: Path) -> None:
+)
+def test_walkthrough(
+    options: list[str], called: dict[str, Any], typed: Callable[..., Result], here: Path
+) -> None:
     """A walkthrough of the command line and one of Python, byte for byte."""
     assert typed("walkthrough", *options, "-o", "typed.json").status == 0
     attnviz.walkthrough(**called).save(here / "called.json")
@@ -65,8 +102,22 @@ def test_compare_heads(typed: Callable[..., Result], here: Path) -> None:
     """All numbers of heads, byte for byte, with other settings than the usual ones."""
     lines = ["I love you", "You love me", "They see the old dog", "She is eating a green apple"]
     (here / "lines.txt").write_text("\n".join(lines))
-    options = ["--corpus", "lines.txt", "--max-offset", "3", "--specials", "exclude", "--controls", "2"]
-    assert typed("compare-heads", "-m", "toy-random", *options, "-o", "typed.csv", "-o", "typed.json").status == 0
+    options = [
+        "--corpus",
+        "lines.txt",
+        "--max-offset",
+        "3",
+        "--specials",
+        "exclude",
+        "--controls",
+        "2",
+    ]
+    assert (
+        typed(
+            "compare-heads", "-m", "toy-random", *options, "-o", "typed.csv", "-o", "typed.json"
+        ).status
+        == 0
+    )
     settings = SurveySettings(max_offset=3, specials="exclude", controls=2)
     compared = attnviz.compare_heads(Path("lines.txt"), model="toy-random", settings=settings)
     for ending in ("csv", "json"):

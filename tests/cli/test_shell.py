@@ -40,7 +40,10 @@ def test_verbose(typed: Callable[..., Result], here: Path) -> None:
 
 def test_verbose_of_a_folder(typed: Callable[..., Result], tiny_bert: str) -> None:
     """Of a model in a folder the folder."""
-    assert f", from {tiny_bert}\n" in typed("heatmap", "-m", tiny_bert, "I", "-v", "-o", "a.json").errors
+    assert (
+        f", from {tiny_bert}\n"
+        in typed("heatmap", "-m", tiny_bert, "I", "-v", "-o", "a.json").errors
+    )
 
 
 def test_quiet_and_verbose(refused: Callable[..., tuple[int, str]]) -> None:
@@ -78,7 +81,9 @@ def test_colours_in_a_pipe(
     assert ("\x1b[" in typed("heatmap", *SHOW, *options).output) == colour
 
 
-def test_no_pager_in_a_pipe(typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_pager_in_a_pipe(
+    typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A pipe gets all of it, whatever the pager and however long."""
     assert saved.exists()
     monkeypatch.setenv("PAGER", "false")
@@ -93,7 +98,12 @@ def test_defaults_from_the_environment(
     typed: Callable[..., Result], here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Model, language, palette and folder are those of the environment, unless an option says otherwise."""
-    for name, value in {"MODEL": "toy-random", "LANG": "ko", "PALETTE": "viridis", "OUTPUTS": "my/pictures"}.items():
+    for name, value in {
+        "MODEL": "toy-random",
+        "LANG": "ko",
+        "PALETTE": "viridis",
+        "OUTPUTS": "my/pictures",
+    }.items():
         monkeypatch.setenv(f"ATTNVIZ_{name}", value)
     result = typed("walkthrough", "I love you", "--seed", "3")
     assert result.status == 0
@@ -109,10 +119,17 @@ def test_defaults_from_the_environment(
 
 @pytest.mark.parametrize(
     "arguments",
-    [("heatmap", *SHOW), ("walkthrough", "--example", "seq2seq", "-o", "a.md"), ("walkthrough", "--exercise")],
+    [
+        ("heatmap", *SHOW),
+        ("walkthrough", "--example", "seq2seq", "-o", "a.md"),
+        ("walkthrough", "--exercise"),
+    ],
 )
 def test_a_usual_model_is_in_nobodys_way(
-    typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+    typed: Callable[..., Result],
+    saved: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
 ) -> None:
     """What needs no model is not refused because the environment names one."""
     assert saved.exists()
@@ -127,8 +144,16 @@ def test_a_usual_model_is_in_nobodys_way(
         ("ATTNVIZ_LANG", "xx", "'xx' is not one of 'en', 'ko'"),
         ("ATTNVIZ_MODEL", "toy-randmo", "there is no home-built model 'toy-randmo'"),
         ("ATTNVIZ_OUTPUTS", "saved.npz/x", "saved.npz"),
-        ("ATTNVIZ_OUTPUTS", "saved.npz", "ATTNVIZ_OUTPUTS names a folder for pictures, and saved.npz is a file"),
-        ("ATTNVIZ_OUTPUTS", "A.PNG", "ATTNVIZ_OUTPUTS names a folder for pictures, and A.PNG is a file, or looks like"),
+        (
+            "ATTNVIZ_OUTPUTS",
+            "saved.npz",
+            "ATTNVIZ_OUTPUTS names a folder for pictures, and saved.npz is a file",
+        ),
+        (
+            "ATTNVIZ_OUTPUTS",
+            "A.PNG",
+            "ATTNVIZ_OUTPUTS names a folder for pictures, and A.PNG is a file, or looks like",
+        ),
     ],
 )
 def test_an_environment_that_makes_no_sense(
@@ -143,7 +168,9 @@ def test_an_environment_that_makes_no_sense(
     """It is refused in one line, as an option would be."""
     assert saved.exists()
     monkeypatch.setenv(name, value)
-    status, line = refused("walkthrough", "I love you", *(() if name == "ATTNVIZ_MODEL" else ("-m", "toy-random")))
+    status, line = refused(
+        "walkthrough", "I love you", *(() if name == "ATTNVIZ_MODEL" else ("-m", "toy-random"))
+    )
     assert status
     assert reason in line
 
@@ -172,10 +199,22 @@ def test_replaced(typed: Callable[..., Result], saved: Path) -> None:
     [
         (
             ("heatmap", "I love you"),
-            [("--palette", "viridis"), ("--scale", "panel"), ("--words",), ("--dtype", "float64"), ("--head", "1.2")],
+            [
+                ("--palette", "viridis"),
+                ("--scale", "panel"),
+                ("--words",),
+                ("--dtype", "float64"),
+                ("--head", "1.2"),
+            ],
         ),
-        (("walkthrough", "I love you"), [("--precision", "5"), ("--causal",), ("--palette", "gray"), ("--lang", "ko")]),
-        (("compare-heads", "I love you"), [("--specials", "exclude"), ("--threshold", "previous=0.4")]),
+        (
+            ("walkthrough", "I love you"),
+            [("--precision", "5"), ("--causal",), ("--palette", "gray"), ("--lang", "ko")],
+        ),
+        (
+            ("compare-heads", "I love you"),
+            [("--specials", "exclude"), ("--threshold", "previous=0.4")],
+        ),
     ],
 )
 def test_another_picture_is_another_file(
@@ -186,10 +225,15 @@ def test_another_picture_is_another_file(
         result = typed(*usual, "-m", "toy-random", *more)
         assert (result.status, "replaced" in result.errors) == (0, False)
     assert len([*(here / "outputs").iterdir()]) == 1 + len(others)
-    assert len(typed("heatmap", "I", "-m", "toy-random", "--palette", "viridis_r").errors.splitlines()) == 1
+    assert (
+        len(typed("heatmap", "I", "-m", "toy-random", "--palette", "viridis_r").errors.splitlines())
+        == 1
+    )
 
 
-def test_open(typed: Callable[..., Result], saved: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open(
+    typed: Callable[..., Result], saved: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """--open shows what was written by the program of the system for it; where there is none, that is said."""
     assert saved.exists()
     program = here / "xdg-open"
@@ -204,7 +248,9 @@ def test_open(typed: Callable[..., Result], saved: Path, here: Path, monkeypatch
     assert (here / "shown").read_text() == "a.svg\n"
     program.unlink()
     monkeypatch.setenv("PATH", str(here))
-    assert typed("heatmap", *SHOW, "-o", "a.svg", "--open").errors.endswith("no program here opens a.svg\n")
+    assert typed("heatmap", *SHOW, "-o", "a.svg", "--open").errors.endswith(
+        "no program here opens a.svg\n"
+    )
 
 
 def test_a_character_that_no_font_has(typed: Callable[..., Result], here: Path) -> None:

@@ -114,7 +114,9 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
         text = sent.replace(ASKED + b"\x1b[c", b"").decode()
         screen = pyte.Screen(columns, 500)
         pyte.Stream(screen).feed(text)
-        return Seen(text, [line.rstrip() for line in screen.display], seconds, asked, errors.decode())
+        return Seen(
+            text, [line.rstrip() for line in screen.display], seconds, asked, errors.decode()
+        )
 
     return run
 
@@ -149,9 +151,14 @@ def test_width(terminal: Callable[..., Seen], record: str, columns: int, side_by
         assert max(map(cell_len, lines)) <= columns
         assert "\x1b" not in "".join(lines)
         # Nothing was wrapped by the terminal itself: it shows as many lines as were sent.
-        assert len("\n".join(seen.lines).rstrip().splitlines()) == len("\n".join(lines).rstrip().splitlines())
+        assert len("\n".join(seen.lines).rstrip().splitlines()) == len(
+            "\n".join(lines).rstrip().splitlines()
+        )
         if "--full" in options:
-            assert max(line.count("head ") for line in lines if line.strip().startswith("head ")) == side_by_side
+            assert (
+                max(line.count("head ") for line in lines if line.strip().startswith("head "))
+                == side_by_side
+            )
 
 
 @pytest.mark.parametrize(
@@ -168,9 +175,13 @@ def test_width(terminal: Callable[..., Seen], record: str, columns: int, side_by
         ({"FORCE_COLOR": "1", "COLORTERM": "", "TERM": "dumb"}, "256"),
     ],
 )
-def test_colours(terminal: Callable[..., Seen], record: str, variables: dict[str, str], colour: str) -> None:
+def test_colours(
+    terminal: Callable[..., Seen], record: str, variables: dict[str, str], colour: str
+) -> None:
     """Cells are coloured as finely as the terminal can; where it cannot, shades and numbers stand instead."""
-    seen = terminal("heatmap", "--load", record, "--layer", "0", "--head", "0-1", "-o", "a.json", **variables)
+    seen = terminal(
+        "heatmap", "--load", record, "--layer", "0", "--head", "0-1", "-o", "a.json", **variables
+    )
     assert ("\x1b[48;2;" in seen.text or ";48;2;" in seen.text) == (colour == "24 bit")
     assert (";48;5;" in seen.text or "\x1b[48;5;" in seen.text) == (colour == "256")
     assert ("[ ░▒▓█] weight" in "\n".join(seen.lines)) == (colour in {"shades", "plain"})
@@ -178,10 +189,15 @@ def test_colours(terminal: Callable[..., Seen], record: str, variables: dict[str
     assert "numbers: " in "\n".join(seen.lines)
 
 
-def test_pipes_and_forced_colours(record: str, here: Path, environment: Callable[..., dict[str, str]]) -> None:
+def test_pipes_and_forced_colours(
+    record: str, here: Path, environment: Callable[..., dict[str, str]]
+) -> None:
     """A pipe gets no codes at all, unless colours are forced; COLUMNS is how wide it is."""
     shown = {}
-    for name, more in {"pipe": {}, "forced": {"FORCE_COLOR": "1", "COLORTERM": "truecolor"}}.items():
+    for name, more in {
+        "pipe": {},
+        "forced": {"FORCE_COLOR": "1", "COLORTERM": "truecolor"},
+    }.items():
         result = subprocess.run(
             [sys.executable, "-m", "attnviz", "heatmap", "--load", record, "-o", "a.json"],
             cwd=here,
@@ -218,8 +234,25 @@ def test_light_background(terminal: Callable[..., Seen], record: str) -> None:
 
 def test_a_cell_of_a_notebook(terminal: Callable[..., Seen], record: str) -> None:
     """`!attnviz` writes to what calls itself a terminal with colours, shows a question and answers none."""
-    notebook = {"TERM": "xterm-color", "COLORTERM": "", "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "PAGER": "cat"}
-    seen = terminal("heatmap", "--load", record, "-o", "a.json", "--head", "1.2", answer=b"", rows=24, **notebook)
+    notebook = {
+        "TERM": "xterm-color",
+        "COLORTERM": "",
+        "FORCE_COLOR": "1",
+        "CLICOLOR_FORCE": "1",
+        "PAGER": "cat",
+    }
+    seen = terminal(
+        "heatmap",
+        "--load",
+        record,
+        "-o",
+        "a.json",
+        "--head",
+        "1.2",
+        answer=b"",
+        rows=24,
+        **notebook,
+    )
     assert not seen.asked
     scale = next(line for line in seen.text.split("\r\n") if "blank: below" in line)
     assert scale.startswith("\x1b[48;5;231m "), "light pages have white for 0"
@@ -289,7 +322,11 @@ def test_a_pager(terminal: Callable[..., Seen], record: str) -> None:
     ],
 )
 def test_no_pager(
-    terminal: Callable[..., Seen], record: str, options: tuple[str, ...], rows: int, variables: dict[str, str]
+    terminal: Callable[..., Seen],
+    record: str,
+    options: tuple[str, ...],
+    rows: int,
+    variables: dict[str, str],
 ) -> None:
     """Whoever wants none, or has none that works, sees all of it at once."""
     assert record == "a.npz"

@@ -30,7 +30,9 @@ STEPS = 30
 def as_before() -> Iterator[None]:
     """What the command sets for its own process is set back."""
     handler, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # who starts tests in the background ignores Ctrl-C
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # who starts tests in the background ignores Ctrl-C
     yield
     signal.signal(signal.SIGINT, handler)
     torch.set_num_threads(threads)
@@ -91,7 +93,10 @@ def test_a_full_disk(typed: Callable[..., Result], here: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert result.status == 1
-    assert result.errors.splitlines()[-1] == "attnviz: x.unfinished.safetensors cannot be written: File too large"
+    assert (
+        result.errors.splitlines()[-1]
+        == "attnviz: x.unfinished.safetensors cannot be written: File too large"
+    )
     assert list(here.iterdir()) == []
 
 
@@ -127,7 +132,9 @@ def test_going_on_with_something_else(refused: Callable[..., tuple[int, str]], k
     assert "x.unfinished.safetensors holds no training to go on with" in line
 
 
-def test_ctrl_c_while_it_is_measured(typed: Callable[..., Result], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_while_it_is_measured(
+    typed: Callable[..., Result], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Training that has ended is not lost: the same command only measures again."""
     arguments = ("train", "toy-decoder", "--steps", "2", "-o", "x.safetensors")
 
@@ -172,7 +179,10 @@ def test_ctrl_c_in_the_middle(
         assert process.stdout.read() == b""
     os.close(terminal)
     assert status == 130
-    assert b"kept in x.unfinished.safetensors: the same command goes on\r\nattnviz: interrupted\r\n" in said
+    assert (
+        b"kept in x.unfinished.safetensors: the same command goes on\r\nattnviz: interrupted\r\n"
+        in said
+    )
     assert b"Traceback" not in said
     assert [path.name for path in here.iterdir()] == ["x.unfinished.safetensors"]
 

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from attnviz.generations.record import Step
     from tests.fixtures.zoo import Zoo
 
-GROUPED: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 41, "num_hidden_layers": 3, "num_attention_heads": 4}
+GROUPED: dict[str, Any] = {
+    "hidden_size": 32,
+    "intermediate_size": 41,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+}
 SPEAKING: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2", {"n_embd": 33, "n_head": 3, "n_layer": 3, "n_positions": 24}),
     "llama": ("Llama", {**GROUPED, "num_key_value_heads": 2}),
@@ -39,7 +44,9 @@ def speaking(zoo: Zoo) -> Callable[[str], tuple[Any, Any]]:
     import transformers
 
     def made(name: str) -> tuple[Any, Any]:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(zoo.folder("gpt2" if name == "gpt2" else "llama"))
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            zoo.folder("gpt2" if name == "gpt2" else "llama")
+        )
         kind, sizes = SPEAKING[name]
         config = getattr(transformers, f"{kind}Config")(**sizes)
         config.vocab_size, config.eos_token_id = len(tokenizer), None
@@ -53,7 +60,9 @@ def speaking(zoo: Zoo) -> Callable[[str], tuple[Any, Any]]:
     return made
 
 
-def test_a_long_text_is_generated_by_the_fused_implementation(zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_is_generated_by_the_fused_implementation(
+    zoo: Zoo, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A short one is not; nor does it matter that the model has run before, and is watched since."""
     source = attnviz.open_source(str(zoo.folder("gpt2")), generates=True)
     assert isinstance(source, PretrainedSource)
@@ -70,7 +79,9 @@ def n_first(record: Attention) -> int:
 
 
 @pytest.mark.parametrize("name", ["gpt2", "llama", "mistral"])
-def test_rows_are_those_of_one_full_pass(speaking: Callable[[str], tuple[Any, Any]], name: str) -> None:
+def test_rows_are_those_of_one_full_pass(
+    speaking: Callable[[str], tuple[Any, Any]], name: str
+) -> None:
     """Token by token with the cache, or the finished text at once: the same weights; and the library's own text."""
     model, tokenizer = speaking(name)
     record = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
@@ -80,7 +91,9 @@ def test_rows_are_those_of_one_full_pass(speaking: Callable[[str], tuple[Any, An
     assert record.query_tokens == record.key_tokens
     assert len(numbers) == first + NEW
     given = torch.tensor([numbers[:first]])
-    own = model.generate(given, attention_mask=torch.ones_like(given), max_new_tokens=NEW, do_sample=False)
+    own = model.generate(
+        given, attention_mask=torch.ones_like(given), max_new_tokens=NEW, do_sample=False
+    )
     assert own[0].tolist() == numbers
     model.set_attn_implementation("eager")
     whole = model(torch.tensor([numbers]), output_attentions=True).attentions
@@ -98,7 +111,9 @@ def test_the_cache_changes_nothing(
 
     model, tokenizer = speaking(name)
     reads: list[int] = []
-    model.get_input_embeddings().register_forward_pre_hook(lambda _, given: reads.append(given[0].shape[1]))
+    model.get_input_embeddings().register_forward_pre_hook(
+        lambda _, given: reads.append(given[0].shape[1])
+    )
     kept = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
     assert reads == [n_first(kept), *[1] * NEW]
     usual = decoding.PretrainedDecoding.__post_init__
@@ -134,10 +149,14 @@ def test_models_with_attention_of_their_own(zoo: Zoo, name: str) -> None:
     import transformers
 
     record = attnviz.generate(PROMPT, zoo.folder(name), max_new_tokens=NEW)
-    model: Any = transformers.AutoModelForCausalLM.from_pretrained(zoo.folder(name), attn_implementation="eager")
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(
+        zoo.folder(name), attn_implementation="eager"
+    )
     numbers = torch.tensor([[token.id for token in record.query_tokens]])
     whole = model(numbers, output_attentions=True)
-    np.testing.assert_allclose(record.weights, torch.cat(whole.attentions).detach().numpy(), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        record.weights, torch.cat(whole.attentions).detach().numpy(), rtol=0, atol=1e-6
+    )
     assert whole.logits[0, -NEW - 1 : -1].argmax(dim=-1).tolist() == numbers[0, -NEW:].tolist()
 
 
@@ -149,7 +168,9 @@ def test_translation_shows_cross_attention(zoo: Zoo, name: str) -> None:
     assert record.kind == "cross"
     whole = attnviz.attend(PROMPT, source, kind="cross")
     n = len(record.query_tokens)
-    assert [token.id for token in record.query_tokens] == [token.id for token in whole.query_tokens[:n]]
+    assert [token.id for token in record.query_tokens] == [
+        token.id for token in whole.query_tokens[:n]
+    ]
     np.testing.assert_allclose(record.weights, whole.weights[:, :, :n], rtol=0, atol=1e-6)
 
 
@@ -159,12 +180,16 @@ def test_home_built(name: str) -> None:
     steps: list[Step] = []
     record = attnviz.generate("I love", name, on_step=steps.append)
     assert record.query_tokens[-1].text == "<end>"
-    assert [step.token.text for step in steps] == [t.text for t in record.query_tokens if t.segment == 2]
+    assert [step.token.text for step in steps] == [
+        t.text for t in record.query_tokens if t.segment == 2
+    ]
     is_decoder = name == "toy-decoder"
     text = f"I love {record.target}" if is_decoder else "I love"
     whole = attnviz.attend(text, name, target=None if is_decoder else record.target)
     n_rows, n_keys = whole.weights.shape[2:]
-    np.testing.assert_allclose(record.weights[:, :, :n_rows, :n_keys], whole.weights, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        record.weights[:, :, :n_rows, :n_keys], whole.weights, rtol=0, atol=1e-6
+    )
     for step, again in zip(steps, steps_of(record), strict=True):
         np.testing.assert_array_equal(step.weights, again.weights)
         assert [t.text for t in step.keys] == [t.text for t in again.keys]
@@ -173,7 +198,10 @@ def test_home_built(name: str) -> None:
 
 def test_seeds() -> None:
     """One seed gives one text; some other seed another."""
-    drawn = [attnviz.generate("I", sample=True, temperature=2.0, seed=seed).target for seed in (1, 1, 2, 3)]
+    drawn = [
+        attnviz.generate("I", sample=True, temperature=2.0, seed=seed).target
+        for seed in (1, 1, 2, 3)
+    ]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 1
     likeliest = attnviz.generate("I").target
@@ -237,7 +265,9 @@ def test_of_a_long_prompt_the_last_rows_are_kept(
     assert part.first == (0, 0)  # of fewer heads all rows fit
     np.testing.assert_allclose(part.weights, whole.select([-1], [1]).weights, rtol=0, atol=1e-6)
     monkeypatch.setattr(capture, "MEMORY", 4 * whole.weights[:, :, 0].size)
-    with pytest.raises(InputError, match=r"^the attention of 4 new tokens takes [0-9,]+ bytes, and at most"):
+    with pytest.raises(
+        InputError, match=r"^the attention of 4 new tokens takes [0-9,]+ bytes, and at most"
+    ):
         attnviz.generate(prompt, model, tokenizer, max_new_tokens=4)
 
 
@@ -261,7 +291,10 @@ def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None
         with pytest.raises(InputError, match="no chat template"):
             attnviz.generate("I love", name, chat=True, **more)
     for settings, words in (
-        ({"temperature": 0.5}, "temperature, top_k, top_p and seed say how to sample: they go with sample"),
+        (
+            {"temperature": 0.5},
+            "temperature, top_k, top_p and seed say how to sample: they go with sample",
+        ),
         ({"seed": 3}, "temperature, top_k, top_p and seed say how to sample: they go with sample"),
         ({"sample": True, "temperature": 0.0}, "above 0"),
         ({"sample": True, "top_p": 1.5}, "at most 1"),
@@ -274,7 +307,9 @@ def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None
 def test_chat(speaking: Callable[[str], tuple[Any, Any]]) -> None:
     """The prompt stands in the model's own template."""
     model, tokenizer = speaking("llama")
-    tokenizer.chat_template = "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[bot]"
+    tokenizer.chat_template = (
+        "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}[bot]"
+    )
     record = attnviz.generate("I love all", model, tokenizer, chat=True, max_new_tokens=2)
     assert record.text == "[user] I love all\n[bot]"
 
@@ -307,7 +342,9 @@ class Own(torch.nn.Module):
             raise ValueError("16 at most")
         x, self.weights = self.words(numbers) + torch.arange(numbers.shape[1])[:, None] / 8, []
         for layer in self.layers:
-            q, k, v = (part.unflatten(-1, (2, 6)).transpose(1, 2) for part in layer(x).chunk(3, dim=-1))
+            q, k, v = (
+                part.unflatten(-1, (2, 6)).transpose(1, 2) for part in layer(x).chunk(3, dim=-1)
+            )
             hidden = torch.ones(numbers.shape[1], numbers.shape[1]).triu(1).bool() & self.causal
             self.weights.append((q @ k.mT / 6**0.5).masked_fill(hidden, -torch.inf).softmax(dim=-1))
             if self.by_hand:
@@ -337,16 +374,23 @@ class TestOwn:
         """Each token is the likeliest of the module's own logits, each row that of one pass over the finished text."""
         model = Own(8).train()
         steps: list[Step] = []
-        record = attnviz.generate("abc", model=model, tokenizer=Words(), max_new_tokens=6, on_step=steps.append)
+        record = attnviz.generate(
+            "abc", model=model, tokenizer=Words(), max_new_tokens=6, on_step=steps.append
+        )
         assert model.training
         numbers = torch.tensor([[token.id for token in record.query_tokens]])
         logits = model(numbers)[0]
         assert logits[0, 2:-1].argmax(dim=-1).tolist() == numbers[0, 3:].tolist()
         assert record.target == Words().decode(numbers[0, 3:].tolist())
-        np.testing.assert_allclose(record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6
+        )
         chances = [logits[0, 1 + step.number].softmax(dim=-1).max().item() for step in steps]
         np.testing.assert_allclose([step.chance or 0.0 for step in steps], chances, rtol=1e-4)
-        assert (record.kind, [token.segment for token in record.query_tokens]) == ("decoder", [0] * 3 + [2] * 6)
+        assert (record.kind, [token.segment for token in record.query_tokens]) == (
+            "decoder",
+            [0] * 3 + [2] * 6,
+        )
         whole = attnviz.attend(f"abc{record.target}", model, Words())
         np.testing.assert_allclose(record.weights, whole.weights, rtol=0, atol=1e-6)
         assert record.receipt is not None
@@ -358,25 +402,39 @@ class TestOwn:
         model = Own(256, by_hand=True)
         record = attnviz.generate(prompt, model, max_new_tokens=4)
         model(torch.tensor([[token.id for token in record.query_tokens]]))
-        np.testing.assert_allclose(record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6
+        )
         assert [note.code for note in record.notes] == ["reads_bytes", "generation_stopped"]
         assert record.proof == "verified: the model's own softmax in 2 layers"
 
     def test_seeds(self) -> None:
         """One seed gives one text, another another."""
-        ways: dict[str, Any] = {"model": Own(8), "tokenizer": Words(), "sample": True, "temperature": 9.0}
-        drawn = [attnviz.generate("abc", **ways, max_new_tokens=8, seed=seed).target for seed in (1, 1, 2)]
+        ways: dict[str, Any] = {
+            "model": Own(8),
+            "tokenizer": Words(),
+            "sample": True,
+            "temperature": 9.0,
+        }
+        drawn = [
+            attnviz.generate("abc", **ways, max_new_tokens=8, seed=seed).target
+            for seed in (1, 1, 2)
+        ]
         assert drawn[0] == drawn[1] != drawn[2]
 
     def test_a_tokenizer_of_the_library(self, speaking: Callable[[str], tuple[Any, Any]]) -> None:
         """The end is its own; of vectors that belong to no token, for there are more, none is chosen."""
         _, tokenizer = speaking("llama")
         model = Own(len(tokenizer) + 3)
-        model.register_forward_hook(lambda _module, _given, made: (made[0].index_fill(2, torch.tensor([-1]), 99.0),))
+        model.register_forward_hook(
+            lambda _module, _given, made: (made[0].index_fill(2, torch.tensor([-1]), 99.0),)
+        )
         record = attnviz.generate("love", model, tokenizer, max_new_tokens=4)
         numbers = [token.id or 0 for token in record.query_tokens]
         assert max(numbers) < len(tokenizer)
-        assert record.target == tokenizer.decode(numbers[n_first(record) :], skip_special_tokens=True)
+        assert record.target == tokenizer.decode(
+            numbers[n_first(record) :], skip_special_tokens=True
+        )
         tokenizer.eos_token = record.query_tokens[n_first(record) + 1].piece
         ended = attnviz.generate("love", model, tokenizer, max_new_tokens=4)
         assert len(ended.query_tokens) <= n_first(record) + 2
@@ -389,10 +447,13 @@ class TestOwn:
         why = "Own in memory reads no more than 16 tokens (ValueError: 16 at most)"
         assert record.notes == (attnviz.Note.of("reads_no_more", n=13, why=why),)
         with pytest.raises(
-            TooLongError, match=r"^Own in memory reads no more than 16 tokens \(ValueError: 16 at most\)$"
+            TooLongError,
+            match=r"^Own in memory reads no more than 16 tokens \(ValueError: 16 at most\)$",
         ):
             attnviz.generate("abcdefgh" * 2, Own(8), Words())
-        with pytest.raises(ModelError, match=r"^Own in memory cannot be run on this text: ValueError: 16 at most$"):
+        with pytest.raises(
+            ModelError, match=r"^Own in memory cannot be run on this text: ValueError: 16 at most$"
+        ):
             attnviz.generate("abcdefgh" * 3, Own(8), Words())
 
     def test_refused(self) -> None:
@@ -406,8 +467,16 @@ class TestOwn:
         for model, tokenizer, words in (
             (states, Words(), r"it returns the shape \(1, 3, 12\), no logits over its vocabulary$"),
             (nothing, Words(), r"it returns dict, no logits over its vocabulary$"),
-            (Own(8), more, r"it returns the shape \(1, 3, 8\), no logits over its vocabulary of 9 tokens$"),
-            (Own(8, causal=False), Words(), "its tokens look at later ones too; models that generate are decoders"),
+            (
+                Own(8),
+                more,
+                r"it returns the shape \(1, 3, 8\), no logits over its vocabulary of 9 tokens$",
+            ),
+            (
+                Own(8, causal=False),
+                Words(),
+                "its tokens look at later ones too; models that generate are decoders",
+            ),
         ):
             with pytest.raises(ModelError, match=f"^Own in memory generates nothing: {words}"):
                 attnviz.generate("abc", model, tokenizer)
@@ -425,6 +494,12 @@ class TestOwn:
         tokenizer.save_pretrained(tmp_path)
         names = ("AutoModelForCausalLM", "AutoTokenizer")
         loads = ", ".join(f"{name}.from_pretrained({str(tmp_path)!r})" for name in names)
-        (tmp_path / "mine.py").write_text(f"from transformers import {', '.join(names)}\ndef build(): return {loads}\n")
-        record = attnviz.generate(PROMPT, f"{tmp_path}/mine.py:build", max_new_tokens=3, notify=print)
-        np.testing.assert_array_equal(record.weights, attnviz.generate(PROMPT, tmp_path, max_new_tokens=3).weights)
+        (tmp_path / "mine.py").write_text(
+            f"from transformers import {', '.join(names)}\ndef build(): return {loads}\n"
+        )
+        record = attnviz.generate(
+            PROMPT, f"{tmp_path}/mine.py:build", max_new_tokens=3, notify=print
+        )
+        np.testing.assert_array_equal(
+            record.weights, attnviz.generate(PROMPT, tmp_path, max_new_tokens=3).weights
+        )

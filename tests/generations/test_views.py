@@ -13,7 +13,13 @@ import attnviz
 from attnviz.errors import OutputError, SelectionError
 from attnviz.generations.film import film
 from attnviz.generations.record import steps_of
-from attnviz.generations.terminal import GenerationView, draw_end, draw_line, draw_step, draw_table_head
+from attnviz.generations.terminal import (
+    GenerationView,
+    draw_end,
+    draw_line,
+    draw_step,
+    draw_table_head,
+)
 from attnviz.render.terminal.screen import Screen
 
 if TYPE_CHECKING:
@@ -29,7 +35,9 @@ RIGHT, LEFT = "\x1b[C", "\x1b[D"
 @pytest.fixture(scope="module")
 def made() -> dict[str, Attention]:
     """What two home-built models generate."""
-    return {name: attnviz.generate("The big animal", name) for name in ("toy-decoder", "toy-seq2seq")}
+    return {
+        name: attnviz.generate("The big animal", name) for name in ("toy-decoder", "toy-seq2seq")
+    }
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -61,7 +69,10 @@ def test_a_row_spread_thin(made: dict[str, Attention]) -> None:
     """Where no weight reaches what is named, that is said, and not nothing."""
     step = list(steps_of(made["toy-decoder"]))[-1]
     thin = replace(step, weights=np.full_like(step.weights, 0.004))
-    told: dict[Literal["en", "ko"], str] = {"en": "no token by 0.005 or more", "ko": "0.005 이상인 토큰 없음"}
+    told: dict[Literal["en", "ko"], str] = {
+        "en": "no token by 0.005 or more",
+        "ko": "0.005 이상인 토큰 없음",
+    }
     for language, said in told.items():
         view = GenerationView(screen=Screen(width=80, colour=False), language=language)
         for lines in ([draw_line(thin, view)], draw_step(thin, view, 20)):
@@ -117,7 +128,9 @@ def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> Non
     assert (here / "a.html").stat().st_size > 0
     record = attnviz.load(here / "a.npz")
     assert isinstance(record, attnviz.Attention)
-    np.testing.assert_array_equal(record.weights, attnviz.generate("I love", layers=[2], heads=[1]).weights)
+    np.testing.assert_array_equal(
+        record.weights, attnviz.generate("I love", layers=[2], heads=[1]).weights
+    )
     assert typed("heatmap", "--load", "a.npz", "-o", "b.png").status == 0
     assert typed("generate", "I love", "--max-new-tokens", "0").status == 2
     assert typed("generate", "I love", "--interactive").status == 2
@@ -126,7 +139,9 @@ def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
-def test_a_film_has_a_picture_a_token(made: dict[str, Attention], name: str, tmp_path: Path) -> None:
+def test_a_film_has_a_picture_a_token(
+    made: dict[str, Attention], name: str, tmp_path: Path
+) -> None:
     """Of an even size, each picture another one, and no character without a font."""
     record = made[name]
     path = tmp_path / "made.gif"
@@ -134,10 +149,14 @@ def test_a_film_has_a_picture_a_token(made: dict[str, Attention], name: str, tmp
     with Image.open(path) as images:
         assert images.n_frames == len(list(steps_of(record)))  # type: ignore[attr-defined]  # of a GIF
         assert images.size[0] % 2 == images.size[1] % 2 == 0
-    assert record.save(tmp_path / "film.gif", lang="ko").read_bytes() == path.read_bytes()  # and the same each time
+    assert (
+        record.save(tmp_path / "film.gif", lang="ko").read_bytes() == path.read_bytes()
+    )  # and the same each time
 
 
-def test_films_that_cannot_be_made(made: dict[str, Attention], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_films_that_cannot_be_made(
+    made: dict[str, Attention], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """A record in which nothing was generated; a palette or a language that is not there; an mp4 without ffmpeg."""
     record = made["toy-decoder"]
     with pytest.raises(SelectionError, match="no generated token"):

@@ -33,8 +33,18 @@ def is_target(what: str, tokens: Sequence[Token], i: int, j: int) -> bool:
         return j < i and not query.special and not key.special and name(key) == name(query)
     if what == "induction":
         before = tokens[j - 1] if j else None
-        return j < i and before is not None and not query.special and not before.special and name(before) == name(query)
-    offset = {"self": 0, "previous": -1, "next": 1}[what] if what in ("self", "previous", "next") else int(what)
+        return (
+            j < i
+            and before is not None
+            and not query.special
+            and not before.special
+            and name(before) == name(query)
+        )
+    offset = (
+        {"self": 0, "previous": -1, "next": 1}[what]
+        if what in ("self", "previous", "next")
+        else int(what)
+    )
     return j - i == offset
 
 
@@ -45,7 +55,9 @@ def name(token: Token) -> object:
 
 def reach(n: int, *, causal: bool, window: int | None = None) -> list[range]:
     """The keys that each row sees; in a window, so many of the last ones."""
-    return [range(max(0, i + 1 - window) if window else 0, i + 1 if causal else n) for i in range(n)]
+    return [
+        range(max(0, i + 1 - window) if window else 0, i + 1 if causal else n) for i in range(n)
+    ]
 
 
 def rows(sees: Sequence[range]) -> list[int]:
@@ -53,7 +65,9 @@ def rows(sees: Sequence[range]) -> list[int]:
     return [i for i, keys in enumerate(sees) if len(keys) > 1]
 
 
-def share(a: np.ndarray, tokens: Sequence[Token], what: str, sees: Sequence[range]) -> tuple[float, int]:
+def share(
+    a: np.ndarray, tokens: Sequence[Token], what: str, sees: Sequence[range]
+) -> tuple[float, int]:
     """The sum over rows and how many there are."""
     total, n = 0.0, 0
     for i in rows(sees):
@@ -63,18 +77,31 @@ def share(a: np.ndarray, tokens: Sequence[Token], what: str, sees: Sequence[rang
     return total, n
 
 
-def meaning(a: np.ndarray, tokens: Sequence[Token], vectors: np.ndarray, sees: Sequence[range]) -> tuple[float, int]:
+def meaning(
+    a: np.ndarray, tokens: Sequence[Token], vectors: np.ndarray, sees: Sequence[range]
+) -> tuple[float, int]:
     """The mean rank of the words looked at, by their cosine, less what distance, side and frequency tell of it."""
-    words = [not token.special and not is_target("punctuation", tokens, 0, j) for j, token in enumerate(tokens)]
+    words = [
+        not token.special and not is_target("punctuation", tokens, 0, j)
+        for j, token in enumerate(tokens)
+    ]
     total, n = 0.0, 0
     for i in rows(sees):
         keys = [j for j in sees[i] if words[i] and words[j] and tokens[i].id != tokens[j].id]
         if len(keys) < 6:
             continue
         cosines = np.array(
-            [vectors[i] @ vectors[j] / np.linalg.norm(vectors[i]) / np.linalg.norm(vectors[j]) for j in keys]
+            [
+                vectors[i] @ vectors[j] / np.linalg.norm(vectors[i]) / np.linalg.norm(vectors[j])
+                for j in keys
+            ]
         )
-        known = np.array([[1.0, math.log(abs(i - j)), np.sign(j - i), math.log(1 + (tokens[j].id or 0))] for j in keys])
+        known = np.array(
+            [
+                [1.0, math.log(abs(i - j)), np.sign(j - i), math.log(1 + (tokens[j].id or 0))]
+                for j in keys
+            ]
+        )
         left = cosines - known @ np.linalg.lstsq(known, cosines, rcond=None)[0]
         ranks = [(sum(other < own for other in left) + 0.5) / len(keys) for own in left]
         total += float(np.average(ranks, weights=a[i, keys]))
@@ -133,7 +160,9 @@ def every(
     found["spread"] = mean(spread)
     ends = [j for j in range(1, n) if j == n - 1 and tokens[j].special]
     found["confidence"] = (
-        sum(max(float(a[i, j]) for j in range(n) if j not in ends) for i in counted if i not in ends),
+        sum(
+            max(float(a[i, j]) for j in range(n) if j not in ends) for i in counted if i not in ends
+        ),
         len([i for i in counted if i not in ends]),
     )
     means = []
@@ -152,7 +181,11 @@ def jackknifed(value: float, without: np.ndarray, t: float) -> tuple[float, floa
     skewness = ((mean - without) ** 3).mean() / ((mean - without) ** 2).mean() ** 1.5
     low, high = (
         value
-        - error * 3 * np.sqrt(n) / skewness * (np.cbrt(1 + skewness * (s * t / np.sqrt(n) - skewness / 6 / n)) - 1)
+        - error
+        * 3
+        * np.sqrt(n)
+        / skewness
+        * (np.cbrt(1 + skewness * (s * t / np.sqrt(n) - skewness / 6 / n)) - 1)
         for s in (1, -1)
     )
     return float(low), float(high)

@@ -20,7 +20,13 @@ from attnviz.capture.stream import ForwardPass, Layer, Scoring
 WORDS = ("[CLS]", "[SEP]", ".", *(f"w{number}" for number in range(21)))
 PLACES = 48
 N = len(WORDS)
-AT_PLACE, AT_SEP, AT_POINT, AT_ONE, AT_BEFORE = N, N + PLACES, N + PLACES + 1, N + PLACES + 2, N + PLACES + 3
+AT_PLACE, AT_SEP, AT_POINT, AT_ONE, AT_BEFORE = (
+    N,
+    N + PLACES,
+    N + PLACES + 1,
+    N + PLACES + 2,
+    N + PLACES + 3,
+)
 WIDTH = AT_BEFORE + N
 SHARP = 200.0
 """How large the scores are: the softmax puts all of its weight on the largest."""
@@ -81,14 +87,22 @@ def what_followed() -> tuple[Tensor, Tensor]:
 
 LAYERS: tuple[dict[str, tuple[Tensor, Tensor]], ...] = (
     {
-        "previous": at_offset(-1), "next": at_offset(1), "self": at_offset(0), "separator": to_flag(AT_SEP),
-        "broad": nowhere(), "offset_-3": at_offset(-3),
+        "previous": at_offset(-1),
+        "next": at_offset(1),
+        "self": at_offset(0),
+        "separator": to_flag(AT_SEP),
+        "broad": nowhere(),
+        "offset_-3": at_offset(-3),
     },
     {
-        "induction": what_followed(), "same_word": same_word_before(), "first": to_first(),
-        "punctuation": to_flag(AT_POINT), "offset_+2": at_offset(2), "previous": at_offset(-1),
+        "induction": what_followed(),
+        "same_word": same_word_before(),
+        "first": to_first(),
+        "punctuation": to_flag(AT_POINT),
+        "offset_+2": at_offset(2),
+        "previous": at_offset(-1),
     },
-)  # fmt: skip
+)
 """For each head what it does, and the maps that make its queries and keys."""
 
 
@@ -99,8 +113,13 @@ class ByHand:
         self.name = "by hand" if seed is None else f"random {seed}"
         self.has_sinks, self.generates = False, False
         self.kinds: tuple[Kind, ...] = ("encoder",)
-        self._outputs = torch.nn.ModuleList(torch.nn.Linear(len(heads) * WIDTH, WIDTH, bias=False) for heads in LAYERS)
-        self._maps = [[torch.cat([_wide(one) for one in maps], dim=1) for maps in heads.values()] for heads in LAYERS]
+        self._outputs = torch.nn.ModuleList(
+            torch.nn.Linear(len(heads) * WIDTH, WIDTH, bias=False) for heads in LAYERS
+        )
+        self._maps = [
+            [torch.cat([_wide(one) for one in maps], dim=1) for maps in heads.values()]
+            for heads in LAYERS
+        ]
         with torch.no_grad():
             for output in self._outputs:
                 output.get_parameter("weight").zero_()
@@ -108,7 +127,10 @@ class ByHand:
                 self._outputs[0].get_parameter("weight")[AT_BEFORE + word, word] = 1
             if seed is not None:
                 drawn = torch.Generator().manual_seed(seed)
-                self._maps = [[torch.randn(m.shape, generator=drawn) * 0.3 for m in heads] for heads in self._maps]
+                self._maps = [
+                    [torch.randn(m.shape, generator=drawn) * 0.3 for m in heads]
+                    for heads in self._maps
+                ]
                 for output in self._outputs:
                     weight = output.get_parameter("weight")
                     weight.copy_(torch.randn(weight.shape, generator=drawn) * 0.02)

@@ -63,16 +63,30 @@ OTHERS = (
 )
 RELATIONS = (
     Relation(
-        name="nsubj", n=1234, layer=0, head=1, reverse=False, accuracy=0.81, low=0.76, high=0.86,
+        name="nsubj",
+        n=1234,
+        layer=0,
+        head=1,
+        reverse=False,
+        accuracy=0.81,
+        low=0.76,
+        high=0.86,
         fixed=Control(name="offset", value=0.55, low=0.5, high=0.6, rules_out=True, offset=1),
         random=Control(name="untrained", value=0.2, low=math.nan, high=0.25, rules_out=True),
     ),
     Relation(
-        name="coreference", n=45, layer=1, head=2, reverse=True, accuracy=0.6, low=0.55, high=0.65,
+        name="coreference",
+        n=45,
+        layer=1,
+        head=2,
+        reverse=True,
+        accuracy=0.6,
+        low=0.55,
+        high=0.65,
         fixed=Control(name="offset", value=0.58, low=0.5, high=0.66, rules_out=True, offset=-6),
         doubt=Note.of("no_control", controls="untrained"),
     ),
-)  # fmt: skip
+)
 
 
 def estimate(n_layers: int, n_heads: int, seed: int) -> Estimates:
@@ -88,14 +102,15 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
     name, measure, established = spec
     best = score if not established else 0.1
     controls = (
+        Control(name="shuffled", value=0.5, low=0.4, high=0.6, rules_out=False),
         Control(
-            name="shuffled", value=0.5, low=0.4, high=0.6, rules_out=False
-        ),
-        Control(
-            name="untrained", value=best, low=best - 0.02, high=best + 0.02,
+            name="untrained",
+            value=best,
+            low=best - 0.02,
+            high=best + 0.02,
             rules_out=True,
         ),
-    )  # fmt: skip
+    )
     return Role(
         rule=replace(RULES[name], threshold=0.3),
         measure=measure,
@@ -128,7 +143,9 @@ def similarity_of(n: int, groups: int = 3) -> tuple[HeadSimilarity, np.ndarray]:
     return made, cut(tree, min(groups, n))
 
 
-def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more: object) -> HeadComparison:
+def made(
+    n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more: object
+) -> HeadComparison:
     """A comparison of so many heads."""
     n = n_layers * n_heads
     estimates = estimate(n_layers, n_heads, 0)
@@ -146,7 +163,10 @@ def made(n_layers: int = 2, n_heads: int = 3, *, all_roles: bool = False, **more
     for values in (offset.value, offset.low, offset.high):
         values[:, :, [name not in SHARES for name in NAMES]] = np.nan
     examples = {
-        (head.name, measure): (Example(text=f"{KOREAN} {head.name}", score=0.75), Example(text="I love all", score=0.5))
+        (head.name, measure): (
+            Example(text=f"{KOREAN} {head.name}", score=0.75),
+            Example(text="I love all", score=0.5),
+        )
         for head in heads
         for measure in (*SHARES, "entropy_share", *(role.measure for role in head.roles))
     }

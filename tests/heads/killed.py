@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 
 def goes_on_after_kill_9(
-    arguments: Sequence[str], typed: Callable[..., Result], environment: Mapping[str, str],
+    arguments: Sequence[str],
+    typed: Callable[..., Result],
+    environment: Mapping[str, str],
     n_lines: Callable[[Path], int | None],
-) -> None:  # fmt: skip
+) -> None:
     """Kill attnviz as soon as there is a checkpoint; the same command again ends as a run that was left alone.
 
     Args:

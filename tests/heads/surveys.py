@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 def survey_corpus(
-    lines: Iterable[CorpusLine | BadLine], source: Source, settings: SurveySettings | None = None, **how: Any
+    lines: Iterable[CorpusLine | BadLine],
+    source: Source,
+    settings: SurveySettings | None = None,
+    **how: Any,
 ) -> Survey:
     """What every head of one does."""
     return survey_models(lines, [source], settings, **how).before

@@ -43,17 +43,30 @@ def comparison() -> HeadComparison:
 
 def test_the_same_as_on_the_command_line(typed: Callable[..., Result], corpus: Path) -> None:
     """The same record for the same settings, to the last bit, however they are given."""
-    options = ("--corpus", corpus.name, "--controls", "6", "--max-offset", "2", "--specials", "exclude")
+    options = (
+        "--corpus",
+        corpus.name,
+        "--controls",
+        "6",
+        "--max-offset",
+        "2",
+        "--specials",
+        "exclude",
+    )
     printed = typed("compare-heads", "-m", "toy-random", "--seed", "2", *options, "--json")
     found = attnviz.compare_heads(
-        Path(corpus.name), model=ModelSettings(model="toy-random", seed=2),
+        Path(corpus.name),
+        model=ModelSettings(model="toy-random", seed=2),
         settings=SurveySettings(controls=6, max_offset=2, specials="exclude"),
-    )  # fmt: skip
+    )
     assert printed.output == to_json(found) + "\n"
-    pair = typed("compare-heads", "-m", "toy-random", "--against", "toy-random", "I love you", "--json")
+    pair = typed(
+        "compare-heads", "-m", "toy-random", "--against", "toy-random", "I love you", "--json"
+    )
     changes = attnviz.compare_models("toy-random", "toy-random", "I love you")
     assert (
-        json.loads(pair.output)["heads"] == json.loads(changes.save(corpus.with_suffix(".json")).read_text())["heads"]
+        json.loads(pair.output)["heads"]
+        == json.loads(changes.save(corpus.with_suffix(".json")).read_text())["heads"]
     )
 
 
@@ -61,7 +74,9 @@ def test_an_open_model_and_the_usual_sentences(monkeypatch: pytest.MonkeyPatch) 
     """A model that is open is used as it is; without sentences those that come with attnviz are taken."""
     monkeypatch.setattr("attnviz.heads.api.OWN", 5)
     source = open_source("toy")
-    found = attnviz.compare_heads(model=source, settings=SurveySettings(controls=0, similarity=False))
+    found = attnviz.compare_heads(
+        model=source, settings=SurveySettings(controls=0, similarity=False)
+    )
     assert (found.model, found.n_sentences) == ("toy", 5)
     assert found.corpus == "sentences of its own language that it never saw"
 
@@ -78,17 +93,23 @@ def test_progress_and_checkpoint(corpus: Path, monkeypatch: pytest.MonkeyPatch) 
 
     checkpoint = corpus.with_name("c.stats")
     with pytest.raises(KeyboardInterrupt):
-        attnviz.compare_heads(corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=stop)
+        attnviz.compare_heads(
+            corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=stop
+        )
     assert [one.n_sentences for one in told] == [0, 8, 16]
     assert [one.shape for one in told] == [None, (3, 6), (3, 6)]
     assert told[0].n_bytes == corpus.stat().st_size
     assert load_stats(checkpoint).n_lines == 8
     told.clear()
-    resumed = attnviz.compare_heads(corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=told.append)
+    resumed = attnviz.compare_heads(
+        corpus, model="toy", settings=FEW, checkpoint=checkpoint, progress=told.append
+    )
     assert [one.n_sentences for one in told] == [8, 16, 24]
     assert to_json(resumed) == to_json(attnviz.compare_heads(corpus, model="toy", settings=FEW))
     with pytest.raises(RecordError, match="controls is 7, was 6"):
-        attnviz.compare_heads(corpus, model="toy", settings=SurveySettings(controls=7), checkpoint=checkpoint)
+        attnviz.compare_heads(
+            corpus, model="toy", settings=SurveySettings(controls=7), checkpoint=checkpoint
+        )
 
 
 def test_a_frame(comparison: HeadComparison) -> None:
@@ -121,9 +142,13 @@ def test_what_it_shows_of_itself(comparison: HeadComparison) -> None:
 def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
     """As two numbers, a pair or ``layer.head``, from the end too; what is none is refused."""
     head = comparison.head(2, 3)
-    assert [comparison.head("2.3"), comparison["2.3"], comparison[2, 3], comparison[-1, -3], comparison[" -1.-3"]] == [
-        head
-    ] * 5
+    assert [
+        comparison.head("2.3"),
+        comparison["2.3"],
+        comparison[2, 3],
+        comparison[-1, -3],
+        comparison[" -1.-3"],
+    ] == [head] * 5
     assert comparison.estimate("previous", "2.3") == comparison.estimate("previous", 2, 3)
     for none in ("2", "2.x", "0-1.2", (1,)):
         with pytest.raises(SettingsError, match="is no head: give its layer and its number"):
@@ -163,17 +188,25 @@ def test_two_models(tmp_path: Path) -> None:
     assert (changes.matrix > 0).all()
     frame = changes.to_frame()
     assert np.allclose(frame["change"], changes.matrix.ravel())
-    assert repr(changes).startswith("<Changes from 'toy-random (seed 0)' to 'toy-random (seed 1)': 2 x 4 heads; ")
+    assert repr(changes).startswith(
+        "<Changes from 'toy-random (seed 0)' to 'toy-random (seed 1)': 2 x 4 heads; "
+    )
     assert changes.save(tmp_path / "a.svg").stat().st_size > 1000
     assert isinstance(changes.figure(), Figure)
     assert changes._repr_png_().startswith(b"\x89PNG")
-    path = attnviz.compare_heads(sentences(6), model=random, settings=FEW).save(tmp_path / "b.stats")
+    path = attnviz.compare_heads(sentences(6), model=random, settings=FEW).save(
+        tmp_path / "b.stats"
+    )
     saved = attnviz.compare_models("toy-random", path, sentences(6), settings=FEW)
     assert saved.pattern is None
     assert saved.paired
     assert all(math.isnan(change.pattern) for change in saved.heads)
-    with pytest.raises(RecordError, match="measured otherwise: fixed offsets: up to 8, not up to 3"):
-        attnviz.compare_models("toy-random", path, sentences(6), settings=SurveySettings(max_offset=3))
+    with pytest.raises(
+        RecordError, match="measured otherwise: fixed offsets: up to 8, not up to 3"
+    ):
+        attnviz.compare_models(
+            "toy-random", path, sentences(6), settings=SurveySettings(max_offset=3)
+        )
 
 
 def test_parts_put_together(tmp_path: Path) -> None:
@@ -197,14 +230,23 @@ def test_parts_put_together(tmp_path: Path) -> None:
         ({"sentences": ["I love", "you"], "roles": True}, "on one sentence: give a sentence"),
         ({"sentences": Path("a.stats"), "roles": True}, "on one sentence: give a sentence"),
         ({"sentences": Path("a.stats"), "model": "toy"}, "it takes no model and no checkpoint"),
-        ({"sentences": Path("a.stats"), "checkpoint": "b.stats"}, "it takes no model and no checkpoint"),
+        (
+            {"sentences": Path("a.stats"), "checkpoint": "b.stats"},
+            "it takes no model and no checkpoint",
+        ),
         ({"sentences": Path("a.stats"), "settings": FEW}, "as it was: controls comes too late"),
         ({"sentences": "a.txt"}, "'a.txt' is a file, not a sentence"),
-        ({"sentences": ["I love you"], "checkpoint": "b.stats"}, "a checkpoint is for a file of sentences"),
+        (
+            {"sentences": ["I love you"], "checkpoint": "b.stats"},
+            "a checkpoint is for a file of sentences",
+        ),
         ({"sentences": None, "checkpoint": "b.stats"}, "a checkpoint is for a file of sentences"),
         ({"sentences": Path("a.txt"), "checkpoint": "b.txt"}, "b.txt: a checkpoint ends in .stats"),
         ({"after": "toy", "sentences": Path("a.stats")}, "compared with another .stats file alone"),
-        ({"after": "toy", "sentences": CorpusSettings(text="I", load=Path("a.stats"))}, "give a sentence"),
+        (
+            {"after": "toy", "sentences": CorpusSettings(text="I", load=Path("a.stats"))},
+            "give a sentence",
+        ),
     ],
 )
 def test_what_excludes_another_setting(given: dict[str, Any], line: str, here: Path) -> None:
@@ -221,7 +263,11 @@ def test_what_excludes_another_setting(given: dict[str, Any], line: str, here: P
 
 def test_a_watch_needs_another_model() -> None:
     """The group refuses it."""
-    for against, line in ((None, "no other model"), ("b.stats", "does not hold"), ("toy", "0 nats to ln 2")):
+    for against, line in (
+        (None, "no other model"),
+        ("b.stats", "does not hold"),
+        ("toy", "0 nats to ln 2"),
+    ):
         with pytest.raises(SettingsError, match=line):
             AgainstSettings(against=against, fail_above=0.7)
 
@@ -247,7 +293,9 @@ def test_settings_that_make_no_sense() -> None:
     with pytest.raises(SelectionError, match="no role 'prevous'"):
         attnviz.compare_heads("I love you", model="no-such-model", thresholds={"prevous": 0.4})
     with pytest.raises(SelectionError, match="did you mean previous"):  # before a model is loaded
-        attnviz.compare_models("no-such-model", "no-such-model", "I love you", thresholds={"prevous": 0.4})
+        attnviz.compare_models(
+            "no-such-model", "no-such-model", "I love you", thresholds={"prevous": 0.4}
+        )
 
 
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:

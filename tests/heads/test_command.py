@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("few_seeds")
 
-SHAPE = {"toy": (3, 6), "toy-decoder": (3, 6), "toy-seq2seq": (1, 1), "toy-transformer": (2, 4), "toy-random": (2, 4)}
+SHAPE = {
+    "toy": (3, 6),
+    "toy-decoder": (3, 6),
+    "toy-seq2seq": (1, 1),
+    "toy-transformer": (2, 4),
+    "toy-random": (2, 4),
+}
 KOREAN = "나는 너를 사랑해\n너는 나를 사랑해\n우리는 모두 사랑해\n"
 
 
@@ -49,14 +55,18 @@ def numbers(typed: Callable[..., Result]) -> Callable[..., dict[str, Any]]:
     return run
 
 
-def differing(one: dict[str, Any], other: dict[str, Any], *without: str, ends: float = 1.0) -> float:
+def differing(
+    one: dict[str, Any], other: dict[str, Any], *without: str, ends: float = 1.0
+) -> float:
     """The largest difference of any number of two comparisons; one that is missing in one of them is infinite.
 
     Where two weights of a row are equal but for rounding, the largest may be another: such measures are left out. The
     ends of intervals count so many times less.
     """
     names = [measure["name"] for measure in one["measures"]]
-    smooth = [at for at, name in enumerate(names) if not name.startswith("peak_") and name not in without]
+    smooth = [
+        at for at, name in enumerate(names) if not name.startswith("peak_") and name not in without
+    ]
     pairs = [(one["estimates"], other["estimates"])]
     pairs += [(one["controls"][name], other["controls"][name]) for name in one["controls"]]
     found = 0.0
@@ -73,17 +83,25 @@ def differing(one: dict[str, Any], other: dict[str, Any], *without: str, ends: f
 # ------------------------------------------------------------------------------------------ forms of a corpus
 
 
-def test_every_form_gives_the_same(numbers: Callable[..., dict[str, Any]], corpus: Path, here: Path) -> None:
+def test_every_form_gives_the_same(
+    numbers: Callable[..., dict[str, Any]], corpus: Path, here: Path
+) -> None:
     """A line each, standard input, JSON lines, packed three ways: to the last digit the same."""
     raw = corpus.read_bytes()
     lines = raw.decode().splitlines()
     (here / "c.txt.gz").write_bytes(gzip.compress(raw))
     (here / "c.bz2").write_bytes(bz2.compress(raw))
     (here / "c.txt.xz").write_bytes(lzma.compress(raw))
-    (here / "c.jsonl").write_text("".join(json.dumps({"text": line, "id": 1}) + "\n" for line in lines))
-    named = "".join(json.dumps({"text": "I love you", "said": line}) + "\n" for line in lines).encode()
+    (here / "c.jsonl").write_text(
+        "".join(json.dumps({"text": line, "id": 1}) + "\n" for line in lines)
+    )
+    named = "".join(
+        json.dumps({"text": "I love you", "said": line}) + "\n" for line in lines
+    ).encode()
     (here / "c.jsonl.gz").write_bytes(gzip.compress(named))
-    (here / "windows.txt").write_bytes(b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n").removesuffix(b"\r\n"))
+    (here / "windows.txt").write_bytes(
+        b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n").removesuffix(b"\r\n")
+    )
     few = ("--toy", "--controls", "2", "--no-similarity")
     plain = numbers(*few, "--corpus", corpus.name)
     assert plain["n_sentences"] == 24
@@ -105,16 +123,24 @@ def test_a_treebank(
     assert numbers(*few, "--corpus", "t.conllu") == found
     (here / "t").write_bytes((here / "t.conllu").read_bytes())
     assert numbers(*few, "--conllu", "t") == found
-    texts = [line[9:] for line in (here / "t.conllu").read_text().splitlines() if line.startswith("# text = ")]
+    texts = [
+        line[9:]
+        for line in (here / "t.conllu").read_text().splitlines()
+        if line.startswith("# text = ")
+    ]
     (here / "t.txt").write_text("\n".join(texts))
     plain = numbers(*few, "--corpus", "t.txt")
     assert plain["relations"] == []
     assert plain["estimates"] == found["estimates"]
     shown = typed("compare-heads", *few, "--conllu", "t.conllu", "-o", "a.csv")
-    assert re.search(r"relations? (are|is) established|relations between words: none of", shown.output)
+    assert re.search(
+        r"relations? (are|is) established|relations between words: none of", shown.output
+    )
 
 
-def test_one_sentence(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path) -> None:
+def test_one_sentence(
+    numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], here: Path
+) -> None:
     """A sentence, typed or on standard input, is a corpus of one line; no role is established from one."""
     (text,) = sentences(1)
     (here / "one.txt").write_text(text)
@@ -131,7 +157,9 @@ def test_one_sentence(numbers: Callable[..., dict[str, Any]], typed: Callable[..
 
 
 @pytest.mark.parametrize("text", ["I", "나"])
-def test_one_token(numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], text: str) -> None:
+def test_one_token(
+    numbers: Callable[..., dict[str, Any]], typed: Callable[..., Result], text: str
+) -> None:
     """Where there is nothing to choose from, nothing is measured, and nothing is divided by zero."""
     found = numbers("-m", "toy-random", text)
     assert (found["n_sentences"], found["n_tokens"]) == (1, 1)
@@ -169,7 +197,9 @@ def test_korean(typed: Callable[..., Result], here: Path) -> None:
         ("toy-transformer", "cross"),
     ],
 )
-def test_every_kind_of_attention(numbers: Callable[..., dict[str, Any]], corpus: Path, model: str, kind: str) -> None:
+def test_every_kind_of_attention(
+    numbers: Callable[..., dict[str, Any]], corpus: Path, model: str, kind: str
+) -> None:
     """Models that say something, and each of their attentions; shuffling has no meaning for what they say."""
     found = numbers("-m", model, "--kind", kind, "--corpus", corpus.name)
     assert (found["model"], found["kind"], found["n_sentences"]) == (model, kind, 24)
@@ -177,16 +207,29 @@ def test_every_kind_of_attention(numbers: Callable[..., dict[str, Any]], corpus:
     assert found["proof"].startswith("verified: ")
     names = [measure["name"] for measure in found["measures"]]
     values = np.array(found["estimates"]["value"], dtype=float)
-    measured = [bool(np.isfinite(values[..., names.index(name)]).all()) for name in ("offset_-1", "offset_+1")]
-    assert measured == {"encoder": [True, True], "decoder": [True, False], "cross": [False, False]}[kind]
+    measured = [
+        bool(np.isfinite(values[..., names.index(name)]).all())
+        for name in ("offset_-1", "offset_+1")
+    ]
+    assert (
+        measured
+        == {"encoder": [True, True], "decoder": [True, False], "cross": [False, False]}[kind]
+    )
 
 
-def test_a_pretrained_encoder_decoder(numbers: Callable[..., dict[str, Any]], tmp_path: Path, real_model: str) -> None:
+def test_a_pretrained_encoder_decoder(
+    numbers: Callable[..., dict[str, Any]], tmp_path: Path, real_model: str
+) -> None:
     """A T5 from a folder says what it says, and its heads are measured on that; controls too, of cross attention."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    command = ("-m", str(Zoo(tmp_path, real_model).folder("t5")), "--no-similarity", "the cat sat on the mat")
+    command = (
+        "-m",
+        str(Zoo(tmp_path, real_model).folder("t5")),
+        "--no-similarity",
+        "the cat sat on the mat",
+    )
     for kind, n_controls in (("encoder", 0), ("decoder", 0), ("cross", 1)):
         found = numbers(*command, "--kind", kind, "--controls", str(n_controls))
         assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == (3, 3)
@@ -209,7 +252,9 @@ def test_every_file(typed: Callable[..., Result], corpus: Path, here: Path) -> N
     assert len(list(csv.reader(StringIO((here / "a.csv").read_text())))) == 1 + 18
     assert len(json.loads((here / "a.json").read_text())["heads"]) == 18
     pages = [f"b.{ending}" for ending in ("png", "svg", "pdf")]
-    drawn = typed("head", "2.2", "--load", "a.stats", *(word for name in pages for word in ("-o", name)))
+    drawn = typed(
+        "head", "2.2", "--load", "a.stats", *(word for name in pages for word in ("-o", name))
+    )
     assert (drawn.status, drawn.errors) == (0, "".join(f"wrote {name}\n" for name in pages))
 
 
@@ -222,12 +267,16 @@ def test_a_saved_survey_is_shown_again(
     assert again.output == run.output
     assert Path("a.stats").read_bytes() == Path("b.stats").read_bytes()
     assert numbers("--load", "a.stats") == numbers("--toy", "--corpus", corpus.name)
-    sharp = numbers("--load", "a.stats", "--threshold", "broad=0.99", "--threshold", "previous=0.01")
+    sharp = numbers(
+        "--load", "a.stats", "--threshold", "broad=0.99", "--threshold", "previous=0.01"
+    )
     roles = {role["name"] for head in sharp["heads"] for role in head["roles"]}
     assert "previous" in roles
     assert "broad" not in roles
     page = typed("head", "1.4", "--load", "a.stats", "-o", "c.csv")
-    assert page.output == typed("head", "1.4", "--toy", "--corpus", corpus.name, "-o", "d.csv").output
+    assert (
+        page.output == typed("head", "1.4", "--toy", "--corpus", corpus.name, "-o", "d.csv").output
+    )
 
 
 def test_merged_parts_are_the_whole(
@@ -241,7 +290,10 @@ def test_merged_parts_are_the_whole(
     lines = corpus.read_text().splitlines(keepends=True)
     for name, part in (("a", lines[:3]), ("b", lines[3:16]), ("c", lines[16:])):
         (here / f"{name}.txt").write_text("".join(part))
-        assert typed("compare-heads", "--toy", "--corpus", f"{name}.txt", "-o", f"{name}.stats").status == 0
+        assert (
+            typed("compare-heads", "--toy", "--corpus", f"{name}.txt", "-o", f"{name}.stats").status
+            == 0
+        )
     merged = typed("merge", "c.stats", "a.stats", "b.stats", "-o", "all.stats")
     n_tokens = sum(len(line.split()) for line in lines)
     assert merged.status == 0
@@ -254,7 +306,9 @@ def test_merged_parts_are_the_whole(
         assert [(r["name"], r["established"]) for r in one["roles"]] == [
             (r["name"], r["established"]) for r in other["roles"]
         ]
-    assert "c.txt; a.txt; b.txt" in typed("compare-heads", "--load", "all.stats", "-o", "x.csv").output
+    assert (
+        "c.txt; a.txt; b.txt" in typed("compare-heads", "--load", "all.stats", "-o", "x.csv").output
+    )
 
 
 def test_one_part_is_itself(
@@ -270,7 +324,9 @@ def test_one_part_is_itself(
     for again in ("a.stats", "b.stats"):
         refused = typed("merge", "a.stats", again, "-o", "c.stats")
         assert refused.status == 1
-        assert f"{again} has the very sentences of a.stats: no part is counted twice" in refused.errors
+        assert (
+            f"{again} has the very sentences of a.stats: no part is counted twice" in refused.errors
+        )
     corpus.write_text(corpus.read_text(encoding="utf-8") * 2, encoding="utf-8")
     assert typed("compare-heads", "--toy", "--corpus", corpus.name, "-o", "twice.stats").status == 0
     twice, once = numbers("--load", "twice.stats"), numbers("--load", "b.stats")
@@ -301,13 +357,17 @@ def test_colour_or_none(
     """FORCE_COLOR colours a pipe, and NO_COLOR takes all colour away."""
     stats_of("--toy")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLORTERM", "truecolor")  # rich keeps styles as they were first drawn: as in the golden files
+    monkeypatch.setenv(
+        "COLORTERM", "truecolor"
+    )  # rich keeps styles as they were first drawn: as in the golden files
     assert "\x1b[38;" in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[38;" not in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
 
 
-def test_order_roles_and_layers(typed: Callable[..., Result], stats_of: Callable[..., Path]) -> None:
+def test_order_roles_and_layers(
+    typed: Callable[..., Result], stats_of: Callable[..., Path]
+) -> None:
     """--sort, --role and --layer choose what the table shows, and no more than that."""
     stats_of("--toy")
 
@@ -341,12 +401,16 @@ for name in ("few", "many"):
 """
 
 
-def test_memory_does_not_grow_with_the_corpus(here: Path, environment: Callable[..., dict[str, str]]) -> None:
+def test_memory_does_not_grow_with_the_corpus(
+    here: Path, environment: Callable[..., dict[str, str]]
+) -> None:
     """The most memory that 3,000 sentences take is within 10 % of what a twelfth of them takes."""
     for name, n in (("few", 1), ("many", 12)):
         (here / f"{name}.txt").write_text("\n".join(sentences(250) * n))
     command = [sys.executable, "-c", MEASURED]
-    ran = subprocess.run(command, cwd=here, env=environment(), capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        command, cwd=here, env=environment(), capture_output=True, text=True, check=True
+    )
     few, many = (int(line) for line in ran.stderr.splitlines() if line.isdecimal())
     assert many < 1.1 * few
 
@@ -369,7 +433,9 @@ def test_a_person_sees_how_far_it_is(
 
 
 def test_a_model_without_random_weights(
-    typed: Callable[..., Result], numbers: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+    typed: Callable[..., Result],
+    numbers: Callable[..., dict[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That none could be made, and why, is said on the screen and in the file; nothing is established without them."""
     command = ("--toy", "--controls", "8", "--no-similarity")

@@ -27,7 +27,17 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("few_seeds")
 
-TWO = ("compare-heads", "-m", "toy-random", "--seed", "1", "--against", "toy-random", "--controls", "5")
+TWO = (
+    "compare-heads",
+    "-m",
+    "toy-random",
+    "--seed",
+    "1",
+    "--against",
+    "toy-random",
+    "--controls",
+    "5",
+)
 """Two models of random weights, which differ in their seeds."""
 
 
@@ -44,8 +54,17 @@ def corpus(here: Path) -> str:
 def test_a_model_against_itself_has_not_changed(typed: Typed, corpus: str, here: Path) -> None:
     """Nothing differs, and a watch for anything at all is content."""
     result = typed(
-        "compare-heads", "--toy", "--corpus", corpus, "--against", "toy", "--fail-above", "0", "-o", "same.csv"
-    )  # fmt: skip
+        "compare-heads",
+        "--toy",
+        "--corpus",
+        corpus,
+        "--against",
+        "toy",
+        "--fail-above",
+        "0",
+        "-o",
+        "same.csv",
+    )
     assert result.status == 0, result.errors
     assert "no head's pattern changed by more than 0 nats" in result.output
     with (here / "same.csv").open() as file:
@@ -56,7 +75,9 @@ def test_a_model_against_itself_has_not_changed(typed: Typed, corpus: str, here:
 
 def test_a_watch_ends_with_status_3(typed: Typed, corpus: str, here: Path) -> None:
     """Heads that changed too much are named last, and the files are written all the same."""
-    result = typed(*TWO, "--corpus", corpus, "--fail-above", "0.001", "-o", "two.png", "-o", "two.json")
+    result = typed(
+        *TWO, "--corpus", corpus, "--fail-above", "0.001", "-o", "two.png", "-o", "two.json"
+    )
     assert result.status == 3
     assert "8 heads changed by more than 0.001 nats" in result.output
     assert (here / "two.png").stat().st_size > 10_000
@@ -70,7 +91,17 @@ def test_a_watch_ends_with_status_3(typed: Typed, corpus: str, here: Path) -> No
 def test_saved_numbers_are_compared_too(typed: Typed, corpus: str, here: Path) -> None:
     """Measures and roles of a .stats file, but no patterns; a broken-off, foreign or missing one is refused."""
     assert typed(*TWO[:5], "--corpus", corpus, "--controls", "5", "-o", "one.stats").status == 0
-    result = typed("compare-heads", "-m", "toy-random", "--corpus", corpus, "--controls", "5", "--against", "one.stats")
+    result = typed(
+        "compare-heads",
+        "-m",
+        "toy-random",
+        "--corpus",
+        corpus,
+        "--controls",
+        "5",
+        "--against",
+        "one.stats",
+    )
     assert result.status == 0, result.errors
     assert "(seed 1)" in result.output
     assert list((here / "outputs").iterdir())
@@ -89,23 +120,33 @@ def test_a_threshold_that_watches_nothing(refused: Refused, corpus: str, thresho
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("compare-heads", "--toy", "--fail-above", "0.1"), "there is no other model to compare with"),
+        (
+            ("compare-heads", "--toy", "--fail-above", "0.1"),
+            "there is no other model to compare with",
+        ),
         ((*TWO, "--checkpoint", "a.stats"), "a checkpoint is for a file of sentences"),
         ((*TWO, "--corpus", "a.txt", "--checkpoint", "a.csv"), "a checkpoint ends in .stats"),
         ((*TWO, "--clustermap", "a.png"), "--clustermap is of all pairs of heads of one model"),
         ((*TWO, "-o", "a.stats"), "not saved as stats"),
         (("compare-heads", "--load", "a.stats", "--against", "toy"), "another .stats file alone"),
-        (("compare-heads", "--toy", "--against", "b.stats", "--fail-above", "0.1"), "does not hold"),
+        (
+            ("compare-heads", "--toy", "--against", "b.stats", "--fail-above", "0.1"),
+            "does not hold",
+        ),
     ],
 )
-def test_what_cannot_be_meant_together(refused: Refused, arguments: tuple[str, ...], words: str) -> None:
+def test_what_cannot_be_meant_together(
+    refused: Refused, arguments: tuple[str, ...], words: str
+) -> None:
     """One line, before a model is loaded."""
     status, line = refused(*arguments)
     assert status == 2
     assert words in line
 
 
-def test_models_that_cannot_be_compared(refused: Refused, corpus: str, tiny_bert: str, here: Path) -> None:
+def test_models_that_cannot_be_compared(
+    refused: Refused, corpus: str, tiny_bert: str, here: Path
+) -> None:
     """Other tokens, other numbers of heads, other attention, no file, no stats: said in one line."""
     (here / "foreign.stats").write_bytes(b"nothing")
     one = ("compare-heads", "--corpus", corpus, "--controls", "0")
@@ -124,7 +165,17 @@ def test_models_that_cannot_be_compared(refused: Refused, corpus: str, tiny_bert
 
 def test_clusters_are_drawn(typed: Typed, refused: Refused, corpus: str, here: Path) -> None:
     """A picture of all pairs, unless heads are not compared with one another."""
-    one = ("compare-heads", "-m", "toy-random", "--corpus", corpus, "--controls", "0", "-o", "a.csv")
+    one = (
+        "compare-heads",
+        "-m",
+        "toy-random",
+        "--corpus",
+        corpus,
+        "--controls",
+        "0",
+        "-o",
+        "a.csv",
+    )
     assert typed(*one, "--clustermap", "clusters.svg").status == 0
     assert "1.3" in (here / "clusters.svg").read_text()
     for without in ("--no-similarity", "--no-likeness"):  # as it was called in earlier versions
@@ -168,11 +219,15 @@ def break_off(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     monkeypatch.setattr(api, "save_stats", broken)
 
 
-def test_kill_9_of_two_models(typed: Typed, here: Path, environment: Callable[..., dict[str, str]]) -> None:
+def test_kill_9_of_two_models(
+    typed: Typed, here: Path, environment: Callable[..., dict[str, str]]
+) -> None:
     """A run of both goes on too."""
     (here / "c.txt").write_text("\n".join(sentences(300) * 4) + "\n")
     command = [*TWO[:-2], "--corpus", "c.txt", "--controls", "20"]
-    goes_on_after_kill_9(command, typed, environment(), lambda path: both.load_pair(path).before.n_lines)
+    goes_on_after_kill_9(
+        command, typed, environment(), lambda path: both.load_pair(path).before.n_lines
+    )
 
 
 @pytest.mark.usefixtures("windows", "treebank")
@@ -181,11 +236,26 @@ def test_kill_9_of_two_models(typed: Typed, here: Path, environment: Callable[..
     [
         ((1, 3, 4), [*SEEDS, "--corpus", "long.txt"]),
         ((1, 3, 4), [*SEEDS, "--conllu", "treebank.conllu", "--specials", "exclude"]),
-        ((3,), ["-m", "toy-transformer", "--against", "toy-transformer", "--corpus", "long.txt", "--no-similarity"]),
+        (
+            (3,),
+            [
+                "-m",
+                "toy-transformer",
+                "--against",
+                "toy-transformer",
+                "--corpus",
+                "long.txt",
+                "--no-similarity",
+            ],
+        ),
     ],
 )
 def test_two_models_broken_off_anywhere(
-    typed: Typed, long: Path, monkeypatch: pytest.MonkeyPatch, stops: tuple[int, ...], arguments: list[str]
+    typed: Typed,
+    long: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    stops: tuple[int, ...],
+    arguments: list[str],
 ) -> None:
     """After any window, with bad lines, a treebank, models that translate: the same numbers to the last digit."""
     assert long.exists()
@@ -203,7 +273,9 @@ def test_two_models_broken_off_anywhere(
 
 
 @pytest.mark.usefixtures("windows")
-def test_two_models_again_after_the_end(typed: Typed, long: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_models_again_after_the_end(
+    typed: Typed, long: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What came to its end is shown again without being run, and watched; its file stays as it is."""
     command = [*TWO, "--corpus", long.name, "--checkpoint", "c.stats"]
     first = typed(*command, "-o", "a.csv")
@@ -251,13 +323,28 @@ def test_a_checkpoint_of_another_run_of_two(typed: Typed, refused: Refused, long
 @pytest.mark.parametrize("trained", ["one", "other"])
 @pytest.mark.parametrize("ended", [True, False])
 def test_one_of_two_models_trained_on_is_another(
-    typed: Typed, long: Path, tiny_bert: str, monkeypatch: pytest.MonkeyPatch, trained: str, *, ended: bool
+    typed: Typed,
+    long: Path,
+    tiny_bert: str,
+    monkeypatch: pytest.MonkeyPatch,
+    trained: str,
+    *,
+    ended: bool,
 ) -> None:
     """Of the same name and shape: its numbers are not put together with those before, nor given out for its own."""
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 10)
     for name in ("one", "other"):
         shutil.copytree(tiny_bert, name)
-    command = ["compare-heads", "-m", "one", "--against", "other", "--corpus", long.name, "--truncate"]
+    command = [
+        "compare-heads",
+        "-m",
+        "one",
+        "--against",
+        "other",
+        "--corpus",
+        long.name,
+        "--truncate",
+    ]
     command += ["--controls", "2", "--checkpoint", "c.stats"]
     with monkeypatch.context() as patched:
         if not ended:
@@ -311,9 +398,9 @@ def test_what_is_compared_with_a_file_goes_on_as_one_model(typed: Typed, long: P
 
 def test_of_one_sentence_no_line_is_spoken(refused: Refused, tiny_bert: str, here: Path) -> None:
     """What one model cannot read, or cuts otherwise, is said of the sentence: it stands in no line."""
-    assert refused("compare-heads", "I love you", "-m", "toy-random", "--against", tiny_bert)[1].startswith(
-        "attnviz: these models cut this sentence into other tokens: “I love you” is "
-    )
+    assert refused("compare-heads", "I love you", "-m", "toy-random", "--against", tiny_bert)[
+        1
+    ].startswith("attnviz: these models cut this sentence into other tokens: “I love you” is ")
     alone = refused("compare-heads", "qwxz", "--toy")
     assert refused("compare-heads", "qwxz", "--toy", "--against", "toy") == alone
     assert "line 1" not in alone[1]

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 TOY = ("-m", "toy-random")
-ROLES = (
-    "self, previous, next, first, separator, punctuation, same_word, induction, broad, meaning, offset, relation, none"
-)
+ROLES = "self, previous, next, first, separator, punctuation, same_word, induction, broad, meaning, offset, relation, none"
 SETTABLE = "broad, first, induction, meaning, next, offset, previous, punctuation, relation, same_word, self, separator"
 NONE = "there is no sentence to measure heads on"
 TREE = """\
@@ -33,7 +31,9 @@ TREE = """\
 
 
 @pytest.fixture
-def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+def missed(
+    refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str]]:
     """Run a command whose mistake must be found before any model is opened."""
 
     def fail(*_: object, **__: object) -> None:
@@ -49,9 +49,18 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--sort", "entrop"], "Invalid value for '--sort': there is no measure 'entrop': did you mean entropy?"),
-        (["--sort", "rol"], "Invalid value for '--sort': there is no measure 'rol': did you mean role?"),
-        (["--role", "previus"], "Invalid value for '--role': there is no role 'previus': did you mean previous?"),
+        (
+            ["--sort", "entrop"],
+            "Invalid value for '--sort': there is no measure 'entrop': did you mean entropy?",
+        ),
+        (
+            ["--sort", "rol"],
+            "Invalid value for '--sort': there is no measure 'rol': did you mean role?",
+        ),
+        (
+            ["--role", "previus"],
+            "Invalid value for '--role': there is no role 'previus': did you mean previous?",
+        ),
         (
             ["--role", "self", "--role", ""],
             f"Invalid value for '--role': there is no role '': there are {ROLES}",
@@ -91,25 +100,46 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
                 "largest change first"
             ),
         ),
-        (["-o", "a.png", "-o", "./a.png"], "Invalid value for '--output' / '-o': a.png is to be written twice"),
+        (
+            ["-o", "a.png", "-o", "./a.png"],
+            "Invalid value for '--output' / '-o': a.png is to be written twice",
+        ),
         (
             ["-o", "a.png", "--clustermap", "a.png"],
             "Invalid value for '--output' / '-o': a.png is to be written twice",
         ),
-        (["--layer", "x"], "Invalid value for '--layer': 'x' is neither a number nor a range such as 0-3"),
+        (
+            ["--layer", "x"],
+            "Invalid value for '--layer': 'x' is neither a number nor a range such as 0-3",
+        ),
         (["--controls", "-1"], "Invalid value for '--controls': it must be at least 0, not -1"),
-        (["--field", "s"], "Invalid value for '--field': it is of a corpus of JSON lines: there is no corpus"),
-        (["I", "--corpus", "a"], "give one of a sentence and a corpus: they say where the sentences are"),
-        (["--conllu", "b", "--corpus", "a"], "give one of a corpus and a treebank: they say where the sentences are"),
+        (
+            ["--field", "s"],
+            "Invalid value for '--field': it is of a corpus of JSON lines: there is no corpus",
+        ),
+        (
+            ["I", "--corpus", "a"],
+            "give one of a sentence and a corpus: they say where the sentences are",
+        ),
+        (
+            ["--conllu", "b", "--corpus", "a"],
+            "give one of a corpus and a treebank: they say where the sentences are",
+        ),
         (["--corpus", ""], "the name of the file of sentences is empty"),
-        (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
+        (
+            ["I", "love", "you"],
+            "Got unexpected extra argument(s) (love you): put a sentence in quotation marks",
+        ),
         (["I", "--checkpoint", "a.stats"], "a checkpoint is for a file of sentences"),
         (["--corpus", "a", "--checkpoint", "a.txt"], "a.txt: a checkpoint ends in .stats"),
         (
             ["--corpus", "-", "--checkpoint", "a.stats"],
             "a checkpoint is for a file: of standard input nobody can tell whether it is the same when a run goes on",
         ),
-        (["--clustermap", "a.csv"], "Invalid value for '--clustermap': a.csv: the ending must be one of png, svg, pdf"),
+        (
+            ["--clustermap", "a.csv"],
+            "Invalid value for '--clustermap': a.csv: the ending must be one of png, svg, pdf",
+        ),
         (
             ["-o", "a.npz"],
             (
@@ -122,13 +152,19 @@ def missed(refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPa
 def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
     """What was typed cannot be meant: found before any work, with where help is."""
     status, said = missed("compare-heads", *TOY, *arguments)
-    assert (status, said) == (2, f"attnviz compare-heads: {line} (see attnviz compare-heads --help)")
+    assert (status, said) == (
+        2,
+        f"attnviz compare-heads: {line} (see attnviz compare-heads --help)",
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--toy"], "what was measured before is drawn as it was: it takes no model and no checkpoint"),
+        (
+            ["--toy"],
+            "what was measured before is drawn as it was: it takes no model and no checkpoint",
+        ),
         (
             ["--checkpoint", "a.stats"],
             "what was measured before is drawn as it was: it takes no model and no checkpoint",
@@ -138,19 +174,37 @@ def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], lin
             "what was measured before is drawn as it was: specials comes too late",
         ),
         (
-            ["--no-similarity", "--controls", "3", "--max-offset", "9", "--dtype", "float64", "--revision", "x"],
+            [
+                "--no-similarity",
+                "--controls",
+                "3",
+                "--max-offset",
+                "9",
+                "--dtype",
+                "float64",
+                "--revision",
+                "x",
+            ],
             (
                 "what was measured before is drawn as it was: similarity and controls and max-offset and dtype and "
                 "revision come too late"
             ),
         ),
-        (["--corpus", "a.txt"], "give one of a corpus and a .stats file: they say where the sentences are"),
+        (
+            ["--corpus", "a.txt"],
+            "give one of a corpus and a .stats file: they say where the sentences are",
+        ),
     ],
 )
-def test_usage_of_load(missed: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+def test_usage_of_load(
+    missed: Callable[..., tuple[int, str]], arguments: list[str], line: str
+) -> None:
     """What --load cannot change is not typed beside it."""
     status, said = missed("compare-heads", "--load", "a.stats", *arguments)
-    assert (status, said) == (2, f"attnviz compare-heads: {line} (see attnviz compare-heads --help)")
+    assert (status, said) == (
+        2,
+        f"attnviz compare-heads: {line} (see attnviz compare-heads --help)",
+    )
 
 
 @pytest.mark.parametrize("name", ["x", "3", "-1", "3.", ".7", "3.7.1", "3,7", "", "3.\u0667"])
@@ -160,7 +214,9 @@ def test_heads_that_are_none(missed: Callable[..., tuple[int, str]], name: str) 
     assert missed("head", name, *TOY) == (2, f"attnviz head: {line} (see attnviz head --help)")
 
 
-@pytest.mark.parametrize("arguments", [["-1.-2", *TOY, "I love you"], [*TOY, "-1.-2", "I love you"]])
+@pytest.mark.parametrize(
+    "arguments", [["-1.-2", *TOY, "I love you"], [*TOY, "-1.-2", "I love you"]]
+)
 def test_heads_count_from_the_end(typed: Callable[..., Result], arguments: list[str]) -> None:
     """A minus before a number begins no option, wherever it stands; one before letters does."""
     assert typed("head", *arguments, "-o", "a.csv").output.startswith("Head 1.2 ")
@@ -193,7 +249,10 @@ def test_a_head_that_is_not_there_is_missed_early(
 
     monkeypatch.setattr(Corpus, "_line", count)
     status, line = refused("head", "1.4", *TOY, "--corpus", "a.txt")
-    assert (status, line) == (1, "attnviz: there is no head 4: this model has heads 0 to 3 (counted from 0)")
+    assert (status, line) == (
+        1,
+        "attnviz: there is no head 4: this model has heads 0 to 3 (counted from 0)",
+    )
     assert 0 < len(read) <= 4
 
 
@@ -209,9 +268,21 @@ def test_a_head_that_is_not_there_is_missed_early(
         ("a.txt", b"\n\0\n\xff\n", f"a.txt: {NONE}: line 2: a NUL (\\0) at character 1"),
         ("a\tb.txt", b"", f"a\\tb.txt: {NONE}"),
         ("folder/a.txt", b"\0\n", f"folder/a.txt: {NONE}: line 1: a NUL (\\0) at character 1"),
-        ("a.txt", "I".encode("utf-16"), "a.txt is not UTF-8, but looks like UTF-16: save it as UTF-8"),
-        ("a.jsonl", b'{"said": "I"}\n', f"a.jsonl: {NONE}: line 1: no field 'text'; there are: said"),
-        ("a.jsonl", b"I love you\n", f"a.jsonl: {NONE}: line 1: not JSON: Expecting value: line 1 column 1 (char 0)"),
+        (
+            "a.txt",
+            "I".encode("utf-16"),
+            "a.txt is not UTF-8, but looks like UTF-16: save it as UTF-8",
+        ),
+        (
+            "a.jsonl",
+            b'{"said": "I"}\n',
+            f"a.jsonl: {NONE}: line 1: no field 'text'; there are: said",
+        ),
+        (
+            "a.jsonl",
+            b"I love you\n",
+            f"a.jsonl: {NONE}: line 1: not JSON: Expecting value: line 1 column 1 (char 0)",
+        ),
         ("a.gz", b"I love you\n", "a.gz is named .gz, but is not packed so"),
         (
             "a.conllu",
@@ -242,14 +313,23 @@ def test_a_corpus_without_a_sentence(
     assert said.startswith(f"attnviz: {line}")
 
 
-def test_a_folder_a_pipe_and_standard_input(refused: Callable[..., tuple[int, str]], here: Path) -> None:
+def test_a_folder_a_pipe_and_standard_input(
+    refused: Callable[..., tuple[int, str]], here: Path
+) -> None:
     """What is no file, or holds nothing."""
     (here / "folder").mkdir()
     assert refused("compare-heads", *TOY, "--corpus", "folder") == (
-        1, "attnviz: folder cannot be read: Is a directory"
-    )  # fmt: skip
-    assert refused("compare-heads", *TOY, "--corpus", "-", stdin=b"") == (1, f"attnviz: standard input: {NONE}")
-    assert refused("compare-heads", *TOY, "--corpus", "-") == (1, "attnviz: standard input is closed")
+        1,
+        "attnviz: folder cannot be read: Is a directory",
+    )
+    assert refused("compare-heads", *TOY, "--corpus", "-", stdin=b"") == (
+        1,
+        f"attnviz: standard input: {NONE}",
+    )
+    assert refused("compare-heads", *TOY, "--corpus", "-") == (
+        1,
+        "attnviz: standard input is closed",
+    )
     (here / "a.conllu").write_text(TREE)
     line = "attnviz: a.conllu is read as conllu: only JSON lines have a field 's'"
     assert refused("compare-heads", *TOY, "--corpus", "a.conllu", "--field", "s") == (1, line)
@@ -260,21 +340,31 @@ def test_a_folder_a_pipe_and_standard_input(refused: Callable[..., tuple[int, st
     [
         ("", "the text is empty"),
         ("a\ud800", r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
-        ("qwxz", "toy knows none of these words (qwxz): it reads sentences such as “She is eating a green apple”"),
+        (
+            "qwxz",
+            "toy knows none of these words (qwxz): it reads sentences such as “She is eating a green apple”",
+        ),
     ],
 )
-def test_a_sentence_that_cannot_be_read(refused: Callable[..., tuple[int, str]], text: str, line: str) -> None:
+def test_a_sentence_that_cannot_be_read(
+    refused: Callable[..., tuple[int, str]], text: str, line: str
+) -> None:
     """One sentence that was typed is no line 1 of anything."""
     status, said = refused("compare-heads", "--toy", text)
     assert status == 1
     assert said.startswith(f"attnviz: {line}")
 
 
-def test_a_sentence_from_standard_input_that_is_none(refused: Callable[..., tuple[int, str]]) -> None:
+def test_a_sentence_from_standard_input_that_is_none(
+    refused: Callable[..., tuple[int, str]],
+) -> None:
     """A pipe that gives nothing is told from a sentence that was typed."""
     for command in (["compare-heads"], ["head", "0.0"]):
         assert refused(*command, *TOY, "-", stdin=b"\n") == (1, "attnviz: standard input is empty")
-        assert refused(*command, *TOY, "-", stdin=b" \n") == (1, "attnviz: standard input is empty (only spaces)")
+        assert refused(*command, *TOY, "-", stdin=b" \n") == (
+            1,
+            "attnviz: standard input is empty (only spaces)",
+        )
 
 
 def test_samples_that_a_model_cannot_read(
@@ -290,7 +380,9 @@ def test_samples_that_a_model_cannot_read(
     assert files(here) == {}
 
 
-def test_bad_lines_are_counted_named_and_passed_over(typed: Callable[..., Result], here: Path) -> None:
+def test_bad_lines_are_counted_named_and_passed_over(
+    typed: Callable[..., Result], here: Path
+) -> None:
     """The good lines are measured; of the bad ones the first five are named, on the screen and in JSON all."""
     good, bad = b"I love you\n", b"a\0\n\xff\n" + b"\0\n" * 6
     (here / "a.txt").write_bytes(good * 3 + bad + good)
@@ -303,23 +395,35 @@ def test_bad_lines_are_counted_named_and_passed_over(typed: Callable[..., Result
     assert "line 9 not used: " not in shown.output
     assert "3 more lines not used\n" in shown.output
     found = json.loads(typed("compare-heads", *TOY, "--corpus", "a.txt", "--json").output)
-    assert (found["n_sentences"], found["n_bad"], [one["line"] for one in found["bad"]]) == (4, 8, [*range(4, 12)])
+    assert (found["n_sentences"], found["n_bad"], [one["line"] for one in found["bad"]]) == (
+        4,
+        8,
+        [*range(4, 12)],
+    )
 
 
 def test_a_treebank_with_a_bad_sentence(typed: Callable[..., Result], here: Path) -> None:
     """The line is named; words that are no words of the sentence's text are such a mistake too."""
-    (here / "a.conllu").write_text(TREE + TREE.replace("\t3\t", "\t9\t").replace("3\ther", "4\ther") + TREE * 2)
+    (here / "a.conllu").write_text(
+        TREE + TREE.replace("\t3\t", "\t9\t").replace("3\ther", "4\ther") + TREE * 2
+    )
     shown = typed("compare-heads", *TOY, "--conllu", "a.conllu", "-o", "a.csv")
     assert shown.status == 0
     assert "line 9 not used: number 4 is out of order" in shown.output
     (here / "a.conllu").write_text(TREE.replace("I saw her", "I heard her") + TREE)
     shown = typed("compare-heads", *TOY, "--conllu", "a.conllu", "-o", "a.csv")
     assert "a.conllu: 1 sentence, " in shown.output
-    assert "line 3 not used: the text (line 1) has “hea” where word 2 (“saw”) should be" in shown.output
+    assert (
+        "line 3 not used: the text (line 1) has “hea” where word 2 (“saw”) should be"
+        in shown.output
+    )
 
 
 def test_sentences_that_are_too_long(
-    typed: Callable[..., Result], refused: Callable[..., tuple[int, str]], here: Path, tiny_bert: str
+    typed: Callable[..., Result],
+    refused: Callable[..., tuple[int, str]],
+    here: Path,
+    tiny_bert: str,
 ) -> None:
     """A line too long for the model is a bad line, or is cut with --truncate; alone, it is refused."""
     (here / "a.txt").write_text("I love you\n" + "I love you " * 9 + "\n")
@@ -332,14 +436,29 @@ def test_sentences_that_are_too_long(
     status, line = refused("compare-heads", "-m", tiny_bert, "I love you " * 9)
     assert status == 1
     assert "29 tokens" in line
-    assert typed("compare-heads", "-m", tiny_bert, "I love you " * 9, "--truncate", "-o", "a.csv").status == 0
+    assert (
+        typed(
+            "compare-heads", "-m", tiny_bert, "I love you " * 9, "--truncate", "-o", "a.csv"
+        ).status
+        == 0
+    )
 
 
 def test_no_controls(typed: Callable[..., Result], here: Path) -> None:
     """Without controls no role is established, and why is said."""
     words = ("you", "me", "us", "him", "her", "them", "it", "all", "cats", "dogs", "cake", "boys")
     (here / "a.txt").write_text("".join(f"I love {word} .\n" for word in words))
-    shown = typed("compare-heads", *TOY, "--corpus", "a.txt", "--controls", "0", "--threshold", "broad=0.01", "--json")
+    shown = typed(
+        "compare-heads",
+        *TOY,
+        "--corpus",
+        "a.txt",
+        "--controls",
+        "0",
+        "--threshold",
+        "broad=0.01",
+        "--json",
+    )
     assert shown.status == 0
     roles = [role for head in json.loads(shown.output)["heads"] for role in head["roles"]]
     assert roles
@@ -372,11 +491,15 @@ def test_outputs_that_cannot_be_written(
         assert missed("merge", "a.stats", "-o", output) == (1, line)
 
 
-def test_a_checkpoint_that_cannot_be_written(missed: Callable[..., tuple[int, str]], here: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written(
+    missed: Callable[..., tuple[int, str]], here: Path
+) -> None:
     """Said before the first window is measured for nothing."""
     (here / "a.txt").write_text("I love you\n")
     line = "attnviz: /proc/none/a.stats cannot be written: No such file or directory"
-    assert missed("compare-heads", *TOY, "--corpus", "a.txt", "--checkpoint", "/proc/none/a.stats") == (1, line)
+    assert missed(
+        "compare-heads", *TOY, "--corpus", "a.txt", "--checkpoint", "/proc/none/a.stats"
+    ) == (1, line)
 
 
 # -------------------------------------------------------------------------------------------------- .stats
@@ -401,7 +524,13 @@ def stats_that_are_none() -> dict[str, bytes | None]:
         "class": save({}, {"attnviz": headed % '{"class": "Path", "fields": {}}'}),
         "array": save({}, {"attnviz": headed % '{"array": "0"}'}),
         "fields": save({}, {"attnviz": headed % '{"class": "Stats", "fields": {}}'}),
-        "link": save({}, {"attnviz": headed % '{"class": "Link", "fields": {"query": 1, "key": 2, "relation": ""}}'}),
+        "link": save(
+            {},
+            {
+                "attnviz": headed
+                % '{"class": "Link", "fields": {"query": 1, "key": 2, "relation": ""}}'
+            },
+        ),
         "hollow": save(
             {},
             {
@@ -413,27 +542,36 @@ def stats_that_are_none() -> dict[str, bytes | None]:
 
 
 @pytest.mark.parametrize("name", [*stats_that_are_none()])
-def test_stats_that_are_none(refused: Callable[..., tuple[int, str]], here: Path, name: str) -> None:
+def test_stats_that_are_none(
+    refused: Callable[..., tuple[int, str]], here: Path, name: str
+) -> None:
     """A file that holds no survey is refused in one line wherever it is read."""
     raw = stats_that_are_none()[name]
     if raw is not None:
         (here / "a.stats").write_bytes(raw)
     line = "attnviz: a.stats " + (
-        "cannot be read: No such file or directory" if raw is None else "holds no stats of attnviz's, or is not whole"
+        "cannot be read: No such file or directory"
+        if raw is None
+        else "holds no stats of attnviz's, or is not whole"
     )
     assert refused("compare-heads", "--load", "a.stats") == (1, line)
     assert refused("head", "0.0", "--load", "a.stats") == (1, line)
     assert refused("merge", "a.stats", "-o", "b.stats") == (1, line)
     (here / "a.txt").write_text("I love you\n")
     if raw is not None:
-        assert refused("compare-heads", *TOY, "--corpus", "a.txt", "--checkpoint", "a.stats") == (1, line)
+        assert refused("compare-heads", *TOY, "--corpus", "a.txt", "--checkpoint", "a.stats") == (
+            1,
+            line,
+        )
 
 
 def test_stats_of_another_version(refused: Callable[..., tuple[int, str]], here: Path) -> None:
     """A file of a version to come is said to be one."""
     from safetensors.numpy import save
 
-    (here / "a.stats").write_bytes(save({}, {"attnviz": '{"format": "attnviz stats", "version": 99, "stats": {}}'}))
+    (here / "a.stats").write_bytes(
+        save({}, {"attnviz": '{"format": "attnviz stats", "version": 99, "stats": {}}'})
+    )
     line = "attnviz: a.stats was written by another version of attnviz"
     assert refused("compare-heads", "--load", "a.stats") == (1, line)
 

@@ -62,7 +62,9 @@ def test_kill_9_in_the_middle(
     """Nothing is lost but what came after the checkpoint, and that is measured again."""
     (here / "c.txt").write_text("\n".join(sentences(300) * 4) + "\n")
     command = ["compare-heads", "-m", "toy-random", "--corpus", "c.txt", "--controls", "20"]
-    goes_on_after_kill_9(command, typed, environment(), lambda path: surveys.load_stats(path).n_lines)
+    goes_on_after_kill_9(
+        command, typed, environment(), lambda path: surveys.load_stats(path).n_lines
+    )
 
 
 @pytest.mark.usefixtures("windows", "treebank")
@@ -97,7 +99,9 @@ def test_broken_off_anywhere(
 
 
 @pytest.mark.usefixtures("windows")
-def test_again_after_the_end(typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_again_after_the_end(
+    typed: Callable[..., Result], corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A run that came to its end is shown again without being run, and its file stays as it is."""
     command = ["compare-heads", "--toy", "--corpus", corpus.name, "--checkpoint", "c.stats"]
     first = typed(*command, "-o", "a.csv")
@@ -126,7 +130,10 @@ def test_another_run_is_refused(
         (["-m", "toy-random"], "seed is not given, was 1"),
         (["-m", "toy-random", "--seed", "2"], "seed is 2, was 1"),
         (["-m", "toy-random", "--seed", "1", "--truncate"], "truncate is True, was False"),
-        (["-m", "toy-random", "--seed", "1", "--specials", "exclude"], "specials is exclude, was keep"),
+        (
+            ["-m", "toy-random", "--seed", "1", "--specials", "exclude"],
+            "specials is exclude, was keep",
+        ),
         (["-m", "toy-random", "--seed", "1", "--no-similarity"], "similarity is False, was True"),
         (["-m", "toy-random", "--seed", "1", "--controls", "9"], "controls is 9, was 50"),
     ):
@@ -138,9 +145,21 @@ def test_another_run_is_refused(
     corpus.write_text(corpus.read_text() + "I love you\n")
     status, said = refused(*command, "-m", "toy-random", "--seed", "1")
     assert (status, said.partition(";")[0]) == (1, was)
-    assert typed(*command, "-m", "toy-random", "--seed", "1", "--threshold", "broad=0.9").status == 1
+    assert (
+        typed(*command, "-m", "toy-random", "--seed", "1", "--threshold", "broad=0.9").status == 1
+    )
     corpus.with_name("other.txt").write_text("You love me\nI am full\n")
-    other = ["compare-heads", "--corpus", "other.txt", "-m", "toy-random", "--seed", "1", "-o", "d.stats"]
+    other = [
+        "compare-heads",
+        "--corpus",
+        "other.txt",
+        "-m",
+        "toy-random",
+        "--seed",
+        "1",
+        "-o",
+        "d.stats",
+    ]
     assert typed(*other).status == 0
     assert refused("merge", "c.stats", "c.stats", "-o", "m.stats")[0] == 1
     assert typed("merge", "c.stats", "d.stats", "-o", "m.stats").status == 0
@@ -152,11 +171,25 @@ def test_another_run_is_refused(
 @pytest.mark.usefixtures("windows")
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_model_trained_on_is_another(
-    typed: Callable[..., Result], corpus: Path, tiny_bert: str, monkeypatch: pytest.MonkeyPatch, *, ended: bool
+    typed: Callable[..., Result],
+    corpus: Path,
+    tiny_bert: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    ended: bool,
 ) -> None:
     """Of the same name and shape: its numbers are not put together with those before, nor given out for its own."""
     shutil.copytree(tiny_bert, "bert")
-    command = ["compare-heads", "-m", "bert", "--corpus", corpus.name, "--checkpoint", "c.stats", "--truncate"]
+    command = [
+        "compare-heads",
+        "-m",
+        "bert",
+        "--corpus",
+        corpus.name,
+        "--checkpoint",
+        "c.stats",
+        "--truncate",
+    ]
     with monkeypatch.context() as patched:
         if not ended:
             break_off(patched, 1)
@@ -198,7 +231,14 @@ def test_a_checkpoint_is_no_result(
 def test_a_pipe_has_no_checkpoint(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """Of a pipe nobody can tell whether it is the same: refused, not taken for it."""
     line = f"{sys.executable} -m attnviz compare-heads --toy --corpus <(echo I love you) --checkpoint c.stats"
-    ran = subprocess.run(["bash", "-c", line], cwd=here, env=environment(), capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["bash", "-c", line],
+        cwd=here,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
     assert ", a pipe, nobody can tell whether it is the same" in ran.stderr
     assert not (here / "c.stats").exists()

@@ -60,7 +60,10 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def words_of(path: Path) -> str:
     """What an SVG says, in one line."""
-    said = " ".join(unescape(text) for text in re.findall(r"<text[^>]*>(.*?)</text>", path.read_text(), re.DOTALL))
+    said = " ".join(
+        unescape(text)
+        for text in re.findall(r"<text[^>]*>(.*?)</text>", path.read_text(), re.DOTALL)
+    )
     return " ".join(re.sub(r"<[^>]*>", " ", said).split())
 
 
@@ -79,20 +82,63 @@ def with_model(path: Path, model: ModelSettings) -> None:
         ["--toy", "--corpus", "corpus.txt"],
         ["--toy"],
         ["--toy", "--specials", "exclude", "--corpus", "corpus.txt"],
-        ["-m", "toy-random", "--seed", "3", "--n-layers", "3", "--d-model", "24", "--corpus", "corpus.txt"],
+        [
+            "-m",
+            "toy-random",
+            "--seed",
+            "3",
+            "--n-layers",
+            "3",
+            "--d-model",
+            "24",
+            "--corpus",
+            "corpus.txt",
+        ],
         ["--toy", "--max-offset", "12", "--corpus", "long.txt", "--threshold", "offset=0.19"],
-        ["-m", "toy-transformer", "--kind", "cross", "--corpus", "corpus.txt", "--threshold", "broad=0.1"],
+        [
+            "-m",
+            "toy-transformer",
+            "--kind",
+            "cross",
+            "--corpus",
+            "corpus.txt",
+            "--threshold",
+            "broad=0.1",
+        ],
         ["-m", "toy-decoder", "--controls", "0", "--corpus", "corpus.txt"],
-        ["-m", "bert", "--conllu", "treebank.conllu", "--threshold", "broad=0.3", "--threshold", "first=0.1"],
-        ["-m", "bert", "--corpus", "corpus.txt", "--truncate", "--threshold", "broad=0.1", "--dtype", "bfloat16"],
+        [
+            "-m",
+            "bert",
+            "--conllu",
+            "treebank.conllu",
+            "--threshold",
+            "broad=0.3",
+            "--threshold",
+            "first=0.1",
+        ],
+        [
+            "-m",
+            "bert",
+            "--corpus",
+            "corpus.txt",
+            "--truncate",
+            "--threshold",
+            "broad=0.1",
+            "--dtype",
+            "bfloat16",
+        ],
     ],
 )
 @pytest.mark.usefixtures("corpus", "long", "bert", "treebank", "offline")
-def test_the_picture_of_the_run(typed: Callable[..., Result], here: Path, arguments: list[str]) -> None:
+def test_the_picture_of_the_run(
+    typed: Callable[..., Result], here: Path, arguments: list[str]
+) -> None:
     """Drawn from the saved file, the sheet is that of the run, to the last dot, with its patterns."""
     run = typed("compare-heads", *arguments, "-o", "a.svg", "-o", "a.stats")
     assert run.status == 0
-    set_again = [word for at, word in enumerate(arguments) if "--threshold" in {word, arguments[at - 1]}]
+    set_again = [
+        word for at, word in enumerate(arguments) if "--threshold" in {word, arguments[at - 1]}
+    ]
     again = typed("compare-heads", "--load", "a.stats", *set_again, "-o", "b.svg")
     assert (again.status, again.errors) == (0, "wrote b.svg\n")
     assert "rows are queries" in words_of(here / "a.svg")
@@ -111,7 +157,10 @@ def test_merged_parts(typed: Callable[..., Result], corpus: Path, here: Path) ->
     """Of parts put together the model is opened too, by its name alone where that is all that is known."""
     for name, some in (("a", slice(12)), ("b", slice(12, None))):
         (here / f"{name}.txt").write_text("\n".join(corpus.read_text().splitlines()[some]))
-        assert typed("compare-heads", "--toy", "--corpus", f"{name}.txt", "-o", f"{name}.stats").status == 0
+        assert (
+            typed("compare-heads", "--toy", "--corpus", f"{name}.txt", "-o", f"{name}.stats").status
+            == 0
+        )
     assert typed("merge", "a.stats", "b.stats", "-o", "all.stats").status == 0
     for name in ("all.svg", "named.svg"):
         assert typed("compare-heads", "--load", "all.stats", "-o", name).errors == f"wrote {name}\n"
@@ -134,7 +183,12 @@ def test_opened_once_and_only_for_a_picture(
         return real(*arguments, **more)
 
     monkeypatch.setattr(source, "open_source", count)
-    assert typed("compare-heads", "--load", "a.stats", "-o", "a.csv", "-o", "a.json", "-o", "b.stats").status == 0
+    assert (
+        typed(
+            "compare-heads", "--load", "a.stats", "-o", "a.csv", "-o", "a.json", "-o", "b.stats"
+        ).status
+        == 0
+    )
     assert typed("compare-heads", "--load", "a.stats", "--json").status == 0
     assert opened == []
     assert typed("compare-heads", "--load", "a.stats", "-o", "a.png", "-o", "a.pdf").status == 0
@@ -144,7 +198,9 @@ def test_opened_once_and_only_for_a_picture(
 
 
 @pytest.mark.usefixtures("offline")
-def test_the_real_model(typed: Callable[..., Result], corpus: Path, here: Path, real_model: str) -> None:
+def test_the_real_model(
+    typed: Callable[..., Result], corpus: Path, here: Path, real_model: str
+) -> None:
     """Of BERT's kind with special tokens: on a sentence alone it gives the numbers that it gave in a batch of many."""
     few = ("--corpus", corpus.name, "--no-similarity", "--controls", "4")
     run = typed("compare-heads", "-m", real_model, *few, "-o", "a.svg", "-o", "a.stats")
@@ -165,7 +221,10 @@ def refused(typed: Callable[..., Result], here: Path, *arguments: str) -> str:
     line, *wrote = shown.errors.splitlines()
     assert wrote == ["wrote b.svg", "wrote c.svg"]
     assert line.startswith(NONE)
-    assert shown.output == typed("compare-heads", "--load", "a.stats", *arguments, "-o", "b.csv").output
+    assert (
+        shown.output
+        == typed("compare-heads", "--load", "a.stats", *arguments, "-o", "b.csv").output
+    )
     words = words_of(here / "b.svg")
     assert "rows are queries" not in words
     assert " ".join(f"no patterns: {line.removeprefix(NONE)}".split()) in words
@@ -181,8 +240,12 @@ def measured(stats_of: Callable[..., Path], bert: Path) -> Path:
 
 
 @pytest.mark.usefixtures("offline")
-@pytest.mark.parametrize("name", [None, "someone/their-bert", "/nowhere/bert", "~nobody/bert", "a" * 300, "", "\0"])
-def test_no_model(typed: Callable[..., Result], here: Path, measured: Path, name: str | None) -> None:
+@pytest.mark.parametrize(
+    "name", [None, "someone/their-bert", "/nowhere/bert", "~nobody/bert", "a" * 300, "", "\0"]
+)
+def test_no_model(
+    typed: Callable[..., Result], here: Path, measured: Path, name: str | None
+) -> None:
     """A model that is not there is not asked for at the hub; the picture is written without it."""
     shutil.rmtree(measured)
     if name is not None:
@@ -196,21 +259,28 @@ def test_no_model(typed: Callable[..., Result], here: Path, measured: Path, name
 def test_a_broken_model(typed: Callable[..., Result], here: Path, measured: Path) -> None:
     """Why it cannot be loaded is said as anywhere else."""
     (measured / "model.safetensors").unlink()
-    assert refused(typed, here).startswith("the folder bert has no model.safetensors: attnviz reads safetensors only")
+    assert refused(typed, here).startswith(
+        "the folder bert has no model.safetensors: attnviz reads safetensors only"
+    )
 
 
 @pytest.mark.parametrize("share", [1.0, 1e-3])
-def test_other_weights(typed: Callable[..., Result], here: Path, measured: Path, share: float) -> None:
+def test_other_weights(
+    typed: Callable[..., Result], here: Path, measured: Path, share: float
+) -> None:
     """Trained on, if by a thousandth, it is another model, though it has its name, its words and its shape."""
     from safetensors.numpy import load_file, save_file
 
     path = measured / "model.safetensors"
     rng = np.random.default_rng(0)
     weights = {
-        name: one + share * rng.standard_normal(one.shape).astype(one.dtype) for name, one in load_file(path).items()
+        name: one + share * rng.standard_normal(one.shape).astype(one.dtype)
+        for name, one in load_file(path).items()
     }
     save_file(weights, path, {"format": "pt"})
-    assert refused(typed, here) == "here/bert is another model than was measured: its weights differ"
+    assert (
+        refused(typed, here) == "here/bert is another model than was measured: its weights differ"
+    )
 
 
 def test_another_shape_and_another_vocabulary(
@@ -226,19 +296,35 @@ def test_another_shape_and_another_vocabulary(
     examples = replace(surveyed.survey.examples, texts=texts)
     kept = surveyed.survey.sample
     sample = replace(kept, own={}, texts=dict.fromkeys(kept.texts, ("qwxz", None)))
-    surveys.save_stats(replace(surveyed, survey=replace(surveyed.survey, examples=examples, sample=sample)), "a.stats")
+    surveys.save_stats(
+        replace(surveyed, survey=replace(surveyed.survey, examples=examples, sample=sample)),
+        "a.stats",
+    )
     shown = typed(
-        "compare-heads", "--load", "a.stats", "-o", "b.png", "--threshold", "broad=0.5", "--threshold", "relation=1"
+        "compare-heads",
+        "--load",
+        "a.stats",
+        "-o",
+        "b.png",
+        "--threshold",
+        "broad=0.5",
+        "--threshold",
+        "relation=1",
     )
     assert shown.status == 0
     assert shown.errors.startswith(f"{NONE}toy knows none of these words (qwxz)")
 
 
-def test_code_runs_for_who_lets_it(typed: Callable[..., Result], here: Path, measured: Path) -> None:
+def test_code_runs_for_who_lets_it(
+    typed: Callable[..., Result], here: Path, measured: Path
+) -> None:
     """A file that says that code may run lets none run: who types it does."""
     assert measured.is_dir()
     with_model(here / "a.stats", ModelSettings(model="bert", trust_remote_code=True))
-    assert refused(typed, here) == "bert comes with code of its own, which runs only with trust_remote_code"
+    assert (
+        refused(typed, here)
+        == "bert comes with code of its own, which runs only with trust_remote_code"
+    )
     shown = typed("compare-heads", "--load", "a.stats", "--trust-remote-code", "-o", "c.png")
     assert shown.errors == "wrote c.png\n"
 
@@ -265,5 +351,7 @@ def test_how_alike_heads_are_has_files_of_its_own(typed: Callable[..., Result], 
     assert "Which heads are alike" in words_of(here / "pairs.svg")
     assert "Heads that look alike stand close" in words_of(here / "points.svg")
     assert "look alike" not in words_of(here / "all.svg")
-    assert typed("compare-heads", "--toy", "--corpus", str(lines), "--lang", "ko", *views).status == 0
+    assert (
+        typed("compare-heads", "--toy", "--corpus", str(lines), "--lang", "ko", *views).status == 0
+    )
     assert "비슷한 헤드끼리 가까이" in words_of(here / "points.svg")

@@ -28,7 +28,17 @@ def test_farther_offsets_are_measured(typed: Callable[..., Result]) -> None:
     assert {name.partition("_")[2] for name in set(names_far) - set(names)} == {
         f"{sign}{n}" for sign in "+-" for n in range(9, 13)
     }
-    result = typed("compare-heads", TEXT, "--toy", "--max-offset", "12", "-o", "heads.csv", "--sort", "offset_-11")
+    result = typed(
+        "compare-heads",
+        TEXT,
+        "--toy",
+        "--max-offset",
+        "12",
+        "-o",
+        "heads.csv",
+        "--sort",
+        "offset_-11",
+    )
     assert result.status == 0
     assert "weight at offset -11" in result.output
     with Path("heads.csv").open(encoding="utf-8") as file:
@@ -40,7 +50,9 @@ def test_farther_offsets_are_measured(typed: Callable[..., Result]) -> None:
 
 def test_a_page_of_far_offsets_is_no_longer_than_it_must_be(typed: Callable[..., Result]) -> None:
     """The near offsets and the strongest of the others, and how many are left out."""
-    found = typed("head", "1.2", f"{TEXT} {TEXT}", "--toy", "--max-offset", "12", "-o", "head.png", "--full").output
+    found = typed(
+        "head", "1.2", f"{TEXT} {TEXT}", "--toy", "--max-offset", "12", "-o", "head.png", "--full"
+    ).output
     shown = [
         line.split()[0]
         for line in found.splitlines()
@@ -71,7 +83,9 @@ def test_offsets_that_are_not_measured_are_refused(
 
 def test_a_role_far_away_can_be_asked_for(typed: Callable[..., Result]) -> None:
     """In whatever order the options are typed."""
-    result = typed("compare-heads", TEXT, "--toy", "--role", "offset_-9", "--max-offset", "12", "-o", "x.csv")
+    result = typed(
+        "compare-heads", TEXT, "--toy", "--role", "offset_-9", "--max-offset", "12", "-o", "x.csv"
+    )
     assert (result.status, "no head has such a role here" in result.output) == (0, True)
 
 
@@ -92,11 +106,16 @@ def test_parts_with_other_offsets_are_not_put_together(typed: Callable[..., Resu
     assert result.status == 1
     assert "fixed offsets: up to 8 and up to 12" in result.errors
     result = typed("compare-heads", "--load", "near.stats", "--against", "far.stats")
-    assert (result.status, "fixed offsets: toy was measured with up to 8, toy with up to 12" in result.errors) == (
+    assert (
+        result.status,
+        "fixed offsets: toy was measured with up to 8, toy with up to 12" in result.errors,
+    ) == (
         1,
         True,
     )
-    result = typed("compare-heads", TEXT, "--toy", "--specials", "exclude", "--against", "far.stats")
+    result = typed(
+        "compare-heads", TEXT, "--toy", "--specials", "exclude", "--against", "far.stats"
+    )
     line = "far.stats was measured otherwise: special tokens: keep, not exclude; fixed offsets: up to 12, not up to 8"
     assert (result.status, result.errors) == (1, f"attnviz: {line}\n")
     assert json.loads(typed("compare-heads", "--load", "far.stats", "--json").output)["measures"]

@@ -28,12 +28,18 @@ SENTENCE = "I love all you"
 @pytest.fixture(scope="module")
 def one() -> HeadComparison:
     """The lecture's sentence, with no roles."""
-    return attnviz.compare_heads(SENTENCE, model="toy", settings=SurveySettings(controls=5, similarity=False))
+    return attnviz.compare_heads(
+        SENTENCE, model="toy", settings=SurveySettings(controls=5, similarity=False)
+    )
 
 
-def with_role(comparison: HeadComparison, place: int, rule: RoleRule, score: float = 0.9) -> HeadComparison:
+def with_role(
+    comparison: HeadComparison, place: int, rule: RoleRule, score: float = 0.9
+) -> HeadComparison:
     """The same with one head that has a role."""
-    role = Role(rule=rule, measure=rule.name, score=score, low=score - 0.1, high=score + 0.05, controls=())
+    role = Role(
+        rule=rule, measure=rule.name, score=score, low=score - 0.1, high=score + 0.05, controls=()
+    )
     heads = list(comparison.heads)
     heads[place] = replace(heads[place], roles=(*heads[place].roles, role))
     return replace(comparison, heads=tuple(heads))
@@ -41,7 +47,9 @@ def with_role(comparison: HeadComparison, place: int, rule: RoleRule, score: flo
 
 def rule(name: str) -> RoleRule:
     """The role of a measure."""
-    (found,) = (one.role for one in MEASURES if isinstance(one, Measure) and one.name == name and one.role)
+    (found,) = (
+        one.role for one in MEASURES if isinstance(one, Measure) and one.name == name and one.role
+    )
     return found
 
 
@@ -59,11 +67,17 @@ def test_the_best_established_head_of_each_sort(one: HeadComparison) -> None:
     weights = one.attention.weights
     tokens = [token.text for token in one.attention.key_tokens]
     i, love, everybody, you = (tokens.index(word) for word in SENTENCE.split())
-    expected = {"grammar": [(love, i), (love, you)], "meaning": [(love, you)], "pronoun": [(you, i)]}
+    expected = {
+        "grammar": [(love, i), (love, you)],
+        "meaning": [(love, you)],
+        "pronoun": [(you, i)],
+    }
     expected["position"] = [(everybody, you)]
     for name, links in expected.items():
         layer, head = map(int, str(places[name]).split("."))
-        assert [cell[2] for cell in found[name].cells] == pytest.approx([weights[layer, head][link] for link in links])
+        assert [cell[2] for cell in found[name].cells] == pytest.approx(
+            [weights[layer, head][link] for link in links]
+        )
 
 
 def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> None:
@@ -87,7 +101,9 @@ def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> N
 def test_words_that_the_sentence_lacks_have_no_cell() -> None:
     """Of another sentence only what the heads look at most is told."""
     other = attnviz.compare_heads(
-        "she is eating a green apple", model="toy", settings=SurveySettings(controls=5, similarity=False)
+        "she is eating a green apple",
+        model="toy",
+        settings=SurveySettings(controls=5, similarity=False),
     )
     assert other.attention is not None
     assert [each.cells for each in sorted_heads(other, other.attention)] == [()] * len(SORTS)
@@ -111,10 +127,15 @@ def test_the_command_measures_roles_on_many_sentences(
         (["--roles"], "roles are of the heads of one model on one sentence: give a sentence"),
         ([SENTENCE, "--roles", "--json"], "are a table: they do not go with --json"),
         ([SENTENCE, "--load", "a.stats", "--json"], "are a table: they do not go with --json"),
-        ([SENTENCE, "--roles", "--against", "toy-random"], "are a table: they do not go with --against"),
+        (
+            [SENTENCE, "--roles", "--against", "toy-random"],
+            "are a table: they do not go with --against",
+        ),
     ],
 )
-def test_roles_are_for_one_sentence(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+def test_roles_are_for_one_sentence(
+    refused: Callable[..., tuple[int, str]], arguments: list[str], line: str
+) -> None:
     """Without a sentence, and with JSON or another model, there is no such table."""
     status, said = refused("compare-heads", "--toy", *arguments)
     assert status == 2
@@ -126,7 +147,9 @@ def test_the_command_shows_the_roles_that_a_file_holds(
 ) -> None:
     """A sentence beside --load: nothing is measured again, and a file of another model is refused in a line."""
     path = str(with_role(one, 3, rule_of("obj", reverse=False)).save("one.stats"))
-    shown = typed("compare-heads", SENTENCE, "--toy", "--load", path, "--controls", "5", "-o", "a.csv")
+    shown = typed(
+        "compare-heads", SENTENCE, "--toy", "--load", path, "--controls", "5", "-o", "a.csv"
+    )
     assert shown.status == 0, shown.errors
     assert "four sorts of heads" in shown.output
     assert "on 1 sentence\n" in shown.output

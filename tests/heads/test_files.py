@@ -46,12 +46,20 @@ def same(one: object, other: object) -> bool:
     """Whether both hold the same, arrays to the last bit and of the same type."""
     if isinstance(one, np.ndarray):
         assert isinstance(other, np.ndarray)
-        return one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
+        return (
+            one.dtype == other.dtype
+            and one.shape == other.shape
+            and one.tobytes() == other.tobytes()
+        )
     if is_dataclass(one):
-        return type(one) is type(other) and all(same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one))
+        return type(one) is type(other) and all(
+            same(getattr(one, f.name), getattr(other, f.name)) for f in fields(one)
+        )
     if isinstance(one, dict):
         assert isinstance(other, dict)
-        return list(one) == list(other) and all(same(value, other[key]) for key, value in one.items())
+        return list(one) == list(other) and all(
+            same(value, other[key]) for key, value in one.items()
+        )
     if isinstance(one, tuple):
         assert isinstance(other, tuple)
         return len(one) == len(other) and all(map(same, one, other))
@@ -65,7 +73,9 @@ def test_what_is_read_is_what_was_written(stats: Stats, tmp_path: Path) -> None:
     assert same(found, stats)
     assert not same(found, replace(stats, n_lines=None)), "this would not see a difference"
     assert save(found, tmp_path / "b.stats").read_bytes() == path.read_bytes()
-    assert same(load(save(replace(stats, n_lines=None, fingerprint=None), path)).survey, stats.survey)
+    assert same(
+        load(save(replace(stats, n_lines=None, fingerprint=None), path)).survey, stats.survey
+    )
 
 
 def test_a_treebank_and_a_model_that_translates(tmp_path: Path) -> None:
@@ -102,7 +112,10 @@ CHANGES: dict[str, tuple[tuple[str, ...], object]] = {
     "no such array": ((*SURVEY, "heads", "fields", "sums"), {"array": "none"}),
     "another array": ((*SURVEY, "heads", "fields", "sums"), {"array": "3"}),
     "another measure": ((*SURVEY, "measures"), {"tuple": ["self"]}),
-    "sizes that are no numbers": (("fields", "run", "fields", "model", "fields", "n_layers"), "many"),
+    "sizes that are no numbers": (
+        ("fields", "run", "fields", "model", "fields", "n_layers"),
+        "many",
+    ),
     "sizes of another model": (("fields", "run", "fields", "model", "fields", "seed"), 3),
     "about nothing": ((*SURVEY, "about"), {"class": "About", "fields": {}}),
     "text for keys": ((*SURVEY, "examples", "fields", "texts"), {"mapping": [["a", "b"]]}),

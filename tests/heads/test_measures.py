@@ -83,7 +83,9 @@ def output_weights(source: Source) -> list[np.ndarray]:
     """Each layer's W^O [given, made], found by its name in the model."""
     model = source._model  # type: ignore[attr-defined]
     names = ("attention.output.dense", "attention.output_projection")
-    found = [module for end in names for path, module in model.named_modules() if path.endswith(end)]
+    found = [
+        module for end in names for path, module in model.named_modules() if path.endswith(end)
+    ]
     return [m.weight.detach().double().numpy().T for m in found]
 
 
@@ -108,7 +110,9 @@ def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
                 value = values.values[layer][index, head, : len(sentence.tokens)]  # (key, d)
                 d = value.shape[1]
                 lengths = np.linalg.norm(value @ maps[layer][head * d : (head + 1) * d], axis=1)
-                expected = every(weights[layer, head], sentence.tokens, lengths, sees, vectors=vectors)
+                expected = every(
+                    weights[layer, head], sentence.tokens, lengths, sees, vectors=vectors
+                )
                 assert set(expected) == set(NAMES)
                 for measure, (total, n) in expected.items():
                     at = NAMES.index(measure)
@@ -126,7 +130,10 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
     for dtype, within in formats:
         source = open_source(real_model if name == "real" else name, dtype=dtype)
         singles = [source.encode([text]) for text in TEXTS]
-        together, alone = measured(source, join(singles)), [measured(source, single) for single in singles]
+        together, alone = (
+            measured(source, join(singles)),
+            [measured(source, single) for single in singles],
+        )
         assert np.array_equal(together.counts, np.concatenate([one.counts for one in alone]))
         # The largest weight of a row may be another where two are equal but for rounding.
         smooth = [at for at, measure in enumerate(NAMES) if not measure.startswith("peak")]
@@ -156,7 +163,9 @@ def test_any_fixed_offset_equals_its_formula(max_offset: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_blocks_of_rows_add_up(real_model: str, monkeypatch: pytest.MonkeyPatch, dtype: Dtype) -> None:
+def test_blocks_of_rows_add_up(
+    real_model: str, monkeypatch: pytest.MonkeyPatch, dtype: Dtype
+) -> None:
     """Whatever the size of a block, the sums are the same but for the rounding of scores, sums of d_k products.
 
     In which order a processor adds them depends on how many rows it is given.
@@ -199,14 +208,23 @@ def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
     """Of equal ones the first, the end of the sentence too; without the end, the largest of the others."""
     n = data.draw(st.integers(2, 6))
     real = data.draw(st.integers(2, n))
-    tenths = data.draw(st.lists(st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=n, max_size=n))
+    tenths = data.draw(
+        st.lists(st.lists(st.integers(0, 3), min_size=n, max_size=n), min_size=n, max_size=n)
+    )
     a = torch.tensor(tenths, dtype=torch.float32)[None, None]
     there = torch.arange(n)[None] < real
     end = (torch.arange(n)[None] == real - 1) & data.draw(st.booleans())
     marks = heads.Marks(
-        specials="keep", queries=there, keys=there, first=torch.arange(n)[None] == 0, separator=end, punctuation=end,
-        end=end, ids=torch.arange(n)[None], square=True,
-    )  # fmt: skip
+        specials="keep",
+        queries=there,
+        keys=there,
+        first=torch.arange(n)[None] == 0,
+        separator=end,
+        punctuation=end,
+        end=end,
+        ids=torch.arange(n)[None],
+        square=True,
+    )
     rows = heads.rows_of(a, torch.ones(1, n, n, dtype=torch.bool), 0, marks)
     top = rows.top
     hits = dict(zip(OFFSETS, heads.peaks(rows, OFFSETS)[0, 0].tolist(), strict=True))
@@ -233,7 +251,9 @@ def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
     for measure in ("self", "previous", "punctuation", "entropy", "distance", "spread"):
         at = NAMES.index(measure)
         for layer, head in ((0, 0), (2, 5), (5, 11)):
-            total, n = every(inner[layer, head], tokens, None, reach(len(tokens), causal=False))[measure]
+            total, n = every(inner[layer, head], tokens, None, reach(len(tokens), causal=False))[
+                measure
+            ]
             assert found.counts[0, layer, at] == n
             assert float(found.sums[0, layer, head, at]) == pytest.approx(total, abs=1e-5)
     for measure in ("first", "separator"):
@@ -256,14 +276,24 @@ def test_cross_attention_has_no_offsets() -> None:
     found = measured(source, source.encode(TEXTS[:2]))
     counted = {name for at, name in enumerate(NAMES) if found.counts[..., at].any()}
     assert {"entropy", "entropy_share", "confidence", "first", "sink"} <= counted
-    assert not counted & {"self", "previous", "next", "same_word", "induction", "distance", "spread"}
+    assert not counted & {
+        "self",
+        "previous",
+        "next",
+        "same_word",
+        "induction",
+        "distance",
+        "spread",
+    }
     assert not [name for name in counted if name.startswith(("offset", "peak"))]
 
 
 @settings(max_examples=40)
 @given(
     weights=st.integers(2, 7).flatmap(
-        lambda n: st.lists(st.lists(st.floats(0.001, 1.0), min_size=n, max_size=n), min_size=n, max_size=n)
+        lambda n: st.lists(
+            st.lists(st.floats(0.001, 1.0), min_size=n, max_size=n), min_size=n, max_size=n
+        )
     ),
     causal=st.booleans(),
 )
@@ -276,11 +306,20 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
     a = (a / a.sum(dim=-1, keepdim=True))[None, None]
     none = torch.zeros(1, n, dtype=torch.bool)
     marks = heads.Marks(
-        specials="keep", queries=~none, keys=~none, first=torch.arange(n)[None] == 0, separator=none, punctuation=none,
-        end=none, ids=torch.arange(n)[None] % 3, square=True,
-    )  # fmt: skip
+        specials="keep",
+        queries=~none,
+        keys=~none,
+        first=torch.arange(n)[None] == 0,
+        separator=none,
+        punctuation=none,
+        end=none,
+        ids=torch.arange(n)[None] % 3,
+        square=True,
+    )
     rows = heads.rows_of(a, visible[None], 0, marks)
-    targets = heads.targets_of(rows, [one.compute for one in measures_of() if one.takes == "keys" and one.compute])
+    targets = heads.targets_of(
+        rows, [one.compute for one in measures_of() if one.takes == "keys" and one.compute]
+    )
     every_share = heads.shares(rows, targets) / targets.counts[:, None].clamp_min(1)
     assert -1e-6 <= float(every_share.min()) <= float(every_share.max()) <= 1 + 1e-5
     for one in measures_of():

@@ -26,17 +26,54 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 OLD = Path(__file__).parent / "old_files"
-TINY = ("-m", "toy-random", "--seed", "3", "--d-model", "4", "--n-heads", "2", "--n-layers", "1", "--max-offset", "1",
-        "--controls", "200")  # fmt: skip
-PAIR = ("-m", "toy-random", "--seed", "3", "--max-offset", "1", "--controls", "2", "--against", "toy-random")
+TINY = (
+    "-m",
+    "toy-random",
+    "--seed",
+    "3",
+    "--d-model",
+    "4",
+    "--n-heads",
+    "2",
+    "--n-layers",
+    "1",
+    "--max-offset",
+    "1",
+    "--controls",
+    "200",
+)
+PAIR = (
+    "-m",
+    "toy-random",
+    "--seed",
+    "3",
+    "--max-offset",
+    "1",
+    "--controls",
+    "2",
+    "--against",
+    "toy-random",
+)
 
 
 TINY_MODEL = ModelSettings(model="toy-random", seed=3, d_model=4, n_heads=2, n_layers=1)
 TINY_SETTINGS = SurveySettings(max_offset=1, controls=200)
 THEN = tuple(one for one in MEASURES if getattr(one, "name", "") != "meaning")
 """What was measured then: a run that goes on measures no more."""
-JUDGED = {"low", "high", "established", "reason", "proof", "typical", "controls", "untrained", "relations",
-          "role_established", "beyond_nearest", "narrow"}  # fmt: skip
+JUDGED = {
+    "low",
+    "high",
+    "established",
+    "reason",
+    "proof",
+    "typical",
+    "controls",
+    "untrained",
+    "relations",
+    "role_established",
+    "beyond_nearest",
+    "narrow",
+}
 """What is judged otherwise today: intervals by another method, and random weights of several seeds."""
 
 
@@ -55,7 +92,9 @@ def old(here: Path) -> Path:
     for path in OLD.glob("*.xz"):
         (here / path.stem).write_bytes(lzma.decompress(path.read_bytes()))
     shutil.copy(OLD / "corpus.txt", here)
-    (here / "four.txt").write_text("\n".join((here / "corpus.txt").read_text().splitlines()[:4]) + "\n")
+    (here / "four.txt").write_text(
+        "\n".join((here / "corpus.txt").read_text().splitlines()[:4]) + "\n"
+    )
     return here
 
 
@@ -71,7 +110,10 @@ def test_shown_as_it_was(typed: Callable[..., Result]) -> None:
         assert now["controls"][name]["value"] == then["controls"][name]["value"]
     merged = typed("merge", "corpus.stats", "corpus.stats", "-o", "merged.stats")
     assert merged.status == 1
-    assert "corpus.stats has the very sentences of corpus.stats: no part is counted twice" in merged.errors
+    assert (
+        "corpus.stats has the very sentences of corpus.stats: no part is counted twice"
+        in merged.errors
+    )
 
 
 @pytest.mark.usefixtures("old")
@@ -89,20 +131,26 @@ def test_how_it_was_measured_is_typed() -> None:
 
 
 @pytest.mark.usefixtures("old")
-def test_a_checkpoint_is_gone_on_with(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_gone_on_with(
+    typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Broken off after four lines by the old commit: measured to the last digit as by a run of now, left alone."""
     monkeypatch.setattr(capture, "WINDOW", 4)
     assert files.load_stats("checkpoint.stats").n_lines == 4
     command = ["compare-heads", *TINY, "--corpus", "corpus.txt", "--json"]
     resumed = typed(*command, "--checkpoint", "checkpoint.stats")
     assert (resumed.status, resumed.errors) == (0, "")
-    anew = compare_heads(Path("corpus.txt"), model=TINY_MODEL, settings=TINY_SETTINGS, measures=THEN)
+    anew = compare_heads(
+        Path("corpus.txt"), model=TINY_MODEL, settings=TINY_SETTINGS, measures=THEN
+    )
     assert measured(json.loads(resumed.output)) == measured(json.loads(to_json(anew)))
     assert files.load_stats("checkpoint.stats").n_lines is None
 
 
 @pytest.mark.usefixtures("old")
-def test_a_checkpoint_of_two_models(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_of_two_models(
+    typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Likewise of two models; of another run it is refused, and what differs is named."""
     monkeypatch.setattr(capture, "WINDOW", 2)
     command = ["compare-heads", *PAIR, "--corpus", "four.txt", "--json"]
@@ -120,7 +168,10 @@ def test_a_checkpoint_of_two_models(typed: Callable[..., Result], monkeypatch: p
 def test_replicates_are_read_as_groups_that_differ_as_much() -> None:
     """Of 200 sentences the interval of 400 bootstrap replicates and that of the groups made of them are about alike."""
     rng = np.random.default_rng(4)
-    sums, counts = rng.gamma(2.0, 1.0, size=(200, 50)), rng.integers(5, 20, size=(200, 50)).astype(float)
+    sums, counts = (
+        rng.gamma(2.0, 1.0, size=(200, 50)),
+        rng.integers(5, 20, size=(200, 50)).astype(float),
+    )
     often = np.concatenate([np.ones((1, 200)), rng.poisson(1.0, size=(400, 200))])
     then = tally.Tally(sums=often @ sums, counts=often @ counts, n_sentences=200)
     low, high = np.quantile(then.sums[1:] / then.counts[1:], (0.025, 0.975), axis=0)

@@ -48,7 +48,9 @@ PLAIN = Screen(width=200, colour=False)
 def real(real_model: str) -> HeadComparison:
     """What the real model's heads do on a few sentences."""
     lines = [CorpusLine(number=index + 1, text=text) for index, text in enumerate(SENTENCES)]
-    return compare(survey_corpus(lines, open_source(real_model), SurveySettings()), corpus="six sentences")
+    return compare(
+        survey_corpus(lines, open_source(real_model), SurveySettings()), corpus="six sentences"
+    )
 
 
 def test_the_views_agree(real: HeadComparison) -> None:
@@ -60,7 +62,11 @@ def test_the_views_agree(real: HeadComparison) -> None:
     row = next(line for line in lines if line.startswith("0.2 "))
     assert "○ previous · too few to say" in row
     assert f"{real.estimate('previous', 0, 2)[0]:.2f}" in row
-    found = [row for row in csv.DictReader(StringIO(to_csv(real))) if (row["layer"], row["head"]) == ("0", "2")]
+    found = [
+        row
+        for row in csv.DictReader(StringIO(to_csv(real)))
+        if (row["layer"], row["head"]) == ("0", "2")
+    ]
     assert [(one["role"], one["established"]) for one in found] == [("previous", "False")]
     assert float(found[0]["previous"]) == real.estimate("previous", 0, 2)[0]
     assert lines[-1].startswith("verified: ")
@@ -73,7 +79,9 @@ def test_the_strongest_sentences_are_drawn(
     """The head's pattern on the sentence where it is strongest shows what the score says."""
     cards = strongest(real)
     patterns = {
-        card.role.name: attend(card.example.text, model=real_model) for card in cards if card.example is not None
+        card.role.name: attend(card.example.text, model=real_model)
+        for card in cards
+        if card.example is not None
     }
     assert patterns
     card = next(card for card in cards if card.role.name == "previous")

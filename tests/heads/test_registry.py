@@ -29,14 +29,28 @@ if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
 
 SECOND = Measure(
-    name="second", label="2nd", unit="share", meaning="weight on the second token", takes="keys",
+    name="second",
+    label="2nd",
+    unit="share",
+    meaning="weight on the second token",
+    takes="keys",
     compute=lambda rows: rows.on(rows.marks.first.roll(1, dims=1)),
-    role=RoleRule(name="second", words="rests on the second token", threshold=0.01, sign="2nd", colour="#004488"),
-)  # fmt: skip
+    role=RoleRule(
+        name="second",
+        words="rests on the second token",
+        threshold=0.01,
+        sign="2nd",
+        colour="#004488",
+    ),
+)
 SQUARES = Measure(
-    name="squares", label="sq", unit="share", meaning="sum of the squared weights of a row", takes="rows",
+    name="squares",
+    label="sq",
+    unit="share",
+    meaning="sum of the squared weights of a row",
+    takes="rows",
     compute=lambda rows: rows.total(rows.weights.square().sum(dim=-1)),
-)  # fmt: skip
+)
 SCREEN = Screen(width=200, colour=False)
 
 
@@ -44,7 +58,10 @@ SCREEN = Screen(width=200, colour=False)
 def comparison() -> HeadComparison:
     """The home-built encoder on a few sentences, with two measures more."""
     return compare_heads(
-        sentences(12), model="toy", settings=SurveySettings(controls=12), measures=(*MEASURES, SECOND, SQUARES)
+        sentences(12),
+        model="toy",
+        settings=SurveySettings(controls=12),
+        measures=(*MEASURES, SECOND, SQUARES),
     )
 
 
@@ -79,7 +96,14 @@ def test_it_is_in_the_table_and_the_files(comparison: HeadComparison) -> None:
     assert "sorted by second (weight on the second token), the largest first" in lines
     assert " 2nd " in next(line for line in lines if line.startswith("head "))
     (head, *_) = csv.DictReader(io.StringIO(to_csv(comparison)))
-    assert {"second", "second_low", "second_shuffled", "second_untrained", "norm_second", "squares"} <= head.keys()
+    assert {
+        "second",
+        "second_low",
+        "second_shuffled",
+        "second_untrained",
+        "norm_second",
+        "squares",
+    } <= head.keys()
     assert float(head["second"]) == comparison.estimate("second", 0, 0)[0]
 
 
@@ -90,7 +114,11 @@ def test_it_is_on_the_page_of_a_head(comparison: HeadComparison) -> None:
     assert f"{comparison.estimate('second', 1, 2)[0]:.2f}" in line
     assert "weight on the second token" in line
     assert "second" in shares(comparison)
-    texts = [text.get_text() for ax in comparison.figure(head=(1, 2)).axes for text in ax.get_yticklabels()]
+    texts = [
+        text.get_text()
+        for ax in comparison.figure(head=(1, 2)).axes
+        for text in ax.get_yticklabels()
+    ]
     assert "second" in texts
 
 
@@ -101,7 +129,11 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
     assert {(role.rule.words, role.rule.sign, role.rule.colour) for role in roles} == {
         ("rests on the second token", "2nd", "#004488")
     }
-    assert {control.name for control in roles[0].controls if control.rules_out} == {"chance", "untrained", "offset"}
+    assert {control.name for control in roles[0].controls if control.rules_out} == {
+        "chance",
+        "untrained",
+        "offset",
+    }
     assert "second" in role_names(comparison)
     first = compare_heads(
         sentences(3),
@@ -115,9 +147,12 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
 def test_its_threshold_can_be_set() -> None:
     """Like that of any other role."""
     found = compare_heads(
-        sentences(3), model="toy-random", settings=SurveySettings(controls=0, similarity=False),
-        measures=(*MEASURES, SECOND), thresholds={"second": 1.0},
-    )  # fmt: skip
+        sentences(3),
+        model="toy-random",
+        settings=SurveySettings(controls=0, similarity=False),
+        measures=(*MEASURES, SECOND),
+        thresholds={"second": 1.0},
+    )
     assert not [role for head in found.heads for role in head.roles if role.name == "second"]
 
 

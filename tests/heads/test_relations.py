@@ -27,10 +27,13 @@ UNIVERSAL = (
 """The relations of Universal Dependencies 2 but for the root, from its table of them."""
 
 
-def corpus(n: int, name: str, distance: int, where: tuple[int, ...], right: int | None = None) -> Relations:
+def corpus(
+    n: int, name: str, distance: int, where: tuple[int, ...], right: int | None = None
+) -> Relations:
     """So many sentences with a link each, the first of them found."""
     sentences: list[tuple[int, LinkHits]] = [
-        (key, found((name, distance, where if right is None or key < right else None))) for key in range(n)
+        (key, found((name, distance, where if right is None or key < right else None)))
+        for key in range(n)
     ]
     return small(sentences)
 
@@ -45,7 +48,9 @@ def roles_of(
 ) -> dict[tuple[int, int], tuple[Role, ...]]:
     """The roles that these speak for."""
     random = None if random is None else seeds(random)
-    return relations.roles_of(relations.candidates(trained, random, threshold, different=different), threshold)
+    return relations.roles_of(
+        relations.candidates(trained, random, threshold, different=different), threshold
+    )
 
 
 class TestWords:
@@ -73,8 +78,16 @@ class TestWords:
         assert not set(UNIVERSAL.split()) - set(relations.WORDS)
 
     def test_no_two_roles_are_named_alike(self) -> None:
-        rules = [relations.rule_of(name, reverse=reverse) for name in relations.WORDS for reverse in (False, True)]
-        for said in ([one.words for one in rules], [one.short for one in rules], [one.korean for one in rules]):
+        rules = [
+            relations.rule_of(name, reverse=reverse)
+            for name in relations.WORDS
+            for reverse in (False, True)
+        ]
+        for said in (
+            [one.words for one in rules],
+            [one.short for one in rules],
+            [one.korean for one in rules],
+        ):
             assert len(said) == len(set(said))
 
 
@@ -99,16 +112,31 @@ class TestRoles:
     def test_the_other_way_round(self) -> None:
         made = roles_of(corpus(40, "obj", 9, (1, 1, 0)), corpus(40, "obj", 9, RANDOM, right=4))
         (role,) = made[1, 0]
-        assert (role.name, role.rule.words) == ("relation_obj_reversed", "looks from a verb to its object")
+        assert (role.name, role.rule.words) == (
+            "relation_obj_reversed",
+            "looks from a verb to its object",
+        )
 
     @pytest.mark.parametrize(
         ("trained", "random"),
         [
-            pytest.param(corpus(40, "obj", 9, HEAD, right=19), corpus(40, "obj", 9, RANDOM, right=0), id="threshold"),
-            pytest.param(corpus(19, "obj", 9, HEAD), corpus(19, "obj", 9, RANDOM, right=0), id="few"),
-            pytest.param(corpus(40, "obj", 1, HEAD), corpus(40, "obj", 9, RANDOM, right=0), id="offset"),
-            pytest.param(corpus(40, "obj", 9, HEAD), corpus(40, "obj", 9, RANDOM, right=39), id="random"),
-            pytest.param(corpus(40, "obj", 9, HEAD), corpus(40, "det", 9, RANDOM), id="no control of it"),
+            pytest.param(
+                corpus(40, "obj", 9, HEAD, right=19),
+                corpus(40, "obj", 9, RANDOM, right=0),
+                id="threshold",
+            ),
+            pytest.param(
+                corpus(19, "obj", 9, HEAD), corpus(19, "obj", 9, RANDOM, right=0), id="few"
+            ),
+            pytest.param(
+                corpus(40, "obj", 1, HEAD), corpus(40, "obj", 9, RANDOM, right=0), id="offset"
+            ),
+            pytest.param(
+                corpus(40, "obj", 9, HEAD), corpus(40, "obj", 9, RANDOM, right=39), id="random"
+            ),
+            pytest.param(
+                corpus(40, "obj", 9, HEAD), corpus(40, "det", 9, RANDOM), id="no control of it"
+            ),
             pytest.param(corpus(40, "obj", 9, HEAD), None, id="no control"),
         ],
     )
@@ -116,7 +144,10 @@ class TestRoles:
         assert roles_of(trained, random) == {}
 
     def test_the_threshold_can_be_set(self) -> None:
-        trained, random = corpus(40, "obj", 9, HEAD, right=19), corpus(40, "obj", 9, RANDOM, right=0)
+        trained, random = (
+            corpus(40, "obj", 9, HEAD, right=19),
+            corpus(40, "obj", 9, RANDOM, right=0),
+        )
         assert list(roles_of(trained, random, threshold=0.4)) == [(0, 2)]
 
     def test_the_offset_is_said(self) -> None:

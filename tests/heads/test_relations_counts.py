@@ -54,7 +54,9 @@ def small(sentences: list[tuple[int, LinkHits]]) -> Relations:
     return count_links(sentences, N_LAYERS, N_HEADS)
 
 
-def relations_of(trained: Relations, random: Relations | None = None, different: int = 100) -> tuple[Relation, ...]:
+def relations_of(
+    trained: Relations, random: Relations | None = None, different: int = 100
+) -> tuple[Relation, ...]:
     """A head for each relation, as a comparison has it."""
     if random is not None:  # eight seeds that all find the same
         random = replace(random, hits=np.concatenate([random.hits] * 8, axis=4))
@@ -64,9 +66,14 @@ def relations_of(trained: Relations, random: Relations | None = None, different:
 def same(one: Relations, other: Relations) -> bool:
     """Whether both hold the same numbers, all of them."""
     arrays = all(
-        np.array_equal(getattr(one, name), getattr(other, name)) for name in ("hits", "offsets", "counts", "lost")
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("hits", "offsets", "counts", "lost")
     )
-    return arrays and (one.names, one.n_links, one.n_other) == (other.names, other.n_links, other.n_other)
+    return arrays and (one.names, one.n_links, one.n_other) == (
+        other.names,
+        other.n_links,
+        other.n_other,
+    )
 
 
 def in_groups(values: np.ndarray) -> np.ndarray:
@@ -80,7 +87,9 @@ LINKS = st.tuples(
     st.one_of(st.none(), st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 2))),
 )
 LOST = st.lists(st.sampled_from(("aux", "det")), max_size=2)
-CORPORA = st.lists(st.tuples(st.integers(0, 2**64 - 1), st.lists(LINKS, max_size=5), LOST), max_size=6)
+CORPORA = st.lists(
+    st.tuples(st.integers(0, 2**64 - 1), st.lists(LINKS, max_size=5), LOST), max_size=6
+)
 """A few sentences: key, links, lost links."""
 
 Drawn = list[tuple[int, list[tuple[str, int, tuple[int, ...] | None]], list[str]]]
@@ -113,7 +122,12 @@ class TestCounts:
         assert (counted.n_links, counted.n_uncounted) == (6, 0)
 
     def test_a_sentence_counts_in_its_half_in_all_and_in_one_group(self) -> None:
-        counted = small([(key, found(("det", 1, (0, 0, 1)), ("det", 5, None))) for key in (EVEN, EVEN + 2, EVEN + 34)])
+        counted = small(
+            [
+                (key, found(("det", 1, (0, 0, 1)), ("det", 5, None)))
+                for key in (EVEN, EVEN + 2, EVEN + 34)
+            ]
+        )
         groups = np.zeros(1 + relations.HALF_GROUPS, dtype=int)
         first = EVEN // 2 % relations.HALF_GROUPS
         groups[[0, 1 + first, 1 + (first + 1) % relations.HALF_GROUPS]] = 3, 1, 2
@@ -152,11 +166,16 @@ class TestMerging:
     @given(st.permutations(range(4)))
     def test_too_many_relations_are_cut_alike_in_any_order(self, order: list[int]) -> None:
         names = [f"r{number:03}" for number in range(MOST_RELATIONS + 40)]
-        parts = [small([(place, found(*((name, 1, None) for name in names[place::4])))]) for place in range(4)]
+        parts = [
+            small([(place, found(*((name, 1, None) for name in names[place::4])))])
+            for place in range(4)
+        ]
         merged = parts[order[0]]
         for place in order[1:]:
             merged = relations.merge(merged, parts[place])
-        whole = small([(place, found(*((name, 1, None) for name in names[place::4]))) for place in range(4)])
+        whole = small(
+            [(place, found(*((name, 1, None) for name in names[place::4]))) for place in range(4)]
+        )
         assert same(merged, whole)
         assert merged.names == tuple(names[:MOST_RELATIONS])
         assert merged.n_uncounted == 40
@@ -173,7 +192,9 @@ class TestInterval:
         ones = in_groups(np.ones(10))
         share, low, high = tally.share(ones, ones).at()
         assert share == 1.0
-        assert low == pytest.approx(10 / (10 + tally.Z**2), abs=1e-12)  # what the formula comes to for p = 1
+        assert low == pytest.approx(
+            10 / (10 + tally.Z**2), abs=1e-12
+        )  # what the formula comes to for p = 1
         assert high == 1.0
 
     def test_of_none_in_five(self) -> None:
@@ -183,11 +204,15 @@ class TestInterval:
 
     def test_links_of_one_sentence_go_together(self) -> None:
         """Eight sentences of thirty links each, all found or none: they speak for seven, and not for 240."""
-        sentences = [(2 * key, found(*[("det", 1, (0, 0, 0) if key < 4 else None)] * 30)) for key in range(8)]
+        sentences = [
+            (2 * key, found(*[("det", 1, (0, 0, 0) if key < 4 else None)] * 30)) for key in range(8)
+        ]
         counted = small(sentences)
         share, low, high = tally.share(counted.hits[0, :, 0, 0, 0, 0], counted.counts[0, :, 0]).at()
         assert share == 0.5
-        assert (low, high) == pytest.approx(tally.wilson(0.5, 7.0))  # as many as vary so: n - 1 of n
+        assert (low, high) == pytest.approx(
+            tally.wilson(0.5, 7.0)
+        )  # as many as vary so: n - 1 of n
         assert high - low > 0.58
 
     def test_of_nothing_is_not_a_number(self) -> None:
@@ -203,7 +228,10 @@ class TestBestHeads:
         lucky, other = (0, 0, 1), (1, 1, 2)
         chooses = [(2 * key, found(("det", 1, lucky), ("det", 1, lucky))) for key in range(10)]
         scores = [
-            (2 * key + 1, found(("det", 5, other), ("det", 1, lucky) if key < 5 else ("det", 5, None)))
+            (
+                2 * key + 1,
+                found(("det", 5, other), ("det", 1, lucky) if key < 5 else ("det", 5, None)),
+            )
             for key in range(10)
         ]
         (relation,) = relations_of(small(chooses + scores))
@@ -213,7 +241,9 @@ class TestBestHeads:
         assert not relation.established
 
     def test_a_head_that_is_looked_at(self) -> None:
-        (relation,) = relations_of(small([(key, found(("obj", -2, (1, 1, 0)))) for key in range(8)]))
+        (relation,) = relations_of(
+            small([(key, found(("obj", -2, (1, 1, 0)))) for key in range(8)])
+        )
         assert (relation.layer, relation.head, relation.reverse, relation.n) == (1, 0, True, 4)
         assert (relation.accuracy, relation.fixed.offset, relation.fixed.value) == (1.0, -2, 1.0)
 
@@ -221,7 +251,10 @@ class TestBestHeads:
         trained = small([(key, found(("det", 9, (0, 0, 0)))) for key in range(40)])
         random = small(
             [(2 * key, found(("det", 9, (0, 1, 1)))) for key in range(20)]
-            + [(2 * key + 1, found(("det", 9, (0, 1, 1) if key < 5 else (0, 0, 2)))) for key in range(20)]
+            + [
+                (2 * key + 1, found(("det", 9, (0, 1, 1) if key < 5 else (0, 0, 2))))
+                for key in range(20)
+            ]
         )
         (relation,) = relations_of(trained, random)
         assert relation.random is not None
@@ -235,11 +268,15 @@ class TestBestHeads:
         assert not relation.established
 
     def test_the_most_frequent_relation_comes_first(self) -> None:
-        sentences = [(key, found(("a", 1, None), ("b", 1, None), ("b", 1, None))) for key in range(4)]
+        sentences = [
+            (key, found(("a", 1, None), ("b", 1, None), ("b", 1, None))) for key in range(4)
+        ]
         assert [one.name for one in relations_of(small(sentences))] == ["b", "a"]
 
     def test_a_relation_of_one_half_is_left_out_and_said(self) -> None:
-        counted = small([(EVEN, found(("det", 1, None), ("obj", 1, None))), (ODD, found(("det", 1, None)))])
+        counted = small(
+            [(EVEN, found(("det", 1, None), ("obj", 1, None))), (ODD, found(("det", 1, None)))]
+        )
         assert [one.name for one in relations_of(counted)] == ["det"]
         (note,) = relations.notes(counted)
         assert note_words(note).startswith("1 relation comes up in one half of the sentences only")
@@ -251,7 +288,10 @@ class TestNotes:
     def test_lost_links(self) -> None:
         counted = small([(key, found(("det", 1, None), lost=("aux",))) for key in (EVEN, ODD)])
         (note,) = relations.notes(counted)
-        assert note_words(note) == "2 of 4 relations between words were left out: a word has no token of its own"
+        assert (
+            note_words(note)
+            == "2 of 4 relations between words were left out: a word has no token of its own"
+        )
 
     def test_sentences_of_other_words(self) -> None:
         for number, said in ((1, "1 sentence has"), (2, "2 sentences have")):
@@ -264,9 +304,19 @@ class TestMemory:
 
     def test_no_number_grows_with_the_sentences(self) -> None:
         sizes = {
-            sum(values.nbytes for values in (counted.hits, counted.offsets, counted.counts, counted.lost))
+            sum(
+                values.nbytes
+                for values in (counted.hits, counted.offsets, counted.counts, counted.lost)
+            )
             for n in (2, 60)
-            for counted in [small([(key, found(("det", 1, None))) for key in itertools.islice(itertools.count(), n)])]
+            for counted in [
+                small(
+                    [
+                        (key, found(("det", 1, None)))
+                        for key in itertools.islice(itertools.count(), n)
+                    ]
+                )
+            ]
         }
         assert len(sizes) == 1
 
@@ -304,8 +354,13 @@ class TestDrawn:
             assert set(here[LINKED:]) <= {*named["nsubj"][:LINKED], *named["iobj"]}
 
     @given(st.sets(st.integers(0, 299)), st.sets(st.integers(0, 299)))
-    def test_of_two_parts_together_it_is_that_of_the_whole(self, one: set[int], other: set[int]) -> None:
+    def test_of_two_parts_together_it_is_that_of_the_whole(
+        self, one: set[int], other: set[int]
+    ) -> None:
         """Drawn of each part, and again of what both drew."""
-        parts = [relations.sample_links((key, LINKED_SENTENCES[key]) for key in some) for some in (one, other)]
+        parts = [
+            relations.sample_links((key, LINKED_SENTENCES[key]) for key in some)
+            for some in (one, other)
+        ]
         whole = relations.sample_links((key, LINKED_SENTENCES[key]) for key in one | other)
         assert relations.sample_links((*parts[0].items(), *parts[1].items())) == whole

@@ -46,13 +46,17 @@ def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
 
 def counts(rows: np.ndarray) -> Counts:
     """So many rows of a hundred sentences."""
-    return Counts(rows=rows, sentences=np.full_like(rows, 30.0), even=np.ones_like(rows), different=100)
+    return Counts(
+        rows=rows, sentences=np.full_like(rows, 30.0), even=np.ones_like(rows), different=100
+    )
 
 
 @pytest.fixture(scope="module")
 def by_hand() -> HeadComparison:
     """The model made by hand on 60 sentences."""
-    return compare(survey_corpus(sentences(60), ByHand(), SurveySettings(controls=60)), corpus="made up")
+    return compare(
+        survey_corpus(sentences(60), ByHand(), SurveySettings(controls=60)), corpus="made up"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +74,11 @@ def of_random_weights() -> list[Survey]:
 
 def test_every_head_made_by_hand_is_named_right(by_hand: HeadComparison) -> None:
     """All twelve, and each is established."""
-    expected = [(f"{layer}.{number}", name) for layer, heads in enumerate(LAYERS) for number, name in enumerate(heads)]
+    expected = [
+        (f"{layer}.{number}", name)
+        for layer, heads in enumerate(LAYERS)
+        for number, name in enumerate(heads)
+    ]
     assert [(head.name, head.roles[0].name) for head in by_hand.heads] == expected
     for head in by_hand.heads:
         role = head.roles[0]
@@ -82,10 +90,14 @@ def test_every_head_made_by_hand_is_named_right(by_hand: HeadComparison) -> None
 def test_position_is_told_from_content(by_hand: HeadComparison) -> None:
     """Shuffled tokens leave a head of position as it is, and take what an induction head goes by."""
     roles = {head.name: head.roles[0] for head in by_hand.heads}
-    shuffled = {name: next(c for c in role.controls if c.name == "shuffled") for name, role in roles.items()}
+    shuffled = {
+        name: next(c for c in role.controls if c.name == "shuffled") for name, role in roles.items()
+    }
     assert shuffled["0.0"].value == pytest.approx(roles["0.0"].score, abs=0.02)
     assert not shuffled["0.0"].rules_out
-    chance = {name: next(c for c in role.controls if c.name == "chance") for name, role in roles.items()}
+    chance = {
+        name: next(c for c in role.controls if c.name == "chance") for name, role in roles.items()
+    }
     assert chance["0.0"].value < 0.2
     assert chance["0.0"].rules_out
     assert by_hand.estimate("variability", 0, 0)[0] < 0.01
@@ -122,16 +134,24 @@ def measured_once(monkeypatch: pytest.MonkeyPatch, known: dict[object, Any]) -> 
 
 @pytest.mark.usefixtures("measured_once")
 @pytest.mark.parametrize("seed", range(35))
-def test_models_of_random_weights_have_no_established_role(shipped: list[CorpusLine | BadLine], seed: int) -> None:
+def test_models_of_random_weights_have_no_established_role(
+    shipped: list[CorpusLine | BadLine], seed: int
+) -> None:
     """On the sentences that ship, at the usual settings."""
     source = open_source("toy-random", sizes={"seed": seed})
-    found = compare(survey_corpus(shipped, source, SurveySettings(similarity=False)), corpus="shipped")
-    assert not [(head.name, role.name) for head in found.heads for role in head.roles if role.established]
+    found = compare(
+        survey_corpus(shipped, source, SurveySettings(similarity=False)), corpus="shipped"
+    )
+    assert not [
+        (head.name, role.name) for head in found.heads for role in head.roles if role.established
+    ]
     assert found.relations
     assert not [one.name for one in found.relations if one.established]
 
 
-def test_controls_are_of_the_same_sentences(shipped: list[CorpusLine | BadLine], real_model: str) -> None:
+def test_controls_are_of_the_same_sentences(
+    shipped: list[CorpusLine | BadLine], real_model: str
+) -> None:
     """Controls are taken of 50 of the 452 sentences: where these are longer, random weights do less there, but no role.
 
     A causal model of random weights gives the token before a share that depends on nothing but how many there are.
@@ -140,24 +160,34 @@ def test_controls_are_of_the_same_sentences(shipped: list[CorpusLine | BadLine],
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1000)
-        config = GPT2Config(vocab_size=30522, n_embd=48, n_layer=3, n_head=6, bos_token_id=0, eos_token_id=0)
+        config = GPT2Config(
+            vocab_size=30522, n_embd=48, n_layer=3, n_head=6, bos_token_id=0, eos_token_id=0
+        )
         source = as_source(GPT2Model(config).eval(), AutoTokenizer.from_pretrained(real_model))
     survey = survey_corpus(shipped, source, SurveySettings(similarity=False))
     low = {rule.family: 1e-9 for _, rule in rules_of(measures_of())}
     found = compare(survey, corpus="shipped", thresholds=low)
-    assert not [(head.name, role.name) for head in found.heads for role in head.roles if role.established]
+    assert not [
+        (head.name, role.name) for head in found.heads for role in head.roles if role.established
+    ]
 
 
 def test_random_weights_have_no_role(of_random_weights: list[Survey]) -> None:
     """None is established in any head, whatever the thresholds leave."""
     for survey in of_random_weights:
         found = compare(survey, corpus="made up")
-        assert not [head.name for head in found.heads if any(role.established for role in head.roles)]
+        assert not [
+            head.name for head in found.heads if any(role.established for role in head.roles)
+        ]
 
 
-def test_low_thresholds_establish_no_more_than_chance_allows(of_random_weights: list[Survey]) -> None:
+def test_low_thresholds_establish_no_more_than_chance_allows(
+    of_random_weights: list[Survey],
+) -> None:
     """Even where a head need not do much, at most 5 % of random heads do more than the best of others."""
-    low = dict.fromkeys(("self", "previous", "next", "first", "separator", "same_word", "induction"), 0.001)
+    low = dict.fromkeys(
+        ("self", "previous", "next", "first", "separator", "same_word", "induction"), 0.001
+    )
     established = total = 0
     for survey in of_random_weights:
         for head in compare(survey, corpus="made up", thresholds=low).heads:
@@ -168,23 +198,40 @@ def test_low_thresholds_establish_no_more_than_chance_allows(of_random_weights: 
 
 def test_random_weights_of_a_real_architecture(real_model: str) -> None:
     """BERT's architecture: of its 72 heads at most 5 % do more than the best of other random weights."""
-    made = [CorpusLine(number=n, text=f"The {a} {b} near the house {c} two old dogs .") for n, (a, b, c) in enumerate(
-        [("big", "boy", "sees"), ("small", "girl", "loves"), ("red", "queen", "has"), ("old", "king", "wants")] * 3, 1
-    )]  # fmt: skip
+    made = [
+        CorpusLine(number=n, text=f"The {a} {b} near the house {c} two old dogs .")
+        for n, (a, b, c) in enumerate(
+            [
+                ("big", "boy", "sees"),
+                ("small", "girl", "loves"),
+                ("red", "queen", "has"),
+                ("old", "king", "wants"),
+            ]
+            * 3,
+            1,
+        )
+    ]
     random = open_source(real_model).untrained(seed=7)
     found = compare(survey_corpus(made, random, SurveySettings(similarity=False)), corpus="made up")
-    assert sum(role.established for head in found.heads for role in head.roles) <= 0.05 * len(found.heads)
+    assert sum(role.established for head in found.heads for role in head.roles) <= 0.05 * len(
+        found.heads
+    )
 
 
 @pytest.mark.parametrize(("seen", "named"), [(24, []), (25, ["offset_-9"]), (100, ["offset_-9"])])
-def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(seen: int, named: list[str]) -> None:
+def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(
+    seen: int, named: list[str]
+) -> None:
     """Of an offset as long as the sentences a single row sees one: that is no role, whatever it does."""
     value, taken = np.array([[[1.0, 0.97]]]), measures_named(("entropy", "peak_-9"), max_offset=9)
     made = roles_of(
-        0, 0, measures=taken,
+        0,
+        0,
+        measures=taken,
         estimates=Estimates(value=value, low=value - 0.01, high=value),
-        controls={}, counts=counts(np.array([[100.0, seen]])),
-    )  # fmt: skip
+        controls={},
+        counts=counts(np.array([[100.0, seen]])),
+    )
     assert [role.name for role in made] == named
 
 
@@ -193,13 +240,22 @@ def test_established_roles_come_first() -> None:
     value, low = np.array([[[0.55, 0.99]]]), np.array([[[0.53, 0.98]]])
     taken = measures_named(("previous", "entropy_share"))
     made = roles_of(
-        0, 0, measures=taken,
+        0,
+        0,
+        measures=taken,
         estimates=Estimates(value=value, low=low, high=value),
-        controls={name: Estimates(value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]]))
-                  for name in ("chance", "untrained")},
+        controls={
+            name: Estimates(
+                value=np.array([[[0.1, 0.99]]]), low=low, high=np.array([[[0.2, 0.99]]])
+            )
+            for name in ("chance", "untrained")
+        },
         counts=counts(np.full((1, 2), 50.0)),
-    )  # fmt: skip
-    assert [(role.name, role.established) for role in made] == [("previous", True), ("broad", False)]
+    )
+    assert [(role.name, role.established) for role in made] == [
+        ("previous", True),
+        ("broad", False),
+    ]
 
 
 def test_thresholds_can_be_set(by_hand: HeadComparison) -> None:

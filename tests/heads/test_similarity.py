@@ -32,7 +32,9 @@ def test_it_is_scipys_tree(seed: int, n: int) -> None:
     """Average linkage, its order of drawing and its cuts are scipy's."""
     far = some(seed, n)
     tree = cluster(far)
-    np.testing.assert_allclose(tree, hierarchy.linkage(squareform(far, checks=False), method="average"), atol=1e-12)
+    np.testing.assert_allclose(
+        tree, hierarchy.linkage(squareform(far, checks=False), method="average"), atol=1e-12
+    )
     np.testing.assert_array_equal(leaves(tree), hierarchy.leaves_list(tree))
     for count in range(1, n + 1):
         found = cut(tree, count)
@@ -44,14 +46,18 @@ def test_it_is_scipys_tree(seed: int, n: int) -> None:
 def test_a_tree_of_many_heads_is_scipys() -> None:
     """144 heads."""
     far = some(3, 144)
-    np.testing.assert_allclose(cluster(far), hierarchy.linkage(squareform(far, checks=False), "average"), atol=1e-12)
+    np.testing.assert_allclose(
+        cluster(far), hierarchy.linkage(squareform(far, checks=False), "average"), atol=1e-12
+    )
 
 
 def test_a_tree_by_hand() -> None:
     """0 and 2 first (1 apart), then 4 to them and 1 to 3 (2: head 0 comes first), last by the mean of six distances."""
     tree = cluster(LINE)
     last = np.mean([10, 9, 7.5, 12, 11, 9.5])
-    np.testing.assert_allclose(tree, np.array([[0, 2, 1, 2], [4, 5, 2, 3], [1, 3, 2, 2], [6, 7, last, 5]]))
+    np.testing.assert_allclose(
+        tree, np.array([[0, 2, 1, 2], [4, 5, 2, 3], [1, 3, 2, 2], [6, 7, last, 5]])
+    )
     np.testing.assert_array_equal(cut(tree, 2), [0, 1, 0, 1, 0])
     np.testing.assert_array_equal(cut(tree, 4), [0, 1, 0, 2, 3])
     np.testing.assert_array_equal(cut(tree, 5), [0, 1, 2, 3, 4])

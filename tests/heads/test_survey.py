@@ -36,7 +36,9 @@ def words_of(comparison: HeadComparison) -> list[str]:
 def sentences(n: int) -> list[CorpusLine]:
     """So many sentences that `toy` knows."""
     made = splits.sentences("test")
-    return [CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
+    return [
+        CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -63,14 +65,20 @@ def same(one: Survey, other: Survey, within: float) -> None:
     assert (one.similarity is None) == (other.similarity is None)
     if one.similarity is not None and other.similarity is not None:
         assert one.similarity.n_rows == other.similarity.n_rows
-        assert np.abs(one.similarity.total - other.similarity.total).max() <= within * one.similarity.n_rows
+        assert (
+            np.abs(one.similarity.total - other.similarity.total).max()
+            <= within * one.similarity.n_rows
+        )
     assert list(one.sample.texts) == list(other.sample.texts)
 
 
 def test_parts_make_the_whole(whole: Survey) -> None:
     """Parts measured apart, merged in either order, are the whole: counts exactly, sums within 1e-6."""
     source, lines = open_source("toy"), sentences(60)
-    parts = [survey_corpus(part, source, SurveySettings(controls=20)) for part in (lines[:7], lines[7:31], lines[31:])]
+    parts = [
+        survey_corpus(part, source, SurveySettings(controls=20))
+        for part in (lines[:7], lines[7:31], lines[31:])
+    ]
     for order in ((0, 1, 2), (2, 0, 1)):
         merged = survey.merge(survey.merge(parts[order[0]], parts[order[1]]), parts[order[2]])
         same(whole, merged, 1e-6)
@@ -79,8 +87,14 @@ def test_parts_make_the_whole(whole: Survey) -> None:
             names = whole.measures if sums.shape[-1] == len(whole.measures) else whole.sample.roles
             smooth = [at for at, measure in enumerate(names) if not measure.startswith("peak")]
             assert np.abs(sums - merged.sample.controls[name][0])[..., smooth].max() < 1e-4
-        heads = [(head.name, [role.name for role in head.roles]) for head in compare(whole, corpus="").heads]
-        assert heads == [(head.name, [role.name for role in head.roles]) for head in compare(merged, corpus="").heads]
+        heads = [
+            (head.name, [role.name for role in head.roles])
+            for head in compare(whole, corpus="").heads
+        ]
+        assert heads == [
+            (head.name, [role.name for role in head.roles])
+            for head in compare(merged, corpus="").heads
+        ]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +108,11 @@ def plain() -> Survey:
 def test_order_and_batches_change_nothing(plain: Survey, order: list[int], tokens: int) -> None:
     """The same sentences in any order, in batches of any size."""
     source, lines = open_source("toy"), sentences(24)
-    same(plain, survey_corpus([lines[i] for i in order], source, SurveySettings(controls=3), tokens=tokens), 1e-6)
+    same(
+        plain,
+        survey_corpus([lines[i] for i in order], source, SurveySettings(controls=3), tokens=tokens),
+        1e-6,
+    )
 
 
 def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,10 +120,14 @@ def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.Monke
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
     source, lines = open_source("toy"), sentences(60)
     stops: list[tuple[Surveys, int]] = []
-    plain = survey_corpus(lines, source, SurveySettings(controls=20), tell=lambda *stop: stops.append(stop))
+    plain = survey_corpus(
+        lines, source, SurveySettings(controls=20), tell=lambda *stop: stops.append(stop)
+    )
     assert [n_lines for _, n_lines in stops] == [16, 32, 48, 60]
     for found, n_lines in stops[:-1]:
-        again = survey_corpus(lines, source, SurveySettings(controls=20), so_far=found, n_lines=n_lines)
+        again = survey_corpus(
+            lines, source, SurveySettings(controls=20), so_far=found, n_lines=n_lines
+        )
         assert np.array_equal(plain.heads.sums, again.heads.sums)
         same(plain, again, 0)
     same(plain, whole, 1e-6)
@@ -143,7 +165,9 @@ def test_no_sentence_left(lines: list[BadLine]) -> None:
 
 def test_one_sentence_of_one_word() -> None:
     """All is NaN, nothing is divided by zero, and it is said why."""
-    comparison = compare(survey_corpus([CorpusLine(number=1, text="apple")], open_source("toy")), corpus="one word")
+    comparison = compare(
+        survey_corpus([CorpusLine(number=1, text="apple")], open_source("toy")), corpus="one word"
+    )
     assert np.isnan(comparison.estimates.value).all()
     assert not any(head.roles for head in comparison.heads)
     assert any("one sentence" in note for note in map(note_words, comparison.notes))
@@ -151,7 +175,9 @@ def test_one_sentence_of_one_word() -> None:
 
 def test_surveys_of_other_models_do_not_merge(whole: Survey) -> None:
     """What differs is said."""
-    other = survey_corpus(sentences(5), open_source("toy"), SurveySettings(controls=20, specials="exclude"))
+    other = survey_corpus(
+        sentences(5), open_source("toy"), SurveySettings(controls=20, specials="exclude")
+    )
     with pytest.raises(RecordError, match="special tokens: keep and exclude"):
         survey.merge(whole, other)
 
@@ -162,7 +188,9 @@ def test_an_interval_holds_the_mean_as_often_as_it_says() -> None:
     held = 0
     for trial in range(300):
         values = rng.gamma(2.0, 1.0, size=(60, 1))
-        made = tally.tally_sentences(values, np.ones((60, 1)), [trial * 1000 + n for n in range(60)])
+        made = tally.tally_sentences(
+            values, np.ones((60, 1)), [trial * 1000 + n for n in range(60)]
+        )
         estimate = made.estimate()
         held += int(estimate.low[0] <= 2.0 <= estimate.high[0])
     assert 0.89 <= held / 300 <= 0.98
@@ -184,16 +212,17 @@ def test_copies_of_one_sentence_have_no_interval() -> None:
     found = compare(surveyed, corpus="one sentence", thresholds={"broad": 0.01})
     assert np.isnan(found.estimates.low).all()
     assert np.isnan(found.controls["chance"].high).all()
-    said = (
-        "one sentence, in 50 lines: no interval, so no role is established; from 10 different sentences on one can be"
-    )
+    said = "one sentence, in 50 lines: no interval, so no role is established; from 10 different sentences on one can be"
     assert said in words_of(found)
     roles = [role for head in found.heads for role in head.roles]
     assert roles
     assert not any(role.established for role in roles)
-    few = compare(survey_corpus(sentences(3) * 5, open_source("toy"), SurveySettings()), corpus="three")
-    assert "3 different sentences, in 15 lines: too few to say what a head does; 10 can establish a role" in words_of(
-        few
+    few = compare(
+        survey_corpus(sentences(3) * 5, open_source("toy"), SurveySettings()), corpus="three"
+    )
+    assert (
+        "3 different sentences, in 15 lines: too few to say what a head does; 10 can establish a role"
+        in words_of(few)
     )
     assert np.isfinite(few.estimates.low[..., few.names.index("entropy")]).all()
 
@@ -214,14 +243,21 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     found = compare(survey, corpus="", thresholds={"previous": 0.01})
     roles = [role for head in found.heads for role in head.roles if role.name == "previous"]
     assert roles
-    assert {reason_of(role.doubt).partition(" of ")[0] for role in roles} == {"too few sentences for an interval"}
+    assert {reason_of(role.doubt).partition(" of ")[0] for role in roles} == {
+        "too few sentences for an interval"
+    }
 
 
 def test_relations_without_random_weights_are_not_established() -> None:
     """What no control was taken of is not known to be more than chance."""
-    found = compare(survey_corpus(corpus_lines(200), open_source("toy"), SurveySettings(controls=0)), corpus="")
+    found = compare(
+        survey_corpus(corpus_lines(200), open_source("toy"), SurveySettings(controls=0)), corpus=""
+    )
     assert [relation.name for relation in found.relations] == ["coreference", "agreement"]
-    assert "no control of random weights was taken of relations between words: they make no role" in words_of(found)
+    assert (
+        "no control of random weights was taken of relations between words: they make no role"
+        in words_of(found)
+    )
     assert not any(relation.established for relation in found.relations)
 
 
@@ -231,18 +267,23 @@ def test_sentences_that_are_cut_are_counted_and_said() -> None:
     long = CorpusLine(number=1, text=" ".join(["the dog sees the cat ."] * 30))
     cut = survey_corpus([long, *sentences(3)], source, SurveySettings(truncate=True))
     assert (cut.n_cut, cut.n_sentences) == (1, 4)
-    assert "1 sentence is longer than the model takes: cut, and measured as far as it goes" in words_of(
-        compare(cut, corpus="")
+    assert (
+        "1 sentence is longer than the model takes: cut, and measured as far as it goes"
+        in words_of(compare(cut, corpus=""))
     )
     twice = words_of(compare(survey.merge(cut, cut), corpus=""))
-    assert "2 sentences are longer than the model takes: cut, and measured as far as they go" in twice
+    assert (
+        "2 sentences are longer than the model takes: cut, and measured as far as they go" in twice
+    )
     assert survey_corpus([long, *sentences(3)], source, SurveySettings()).n_cut == 0
 
 
 def test_the_interval_of_variability_is_that_of_a_jackknife() -> None:
     """Written down once more from its formula: one group of sentences left out at a time."""
     rng = np.random.default_rng(8)
-    patterns = rng.dirichlet(np.ones(16), size=(80, 1, 1, 16)) * rng.uniform(0.2, 1, size=(80, 1, 1, 1, 1))
+    patterns = rng.dirichlet(np.ones(16), size=(80, 1, 1, 16)) * rng.uniform(
+        0.2, 1, size=(80, 1, 1, 1, 1)
+    )
     seen = np.ones((80, 1, 16, 16), dtype=bool)
     keys = list(range(80))
     found = survey.variability(survey.places_of(patterns, seen, keys))
@@ -280,5 +321,10 @@ def test_a_relation_has_examples() -> None:
     examples = compare(whole, corpus="").examples["1.3", "relation_coreference"]
     assert [example.score for example in examples] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
-    parts = [survey_corpus(part, source, SurveySettings(controls=40)) for part in (lines[:15], lines[15:])]
-    assert compare(survey.merge(*parts), corpus="").examples["1.3", "relation_coreference"] == examples
+    parts = [
+        survey_corpus(part, source, SurveySettings(controls=40))
+        for part in (lines[:15], lines[15:])
+    ]
+    assert (
+        compare(survey.merge(*parts), corpus="").examples["1.3", "relation_coreference"] == examples
+    )

@@ -28,7 +28,16 @@ def test_csv_holds_every_number() -> None:
     names, *rows = csv.reader(StringIO(to_csv(comparison)))
     assert len(rows) == 6
     assert len(set(names)) == len(names) == 8 + 6 * len(NAMES)
-    assert names[:8] == ["layer", "head", "role", "words", "established", "reason", "score", "cluster"]
+    assert names[:8] == [
+        "layer",
+        "head",
+        "role",
+        "words",
+        "established",
+        "reason",
+        "score",
+        "cluster",
+    ]
     e = comparison.estimates
     for head, row in zip(comparison.heads, rows, strict=True):
         found = dict(zip(names, row, strict=True))
@@ -59,7 +68,9 @@ def test_pandas_reads_it(tmp_path: Path) -> None:
     table = pd.read_csv(comparison.save(tmp_path / "heads.csv"))
     assert table.shape == (72, 8 + 6 * len(NAMES))
     at = NAMES.index("first")
-    assert np.array_equal(table["first"].to_numpy().reshape(6, 12), comparison.estimates.value[:, :, at])
+    assert np.array_equal(
+        table["first"].to_numpy().reshape(6, 12), comparison.estimates.value[:, :, at]
+    )
     assert table["norm_same_word"].isna().all()
     assert table["role"].isna().sum() == sum(not head.roles for head in comparison.heads)
     assert [str(head) for head in table["layer"]] == [str(head.layer) for head in comparison.heads]
@@ -70,7 +81,9 @@ def test_words_with_commas_and_lines_stay_in_their_column() -> None:
     comparison = made()
     head = comparison.heads[1]
     role = replace(head.roles[0], doubt=Note.of("text", text='a "b", c\nd\x1b[2J'))
-    comparison = replace(comparison, heads=(comparison.heads[0], replace(head, roles=(role,)), *comparison.heads[2:]))
+    comparison = replace(
+        comparison, heads=(comparison.heads[0], replace(head, roles=(role,)), *comparison.heads[2:])
+    )
     names, *rows = csv.reader(StringIO(to_csv(comparison)))
     assert len(rows) == 6
     assert rows[1][names.index("reason")] == r'a "b", c\nd\x1b[2J'
@@ -96,13 +109,19 @@ def test_json_holds_everything() -> None:
         *((comparison.controls[name], found["controls"][name]) for name in comparison.controls),
     ):
         for name in ("value", "low", "high"):
-            assert np.array_equal(np.array(written[name], dtype=float), getattr(estimate, name), equal_nan=True)
+            assert np.array_equal(
+                np.array(written[name], dtype=float), getattr(estimate, name), equal_nan=True
+            )
     assert [head["name"] for head in found["heads"]] == [head.name for head in comparison.heads]
     for head, written in zip(comparison.heads, found["heads"], strict=True):
         assert written["cluster"] == head.cluster
-        assert [role["words"] for role in written["roles"]] == [role.rule.words for role in head.roles]
+        assert [role["words"] for role in written["roles"]] == [
+            role.rule.words for role in head.roles
+        ]
         assert [role["score"] for role in written["roles"]] == [role.score for role in head.roles]
-        assert [len(role["controls"]) for role in written["roles"]] == [len(role.controls) for role in head.roles]
+        assert [len(role["controls"]) for role in written["roles"]] == [
+            len(role.controls) for role in head.roles
+        ]
     assert comparison.similarity is not None
     assert np.array_equal(found["similarity"]["divergences"], comparison.similarity.divergences)
     assert np.array_equal(found["similarity"]["linkage"], comparison.similarity.linkage)
@@ -114,7 +133,9 @@ def test_json_holds_everything() -> None:
 def test_what_is_not_there_is_null() -> None:
     """Heads that were not compared have no similarity and no cluster."""
     comparison = made(similarity=None)
-    comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
+    comparison = replace(
+        comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads)
+    )
     found = json.loads(to_json(comparison))
     assert found["similarity"] is None
     assert found["heads"][0]["cluster"] is None
@@ -125,9 +146,14 @@ def test_what_is_not_there_is_null() -> None:
 def test_saved_whole_by_its_ending(tmp_path: Path) -> None:
     """The ending chooses the format, in letters of any size; another is refused, and nothing is written."""
     comparison = made()
-    assert comparison.save(tmp_path / "a.JSON").read_text(encoding="utf-8") == to_json(comparison) + "\n"
+    assert (
+        comparison.save(tmp_path / "a.JSON").read_text(encoding="utf-8")
+        == to_json(comparison) + "\n"
+    )
     assert comparison.save(tmp_path / "b.csv").read_text(encoding="utf-8") == to_csv(comparison)
-    with pytest.raises(OutputError, match=r"saved as .*\.csv, \.json, \.tex, \.html or \.stats, not '\.xlsx'"):
+    with pytest.raises(
+        OutputError, match=r"saved as .*\.csv, \.json, \.tex, \.html or \.stats, not '\.xlsx'"
+    ):
         comparison.save(tmp_path / "c.xlsx")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.JSON", "b.csv"]
 

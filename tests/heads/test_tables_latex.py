@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
-SENTENCES = ["the boy sees a girl near the house .", "a girl sees two dogs .", "the old queen sees the boy ."] * 8
+SENTENCES = [
+    "the boy sees a girl near the house .",
+    "a girl sees two dogs .",
+    "the old queen sees the boy .",
+] * 8
 WICKED = r"my_model$1 50% \z {x} #2 & ~^ 나의 모델"
 
 
@@ -58,7 +62,9 @@ def test_latex_is_printed_and_read_by_another_document(
     """Each role with its head, score, interval and control; the first line says what it needs: booktabs."""
     path = comparison.save(tmp_path / "table.tex", lang=language)
     text = path.read_text(encoding="utf-8")
-    (needed,) = re.findall(r"^% Compile it, or .input it .*\\usepackage\{([^}]*)\}\.$", text, re.MULTILINE)
+    (needed,) = re.findall(
+        r"^% Compile it, or .input it .*\\usepackage\{([^}]*)\}\.$", text, re.MULTILINE
+    )
     assert needed == "booktabs, kotex"
     paper = (
         r"\documentclass{article}\ifdefined\pdftexversion\usepackage[T1]{fontenc}\usepackage{lmodern}\fi "
@@ -72,7 +78,9 @@ def test_latex_is_printed_and_read_by_another_document(
         for row in by_role(comparison):
             head, role = row[0]
             if role is not None:
-                (line,) = {one for one in lines if f"{role.rule.short} " in one and f" {head.name} " in one}
+                (line,) = {
+                    one for one in lines if f"{role.rule.short} " in one and f" {head.name} " in one
+                }
                 assert f"{role.score:.2f}" in line
                 between = f"{role.low:.2f}–{role.high:.2f}"  # noqa: RUF001 - as TeX prints it
                 assert f"{'∼' * role.narrow}{between}" in line.replace("∼ ", "∼")  # noqa: RUF001 - likewise
@@ -84,7 +92,9 @@ def test_without_korean_it_needs_booktabs_alone(comparison: HeadComparison) -> N
     """And a model's name is a comment in it, which no line break ends."""
     plain = replace(comparison, model="a\nmodel", heads=comparison.heads[-1:])
     text = to_latex(plain)
-    assert text.startswith("% Compile it, or \\input it into a document with \\usepackage{booktabs}.\n")
+    assert text.startswith(
+        "% Compile it, or \\input it into a document with \\usepackage{booktabs}.\n"
+    )
     assert "kotex" not in text
     assert "\nmodel" not in text
 

@@ -21,7 +21,9 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
     Chosen on one half and scored on the other, agreement is right in 0.91; so may random weights be, on the few links
     of their sample.
     """
-    found = compare(survey_corpus(corpus_lines(600), open_source("toy"), SurveySettings()), corpus="its own")
+    found = compare(
+        survey_corpus(corpus_lines(600), open_source("toy"), SurveySettings()), corpus="its own"
+    )
     roles = {role.name: role for role in found.head(1, 3).roles}
     assert roles["relation_coreference"].established
     assert roles["relation_coreference"].score > 0.85
@@ -42,7 +44,10 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
 def test_random_weights_of_the_toy_have_no_relation() -> None:
     """Its architecture before any training finds neither."""
     found = compare(
-        survey_corpus(corpus_lines(300), open_source("toy").untrained(seed=3), SurveySettings()), corpus="likewise"
+        survey_corpus(corpus_lines(300), open_source("toy").untrained(seed=3), SurveySettings()),
+        corpus="likewise",
     )
-    assert not [role.name for head in found.heads for role in head.roles if role.name.startswith("relation")]
+    assert not [
+        role.name for head in found.heads for role in head.roles if role.name.startswith("relation")
+    ]
     assert not any(relation.established for relation in found.relations)

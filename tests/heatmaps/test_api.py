@@ -43,7 +43,10 @@ def test_an_array_with_tokens() -> None:
 def test_an_array_with_the_tokens_of_a_record(make_record: Callable[..., Attention]) -> None:
     """Their texts are the labels, as where a record is drawn."""
     record = make_record()
-    drawn = [attnviz.heatmap(record, head="1.2"), attnviz.heatmap(record["1.2"], record.query_tokens)]
+    drawn = [
+        attnviz.heatmap(record, head="1.2"),
+        attnviz.heatmap(record["1.2"], record.query_tokens),
+    ]
     one, other = ([label.get_text() for label in ax.get_yticklabels()] for ax in drawn)
     assert one == other
 
@@ -59,12 +62,16 @@ def test_axes_may_be_missing(shape: tuple[int, ...]) -> None:
 def test_the_tuple_of_output_attentions(dtype: torch.dtype) -> None:
     """Layers of (1, head, query, key), of any number format, with gradients or not."""
     torch.manual_seed(0)
-    layers = tuple(torch.rand(1, 3, 4, 4, requires_grad=True).softmax(-1).to(dtype) for _ in range(2))
+    layers = tuple(
+        torch.rand(1, 3, 4, 4, requires_grad=True).softmax(-1).to(dtype) for _ in range(2)
+    )
     ax = attnviz.heatmap(layers, list("abcd"), layer=1, head=2, title=None, annot=False)
     shown = words(ax)
     assert "output_attentions" not in shown
     assert NO_RECEIPT in shown
-    with pytest.raises(RecordError, match=r"of one sentence, but one has \(2, 3, 4, 4\): choose a sentence as in"):
+    with pytest.raises(
+        RecordError, match=r"of one sentence, but one has \(2, 3, 4, 4\): choose a sentence as in"
+    ):
         attnviz.heatmap(tuple(torch.cat([layer, layer]) for layer in layers))
 
 
@@ -139,14 +146,21 @@ def test_colours_of_ones_own(make_record: Callable[..., Attention]) -> None:
         ({"lang": "fr"}, SelectionError, "there is no language 'fr'"),
         ({"cmap": 5}, SelectionError, "5 is no colormap: give its name"),
         ({"cmap": ["red"]}, SelectionError, "is no colormap: give its name"),
-        ({"head": "0.0", "layer": 1}, SelectionError, "give a layer, or a head with its layer, not both"),
+        (
+            {"head": "0.0", "layer": 1},
+            SelectionError,
+            "give a layer, or a head with its layer, not both",
+        ),
         ({"head": "0.0", "ax": 5}, SelectionError, "5 is no Matplotlib axes"),
         ({"head": "0"}, SelectionError, "is no head: give its layer and its number"),
         ({"style": "x"}, SettingsError, "'x' is not one of 'sheet', 'slides', 'paper'"),
     ],
 )
 def test_what_cannot_be_drawn(
-    arguments: dict[str, Any], error: type[Exception], message: str, make_record: Callable[..., Attention]
+    arguments: dict[str, Any],
+    error: type[Exception],
+    message: str,
+    make_record: Callable[..., Attention],
 ) -> None:
     """What fits no record is refused in one line."""
     with pytest.raises(error, match=message):
@@ -170,16 +184,33 @@ def test_in_a_grid_of_ones_own(make_record: Callable[..., Attention]) -> None:
         attnviz.heatmap(record, ax=axes[0])
 
 
-def test_a_setting_that_there_is_none_of(make_record: Callable[..., Attention], tmp_path: Path) -> None:
+def test_a_setting_that_there_is_none_of(
+    make_record: Callable[..., Attention], tmp_path: Path
+) -> None:
     """It is named as Python has it, and so is the nearest, whichever function is called."""
     record = make_record()
     for call, meant in (
-        (lambda: attnviz.heatmap(record, palette="gray"), "heatmap has no setting 'palette': did you mean cmap"),
-        (lambda: record.save(tmp_path / "a.png", palette="gray"), r"a record as \.png .*: did you mean cmap"),
+        (
+            lambda: attnviz.heatmap(record, palette="gray"),
+            "heatmap has no setting 'palette': did you mean cmap",
+        ),
+        (
+            lambda: record.save(tmp_path / "a.png", palette="gray"),
+            r"a record as \.png .*: did you mean cmap",
+        ),
         (lambda: record.figure(widht="8cm"), "did you mean width"),
-        (lambda: attnviz.heatmap_all(["I"], tmp_path, model="toy", widht="8cm"), "heatmap_all .* did you mean width"),
-        (lambda: attnviz.attend("I", model="toy", layer=[1]), "attend has no setting 'layer': did you mean layers"),  # type: ignore[call-arg]
-        (lambda: attnviz.walkthrough("I", model="toy", heads="0.1"), "walkthrough .* did you mean head"),  # type: ignore[call-arg]
+        (
+            lambda: attnviz.heatmap_all(["I"], tmp_path, model="toy", widht="8cm"),
+            "heatmap_all .* did you mean width",
+        ),
+        (
+            lambda: attnviz.attend("I", model="toy", layer=[1]),
+            "attend has no setting 'layer': did you mean layers",
+        ),  # type: ignore[call-arg]
+        (
+            lambda: attnviz.walkthrough("I", model="toy", heads="0.1"),
+            "walkthrough .* did you mean head",
+        ),  # type: ignore[call-arg]
         (lambda: attnviz.generate("I", tempreature=2.0), "generate .* did you mean temperature"),  # type: ignore[call-arg]
         (lambda: attnviz.as_source(torch.nn.Linear(1, 1), foo=1), "as_source has no setting 'foo'"),  # type: ignore[call-arg]
     ):
@@ -196,12 +227,24 @@ def test_a_record_gives_its_parts(make_record: Callable[..., Attention], tmp_pat
     np.testing.assert_array_equal(record[-1, -1], record.weights[1, 2])
     np.testing.assert_array_equal(record["1.2"], record.weights[1, 2])
     for ending in (".png", ".json"):
-        with pytest.raises((SelectionError, SettingsError), match=r"xx|a record as \.json has no setting 'lang'"):
+        with pytest.raises(
+            (SelectionError, SettingsError), match=r"xx|a record as \.json has no setting 'lang'"
+        ):
             record.save(tmp_path / f"a{ending}", lang="xx")
     frame = record.to_frame()
-    assert list(frame.columns) == ["layer", "head", "query", "key", "weight", "query_token", "key_token"]
+    assert list(frame.columns) == [
+        "layer",
+        "head",
+        "query",
+        "key",
+        "weight",
+        "query_token",
+        "key_token",
+    ]
     assert len(frame) == record.weights.size
-    cell = frame[(frame.layer == 1) & (frame["head"] == 2) & (frame["query"] == 3) & (frame.key == 0)]
+    cell = frame[
+        (frame.layer == 1) & (frame["head"] == 2) & (frame["query"] == 3) & (frame.key == 0)
+    ]
     assert cell.weight.item() == record[1, 2][3, 0]
     assert (cell.query_token.item(), cell.key_token.item()) == ("you", "[CLS]")
 

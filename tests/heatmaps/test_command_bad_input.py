@@ -36,15 +36,29 @@ PALETTE = "'--palette' (env var: 'ATTNVIZ_PALETTE')"
         (["a\ud800"], r"the text is not valid Unicode: character 2 is a lone surrogate (\ud800)"),
         (["caf\udce9"], "the text is not UTF-8: byte 4 is 0xe9"),
         (["I", "--pair", "\udcff"], "the second sentence is not UTF-8: byte 1 is 0xff"),
-        (["I", "--layer", "2"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
-        (["I", "--layer", "-3"], "there is no layer -3: this model has layers 0 to 1 (counted from 0)"),
-        (["I", "--layer", "0-7"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
+        (
+            ["I", "--layer", "2"],
+            "there is no layer 2: this model has layers 0 to 1 (counted from 0)",
+        ),
+        (
+            ["I", "--layer", "-3"],
+            "there is no layer -3: this model has layers 0 to 1 (counted from 0)",
+        ),
+        (
+            ["I", "--layer", "0-7"],
+            "there is no layer 2: this model has layers 0 to 1 (counted from 0)",
+        ),
         (["I", "--head", "4"], "there is no head 4: this model has heads 0 to 3 (counted from 0)"),
-        (["I", "--head", "-5"], "there is no head -5: this model has heads 0 to 3 (counted from 0)"),
+        (
+            ["I", "--head", "-5"],
+            "there is no head -5: this model has heads 0 to 3 (counted from 0)",
+        ),
         (["I", "--device", "cuda"], "there is no CUDA device here that torch can use: take cpu"),
     ],
 )
-def test_text_and_numbers(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+def test_text_and_numbers(
+    refused: Callable[..., tuple[int, str]], arguments: list[str], line: str
+) -> None:
     """What is wrong with the sentence, or which layers and heads there are."""
     assert refused("heatmap", "-m", "toy-random", *arguments) == (1, f"attnviz: {line}")
 
@@ -55,9 +69,18 @@ def test_text_and_numbers(refused: Callable[..., tuple[int, str]], arguments: li
         (b"", "the text is empty"),
         (b" \r\n", "the text is empty (only spaces)"),
         (b"caf\xe9", "{} is not UTF-8: byte 4 is 0xe9"),
-        ("I".encode("utf-16"), "{} is not UTF-8, but looks like UTF-16: " + CONVERT.format("UTF-16")),
-        ("나는 너를 사랑해".encode("cp949"), f"{{}} is not UTF-8, but looks like {KOREAN}: {CONVERT.format('cp949')}"),
-        (b"a\xed\xa0\x80", "{} is not UTF-8: byte 2 is 0xed"),  # half a character, as some programs write it
+        (
+            "I".encode("utf-16"),
+            "{} is not UTF-8, but looks like UTF-16: " + CONVERT.format("UTF-16"),
+        ),
+        (
+            "나는 너를 사랑해".encode("cp949"),
+            f"{{}} is not UTF-8, but looks like {KOREAN}: {CONVERT.format('cp949')}",
+        ),
+        (
+            b"a\xed\xa0\x80",
+            "{} is not UTF-8: byte 2 is 0xed",
+        ),  # half a character, as some programs write it
         (None, "standard input is closed"),
     ],
 )
@@ -65,23 +88,34 @@ def test_standard_input_and_files(
     refused: Callable[..., tuple[int, str]], here: Path, raw: bytes | None, line: str
 ) -> None:
     """A sentence that cannot be read, from standard input or from a file."""
-    assert refused("heatmap", "-m", "toy-random", "-", stdin=raw) == (1, f"attnviz: {line.format('standard input')}")
+    assert refused("heatmap", "-m", "toy-random", "-", stdin=raw) == (
+        1,
+        f"attnviz: {line.format('standard input')}",
+    )
     if raw is not None:
         (here / "text").write_bytes(raw)
-        assert refused("heatmap", "-m", "toy-random", "--file", "text") == (1, f"attnviz: {line.format('text')}")
+        assert refused("heatmap", "-m", "toy-random", "--file", "text") == (
+            1,
+            f"attnviz: {line.format('text')}",
+        )
 
 
 @pytest.mark.parametrize(
     "error",
     [
         MemoryError(),
-        RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to"),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to"
+        ),
         RuntimeError("CUDA out of memory. Tried to allocate 20.00 MiB"),
     ],
 )
 @pytest.mark.parametrize("command", ["heatmap", "walkthrough"])
 def test_no_memory(
-    refused: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch, command: str, error: Exception
+    refused: Callable[..., tuple[int, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    error: Exception,
 ) -> None:
     """A text that this machine has no room for is said to be too long, in a line; another failure is none of it."""
 
@@ -115,7 +149,9 @@ def test_texts_that_are_too_long(refused: Callable[..., tuple[int, str]], comman
         ("long" * 99, f"{'long' * 99} cannot be read: File name too long"),
     ],
 )
-def test_files_that_cannot_be_read(refused: Callable[..., tuple[int, str]], name: str, line: str) -> None:
+def test_files_that_cannot_be_read(
+    refused: Callable[..., tuple[int, str]], name: str, line: str
+) -> None:
     """A file that is not there, or none."""
     assert refused("heatmap", "-m", "toy-random", "--file", name) == (1, f"attnviz: {line}")
 
@@ -143,18 +179,34 @@ def half(path: Path) -> bytes:
             b"{}",
             "a record is read from .json, .npz or .safetensors, not '.stats', which attnviz compare-heads",
         ),
-        ("walk.json", b'{"format": "attnviz-walkthrough"}', "it holds a walkthrough: attnviz verify computes it again"),
+        (
+            "walk.json",
+            b'{"format": "attnviz-walkthrough"}',
+            "it holds a walkthrough: attnviz verify computes it again",
+        ),
         (
             "heads.json",
             b'{"format": "attnviz-comparison"}',
             "it holds the numbers of heads compared, for other programs",
         ),
-        ("both.json", b'{"format": "attnviz-changes"}', "it holds the numbers of two models compared, for other"),
-        ("story.json", b'{"format": "attnviz-story"}', "it holds the numbers of a story, for other programs"),
+        (
+            "both.json",
+            b'{"format": "attnviz-changes"}',
+            "it holds the numbers of two models compared, for other",
+        ),
+        (
+            "story.json",
+            b'{"format": "attnviz-story"}',
+            "it holds the numbers of a story, for other programs",
+        ),
         ("name.txt", b"{}", "a record is read from .json, .npz or .safetensors, not '.txt'"),
         ("bytes.npz", b"\x00" * 99, ".npz file"),
         ("bytes.safetensors", b"\xff" * 99, "not a readable .safetensors file"),
-        ("sums.json", foreign([[0.5, 0.4], [0, 1]]), "each row must sum to 1: layer 0, head 0, row 0 sums to 0.9"),
+        (
+            "sums.json",
+            foreign([[0.5, 0.4], [0, 1]]),
+            "each row must sum to 1: layer 0, head 0, row 0 sums to 0.9",
+        ),
         ("nan.json", foreign([[float("nan"), 1], [0, 1]]), "NaN"),
         ("negative.json", foreign([[-1, 2], [0, 1]]), "must not be negative"),
         ("ragged.json", foreign([[1], [0, 1]]), "rows differ in length"),
@@ -178,7 +230,10 @@ def test_records_that_are_none(
 
 @pytest.mark.parametrize("suffix", [".npz", ".json", ".safetensors"])
 def test_truncated_records(
-    refused: Callable[..., tuple[int, str]], here: Path, make_record: Callable[..., object], suffix: str
+    refused: Callable[..., tuple[int, str]],
+    here: Path,
+    make_record: Callable[..., object],
+    suffix: str,
 ) -> None:
     """Half of a record's file is refused in every format."""
     path = here / f"half{suffix}"
@@ -253,34 +308,78 @@ def test_the_default_folder_cannot_be_written(
             ["I", "-m", "toy-random", "--n-layers", "-1"],
             "Invalid value for '--n-layers': it must be at least 1, not -1",
         ),
-        (["I", "--toy", "--revision", "x"], "toy comes with attnviz: it has no revision and no code to trust"),
-        (["I", "--load", "x.npz"], "--load draws a saved record: it takes no sentence and no model"),
-        (["--load", "x.npz", "--toy"], "--load draws a saved record: it takes no sentence and no model"),
-        (["--load", "x.npz", "--pair", "I"], "--load draws a saved record: it takes no sentence and no model"),
-        (["--load", "x.npz", "--kind", "cross"], "--load draws a saved record: it takes no sentence and no model"),
-        *(
-            (["--load", "x.npz", *model], "--load draws a saved record: no model is run, so it takes no option of one")
-            for model in (["--truncate"], ["--device", "cpu"], ["--dtype", "float32"], ["--revision", "main"])
+        (
+            ["I", "--toy", "--revision", "x"],
+            "toy comes with attnviz: it has no revision and no code to trust",
         ),
-        (["I", "love", "you"], "Got unexpected extra argument(s) (love you): put a sentence in quotation marks"),
+        (
+            ["I", "--load", "x.npz"],
+            "--load draws a saved record: it takes no sentence and no model",
+        ),
+        (
+            ["--load", "x.npz", "--toy"],
+            "--load draws a saved record: it takes no sentence and no model",
+        ),
+        (
+            ["--load", "x.npz", "--pair", "I"],
+            "--load draws a saved record: it takes no sentence and no model",
+        ),
+        (
+            ["--load", "x.npz", "--kind", "cross"],
+            "--load draws a saved record: it takes no sentence and no model",
+        ),
+        *(
+            (
+                ["--load", "x.npz", *model],
+                "--load draws a saved record: no model is run, so it takes no option of one",
+            )
+            for model in (
+                ["--truncate"],
+                ["--device", "cpu"],
+                ["--dtype", "float32"],
+                ["--revision", "main"],
+            )
+        ),
+        (
+            ["I", "love", "you"],
+            "Got unexpected extra argument(s) (love you): put a sentence in quotation marks",
+        ),
         (["I", "-o", "a.gif"], f"Invalid value for '--output' / '-o': a.gif: {ENDINGS}"),
         (["I", "-o", "png"], f"Invalid value for '--output' / '-o': png: {ENDINGS}"),
         (["I", "-o", "\x1b[2J"], rf"Invalid value for '--output' / '-o': \x1b[2J: {ENDINGS}"),
-        (["I", "--scale", "log"], "Invalid value for '--scale': 'log' is not one of 'shared', 'panel', 'unit'"),
-        (["I", "--palette", "jets"], f"Invalid value for {PALETTE}: there is no palette 'jets': there are {NAMES}"),
-        (["I", "--palette", "\x1b"], rf"Invalid value for {PALETTE}: there is no palette '\x1b': there are {NAMES}"),
-        (["I", "--device", "tpu"], "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
+        (
+            ["I", "--scale", "log"],
+            "Invalid value for '--scale': 'log' is not one of 'shared', 'panel', 'unit'",
+        ),
+        (
+            ["I", "--palette", "jets"],
+            f"Invalid value for {PALETTE}: there is no palette 'jets': there are {NAMES}",
+        ),
+        (
+            ["I", "--palette", "\x1b"],
+            rf"Invalid value for {PALETTE}: there is no palette '\x1b': there are {NAMES}",
+        ),
+        (
+            ["I", "--device", "tpu"],
+            "Invalid value for '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'",
+        ),
         (
             ["I", "--toy", "--layer", "1-0"],
             "Invalid value for '--layer': the first of '1-0' must not be after the last",
         ),
         (["I", "--toy", "--head", "-1-0"], "the first of '-1-0' must not be after the last"),
-        (["I", "--toy", "--rows", "3-1"], "Invalid value for '--rows': the first of '3-1' must not be after the last"),
+        (
+            ["I", "--toy", "--rows", "3-1"],
+            "Invalid value for '--rows': the first of '3-1' must not be after the last",
+        ),
         (["I", "--zzz"], "there is no option --zzz"),
         (["I", "--cbar"], "there is no option --cbar"),
         (["I", "--m", "toy"], "there is no option --m"),
         (["I", "--cmap", "magma"], "there is no option --cmap: did you mean --palette?"),
-        (["I", "--toy", "--json", "--full"], "--json prints the record, --full the heads: give one of them"),
+        (
+            ["I", "--toy", "--json", "--full"],
+            "--json prints the record, --full the heads: give one of them",
+        ),
         (["I", "--layer"], "Option '--layer' requires an argument"),
     ],
 )
@@ -302,12 +401,19 @@ def test_a_range_that_begins_before_the_first(refused: Callable[..., tuple[int, 
 
 
 @pytest.mark.parametrize("option", ["--layer", "--head"])
-@pytest.mark.parametrize("shown", ["", "a", "1,2", "0-", "0-3-5", "--1", "12345678", "٣", r"\x1b[2J", r"1\n2"])
-def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: str, shown: str) -> None:
+@pytest.mark.parametrize(
+    "shown", ["", "a", "1,2", "0-", "0-3-5", "--1", "12345678", "٣", r"\x1b[2J", r"1\n2"]
+)
+def test_numbers_that_are_none(
+    refused: Callable[..., tuple[int, str]], option: str, shown: str
+) -> None:
     """What is neither a number nor a range is shown, not obeyed."""
     meant = shown.replace(r"\x1b", "\x1b").replace(r"\n", "\n")
     line = f"Invalid value for '{option}': '{shown}' is neither a number nor a range such as 0-3"
-    assert refused("heatmap", "-m", "toy-random", "I", option, meant) == (2, f"attnviz heatmap: {line} {SEE}")
+    assert refused("heatmap", "-m", "toy-random", "I", option, meant) == (
+        2,
+        f"attnviz heatmap: {line} {SEE}",
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,11 +421,19 @@ def test_numbers_that_are_none(refused: Callable[..., tuple[int, str]], option: 
     [
         (["--rows", "900-1000"], "there is no query token there: there are 4, counted from 0"),
         (["--keys", "3--2"], "there is no key token there: there are 4, counted from 0"),
-        (["--memory", "0.001K"], "1 bytes are too few for 6 heads of 1 layers: at least 24 are needed"),
-        (["--memory", "1K", "--words"], f"{POOLED}: choose a part of its rows and keys, or give it more memory"),
+        (
+            ["--memory", "0.001K"],
+            "1 bytes are too few for 6 heads of 1 layers: at least 24 are needed",
+        ),
+        (
+            ["--memory", "1K", "--words"],
+            f"{POOLED}: choose a part of its rows and keys, or give it more memory",
+        ),
     ],
-)  # fmt: skip
-def test_parts_that_are_not_there(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
+)
+def test_parts_that_are_not_there(
+    refused: Callable[..., tuple[int, str]], arguments: list[str], line: str
+) -> None:
     """A part that holds no token, or a memory that holds nothing, is refused with what there is."""
     assert refused("heatmap", "--toy", "I love all you", *arguments) == (1, f"attnviz: {line}")
 
@@ -331,7 +445,10 @@ def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:
         "attnviz: there is no command 'heatmop': did you mean heatmap? (see attnviz --help)",
     )
     status, line = refused("\x1b[2J")
-    assert (status, r"there is no command '\x1b[2J': there are heatmap, page, generate, walkthrough, " in line) == (
+    assert (
+        status,
+        r"there is no command '\x1b[2J': there are heatmap, page, generate, walkthrough, " in line,
+    ) == (
         2,
         True,
     )

@@ -54,8 +54,10 @@ def test_layers_and_heads(
         assert result.status == 0
         shown = RECORD.load(here / "b.npz")
         assert getattr(shown, held) == numbers
-        assert np.array_equal(shown.pattern(shown.layers[-1], shown.heads[-1]), record.pattern(
-            shown.layers[-1], shown.heads[-1]))  # fmt: skip
+        assert np.array_equal(
+            shown.pattern(shown.layers[-1], shown.heads[-1]),
+            record.pattern(shown.layers[-1], shown.heads[-1]),
+        )
 
 
 def test_layers_and_heads_of_a_model(typed: Callable[..., Result], here: Path) -> None:
@@ -65,7 +67,16 @@ def test_layers_and_heads_of_a_model(typed: Callable[..., Result], here: Path) -
     for layer, head in (("-1", "1-2"), ("0-1", "-1"), ("1", "0")):
         assert (
             typed(
-                "heatmap", "-m", "toy-random", "I love you", "--layer", layer, "--head", head, "-o", "some.npz"
+                "heatmap",
+                "-m",
+                "toy-random",
+                "I love you",
+                "--layer",
+                layer,
+                "--head",
+                head,
+                "-o",
+                "some.npz",
             ).status
             == 0
         )
@@ -79,7 +90,9 @@ def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> N
     pattern = RECORD.load(saved).pattern(1, 2)
     assert "head 1.2" in result.output
     assert "numbers: rounded" in result.output
-    assert [f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05]].count(False) == 0
+    assert [f"{weight:.2f}" in result.output for weight in pattern[pattern > 0.05]].count(
+        False
+    ) == 0
     assert "2 layers x 3 heads" not in result.output
 
 
@@ -89,7 +102,9 @@ def test_overview(typed: Callable[..., Result], saved: Path) -> None:
     assert "2 layers x 3 heads, layers down; " in result.output
     assert result.output.count("its pattern differs most from the others'") == 1
     full = typed("heatmap", "--load", saved.name, "--full", "-o", "a.json").output
-    assert re.findall(r"head (\d)\.(\d)", full) == [(layer, head) for layer in "01" for head in "012"]
+    assert re.findall(r"head (\d)\.(\d)", full) == [
+        (layer, head) for layer in "01" for head in "012"
+    ]
     assert "layers down" not in full
 
 
@@ -99,10 +114,13 @@ def test_overview(typed: Callable[..., Result], saved: Path) -> None:
 def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> None:
     """Special tokens are left out, the other weights stay as they are, and that rows are not renormalised is said."""
     result = typed("heatmap", "--load", saved.name, "--hide-special", "-o", "a.json")
-    assert "special tokens hidden ([CLS] [SEP]); rows not renormalised: what they lack went there" in " ".join(
-        result.output.split()
+    assert (
+        "special tokens hidden ([CLS] [SEP]); rows not renormalised: what they lack went there"
+        in " ".join(result.output.split())
     )
-    assert np.array_equal(RECORD.load(here / "a.json").weights, RECORD.load(saved).weights[:, :, 1:-1, 1:-1])
+    assert np.array_equal(
+        RECORD.load(here / "a.json").weights, RECORD.load(saved).weights[:, :, 1:-1, 1:-1]
+    )
     assert [token.text for token in RECORD.load(here / "a.json").key_tokens] == ["I", "love", "you"]
 
 
@@ -119,18 +137,32 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
 )
 def test_scale(typed: Callable[..., Result], saved: Path, scale: str, legend: str) -> None:
     """Where colours end is said."""
-    result = typed("heatmap", "--load", saved.name, "--scale", scale, "--full", "-o", "a.json", columns=200)
+    result = typed(
+        "heatmap", "--load", saved.name, "--scale", scale, "--full", "-o", "a.json", columns=200
+    )
     said = legend.format(largest=RECORD.load(saved).weights.max())
     assert f"[ ░▒▓█] {said}" in result.output
 
 
-def test_palette(typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_palette(
+    typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every palette, either way round, draws another picture."""
     run = typed
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLORTERM", "truecolor")
     shown = {
-        run("heatmap", "--load", saved.name, "--background", "dark", "--palette", name, "-o", "a.json").output
+        run(
+            "heatmap",
+            "--load",
+            saved.name,
+            "--background",
+            "dark",
+            "--palette",
+            name,
+            "-o",
+            "a.json",
+        ).output
         for palette in PALETTES
         for name in (palette, f"{palette}_r")
     }
@@ -141,7 +173,18 @@ def test_palette(typed: Callable[..., Result], saved: Path, monkeypatch: pytest.
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
 def test_dtype_and_device(typed: Callable[..., Result], here: Path, dtype: str) -> None:
     """The model runs where and in the number format that was asked for, and the receipt says in which."""
-    result = typed("heatmap", "-m", "toy-random", "I love you", "--dtype", dtype, "--device", "cpu", "-o", "a.npz")
+    result = typed(
+        "heatmap",
+        "-m",
+        "toy-random",
+        "I love you",
+        "--dtype",
+        dtype,
+        "--device",
+        "cpu",
+        "-o",
+        "a.npz",
+    )
     assert result.status == 0
     receipt = RECORD.load(here / "a.npz").receipt
     assert receipt is not None
@@ -155,9 +198,14 @@ def test_a_file_by_its_ending(typed: Callable[..., Result], here: Path, saved: P
     """Each ending, in capitals too, makes its own kind of file, in a folder that is made; each is named."""
     png = b"\x89PNG\r\n"
     first = {
-        "a.png": png, "a.svg": b"<?xml", "a.pdf": b"%PDF-", "b/c.PNG": png, "a.json": b'{"format"', "a.npz": b"PK",
+        "a.png": png,
+        "a.svg": b"<?xml",
+        "a.pdf": b"%PDF-",
+        "b/c.PNG": png,
+        "a.json": b'{"format"',
+        "a.npz": b"PK",
         "a.SafeTensors": b"",
-    }  # fmt: skip
+    }
     outputs = [part for name in first for part in ("-o", name)]
     result = typed("heatmap", "--load", saved.name, *outputs)
     assert result.status == 0
@@ -204,7 +252,9 @@ def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path,
     """Argument, standard input and file give the same record; a line end and a byte order mark are no part of it."""
     (here / "text").write_bytes(raw.encode())
     assert typed("heatmap", "-m", "toy-random", raw, "-o", "argument.npz").status == 0
-    assert typed("heatmap", "-m", "toy-random", "-", "-o", "stdin.npz", stdin=raw.encode()).status == 0
+    assert (
+        typed("heatmap", "-m", "toy-random", "-", "-o", "stdin.npz", stdin=raw.encode()).status == 0
+    )
     assert typed("heatmap", "-m", "toy-random", "--file", "text", "-o", "file.npz").status == 0
     records = [RECORD.load(here / f"{name}.npz") for name in ("argument", "stdin", "file")]
     assert records[0] == records[1] == records[2]
@@ -221,7 +271,9 @@ def test_where_the_sentence_comes_from(typed: Callable[..., Result], here: Path,
         (":smile: `x` <script>", ":smile: `x` <script>"),
     ],
 )
-def test_shown_but_never_obeyed(typed: Callable[..., Result], here: Path, text: str, shown: str) -> None:
+def test_shown_but_never_obeyed(
+    typed: Callable[..., Result], here: Path, text: str, shown: str
+) -> None:
     """Markup, control and escape characters of the text stand in the picture as what they are."""
     result = typed("heatmap", "-m", "toy-random", text, "-o", "a.svg", "-o", "a.json", columns=200)
     assert result.status == 0
@@ -233,7 +285,12 @@ def test_shown_but_never_obeyed(typed: Callable[..., Result], here: Path, text: 
 
 def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> None:
     """Nor are those of a file that somebody sent."""
-    fields = {"weights": [[1, 0], [0, 1]], "tokens": ["\x1b[2J", "[red]"], "model": "\x1b]0;x\x07", "text": "\x1b[31m"}
+    fields = {
+        "weights": [[1, 0], [0, 1]],
+        "tokens": ["\x1b[2J", "[red]"],
+        "model": "\x1b]0;x\x07",
+        "text": "\x1b[31m",
+    }
     (here / "sent.json").write_text(json.dumps(fields))
     result = typed("heatmap", "--load", "sent.json", "-o", "\x1b[2J.json")
     assert result.status == 0
@@ -258,7 +315,9 @@ def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> Non
     ],
     ids=lambda value: value[:12].encode("ascii", "backslashreplace").decode(),
 )
-def test_a_name_made_from_the_text(typed: Callable[..., Result], here: Path, text: str, name: str) -> None:
+def test_a_name_made_from_the_text(
+    typed: Callable[..., Result], here: Path, text: str, name: str
+) -> None:
     """Whatever the sentence, its picture lies in outputs/, under a name that a person can read."""
     result = typed("heatmap", "-m", "toy-random", "--layer", "0", "--head", "1", "--", text)
     assert result.status == 0
@@ -279,10 +338,15 @@ def test_ten_thousand_characters(typed: Callable[..., Result], here: Path) -> No
 def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
     """The same command writes the same file again; another sentence, pair, layer or head never overwrites it."""
     commands = [
-        ["Let's eat, grandma"], ["Let's eat grandma"], ["Let's eat", "--pair", "grandma"], ["lets eat grandma"],
-        ["lets eat grandma", "--layer", "0"], ["lets eat grandma", "--head", "0"],
-        ["lets eat grandma", "--head", "0", "--head", "2"], ["lets eat grandma", "--head", "0-2"],
-    ]  # fmt: skip
+        ["Let's eat, grandma"],
+        ["Let's eat grandma"],
+        ["Let's eat", "--pair", "grandma"],
+        ["lets eat grandma"],
+        ["lets eat grandma", "--layer", "0"],
+        ["lets eat grandma", "--head", "0"],
+        ["lets eat grandma", "--head", "0", "--head", "2"],
+        ["lets eat grandma", "--head", "0-2"],
+    ]
     for arguments in (*commands, *commands[:2]):
         assert typed("heatmap", "-m", "toy-random", *arguments).status == 0
     assert len(list((here / "outputs").iterdir())) == len(commands)
@@ -301,7 +365,9 @@ def test_names_differ_by_kind_and_target(typed: Callable[..., Result], here: Pat
         assert typed("heatmap", "-m", "toy-transformer", "I love all you", *arguments).status == 0
     names = {path.name for path in (here / "outputs").iterdir()}
     assert len(names) == len(commands)
-    kinds = {f"heatmap-i-love-all-you-toy-transformer{kind}.png" for kind in ("-cross", "", "-decoder")}
+    kinds = {
+        f"heatmap-i-love-all-you-toy-transformer{kind}.png" for kind in ("-cross", "", "-decoder")
+    }
     assert kinds <= names
     for arguments in (["--target", "나는"], ["--target", "너를"]):
         assert typed("heatmap", "-m", "toy-seq2seq", "I", *arguments, "-o", "a.json").status == 0

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def test_too_long_for_the_model(
-    refused: Callable[..., tuple[int, str]], typed: Callable[..., Result], here: Path, tiny_bert: str
+    refused: Callable[..., tuple[int, str]],
+    typed: Callable[..., Result],
+    here: Path,
+    tiny_bert: str,
 ) -> None:
     """Both numbers are said; --truncate cuts, and the picture says so in every format."""
     sentence = " ".join(["apple"] * 20)
@@ -31,25 +34,35 @@ def test_too_long_for_the_model(
     note = "input truncated: 16 of 22 tokens"
     assert note in result.output
     assert (
-        '{"code": "input_truncated_tokens", "fields": [["kept", 16], ["total", 22]]}' in (here / "cut.json").read_text()
+        '{"code": "input_truncated_tokens", "fields": [["kept", 16], ["total", 22]]}'
+        in (here / "cut.json").read_text()
     )
     assert note.replace(" ", "") in (here / "cut.svg").read_text().replace(" ", "")
 
 
-def test_what_no_model_is(refused: Callable[..., tuple[int, str]], here: Path, tmp_path: Path, tiny_bert: str) -> None:
+def test_what_no_model_is(
+    refused: Callable[..., tuple[int, str]], here: Path, tmp_path: Path, tiny_bert: str
+) -> None:
     """A folder that is not there, holds no model, other formats than safetensors, or half of the weights."""
     folder = tmp_path / "model"
     arguments = ["heatmap", "I", "-m", str(folder)]
     assert refused(*arguments) == (1, f"attnviz: there is no folder {folder}")
     folder.mkdir()
-    assert refused(*arguments) == (1, f"attnviz: the folder {folder} holds no model: it has no config.json")
+    assert refused(*arguments) == (
+        1,
+        f"attnviz: the folder {folder} holds no model: it has no config.json",
+    )
     (folder / "config.json").write_text("{}")
     status, line = refused(*arguments)
     assert status == 1
-    assert line.startswith(f"attnviz: the folder {folder} has no model.safetensors: attnviz reads safetensors only")
+    assert line.startswith(
+        f"attnviz: the folder {folder} has no model.safetensors: attnviz reads safetensors only"
+    )
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         (folder / name).write_bytes(Path(tiny_bert, name).read_bytes())
-    (folder / "model.safetensors").write_bytes(Path(tiny_bert, "model.safetensors").read_bytes()[:1000])
+    (folder / "model.safetensors").write_bytes(
+        Path(tiny_bert, "model.safetensors").read_bytes()[:1000]
+    )
     for config in ("{}", "not JSON", Path(tiny_bert, "config.json").read_text()):
         (folder / "config.json").write_text(config)
         status, line = refused(*arguments)
@@ -58,14 +71,16 @@ def test_what_no_model_is(refused: Callable[..., tuple[int, str]], here: Path, t
     assert here.is_dir()
 
 
-def test_a_model_with_no_attention(refused: Callable[..., tuple[int, str]], tmp_path: Path, tiny_bert: str) -> None:
+def test_a_model_with_no_attention(
+    refused: Callable[..., tuple[int, str]], tmp_path: Path, tiny_bert: str
+) -> None:
     """A model that mixes its tokens in another way is refused, and why is said."""
     from transformers import FNetConfig, FNetModel
 
     folder = tmp_path / "fnet"
-    FNetModel(FNetConfig(vocab_size=30522, hidden_size=6, num_hidden_layers=1, intermediate_size=5)).save_pretrained(
-        folder
-    )
+    FNetModel(
+        FNetConfig(vocab_size=30522, hidden_size=6, num_hidden_layers=1, intermediate_size=5)
+    ).save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json"):
         (folder / name).write_bytes(Path(tiny_bert, name).read_bytes())
     status, line = refused("heatmap", "I", "-m", str(folder))
@@ -81,13 +96,20 @@ def test_words(typed: Callable[..., Result], here: Path, tiny_bert: str) -> None
         result = typed("heatmap", sentence, "-m", tiny_bert, *options)
         assert result.status == 0
     pieces, words = RECORD.load(here / "pieces.json"), RECORD.load(here / "words.json")
-    assert [token.text for token in words.query_tokens] == ["[CLS]", "unbelievably", "green", "[SEP]"]
+    assert [token.text for token in words.query_tokens] == [
+        "[CLS]",
+        "unbelievably",
+        "green",
+        "[SEP]",
+    ]
     inside = [index for index, token in enumerate(pieces.query_tokens) if token.word == 0]
     assert len(inside) > 1
     to_word = pieces.weights[:, :, :, inside].sum(axis=3)
     assert np.allclose(words.weights[:, :, 0, 1], to_word[:, :, 0], atol=1e-6)
     assert np.allclose(words.weights[:, :, 1, 1], to_word[:, :, inside].mean(axis=2), atol=1e-6)
-    assert "word pieces merged: to a word the sum over its pieces, from it the mean" in " ".join(result.output.split())
+    assert "word pieces merged: to a word the sum over its pieces, from it the mean" in " ".join(
+        result.output.split()
+    )
 
 
 @pytest.mark.parametrize("model", ["toy-random", "bert"])
@@ -99,5 +121,8 @@ def test_pair(typed: Callable[..., Result], here: Path, tiny_bert: str, model: s
     assert result.output.startswith("“an apple” + “a pear”\n")
     tokens = RECORD.load(here / "a.json").query_tokens
     assert [(token.text, token.segment) for token in tokens if not token.special] == [
-        ("an", 0), ("apple", 0), ("a", 1), ("pear", 1),
-    ]  # fmt: skip
+        ("an", 0),
+        ("apple", 0),
+        ("a", 1),
+        ("pear", 1),
+    ]

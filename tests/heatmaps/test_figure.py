@@ -41,27 +41,54 @@ Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 STYLES = ["dark_background", "ggplot", "fivethirtyeight", "classic"]
 
 STRANGE: dict[str, dict[str, Any]] = {
-    "sizes": {"font.size": 40, "axes.titlesize": 50, "axes.labelsize": 50, "xtick.labelsize": 40, "axes.titlepad": 40},
-    "fonts": {"font.family": "serif", "font.weight": "bold", "font.style": "italic", "axes.labelweight": "bold"},
-    "colours": {"text.color": "red", "axes.labelcolor": "red", "axes.facecolor": "black", "figure.facecolor": "red"},
+    "sizes": {
+        "font.size": 40,
+        "axes.titlesize": 50,
+        "axes.labelsize": 50,
+        "xtick.labelsize": 40,
+        "axes.titlepad": 40,
+    },
+    "fonts": {
+        "font.family": "serif",
+        "font.weight": "bold",
+        "font.style": "italic",
+        "axes.labelweight": "bold",
+    },
+    "colours": {
+        "text.color": "red",
+        "axes.labelcolor": "red",
+        "axes.facecolor": "black",
+        "figure.facecolor": "red",
+    },
     "TeX": {"text.usetex": True, "text.parse_math": True},
     "images": {"image.origin": "lower", "image.interpolation": "bicubic", "image.aspect": "auto"},
     "axes": {
-        "axes.grid": True, "axes.spines.left": False, "axes.linewidth": 9, "axes.xmargin": 0.3,
-        "axes.autolimit_mode": "round_numbers", "axes.axisbelow": False,
+        "axes.grid": True,
+        "axes.spines.left": False,
+        "axes.linewidth": 9,
+        "axes.xmargin": 0.3,
+        "axes.autolimit_mode": "round_numbers",
+        "axes.axisbelow": False,
     },
     "ticks": {
-        "xtick.minor.visible": True, "ytick.right": True, "ytick.labelright": True, "xtick.major.size": 30,
-        "xaxis.labellocation": "left", "xtick.alignment": "left",
+        "xtick.minor.visible": True,
+        "ytick.right": True,
+        "ytick.labelright": True,
+        "xtick.major.size": 30,
+        "xaxis.labellocation": "left",
+        "xtick.alignment": "left",
     },
     "lines": {"lines.marker": "o", "lines.linestyle": "--", "path.sketch": (1, 100, 2)},
     "tight layout": {"figure.autolayout": True},
     "constrained layout": {"figure.constrained_layout.use": True},
     "files": {
-        "figure.dpi": 30, "savefig.dpi": 30, "savefig.bbox": "tight", "savefig.facecolor": "red",
+        "figure.dpi": 30,
+        "savefig.dpi": 30,
+        "savefig.bbox": "tight",
+        "savefig.facecolor": "red",
         "savefig.transparent": True,
     },
-}  # fmt: skip
+}
 
 
 def figure(*given: Any, **more: Any) -> Figure:
@@ -109,13 +136,28 @@ def look(artist: Artist) -> tuple[object, ...] | None:
 
     match artist:
         case Text():
-            font = (artist.get_fontfamily(), artist.get_fontsize(), artist.get_fontweight(), artist.get_fontstyle())
-            how = (artist.get_usetex(), artist.get_parse_math(), artist.get_color(), artist.get_rotation())
+            font = (
+                artist.get_fontfamily(),
+                artist.get_fontsize(),
+                artist.get_fontweight(),
+                artist.get_fontstyle(),
+            )
+            how = (
+                artist.get_usetex(),
+                artist.get_parse_math(),
+                artist.get_color(),
+                artist.get_rotation(),
+            )
             return (artist.get_text(), *font, *how) if artist.get_text() else None
         case AxesImage():
             return artist.origin, artist.get_interpolation(), rgb(artist).tolist()
         case Line2D():
-            return artist.get_color(), artist.get_linewidth(), artist.get_linestyle(), artist.get_marker()
+            return (
+                artist.get_color(),
+                artist.get_linewidth(),
+                artist.get_linestyle(),
+                artist.get_marker(),
+            )
         case Rectangle():
             return artist.get_edgecolor(), artist.get_linewidth(), artist.get_fill()
         case Axes():
@@ -127,17 +169,29 @@ def artists(made: Figure) -> list[tuple[str, ...]]:
     """What every visible artist of a figure looks like, and where it is."""
     made.draw_without_rendering()
     renderer = made.canvas.get_renderer()  # type: ignore[attr-defined]
-    found: list[tuple[object, ...]] = [(made.get_size_inches().tolist(), made.dpi, made.get_facecolor())]
+    found: list[tuple[object, ...]] = [
+        (made.get_size_inches().tolist(), made.dpi, made.get_facecolor())
+    ]
     for axes in made.axes:
         inside: list[Artist] = [*axes.texts, *axes.images, *axes.lines, *axes.patches, axes]
         if axes.axison:
-            ticks = [*axes.get_xticklabels(), *axes.get_yticklabels(), *axes.get_xgridlines(), *axes.get_ygridlines()]
+            ticks = [
+                *axes.get_xticklabels(),
+                *axes.get_yticklabels(),
+                *axes.get_xgridlines(),
+                *axes.get_ygridlines(),
+            ]
             inside += [*ticks, axes.xaxis.label, axes.yaxis.label, *axes.spines.values()]
         for artist in inside:
             seen = look(artist)
             if artist.get_visible() and seen is not None:
                 box = np.round(artist.get_window_extent(renderer).extents, 1).tolist()
-                common = (type(artist).__name__, artist.zorder, artist.get_alpha(), artist.get_sketch_params())
+                common = (
+                    type(artist).__name__,
+                    artist.zorder,
+                    artist.get_alpha(),
+                    artist.get_sketch_params(),
+                )
                 found.append((*common, *seen, box))
     return [tuple(map(str, entry)) for entry in found]
 
@@ -163,7 +217,10 @@ def test_every_figure_says_what_it_is(
     record = fixed_record(
         n_layers=n_layers,
         n_heads=n_heads,
-        notes=(Note.of("text", text="special tokens hidden"), Note.of("text", text="cut at 6 tokens")),
+        notes=(
+            Note.of("text", text="special tokens hidden"),
+            Note.of("text", text="cut at 6 tokens"),
+        ),
     )
     sheet = resolve(record, scale)
     text = words(texts_of(figure(sheet)))
@@ -179,10 +236,18 @@ def test_an_unverified_record_says_so(fixed_record: Make, texts_of: Texts) -> No
 
 def test_one_pattern_names_its_axes_and_tokens(fixed_record: Make) -> None:
     """Rows are named after queries, columns after keys, in order, and each side says which it is."""
-    sheet = resolve(fixed_record("나는 너를 사랑해", keys="I love you . </s>", layers=(3,), heads=(7,)))
+    sheet = resolve(
+        fixed_record("나는 너를 사랑해", keys="I love you . </s>", layers=(3,), heads=(7,))
+    )
     axes = pattern_axes(figure(sheet))
     assert [label.get_text() for label in axes.get_yticklabels()] == ["나는", "너를", "사랑해"]
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["I", "love", "you", ".", "</s>"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "I",
+        "love",
+        "you",
+        ".",
+        "</s>",
+    ]
     assert axes.get_xticks().tolist() == [0, 1, 2, 3, 4]
     assert axes.get_yticks().tolist() == [0, 1, 2]
     assert "key" in axes.get_xlabel()
@@ -200,14 +265,24 @@ def test_the_first_query_is_at_the_top(fixed_record: Make, texts_of: Texts) -> N
 
 def test_a_sheet_names_every_layer_head_and_token(fixed_record: Make, texts_of: Texts) -> None:
     """On a grid: each layer once, each head once, the queries once a line of panels, the keys once a column."""
-    record = fixed_record("one two", keys="three five seven", n_layers=2, n_heads=3, layers=(1, 4), heads=(0, 5, 11))
+    record = fixed_record(
+        "one two", keys="three five seven", n_layers=2, n_heads=3, layers=(1, 4), heads=(0, 5, 11)
+    )
     shown = [text for text, _ in texts_of(figure(resolve(record)))]
     for name in ("layer 1", "layer 4", "head 0", "head 5", "head 11"):
         assert shown.count(name) == 1
-    assert [shown.count(name) for name in ("one", "two", "three", "five", "seven")] == [2, 2, 3, 3, 3]
+    assert [shown.count(name) for name in ("one", "two", "three", "five", "seven")] == [
+        2,
+        2,
+        3,
+        3,
+        3,
+    ]
 
 
-def test_panels_stand_under_their_head_beside_their_layer(fixed_record: Make, texts_of: Texts) -> None:
+def test_panels_stand_under_their_head_beside_their_layer(
+    fixed_record: Make, texts_of: Texts
+) -> None:
     """Each panel's place on the grid is that of its layer's name and of its head's."""
     sheet = resolve(fixed_record(n_layers=3, n_heads=4))
     made = figure(sheet)
@@ -265,14 +340,21 @@ def test_a_sentence_without_spaces_is_broken(
         return width(pen, text, size)
 
     monkeypatch.setattr(Pen, "width", count)
-    shown = [text for text, _ in texts_of(figure(resolve(fixed_record("a b", text="나는너희모두를사랑해" * 500))))]
+    shown = [
+        text
+        for text, _ in texts_of(
+            figure(resolve(fixed_record("a b", text="나는너희모두를사랑해" * 500)))
+        )
+    ]
     assert sum("너희모두를사랑해" in text for text in shown) == 3
     assert len(counted) < 150
 
 
 def test_thinned_labels_are_said(fixed_record: Make, texts_of: Texts) -> None:
     """Where there are more tokens than room for names, the picture says that only some are named."""
-    shown = [text for text, _ in texts_of(figure(resolve(fixed_record([f"w{i}" for i in range(240)]))))]
+    shown = [
+        text for text, _ in texts_of(figure(resolve(fixed_record([f"w{i}" for i in range(240)]))))
+    ]
     named = [text for text in shown if re.fullmatch(r"w\d+", text)]
     assert len(named) < 480
     assert any("is named" in text for text in shown)
@@ -284,9 +366,13 @@ def test_thinned_labels_are_said(fixed_record: Make, texts_of: Texts) -> None:
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 5), (2, 3)])
 @pytest.mark.parametrize("scale", ["shared", "panel", "unit"])
 @pytest.mark.parametrize("palette", ["magma", "viridis_r"])
-def test_colours_are_the_palettes(fixed_record: Make, n_layers: int, n_heads: int, scale: Scale, palette: str) -> None:
+def test_colours_are_the_palettes(
+    fixed_record: Make, n_layers: int, n_heads: int, scale: Scale, palette: str
+) -> None:
     """Every cell has the palette's colour of its weight on its panel's scale; below 0.005 it is blank, or that of 0."""
-    sheet = resolve(fixed_record("one two three", keys="a b c d e", n_layers=n_layers, n_heads=n_heads), scale)
+    sheet = resolve(
+        fixed_record("one two three", keys="a b c d e", n_layers=n_layers, n_heads=n_heads), scale
+    )
     panels, _ = images(figure(sheet, palette))
     for panel, image in zip(sheet.panels, panels, strict=True):
         expected = colours(palette)[levels(panel.matrix, panel.top)]
@@ -324,8 +410,12 @@ def test_numbers_in_cells_are_the_weights(fixed_record: Make, palette: str) -> N
     sheet = resolve(record)
     matrix = sheet.panels[0].matrix
     axes = pattern_axes(figure(sheet, palette))
-    found = {(round(text.get_position()[1]), round(text.get_position()[0])): text for text in axes.texts}
-    assert set(found) == {(row, column) for row in range(5) for column in range(5) if matrix[row, column] >= 0.005}
+    found = {
+        (round(text.get_position()[1]), round(text.get_position()[0])): text for text in axes.texts
+    }
+    assert set(found) == {
+        (row, column) for row in range(5) for column in range(5) if matrix[row, column] >= 0.005
+    }
     white = ink(colours(palette))[levels(matrix, sheet.panels[0].top)]
     for (row, column), text in found.items():
         weight = float(matrix[row, column])
@@ -380,7 +470,9 @@ def test_ax_is_drawn_on(fixed_record: Make) -> None:
     assert not other.texts
     expected = pixels(record.pattern(1, 2), float(record.weights.max()), colours())
     np.testing.assert_array_equal(rgb(axes.images[0]), expected)
-    assert [label.get_text() for label in axes.get_yticklabels()] == [token.text for token in record.query_tokens]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        token.text for token in record.query_tokens
+    ]
 
 
 def test_ax_says_what_it_is(fixed_record: Make) -> None:
@@ -407,7 +499,9 @@ def test_ax_texts_do_not_overlap(fixed_record: Make, texts_of: Texts, tokens: in
             assert min(across, down) <= 1, (text, other)
 
 
-@pytest.mark.parametrize(("title", "shown"), [("auto", "head 0.0"), ("my $x$ {}", "my $x$ {}"), (None, "")])
+@pytest.mark.parametrize(
+    ("title", "shown"), [("auto", "head 0.0"), ("my $x$ {}", "my $x$ {}"), (None, "")]
+)
 def test_ax_has_the_title_wanted(fixed_record: Make, title: str | None, shown: str) -> None:
     """Layer and head, a title of the user's own, or none."""
     axes = own_axes()
@@ -415,8 +509,12 @@ def test_ax_has_the_title_wanted(fixed_record: Make, title: str | None, shown: s
     assert axes.get_title() == shown
 
 
-@pytest.mark.parametrize(("annot", "tokens", "n"), [(None, 4, 1), (None, 80, 0), (False, 4, 0), (True, 80, 1)])
-def test_ax_has_the_numbers_wanted(fixed_record: Make, annot: bool | None, tokens: int, n: int) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(
+    ("annot", "tokens", "n"), [(None, 4, 1), (None, 80, 0), (False, 4, 0), (True, 80, 1)]
+)
+def test_ax_has_the_numbers_wanted(
+    fixed_record: Make, annot: bool | None, tokens: int, n: int
+) -> None:  # noqa: FBT001
     """Numbers where they can be read, everywhere, or nowhere."""
     axes = own_axes()
     sheet = resolve(fixed_record([f"w{i}" for i in range(tokens)]))
@@ -470,12 +568,16 @@ def test_without_ax_a_figure_is_made(fixed_record: Make) -> None:
     """A new figure for one pattern returns the pattern's axes; for a sheet, the sheet's."""
     record = fixed_record(n_layers=2, n_heads=3)
     one = heatmap(record, layer=1, head=0)
-    assert [label.get_text() for label in one.get_xticklabels()] == [token.text for token in record.key_tokens]
+    assert [label.get_text() for label in one.get_xticklabels()] == [
+        token.text for token in record.key_tokens
+    ]
     sheet = heatmap(record, layer=1)
     assert len(images(sheet.figure)[0]) == 3  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("wrong", "says"), [({"layer": 2}, "no layer 2"), ({"head": 9}, "no head 9")])
+@pytest.mark.parametrize(
+    ("wrong", "says"), [({"layer": 2}, "no layer 2"), ({"head": 9}, "no head 9")]
+)
 def test_what_is_not_there_is_refused(fixed_record: Make, wrong: dict[str, int], says: str) -> None:
     """A layer or head that the record does not hold is an error that says what it holds."""
     with pytest.raises(SelectionError, match=says):
@@ -489,7 +591,9 @@ def test_an_unknown_palette_is_refused(fixed_record: Make) -> None:
 
 
 @pytest.mark.parametrize("n_heads", [1, 2])
-def test_a_figure_without_title_or_colour_bar(fixed_record: Make, texts_of: Texts, n_heads: int) -> None:
+def test_a_figure_without_title_or_colour_bar(
+    fixed_record: Make, texts_of: Texts, n_heads: int
+) -> None:
     """Both can be left out, so that the figure is smaller; the notes and the receipt stay."""
     sheet = resolve(fixed_record(n_layers=n_heads, n_heads=n_heads))
     whole, bare = figure(sheet), figure(sheet, title=None, cbar=False)
@@ -508,7 +612,11 @@ def test_a_sheet_has_the_numbers_wanted(fixed_record: Make, annot: bool | None, 
     """In the panels of a grid numbers stand only if they are asked for; then they can be read and fit."""
     record = fixed_record(n_layers=2, n_heads=2)
     made = figure(resolve(record), annot=annot)
-    numbers = [text for text in made.axes[0].texts if re.fullmatch(r"\.\d\d|1", text.get_text()) and text.zorder == 4]
+    numbers = [
+        text
+        for text in made.axes[0].texts
+        if re.fullmatch(r"\.\d\d|1", text.get_text()) and text.zorder == 4
+    ]
     assert len(numbers) == n * (record.weights >= 0.005).sum()
     panel = images(made)[0][0].get_window_extent()
     assert all(float(text.get_fontsize()) >= 4.5 for text in numbers)
@@ -526,7 +634,11 @@ def test_nothing_global_changes(fixed_record: Make) -> None:
 
     opened = plt.figure()
     before = dict(mpl.rcParams), plt.get_fignums(), plt.gcf()
-    fonts = dict(fontManager.defaultFont), dict(fontManager.defaultFamily), list(fontManager.ttflist)
+    fonts = (
+        dict(fontManager.defaultFont),
+        dict(fontManager.defaultFamily),
+        list(fontManager.ttflist),
+    )
     for n_heads in (1, 3):
         sheet = resolve(fixed_record("나는 모두를 사랑해", n_heads=n_heads))
         for suffix in (".png", ".svg", ".pdf"):
@@ -566,7 +678,9 @@ Usual = dict[int, tuple[Sheet, list[tuple[str, ...]], bytes]]
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("n_heads", [1, 2])
-def test_a_style_changes_nothing(usual: Usual, user_settings: dict[str, Any], style: str, n_heads: int) -> None:
+def test_a_style_changes_nothing(
+    usual: Usual, user_settings: dict[str, Any], style: str, n_heads: int
+) -> None:
     """Whatever style a notebook uses, the artists are the same, and so is the file."""
     import matplotlib as mpl
     import matplotlib.style
@@ -596,7 +710,9 @@ def test_strange_settings_change_nothing(
     assert artists(made) == expected
 
 
-def test_strange_settings_do_not_turn_somebodys_axes_over(fixed_record: Make, user_settings: dict[str, Any]) -> None:
+def test_strange_settings_do_not_turn_somebodys_axes_over(
+    fixed_record: Make, user_settings: dict[str, Any]
+) -> None:
     """On axes of the user's own, too, the first query is at the top, and dollars are no mathematics."""
     user_settings["image.origin"] = "lower"
     axes = heatmap(fixed_record(["$a$", "b"]), ax=own_axes())
@@ -606,11 +722,20 @@ def test_strange_settings_do_not_turn_somebodys_axes_over(fixed_record: Make, us
 
 
 @pytest.mark.parametrize("n_heads", [1, 3])
-def test_mathematics_and_tex_are_characters(fixed_record: Make, texts_of: Texts, n_heads: int) -> None:
+def test_mathematics_and_tex_are_characters(
+    fixed_record: Make, texts_of: Texts, n_heads: int
+) -> None:
     """Dollar signs, backslashes, carets and percent signs are drawn as they are."""
     labels = ["$x^2$", r"\alpha", "$$", "100%", "a_b", r"\$", "{}"]
     made = figure(
-        resolve(fixed_record(labels, n_heads=n_heads, notes=(Note.of("text", text="costs $5 to $9"),), model="a$b$c"))
+        resolve(
+            fixed_record(
+                labels,
+                n_heads=n_heads,
+                notes=(Note.of("text", text="costs $5 to $9"),),
+                model="a$b$c",
+            )
+        )
     )
     shown = [text for text, _ in texts_of(made)]
     for label in labels:
@@ -656,7 +781,11 @@ def test_pdf_holds_its_receipt(fixed_record: Make) -> None:
     raw = re.sub(rb"\\(\d{3})", lambda match: bytes([int(match[1], 8)]), subject[1])
     raw = raw.replace(rb"\n", b"\n").replace(rb"\r", b"\r")
     raw = re.sub(rb"\\([()\\])", rb"\1", raw)
-    about = raw.decode("utf-16") if raw.startswith((b"\xfe\xff", b"\xff\xfe")) else raw.decode("latin-1")
+    about = (
+        raw.decode("utf-16")
+        if raw.startswith((b"\xfe\xff", b"\xff\xfe"))
+        else raw.decode("latin-1")
+    )
     for part in (sheet.proof, sheet.sentence, AXES[0], sheet.legend):
         assert part in about
 
@@ -665,12 +794,16 @@ def test_pdf_holds_its_receipt(fixed_record: Make) -> None:
 @pytest.mark.parametrize("n_heads", [1, 3])
 def test_the_same_record_is_the_same_file(fixed_record: Make, suffix: str, n_heads: int) -> None:
     """Two equal records make the same file, byte for byte: no date, no random names."""
-    first, second = (drawn(resolve(fixed_record("나는 사랑해", n_heads=n_heads)), suffix) for _ in range(2))
+    first, second = (
+        drawn(resolve(fixed_record("나는 사랑해", n_heads=n_heads)), suffix) for _ in range(2)
+    )
     assert first == second
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_a_file_is_written_where_it_is_told(fixed_record: Make, tmp_path: Path, suffix: str) -> None:
+def test_a_file_is_written_where_it_is_told(
+    fixed_record: Make, tmp_path: Path, suffix: str
+) -> None:
     """A path is written to as a file is, in the format named, whatever the path ends in."""
     path = tmp_path / "picture.tmp"
     draw(resolve(fixed_record())).write(path, suffix)
@@ -689,7 +822,9 @@ def test_a_wide_sheet_stays_within_its_pixels(fixed_record: Make) -> None:
 
 def test_a_head_that_gives_nothing_is_drawn(fixed_record: Make, texts_of: Texts) -> None:
     """A record whose rows are all 0, as after hiding what a head looked at, has the lowest colour everywhere."""
-    record = fixed_record("a b c", weights=np.zeros((1, 1, 3, 3), np.float32), short_rows=("dropped",))
+    record = fixed_record(
+        "a b c", weights=np.zeros((1, 1, 3, 3), np.float32), short_rows=("dropped",)
+    )
     made = figure(resolve(record))
     assert (rgb(images(made)[0][0]) == colours()[0]).all()
     assert texts_of(made)
@@ -698,13 +833,19 @@ def test_a_head_that_gives_nothing_is_drawn(fixed_record: Make, texts_of: Texts)
 raw_text = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12)
 
 
-@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")  # no machine has a font for every character
+@pytest.mark.filterwarnings(
+    "ignore:Glyph .* missing from font"
+)  # no machine has a font for every character
 @given(pieces=st.lists(raw_text, min_size=1, max_size=5), n_heads=st.sampled_from([1, 2]))
 @settings(max_examples=25)
 def test_any_sentence_draws(fixed_record: Make, pieces: list[str], n_heads: int) -> None:
     """Any Unicode at all becomes a picture, as PNG and as a well-formed SVG."""
     labels = [token_text(piece, typed=piece) for piece in pieces]
-    sheet = resolve(fixed_record(labels, n_heads=n_heads, text="".join(pieces), pair=pieces[0], model=pieces[-1]))
+    sheet = resolve(
+        fixed_record(
+            labels, n_heads=n_heads, text="".join(pieces), pair=pieces[0], model=pieces[-1]
+        )
+    )
     if n_heads == 1:
         assert drawn(sheet).startswith(b"\x89PNG")
     else:

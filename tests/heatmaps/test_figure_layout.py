@@ -31,7 +31,9 @@ def assert_clear(sheet: Sheet, texts_of: Texts) -> None:
 
 @pytest.mark.parametrize("tokens", [1, 3, 7, 23, 60])
 @pytest.mark.parametrize(("n_layers", "n_heads"), SHAPES)
-def test_texts_keep_clear(fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, tokens: int) -> None:
+def test_texts_keep_clear(
+    fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int, tokens: int
+) -> None:
     """Few and many panels, of few and many tokens."""
     record = fixed_record([f"word{i}" for i in range(tokens)], n_layers=n_layers, n_heads=n_heads)
     assert_clear(resolve(record), texts_of)
@@ -51,7 +53,14 @@ def test_texts_keep_clear_with_a_scale_each(
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 12), (2, 4)])
 @pytest.mark.parametrize("scale", ["shared", "panel"])
 def test_lopsided_panels_keep_clear(
-    fixed_record: Make, texts_of: Texts, *, n_layers: int, n_heads: int, queries: int, keys: int, scale: Scale
+    fixed_record: Make,
+    texts_of: Texts,
+    *,
+    n_layers: int,
+    n_heads: int,
+    queries: int,
+    keys: int,
+    scale: Scale,
 ) -> None:
     """Cross-attention of few queries on many keys, and the reverse."""
     record = fixed_record(
@@ -65,12 +74,16 @@ def test_lopsided_panels_keep_clear(
 
 @pytest.mark.parametrize("tokens", [1, 11])
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 5), (2, 3)])
-@pytest.mark.parametrize("label", [LONG, "W" * 60, "나는너희모두를사랑해요정말로진심으로그렇답니다"])
+@pytest.mark.parametrize(
+    "label", [LONG, "W" * 60, "나는너희모두를사랑해요정말로진심으로그렇답니다"]
+)
 def test_long_labels_keep_clear(
     fixed_record: Make, texts_of: Texts, *, n_layers: int, n_heads: int, tokens: int, label: str
 ) -> None:
     """Labels longer than there is room for, narrow, wide and Korean."""
-    record = fixed_record([f"{i}{label}" for i in range(tokens)], n_layers=n_layers, n_heads=n_heads)
+    record = fixed_record(
+        [f"{i}{label}" for i in range(tokens)], n_layers=n_layers, n_heads=n_heads
+    )
     assert_clear(resolve(record), texts_of)
 
 
@@ -87,7 +100,8 @@ def test_long_words_around_keep_clear(
         text=" ".join([LONG] * 50),
         model="/home/somebody/models/" + "very-long-name-" * 8,
         notes=tuple(
-            Note.of("text", text=f"{LONG} {LONG} was done to what is shown here, number {i}") for i in range(4)
+            Note.of("text", text=f"{LONG} {LONG} was done to what is shown here, number {i}")
+            for i in range(4)
         ),
     )
     assert_clear(resolve(record), texts_of)

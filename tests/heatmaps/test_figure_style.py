@@ -65,7 +65,9 @@ def test_a_paper_figure_of_one_head(make_record: Make, width: str | None, wide: 
 
 def test_labels_on_the_page_measured(make_record: Make, tmp_path: Path) -> None:
     """In the PDF of a 3.3 inch figure, as a printer gets it: that width, TrueType alone, letters of 6 points."""
-    make_record("[CLS] 나는 너희 모두를 love [SEP]").select([0], [0]).save(tmp_path / "a.pdf", style="paper")
+    make_record("[CLS] 나는 너희 모두를 love [SEP]").select([0], [0]).save(
+        tmp_path / "a.pdf", style="paper"
+    )
     fonts = output("pdffonts", tmp_path / "a.pdf")
     assert "Type 3" not in fonts
     assert fonts.count("TrueType") == 2
@@ -73,7 +75,9 @@ def test_labels_on_the_page_measured(make_record: Make, tmp_path: Path) -> None:
     assert "모두를" in printed(tmp_path / "a.pdf")
     page = output("pdftotext", "-bbox", tmp_path / "a.pdf", "-")
     assert float(re.findall(r'<page width="([\d.]+)', page)[0]) == pytest.approx(3.3 * 72, abs=0.1)
-    upright = re.findall(r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">love', page)
+    upright = re.findall(
+        r'xMin="([\d.]+)" yMin="([\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">love', page
+    )
     for x0, y0, x1, y1 in upright:
         assert min(float(x1) - float(x0), float(y1) - float(y0)) >= 6
 
@@ -128,7 +132,9 @@ def test_no_caption_font_size_and_dots(make_record: Make) -> None:
     """What is wanted otherwise than the style has it."""
     picture = draw_record(make_record().select([0], [0]), no_caption=True, font_size=15.0, dpi=50)
     assert not any("verified" in text.get_text() for text in texts(picture.figure))
-    assert {float(label.get_fontsize()) for label in picture.figure.axes[0].get_yticklabels()} == {15.0}
+    assert {float(label.get_fontsize()) for label in picture.figure.axes[0].get_yticklabels()} == {
+        15.0
+    }
     buffer = BytesIO()
     picture.write(buffer, ".png")
     assert Image.open(buffer).width == int(picture.figure.get_size_inches()[0] * 50)
@@ -149,7 +155,8 @@ def test_a_transparent_page(make_record: Make) -> None:
 def test_what_cannot_be_read_is_told(make_record: Make) -> None:
     """Tokens without room for their names: made, with one warning that names the width that they need."""
     with pytest.warns(
-        AttnvizWarning, match=r"at 2in not every token can be named in letters of 6 pt: all of them need"
+        AttnvizWarning,
+        match=r"at 2in not every token can be named in letters of 6 pt: all of them need",
     ):
         draw_record(make_record(SIXTEEN).select([0], [0]), style="paper", width="2in")
 
@@ -158,12 +165,19 @@ def test_what_cannot_be_read_is_told(make_record: Make) -> None:
 def test_many_heads_in_a_column(make_record: Make, layers: int) -> None:
     """Laid out for 3.3 inches: heads are named in letters of 6 points; that tokens are not is told."""
     record = make_record(SIXTEEN, n_layers=layers, n_heads=12)
-    with pytest.warns(AttnvizWarning, match=r"at 3.3in no token can be named in letters of 6 pt: all of them need \d"):
+    with pytest.warns(
+        AttnvizWarning,
+        match=r"at 3.3in no token can be named in letters of 6 pt: all of them need \d",
+    ):
         made = draw_record(record, style="paper").figure
     assert made.get_size_inches()[0] == pytest.approx(3.3, abs=0.005)
     assert min(sizes(made)) >= 6
     words = [text.get_text() for text in texts(made)]
-    heads = [f"head 0.{head}" for head in range(12)] if layers == 1 else [str(head) for head in range(12)]
+    heads = (
+        [f"head 0.{head}" for head in range(12)]
+        if layers == 1
+        else [str(head) for head in range(12)]
+    )
     assert set(heads) <= set(words)
     assert not set(words) & {"animal", "street"}
     boxes = np.array([text.get_window_extent().extents for text in texts(made)])
@@ -174,8 +188,16 @@ def test_many_heads_in_a_column(make_record: Make, layers: int) -> None:
 
 def test_no_page_is_larger_than_can_be_printed(make_record: Make) -> None:
     """Of one layer and of all, of few tokens and of many: at most 16 inches, words above and below aside."""
-    for n_layers, n_heads, tokens in ((1, 12, 16), (6, 12, 16), (6, 12, 200), (1, 1, 300), (12, 1, 60)):
-        record = make_record(" ".join(f"w{i}" for i in range(tokens)), n_layers=n_layers, n_heads=n_heads)
+    for n_layers, n_heads, tokens in (
+        (1, 12, 16),
+        (6, 12, 16),
+        (6, 12, 200),
+        (1, 1, 300),
+        (12, 1, 60),
+    ):
+        record = make_record(
+            " ".join(f"w{i}" for i in range(tokens)), n_layers=n_layers, n_heads=n_heads
+        )
         wide, high = record.figure().get_size_inches()
         assert wide <= 18
         assert high <= 19
@@ -208,7 +230,10 @@ def test_pictures_in_korean(make_record: Make, layers: int) -> None:
         ({"width": "3 furlongs"}, "'3 furlongs' is no length"),
         ({"width": "-3in"}, "'-3in' is no length"),
         ({"width": "1mm"}, "1mm is not between 0.5in and 100in"),
-        ({"width": "90in", "dpi": 2400}, "2400 dots an inch make a picture of more than 30,000 dots across"),
+        (
+            {"width": "90in", "dpi": 2400},
+            "2400 dots an inch make a picture of more than 30,000 dots across",
+        ),
     ],
 )
 def test_widths_that_make_no_picture(look: dict[str, Any], message: str) -> None:
@@ -221,21 +246,27 @@ def test_widths_that_make_no_picture(look: dict[str, Any], message: str) -> None
 def test_a_width_without_room_says_what_would_fit(make_record: Make) -> None:
     """The width that is named is enough."""
     record = make_record(SIXTEEN).select([0], [0])
-    with pytest.raises(SettingsError, match=r"0\.9in is too narrow for 16 tokens and their names: it takes") as error:
+    with pytest.raises(
+        SettingsError, match=r"0\.9in is too narrow for 16 tokens and their names: it takes"
+    ) as error:
         draw_record(record, style="paper", width="0.9in")
     least = str(error.value).rpartition(" ")[2]
     with pytest.warns(AttnvizWarning, match="not every token"):
-        assert draw_record(record, style="paper", width=least).figure.get_size_inches()[0] == pytest.approx(
-            inches(least)
-        )
+        assert draw_record(record, style="paper", width=least).figure.get_size_inches()[
+            0
+        ] == pytest.approx(inches(least))
 
 
-def test_python_and_the_command_draw_the_same(make_record: Make, typed: Callable[..., Any], here: Path) -> None:
+def test_python_and_the_command_draw_the_same(
+    make_record: Make, typed: Callable[..., Any], here: Path
+) -> None:
     """`heatmap`, `record.figure` and `record.save` take what the command takes; an ax has its own size."""
     record = make_record().select([0], [1])
     record.save(here / "r.json")
     typed("heatmap", "--load", "r.json", "--style", "paper", "--width", "8cm", "-o", "a.pdf")
-    assert (here / "a.pdf").read_bytes() == record.save(here / "b.pdf", style="paper", width="8cm").read_bytes()
+    assert (here / "a.pdf").read_bytes() == record.save(
+        here / "b.pdf", style="paper", width="8cm"
+    ).read_bytes()
     size = record.figure(style="paper", width="8cm").get_size_inches()
     made = attnviz.heatmap(record, style="paper", width="8cm").get_figure(root=True)
     assert made is not None
@@ -251,7 +282,9 @@ def dots(path: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("command", [("walkthrough", "--example", "seq2seq"), ("demo", "library")])
-def test_other_pictures_for_a_slide(typed: Callable[..., Any], here: Path, command: tuple[str, ...]) -> None:
+def test_other_pictures_for_a_slide(
+    typed: Callable[..., Any], here: Path, command: tuple[str, ...]
+) -> None:
     """They are made as large as a slide is, and what has too small letters there is told."""
     result = typed(*command, "--style", "slides", "-o", "slide.png")
     assert result.status == 0, result.errors
@@ -269,6 +302,8 @@ def test_a_walkthrough_in_python_for_a_slide(typed: Callable[..., Any], here: Pa
     walk = attnviz.walkthrough(example="seq2seq")
     walk.save(here / "b.png", width="20in", precision=8)
     assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
-    with pytest.warns(AttnvizWarning, match=r"at 2in the smallest letters are \d.\d pt: they can be read from"):
+    with pytest.warns(
+        AttnvizWarning, match=r"at 2in the smallest letters are \d.\d pt: they can be read from"
+    ):
         made = walk.figure(width="2in")
     assert made.get_size_inches()[0] == pytest.approx(2)

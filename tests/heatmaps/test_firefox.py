@@ -51,11 +51,15 @@ def test_views(firefox: Firefox) -> None:
     firefox.press("\ue014")  # the arrow to the right
     firefox.press("l")
     assert firefox.see("document.querySelector('.title h2').innerText") == "head 1.2"
-    assert firefox.see("document.querySelectorAll('svg.lines path').length") == int((record[1, 2] >= 0.005).sum())
+    assert firefox.see("document.querySelectorAll('svg.lines path').length") == int(
+        (record[1, 2] >= 0.005).sum()
+    )
     firefox.click(".word", 1)
     address = firefox.see("location.hash").removeprefix("#")
     assert sorted(address.split("&")) == ["head=1.2", "query=1", "view=lines"]
-    shaded = firefox.see("[...document.querySelectorAll('.word')].map((word) => word.style.background)")
+    shaded = firefox.see(
+        "[...document.querySelectorAll('.word')].map((word) => word.style.background)"
+    )
     assert len(set(shaded)) == len(shaded) == 4
     firefox.press("m")
     drawn = "document.querySelector('.drawing canvas').getContext('2d').getImageData(0, 0, 999, 999).data"
@@ -70,7 +74,10 @@ def test_calculation(firefox: Firefox) -> None:
     firefox.open(page(record).html, "head=1.2&query=2&step=context")
     products = vectors.key[1, 2] @ vectors.query[1, 2, 2]
     wanted = np.stack([products, products * vectors.scaling[1], record[1, 2][2]], axis=1)
-    shown = [[float(one.replace("\N{MINUS SIGN}", "-")) for one in row[-3:]] for row in rows(firefox, STEPS)]
+    shown = [
+        [float(one.replace("\N{MINUS SIGN}", "-")) for one in row[-3:]]
+        for row in rows(firefox, STEPS)
+    ]
     np.testing.assert_allclose(shown, wanted, atol=6e-4)
 
 
@@ -87,13 +94,17 @@ def test_the_model_in_the_page(firefox: Firefox) -> None:
 
 def test_other_pages(firefox: Firefox) -> None:
     """Heads, a generation and a walkthrough are drawn."""
-    found = attnviz.compare_heads(["the animal didn't cross the street because it was too tired"] * 3, model="toy")
+    found = attnviz.compare_heads(
+        ["the animal didn't cross the street because it was too tired"] * 3, model="toy"
+    )
     made = attnviz.generate("I love", model="toy-decoder", max_new_tokens=3)
     steps = attnviz.walkthrough("I love all you", model="toy", query="love")
     assert isinstance(found, HeadComparison)
     for text, wanted in (
-        (heads_page(found).html, "head 0.0"), (page(made).html, "love"), (web_page(steps).html, "softmax"),
-    ):  # fmt: skip
+        (heads_page(found).html, "head 0.0"),
+        (page(made).html, "love"),
+        (web_page(steps).html, "softmax"),
+    ):
         firefox.open(text, "head=0.0")
         assert wanted in firefox.see("document.body.innerText")
 

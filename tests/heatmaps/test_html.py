@@ -42,7 +42,9 @@ def show(show_page: Callable[..., Page]) -> Open:
 
     def open_page(record: Attention | str, fragment: str = "", **look: Any) -> Page:
         options = {name: look.pop(name) for name in OPTIONS if name in look}
-        return show_page(record if isinstance(record, str) else page(record, **look).html, fragment, **options)
+        return show_page(
+            record if isinstance(record, str) else page(record, **look).html, fragment, **options
+        )
 
     return open_page
 
@@ -51,7 +53,9 @@ def show(show_page: Callable[..., Page]) -> Open:
 def pieces(fixed_record: Make) -> Make:
     """A record as a model of word pieces makes it, perhaps of two sentences; 3 layers of 4 heads."""
 
-    def make(first: str = "An un fath omable token ization", second: str | None = None) -> Attention:
+    def make(
+        first: str = "An un fath omable token ization", second: str | None = None
+    ) -> Attention:
         tokens = [Token(text="[CLS]", piece="[CLS]", special=True)]
         for segment, sentence in enumerate(filter(None, (first, second))):
             at = 0
@@ -60,13 +64,27 @@ def pieces(fixed_record: Make) -> Make:
                 number = len(tokens) - (0 if not glued else 1)
                 number = tokens[-1].word if glued and tokens[-1].word is not None else number
                 at += 0 if glued else 1
-                tokens.append(Token(text=f"{'·' * glued}{word}", piece=word, word=number, segment=segment,
-                                    span=(at, at + len(word))))  # fmt: skip
+                tokens.append(
+                    Token(
+                        text=f"{'·' * glued}{word}",
+                        piece=word,
+                        word=number,
+                        segment=segment,
+                        span=(at, at + len(word)),
+                    )
+                )
                 at += len(word)
             tokens.append(Token(text="[SEP]", piece="[SEP]", special=True))
         text = " An unfathomable tokenization" if second is None else f" {first}"
-        return fixed_record(["x"] * len(tokens), n_layers=3, n_heads=4, query_tokens=tuple(tokens),
-                            key_tokens=tuple(tokens), text=text, pair=second and f" {second}")  # fmt: skip
+        return fixed_record(
+            ["x"] * len(tokens),
+            n_layers=3,
+            n_heads=4,
+            query_tokens=tuple(tokens),
+            key_tokens=tuple(tokens),
+            text=text,
+            pair=second and f" {second}",
+        )
 
     return make
 
@@ -86,7 +104,10 @@ def matrix(shown: Page) -> np.ndarray:
 def listed(shown: Page) -> dict[str, float]:
     """The table of the chosen word: each token and its weight."""
     rows = shown.locator("table.row tbody tr").all_inner_texts()
-    return {name.strip(): float(weight.strip().lstrip("≈")) for name, weight in (row.split("\t") for row in rows)}
+    return {
+        name.strip(): float(weight.strip().lstrip("≈"))
+        for name, weight in (row.split("\t") for row in rows)
+    }
 
 
 # ------------------------------------------------------------------------------------------- the numbers
@@ -103,11 +124,15 @@ def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
     assert {row["exact"] for row in rows} == {"1"}
     shown = show(record, "head=1.2")
     drawn = re.findall(r">(1?\.\d\d)</text>", downloaded(shown, "SVG").decode())
-    assert drawn == [f"{weight:.2f}".lstrip("0") for weight in record[1, 2].ravel() if weight >= 0.005]
+    assert drawn == [
+        f"{weight:.2f}".lstrip("0") for weight in record[1, 2].ravel() if weight >= 0.005
+    ]
 
 
 @pytest.mark.parametrize(("palette", "alpha"), [("teal", 0), ("teal_r", 255)])
-def test_zero_never_looks_like_the_largest(show: Open, fixed_record: Make, palette: str, alpha: int) -> None:
+def test_zero_never_looks_like_the_largest(
+    show: Open, fixed_record: Make, palette: str, alpha: int
+) -> None:
     """What is masked is open to the page, or has the colour of 0 where the page is the colour of the largest."""
     shown = show(fixed_record(SENTENCE, causal=True, n_heads=2), "head=0.1", cmap=palette)
     corner = shown.evaluate("""() => {
@@ -118,7 +143,9 @@ def test_zero_never_looks_like_the_largest(show: Open, fixed_record: Make, palet
     assert ("coloured as 0: below" in shown.inner_text(".legend")) == bool(alpha)
 
 
-def test_a_large_record_is_rounded_and_says_so(show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_record_is_rounded_and_says_so(
+    show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of each row the strongest links are exact; all others are within half a 255th of their head's largest."""
     monkeypatch.setattr(html, "EXACT", 0)
     record = fixed_record([f"w{i}" for i in range(40)], n_layers=1, n_heads=2)
@@ -129,7 +156,9 @@ def test_a_large_record_is_rounded_and_says_so(show: Open, fixed_record: Make, m
     theirs = record[0, 1].astype(np.float64)
     assert (exact.sum(axis=1) == 8).all()
     assert np.array_equal(ours[exact].astype(np.float32), record[0, 1][exact])
-    assert (theirs[~exact].reshape(40, -1).max(axis=1) <= np.where(exact, theirs, np.inf).min(axis=1)).all()
+    assert (
+        theirs[~exact].reshape(40, -1).max(axis=1) <= np.where(exact, theirs, np.inf).min(axis=1)
+    ).all()
     assert np.abs(ours - theirs).max() <= theirs.max() / 255 / 2 * 1.001
     assert "8 largest of each row are exact" in shown.inner_text(".legend")
     shown.locator(".word").first.click()
@@ -139,16 +168,26 @@ def test_a_large_record_is_rounded_and_says_so(show: Open, fixed_record: Make, m
 
 @pytest.mark.parametrize("width", [390, 800, 1280])
 @pytest.mark.parametrize("chosen", ["head=0.1", "head=0.1&query=1"])
-def test_names_of_links_are_on_one_line(show: Open, fixed_record: Make, width: int, chosen: str) -> None:
+def test_names_of_links_are_on_one_line(
+    show: Open, fixed_record: Make, width: int, chosen: str
+) -> None:
     """Beside bars that can be seen; nothing is wider than its panel, however long a name."""
     words = ["understanding", "attention", "misunderstood", "it", "was", "street"]
     shown = show(fixed_record(words, n_heads=2), chosen, viewport={"width": width, "height": 900})
-    lines = shown.locator(".row tbody bdi").evaluate_all("all => all.map((one) => one.getClientRects().length)")
+    lines = shown.locator(".row tbody bdi").evaluate_all(
+        "all => all.map((one) => one.getClientRects().length)"
+    )
     assert {*lines} == {1}
-    tallest = shown.locator(".row tbody tr").evaluate_all("all => Math.max(...all.map((one) => one.offsetHeight))")
+    tallest = shown.locator(".row tbody tr").evaluate_all(
+        "all => Math.max(...all.map((one) => one.offsetHeight))"
+    )
     assert tallest < 32
     assert float(shown.locator(".row .track").first.evaluate("one => one.offsetWidth")) > 24
-    shown = show(fixed_record(["w" * 60, *words], n_heads=2), chosen, viewport={"width": width, "height": 900})
+    shown = show(
+        fixed_record(["w" * 60, *words], n_heads=2),
+        chosen,
+        viewport={"width": width, "height": 900},
+    )
     assert shown.locator(".scroll").first.evaluate("one => one.scrollWidth - one.clientWidth") == 0
 
 
@@ -156,24 +195,34 @@ def test_means_words_and_specials(show: Open, pieces: Make) -> None:
     """Means over heads and layers, merged words and hidden specials are those that Python computes."""
     record = pieces()
     for head, mean in (
-        ("2.*", record.weights[2].mean(axis=0)), ("*.3", record.weights[:, 3].mean(axis=0)),
+        ("2.*", record.weights[2].mean(axis=0)),
+        ("*.3", record.weights[:, 3].mean(axis=0)),
         ("*.*", record.weights.mean(axis=(0, 1))),
-    ):  # fmt: skip
+    ):
         np.testing.assert_allclose(matrix(show(record, f"head={head}")), mean, atol=1e-6)
     for fragment, seen in (
-        ("words=1", merge_words(record)), ("special=1", hide_special(record)),
+        ("words=1", merge_words(record)),
+        ("special=1", hide_special(record)),
         ("words=1&special=1", hide_special(merge_words(record))),
-    ):  # fmt: skip
+    ):
         shown = show(record, f"head=2.3&{fragment}")
         np.testing.assert_allclose(matrix(shown), seen[2, 3], atol=1e-6)
-        assert [row["key_token"] for row in table(shown)][: len(seen.key_tokens)] == [t.text for t in seen.key_tokens]
+        assert [row["key_token"] for row in table(shown)][: len(seen.key_tokens)] == [
+            t.text for t in seen.key_tokens
+        ]
 
 
 def test_sentence_pairs(show: Open, pieces: Make) -> None:
     """From the first sentence to the second: its queries and its keys alone, each special with the sentence before."""
     record = pieces("i love you", "you love me")
     rows = table(show(record, "head=0.0&part=AB"))
-    assert [*dict.fromkeys(row["query_token"] for row in rows)] == ["[CLS]", "i", "love", "you", "[SEP]"]
+    assert [*dict.fromkeys(row["query_token"] for row in rows)] == [
+        "[CLS]",
+        "i",
+        "love",
+        "you",
+        "[SEP]",
+    ]
     assert [*dict.fromkeys(row["key_token"] for row in rows)] == ["you", "love", "me", "[SEP]"]
     assert np.array_equal(matrix(show(record, "head=0.0&part=BA")), record[0, 0][5:, :5])
 
@@ -182,12 +231,18 @@ def test_sentence_pairs(show: Open, pieces: Make) -> None:
 def test_other_kinds_of_attention(show: Open, fixed_record: Make, kind: str) -> None:
     """Queries and keys of two texts, and rows that see what came before them alone."""
     record = (
-        fixed_record("a b c", keys="나는 너희 모두를 사랑해") if kind == "cross" else fixed_record("a b c", causal=True)
+        fixed_record("a b c", keys="나는 너희 모두를 사랑해")
+        if kind == "cross"
+        else fixed_record("a b c", causal=True)
     )
     shown = show(record, "query=1")  # one head: it is open at once
     assert np.array_equal(matrix(shown), record[0, 0])
     assert list(listed(shown).values()) == sorted(
-        (round(float(one), 3) for one in record.weights[0, 0, 1][: 2 if kind == "decoder" else None]), reverse=True
+        (
+            round(float(one), 3)
+            for one in record.weights[0, 0, 1][: 2 if kind == "decoder" else None]
+        ),
+        reverse=True,
     )
     assert shown.locator(".words").count() == (2 if kind == "cross" else 1)
 
@@ -206,7 +261,9 @@ def test_a_choice_in_one_view_shows_in_all(show: Open, fixed_record: Make) -> No
     shown.get_by_role("button", name="love", exact=True).first.click()
     assert state(shown) == {"head": "1.2", "query": "2"}
     assert shown.inner_text("#row-title") == "“love” looks at"
-    assert listed(shown) == pytest.approx(dict(zip(SENTENCE.split(), record.weights[1, 2, 2], strict=True)), abs=5e-4)
+    assert listed(shown) == pytest.approx(
+        dict(zip(SENTENCE.split(), record.weights[1, 2, 2], strict=True)), abs=5e-4
+    )
     shaded = shown.locator(".word").nth(int(record.weights[1, 2, 2].argmax()))
     assert shaded.evaluate("word => word.style.background") != ""
     shown.get_by_role("button", name="Who looks at it").click()
@@ -249,7 +306,9 @@ def test_one_head_alone(show: Open, fixed_record: Make) -> None:
         shown.keyboard.press(key)
         assert shown.inner_text(".title h2") == "head 2.5"
     shown = show(fixed_record(SENTENCE, n_heads=2))
-    names = shown.locator(".thumb").evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
+    names = shown.locator(".thumb").evaluate_all(
+        "all => all.map((one) => one.getAttribute('aria-label'))"
+    )
     assert names == ["head 0.0", "head 0.1", "mean over the heads of layer 0"]
 
 
@@ -272,7 +331,9 @@ def numbers_of(cells: list[str]) -> list[float]:
     return [float(cell.replace("\N{MINUS SIGN}", "-")) for cell in cells]
 
 
-@pytest.mark.parametrize(("model", "query", "key"), [("toy", 2, 1), ("toy-decoder", 2, 0), ("toy-transformer", 3, 1)])
+@pytest.mark.parametrize(
+    ("model", "query", "key"), [("toy", 2, 1), ("toy-decoder", 2, 0), ("toy-transformer", 3, 1)]
+)
 def test_the_calculation_is_the_models(show: Open, model: str, query: int, key: int) -> None:
     """From q, K and V to each weight and the context, as numpy computes them; a key that is chosen is spelled out."""
     record = attnviz.attend("I love all you", model=model)
@@ -289,14 +350,24 @@ def test_the_calculation_is_the_models(show: Open, model: str, query: int, key: 
     assert float(re.findall(r"at most (\S+) from", shown.inner_text(".calculation"))[0]) < html.NEAR
     shown.get_by_role("button", name=record.key_tokens[key].text, exact=True).last.click()
     assert state(shown)["key"] == str(key)
-    assert shown.evaluate("document.activeElement.closest('.steps-table tr[aria-current]') !== null")  # the focus stays
-    spelled = [row.split("\t")[1:] for row in shown.locator("details[open] .numbers tbody tr").all_inner_texts()]
+    assert shown.evaluate(
+        "document.activeElement.closest('.steps-table tr[aria-current]') !== null"
+    )  # the focus stays
+    spelled = [
+        row.split("\t")[1:]
+        for row in shown.locator("details[open] .numbers tbody tr").all_inner_texts()
+    ]
     wanted = np.stack([v[key], v[key] * weights[key], weights @ v])
     np.testing.assert_allclose([numbers_of(row) for row in spelled], wanted, atol=6e-4)
     shown.locator(".calculation summary").first.press("Enter")
     expect(shown).to_have_url(re.compile("step=score"))
-    spelled = [row.split("\t")[1:] for row in shown.locator("details[open] .numbers tbody tr").all_inner_texts()]
-    np.testing.assert_allclose([numbers_of(row) for row in spelled], np.stack([q, k[key], q * k[key]]), atol=6e-4)
+    spelled = [
+        row.split("\t")[1:]
+        for row in shown.locator("details[open] .numbers tbody tr").all_inner_texts()
+    ]
+    np.testing.assert_allclose(
+        [numbers_of(row) for row in spelled], np.stack([q, k[key], q * k[key]]), atol=6e-4
+    )
     shown.get_by_role("button", name=re.compile("How this row is computed")).click()
     assert shown.evaluate("document.activeElement.id") == "calculation-title"
     assert barriers(shown) == []
@@ -324,7 +395,10 @@ def test_a_generation_goes_step_by_step(show: Open, model: str) -> None:
     record = attnviz.generate("The big animal", model)
     prompt = 3 if model == "toy-decoder" else 0
     shown = show(record, lang="en")
-    slider, n = shown.get_by_role("slider", name="Generated token"), len(record.query_tokens) - prompt
+    slider, n = (
+        shown.get_by_role("slider", name="Generated token"),
+        len(record.query_tokens) - prompt,
+    )
 
     def step() -> int:
         at = int(slider.input_value())
@@ -332,7 +406,9 @@ def test_a_generation_goes_step_by_step(show: Open, model: str) -> None:
         word = record.query_tokens[row].text
         assert shown.inner_text(".generation output") == f"{at + 1} of {n}: “{word}”"
         there = shown.locator(".words").first.locator(".word:not(.later)").all_inner_texts()
-        assert [text.strip() for text in there] == [token.text for token in record.query_tokens[: row + 1]]
+        assert [text.strip() for text in there] == [
+            token.text for token in record.query_tokens[: row + 1]
+        ]
         seen = row + 1 if prompt else len(record.key_tokens)
         weights = record.weights.mean(axis=(0, 1))[row, :seen]
         found = listed(shown)
@@ -364,7 +440,9 @@ def test_lines_of_several_heads(show: Open, fixed_record: Make) -> None:
     assert shown.locator("svg.lines path").count() == int((record[0, 0] >= 0.05).sum())
     shown.get_by_role("button", name="0.2", exact=True).click()
     assert state(shown)["more"] == "0.2"
-    colours = shown.locator("svg.lines path").evaluate_all("all => all.map((one) => one.getAttribute('stroke'))")
+    colours = shown.locator("svg.lines path").evaluate_all(
+        "all => all.map((one) => one.getAttribute('stroke'))"
+    )
     assert len(colours) == int((record.weights[0, [0, 2]] >= 0.05).sum())
     assert len(set(colours)) == 2
 
@@ -390,13 +468,24 @@ def test_everything_by_keyboard(show: Open, fixed_record: Make) -> None:
     """Arrows change layer and head, past the last the mean; Shift moves the cell; letters do what the list says."""
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3))
     for key, expected in (
-        ("ArrowRight", {"head": "0.1"}), ("ArrowDown", {"head": "1.1"}), ("ArrowDown", {"head": "*.1"}),
-        ("ArrowUp", {"head": "1.1"}), ("ArrowLeft", {"head": "1.0"}), ("ArrowLeft", {"head": "1.*"}),
-        ("ArrowRight", {"head": "1.0"}), ("Shift+ArrowDown", {"head": "1.0", "query": "0", "key": "0"}),
+        ("ArrowRight", {"head": "0.1"}),
+        ("ArrowDown", {"head": "1.1"}),
+        ("ArrowDown", {"head": "*.1"}),
+        ("ArrowUp", {"head": "1.1"}),
+        ("ArrowLeft", {"head": "1.0"}),
+        ("ArrowLeft", {"head": "1.*"}),
+        ("ArrowRight", {"head": "1.0"}),
+        ("Shift+ArrowDown", {"head": "1.0", "query": "0", "key": "0"}),
         ("Shift+ArrowDown", {"head": "1.0", "query": "1", "key": "0"}),
-        ("Shift+ArrowRight", {"head": "1.0", "query": "1", "key": "1"}), ("l", {"view": "lines"}), ("m", {}),
-        ("d", {"toward": "to"}), ("s", {"special": "1"}), ("s", {}), ("Escape", {"head": "1.0"}), ("Escape", {}),
-    ):  # fmt: skip
+        ("Shift+ArrowRight", {"head": "1.0", "query": "1", "key": "1"}),
+        ("l", {"view": "lines"}),
+        ("m", {}),
+        ("d", {"toward": "to"}),
+        ("s", {"special": "1"}),
+        ("s", {}),
+        ("Escape", {"head": "1.0"}),
+        ("Escape", {}),
+    ):
         shown.keyboard.press(key)
         assert expected.items() <= state(shown).items(), (key, state(shown))
     assert "head" not in state(shown)
@@ -412,7 +501,9 @@ def test_focus_is_seen_and_moves(show: Open, fixed_record: Make) -> None:
     seen = []
     for _ in range(60):
         shown.keyboard.press("Tab")
-        seen.append(shown.evaluate("document.activeElement.className || document.activeElement.tagName"))
+        seen.append(
+            shown.evaluate("document.activeElement.className || document.activeElement.tagName")
+        )
         assert shown.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
         if seen[-1] == "thumb":
             break
@@ -452,10 +543,19 @@ def test_the_address_brings_back_what_was_seen(show: Open, fixed_record: Make) -
 @pytest.mark.parametrize(
     "fragment",
     [
-        "head=9.9", "head=1.2.3", "head=-1.0", "head=<img src=x onerror=alert(1)>", "%", "%00", "head=__proto__",
-        "__proto__=1&constructor=2", "query=99999&key=99999&rows=90-99&keys=5-1&part=AB", "x" * 5000, "=&=&&",
+        "head=9.9",
+        "head=1.2.3",
+        "head=-1.0",
+        "head=<img src=x onerror=alert(1)>",
+        "%",
+        "%00",
+        "head=__proto__",
+        "__proto__=1&constructor=2",
+        "query=99999&key=99999&rows=90-99&keys=5-1&part=AB",
+        "x" * 5000,
+        "=&=&&",
     ],
-)  # fmt: skip
+)
 def test_an_address_by_somebody_else(show: Open, fixed_record: Make, fragment: str) -> None:
     """A head that is not there, or no head at all: the overview, and nothing runs."""
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), fragment)
@@ -467,17 +567,33 @@ def test_an_address_by_somebody_else(show: Open, fixed_record: Make, fragment: s
 # ------------------------------------------------------------------------------------------- hostile text, no way out
 
 HOSTILE = [
-    "</script><img src=x onerror=alert(1)>", "<!--", "]]>", "\"'&lt;&amp;", "a\u2028b\u2029c", "nul\0byte",
-    "\u202eabc\u2066", "{{7*7}}${1}", "שלום", "👩‍👩‍👧‍👦", "javascript:alert(1)", "x" * 10_000,
-]  # fmt: skip
+    "</script><img src=x onerror=alert(1)>",
+    "<!--",
+    "]]>",
+    "\"'&lt;&amp;",
+    "a\u2028b\u2029c",
+    "nul\0byte",
+    "\u202eabc\u2066",
+    "{{7*7}}${1}",
+    "שלום",
+    "👩‍👩‍👧‍👦",
+    "javascript:alert(1)",
+    "x" * 10_000,
+]
 
 
 def test_hostile_texts_are_texts(show: Open, fixed_record: Make) -> None:
     """Whatever tokens, model and sentence hold is shown as text, in every view and in what is saved; nothing runs."""
     tokens = tuple(Token(text=text, piece=text) for text in HOSTILE)
     model = "<b onmouseover=alert(1)>m</b></title><script>alert(2)</script>"
-    record = fixed_record(HOSTILE, model=model, text="".join(HOSTILE), query_tokens=tokens, key_tokens=tokens,
-                          notes=(Note.of("text", text=model),))  # fmt: skip
+    record = fixed_record(
+        HOSTILE,
+        model=model,
+        text="".join(HOSTILE),
+        query_tokens=tokens,
+        key_tokens=tokens,
+        notes=(Note.of("text", text=model),),
+    )
     shown = show(record, "query=0")
     assert shown.locator("img, b, iframe, script[src]").count() == 0
     assert HOSTILE[0] in shown.locator(".word").all_inner_texts()
@@ -510,7 +626,12 @@ def test_nothing_can_be_asked_of_the_network(show: Open, fixed_record: Make) -> 
       await new Promise((done) => setTimeout(done, 100));
       return said.sort();
     }"""
-    assert shown.evaluate(refused) == ["connect-src", "img-src", "script-src-elem", "style-src-elem"]
+    assert shown.evaluate(refused) == [
+        "connect-src",
+        "img-src",
+        "script-src-elem",
+        "style-src-elem",
+    ]
 
 
 def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> None:
@@ -520,7 +641,15 @@ def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> No
     whole = page(fixed_record(SENTENCE), lang="ko").html
     shown = show(whole, before="delete window.DecompressionStream")
     assert "이 브라우저는" in shown.inner_text("#page")
-    labels = {"lang": "en", "scale": "shared", "layers": [0], "heads": [0], "tops": [1.0], "size": [2, 2], "links": 0}
+    labels = {
+        "lang": "en",
+        "scale": "shared",
+        "layers": [0],
+        "heads": [0],
+        "tops": [1.0],
+        "size": [2, 2],
+        "links": 0,
+    }
     sides = dict.fromkeys(("queries", "keys"), None)
     damaged = build("t", [], labels=labels | sides, data=b"\0" * 3, own=html.OWN, language="en")
     shown = show(damaged.replace("throw error", "void error"), before="0;")
@@ -531,7 +660,9 @@ def test_an_old_browser_and_a_damaged_page(show: Open, fixed_record: Make) -> No
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("fragment", ["", "head=1.2&query=1", "head=1.2&view=lines&more=1.1&lang=ko"])
+@pytest.mark.parametrize(
+    "fragment", ["", "head=1.2&query=1", "head=1.2&view=lines&more=1.1&lang=ko"]
+)
 def test_no_barriers(show: Open, fixed_record: Make, fragment: str, scheme: str) -> None:
     """axe-core finds no violation, in light and in dark, at either language."""
     shown = show(fixed_record(SENTENCE, n_layers=2, n_heads=3), fragment, color_scheme=scheme)
@@ -543,7 +674,9 @@ def test_no_barriers(show: Open, fixed_record: Make, fragment: str, scheme: str)
 def test_a_telephone(show: Open, fixed_record: Make, fragment: str) -> None:
     """At 360 pixels nothing stands beyond the edge, and a tap chooses a word."""
     record = fixed_record(
-        "[CLS] the animal didn't cross the street because it was too tired [SEP]", n_layers=6, n_heads=12
+        "[CLS] the animal didn't cross the street because it was too tired [SEP]",
+        n_layers=6,
+        n_heads=12,
     )
     shown = show(record, fragment, viewport={"width": 360, "height": 740}, has_touch=True)
     assert shown.evaluate("document.documentElement.scrollWidth") == 360
@@ -555,7 +688,11 @@ def test_a_telephone(show: Open, fixed_record: Make, fragment: str) -> None:
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_no_name_of_a_row_is_cut(show: Open, fixed_record: Make, lang: str) -> None:
     """At 360 pixels each layer, and the word for the mean, has the room that its text takes."""
-    shown = show(fixed_record(SENTENCE, n_layers=12, n_heads=12), lang=lang, viewport={"width": 360, "height": 740})
+    shown = show(
+        fixed_record(SENTENCE, n_layers=12, n_heads=12),
+        lang=lang,
+        viewport={"width": 360, "height": 740},
+    )
     widths = shown.locator(".thumbs th[scope=row]").evaluate_all("""all => all.map((one) => {
       const text = document.createRange();
       text.selectNodeContents(one);
@@ -569,15 +706,21 @@ def test_no_name_of_a_row_is_cut(show: Open, fixed_record: Make, lang: str) -> N
 def test_zero_is_the_pages_colour(show: Open, fixed_record: Make, *, is_dark: bool) -> None:
     """Dark and light follow the reader's system; numbers stand on their cells with a contrast of 4.5 at least."""
     shown = show(fixed_record(SENTENCE), "query=1", color_scheme="dark" if is_dark else "light")
-    assert shown.evaluate("getComputedStyle(document.body).backgroundColor") == f"rgb{PAPER[is_dark]}"
+    assert (
+        shown.evaluate("getComputedStyle(document.body).backgroundColor") == f"rgb{PAPER[is_dark]}"
+    )
     labels = json.loads(shown.evaluate("document.getElementById('labels').textContent"))
-    table = np.frombuffer(bytes.fromhex(labels["palette"]["dark" if is_dark else "light"]), np.uint8).reshape(-1, 3)
+    table = np.frombuffer(
+        bytes.fromhex(labels["palette"]["dark" if is_dark else "light"]), np.uint8
+    ).reshape(-1, 3)
     assert tuple(int(one) for one in table[0]) == PAPER[is_dark]
     from attnviz.render.palette import luminance
 
     light = luminance(table)
     assert np.maximum(1.05 / (light + 0.05), (light + 0.05) / 0.05).min() >= 4.5
-    words = shown.locator(".word").evaluate_all("all => all.map((one) => [one.style.background, one.style.color])")
+    words = shown.locator(".word").evaluate_all(
+        "all => all.map((one) => [one.style.background, one.style.color])"
+    )
     shaded = [word for word in words if word[0]]
     assert shaded
     for paper, ink in shaded:
@@ -603,7 +746,10 @@ def test_pictures_that_are_saved(show: Open, fixed_record: Make) -> None:
 
 def test_in_a_notebook(show: Open, fixed_record: Make) -> None:
     """Two pages on one sheet, each in a frame of its own that can reach neither the sheet nor the other."""
-    frames = [page(fixed_record(words, n_heads=2))._repr_html_() for words in ("I love you", "나는 너를 사랑해")]
+    frames = [
+        page(fixed_record(words, n_heads=2))._repr_html_()
+        for words in ("I love you", "나는 너를 사랑해")
+    ]
     shown = show(f"<!doctype html><meta charset=utf-8>{'<hr>'.join(frames)}", before="0;")
     for place, word in enumerate(("love", "너를")):
         shown.locator("iframe").nth(place).scroll_into_view_if_needed()
@@ -624,13 +770,17 @@ def test_the_file(fixed_record: Make, tmp_path: Path) -> None:
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == made == page(record).html
     record.save(tmp_path / "b.html")
     attnviz.save(record, tmp_path / "c.html")
-    assert {(tmp_path / name).read_bytes() for name in ("a.html", "b.html", "c.html")} == {made.encode()}
+    assert {(tmp_path / name).read_bytes() for name in ("a.html", "b.html", "c.html")} == {
+        made.encode()
+    }
     assert len(made.encode()) <= 250_000
     with pytest.raises(OutputError, match="a page is saved as"):
         attnviz.page(record, tmp_path / "a.pdf")
 
 
-def test_long_texts_go_together(show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_texts_go_together(
+    show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A record of more weights than a page holds is pooled, and the page says so."""
     monkeypatch.setattr(html, "MOST", 800)
     record = fixed_record([f"w{i}" for i in range(60)], n_heads=2)
@@ -639,8 +789,9 @@ def test_long_texts_go_together(show: Open, fixed_record: Make, monkeypatch: pyt
     assert matrix(shown).shape == (20, 20)
     np.testing.assert_allclose(matrix(shown).sum(axis=1), 1, atol=1e-5)
     (query, key, weight), *_ = record.links(0, 1)
-    assert f"strongest links between tokens: w{query} ({query}) → w{key} ({key}) {weight:.2f}" in shown.inner_text(
-        ".steps"
+    assert (
+        f"strongest links between tokens: w{query} ({query}) → w{key} ({key}) {weight:.2f}"
+        in shown.inner_text(".steps")
     )
     assert show(record, "head=0.*").inner_text(".steps") == ""
 
@@ -661,7 +812,9 @@ def test_a_group_shows_what_its_tokens_look_at(show: Open, name: str) -> None:
     weights[:, [token.special for token in whole.key_tokens]] = 0
     weights[[token.special for token in whole.query_tokens]] = 0
     rows = [row.split("\t") for row in shown.locator(".tokens tbody tr").all_inner_texts()]
-    places = [at for at in range(record.cell, min(2 * record.cell, len(weights))) if weights[at].any()]
+    places = [
+        at for at in range(record.cell, min(2 * record.cell, len(weights))) if weights[at].any()
+    ]
     places.sort(key=lambda at: -weights[at].max())
     assert [row[0] for row in rows] == [f"{whole.query_tokens[at].text} ({at})" for at in places]
     for row, at in zip(rows, places, strict=True):
@@ -677,11 +830,17 @@ def test_scripts_share_one_scope() -> None:
     """No two scripts say what one name means: they stand in the page one after the other."""
     from attnviz.render.html import SHARED
 
-    texts = [path.read_text("utf-8") for path in (*SHARED, *html.MODEL, *html.OWN) if path.suffix == ".js"]
+    texts = [
+        path.read_text("utf-8")
+        for path in (*SHARED, *html.MODEL, *html.OWN)
+        if path.suffix == ".js"
+    ]
     names = [
         name
         for text in texts
-        for name in re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE)
+        for name in re.findall(
+            r"^(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE
+        )
     ]
     assert len(names) == len(set(names)) > 40
     assert not re.search(r"innerHTML|eval\(|document\.write|</script", "\n".join(texts))

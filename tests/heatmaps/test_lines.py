@@ -34,7 +34,11 @@ def test_each_is_as_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "knows none of these words" in failures[0].reason
     assert counted == [1, 2, 3, 4]
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
-    assert names == ["1-i-love-all-you.png", "3-she-is-eating-a-green-apple.png", "5-you-love-me.png"]
+    assert names == [
+        "1-i-love-all-you.png",
+        "3-she-is-eating-a-green-apple.png",
+        "5-you-love-me.png",
+    ]
     alone = attnviz.attend(TEXTS[2], "toy").save(tmp_path / "alone.png")
     with Image.open(alone) as one, Image.open(tmp_path / "a" / names[1]) as other:
         assert one.size == other.size
@@ -65,14 +69,29 @@ def test_a_book(typed: Callable[..., Result], here: Path) -> None:
 def test_heads_counted_from_the_end(typed: Callable[..., Result], here: Path) -> None:
     """They are chosen for lines as for one sentence; a range from the end is refused, whatever there is to draw."""
     (here / "lines.txt").write_text("I love all you\n", encoding="utf-8")
-    one = typed("heatmap", "--toy", "I love all you", "--layer", "-1", "--head", "-2", "--head", "0", "-o", "alone.png")
+    one = typed(
+        "heatmap",
+        "--toy",
+        "I love all you",
+        "--layer",
+        "-1",
+        "--head",
+        "-2",
+        "--head",
+        "0",
+        "-o",
+        "alone.png",
+    )
     many = ("heatmap", "--toy", "--file", "lines.txt", "-o", "folder")
     several = typed(*many, "--layer", "-1", "--head", "-2", "--head", "0")
     assert (one.status, several.status) == (0, 0)
     pictures = {(here / name).read_bytes() for name in ("alone.png", "folder/1-i-love-all-you.png")}
     assert len(pictures) == 1
     refused = typed(*many, "--layer", "-2--1")
-    assert (refused.status, "layers from the end are given one by one here" in refused.errors) == (2, True)
+    assert (refused.status, "layers from the end are given one by one here" in refused.errors) == (
+        2,
+        True,
+    )
 
 
 def test_bad_input(tmp_path: Path) -> None:

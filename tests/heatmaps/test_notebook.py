@@ -27,7 +27,10 @@ def test_a_record_is_a_picture_and_a_line(fixed_record: Make) -> None:
     data = shown(record)
     assert set(data) == {"text/html", "image/png", "text/plain"}
     assert str(data["text/html"]).startswith("<iframe sandbox=")
-    assert set(shown(fixed_record("w " * 280, n_layers=1, n_heads=7))) == {"image/png", "text/plain"}
+    assert set(shown(fixed_record("w " * 280, n_layers=1, n_heads=7))) == {
+        "image/png",
+        "text/plain",
+    }
     assert data["image/png"][:8] == b"\x89PNG\r\n\x1a\n"
     assert data["text/plain"] == repr(record)
     assert "2 layers x 3 heads" in str(data["text/plain"])

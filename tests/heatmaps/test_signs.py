@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
 
 SIGNS = HeadSigns(
-    model="toy", kind="encoder", n_layers=3, n_heads=6,
+    model="toy",
+    kind="encoder",
+    n_layers=3,
+    n_heads=6,
     of={
         (0, 2): HeadSign("-1", "#332288", ("looks at the previous token", "앞 토큰을 봄")),
         (1, 3): HeadSign("rel", "#88ccee", ("finds <b>what</b> it is", "가리키는 말을 찾음")),
         (2, 0): HeadSign("-1", "#332288", ("looks at the previous token", "앞 토큰을 봄")),
     },
-)  # fmt: skip
+)
 
 
 class Measured:
@@ -47,30 +50,48 @@ def record() -> Attention:
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_signs_and_their_words(record: Attention, show_page: Callable[..., Page], width: int) -> None:
+def test_signs_and_their_words(
+    record: Attention, show_page: Callable[..., Page], width: int
+) -> None:
     """Each head with a role has its sign, its name says the role too, and a legend has each role once."""
     viewport = {"width": width, "height": 800}
-    shown = show_page(attnviz.page(record, roles=Measured()).html, viewport=viewport, color_scheme="dark")
+    shown = show_page(
+        attnviz.page(record, roles=Measured()).html, viewport=viewport, color_scheme="dark"
+    )
     assert shown.locator(".thumb .role-sign").all_inner_texts() == ["-1", "rel", "-1"]
-    for place, name, title in ((0, "0.2", "looks at the previous token"), (1, "1.3", "finds <b>what</b> it is")):
+    for place, name, title in (
+        (0, "0.2", "looks at the previous token"),
+        (1, "1.3", "finds <b>what</b> it is"),
+    ):
         thumb = shown.locator(".thumb", has=shown.locator(".role-sign")).nth(place)
-        assert thumb.get_attribute("title") == thumb.get_attribute("aria-label") == f"head {name}: {title}"
+        assert (
+            thumb.get_attribute("title")
+            == thumb.get_attribute("aria-label")
+            == f"head {name}: {title}"
+        )
     assert shown.locator(".roles li").all_inner_texts()[1:] == [
-        "-1 looks at the previous token", "rel finds <b>what</b> it is",
-    ]  # fmt: skip
+        "-1 looks at the previous token",
+        "rel finds <b>what</b> it is",
+    ]
     assert shown.evaluate("document.documentElement.scrollWidth") == width
     assert barriers(shown) == []
     shown.locator(".lang").first.click()
     assert shown.locator(".roles li").last.inner_text() == "rel 가리키는 말을 찾음"
     shown.locator(".thumb", has=shown.locator(".role-sign")).nth(1).click()
-    assert shown.locator(".thumb[aria-current]").get_attribute("title") == "헤드 1.3: 가리키는 말을 찾음"
+    assert (
+        shown.locator(".thumb[aria-current]").get_attribute("title")
+        == "헤드 1.3: 가리키는 말을 찾음"
+    )
     assert shown.evaluate("document.documentElement.scrollWidth") == width
 
 
 def test_only_the_heads_that_are_shown(record: Attention, show_page: Callable[..., Page]) -> None:
     """Of a part of the heads those signs alone; without roles there is neither sign nor legend."""
     shown = show_page(attnviz.page(record.select([1], None), roles=Measured()).html)
-    assert shown.locator(".role-sign").all_inner_texts() == ["rel", "rel"]  # on the head and in the legend
+    assert shown.locator(".role-sign").all_inner_texts() == [
+        "rel",
+        "rel",
+    ]  # on the head and in the legend
     assert show_page(attnviz.page(record).html).locator(".role-sign, .roles:visible").count() == 0
 
 
@@ -83,13 +104,18 @@ def measured() -> HeadComparison:
 
 def test_the_clearest_established_role_is_the_sign(measured: HeadComparison) -> None:
     """A role that something rules out gives no sign; of two that are established the first, which is the clearest."""
-    rules = [RoleRule(name=name, words=f"does {name}", threshold=0.5, sign=name) for name in ("one", "two")]
+    rules = [
+        RoleRule(name=name, words=f"does {name}", threshold=0.5, sign=name)
+        for name in ("one", "two")
+    ]
     sure, second = (
         Role(rule=rule, measure="self", score=0.9, low=0.8, high=1.0, controls=()) for rule in rules
-    )  # fmt: skip
+    )
     unsure = replace(sure, doubt=Note("few_carry_it"))
     given = {(0, 1): (sure, second), (1, 4): (unsure,), (2, 0): (second, unsure)}
-    heads = tuple(replace(head, roles=given.get((head.layer, head.head), ())) for head in measured.heads)
+    heads = tuple(
+        replace(head, roles=given.get((head.layer, head.head), ())) for head in measured.heads
+    )
     signs = replace(measured, heads=heads).signs
     assert {place: sign.sign for place, sign in signs.of.items()} == {(0, 1): "one", (2, 0): "two"}
     assert signs.of[0, 1].words == ("does one", "does one")
@@ -97,12 +123,17 @@ def test_the_clearest_established_role_is_the_sign(measured: HeadComparison) -> 
 
 
 def test_from_a_file_and_by_the_command(
-    measured: HeadComparison, tmp_path: Path, typed: Callable[..., Any], show_page: Callable[..., Page]
+    measured: HeadComparison,
+    tmp_path: Path,
+    typed: Callable[..., Any],
+    show_page: Callable[..., Page],
 ) -> None:
     """A file gives what the value gives; where nothing is established, the page says so."""
     record = attnviz.attend("I love you", model="toy")
     path = attnviz.save(measured, tmp_path / "heads.stats")
-    done = typed("heatmap", "I love you", "--toy", "-o", str(tmp_path / "a.html"), "--roles", str(path))
+    done = typed(
+        "heatmap", "I love you", "--toy", "-o", str(tmp_path / "a.html"), "--roles", str(path)
+    )
     assert done.status == 0, done
     html = attnviz.page(record, roles=measured).html
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == html
@@ -123,7 +154,9 @@ def test_on_the_page_to_type_in(show_page: Callable[..., Page]) -> None:
         attnviz.page(model="toy-ko", roles=Measured())
 
 
-@pytest.mark.parametrize("other", [{"model": "toy-ko"}, {"kind": "decoder"}, {"n_layers": 2}, {"n_heads": 5}])
+@pytest.mark.parametrize(
+    "other", [{"model": "toy-ko"}, {"kind": "decoder"}, {"n_layers": 2}, {"n_heads": 5}]
+)
 def test_roles_of_another_model_are_refused(record: Attention, other: dict[str, Any]) -> None:
     """One line says whose roles they are, and what they cannot be shown on."""
     measured = Measured()
@@ -133,7 +166,9 @@ def test_roles_of_another_model_are_refused(record: Attention, other: dict[str, 
     assert "\n" not in str(error.value)
 
 
-def test_what_holds_no_roles(record: Attention, tmp_path: Path, refused: Callable[..., tuple[int, str]]) -> None:
+def test_what_holds_no_roles(
+    record: Attention, tmp_path: Path, refused: Callable[..., tuple[int, str]]
+) -> None:
     """A record is no file of roles; and signs need a page."""
     path = attnviz.save(record, tmp_path / "a.json")
     with pytest.raises(SelectionError, match="holds no roles"):
@@ -143,7 +178,10 @@ def test_what_holds_no_roles(record: Attention, tmp_path: Path, refused: Callabl
     status, line = refused("heatmap", "I love you", "--toy", "--roles", str(path), "-o", "a.png")
     assert status == 2
     assert "--roles puts signs on a page" in line
-    for name, wanted in ((str(path), "a comparison is read from .stats"), ("none.stats", "none.stats cannot be read")):
+    for name, wanted in (
+        (str(path), "a comparison is read from .stats"),
+        ("none.stats", "none.stats cannot be read"),
+    ):
         status, line = refused("heatmap", "I love you", "--toy", "--roles", name, "-o", "a.html")
         assert status == 1
         assert wanted in line

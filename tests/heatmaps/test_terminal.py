@@ -80,7 +80,12 @@ def test_no_colour_80_columns(fixed_sheet: MakeSheet, printed: Printed, golden: 
 
 def test_no_colour_60_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
     """Ten tokens on a narrow screen: percent instead of decimals, keys by number."""
-    golden(printed(fixed_sheet("The quick brown fox jumps over the lazy dog ."), Screen(width=60, colour=False)))
+    golden(
+        printed(
+            fixed_sheet("The quick brown fox jumps over the lazy dog ."),
+            Screen(width=60, colour=False),
+        )
+    )
 
 
 def test_no_colour_200_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
@@ -93,7 +98,9 @@ def test_truecolor_one_pattern(fixed_sheet: MakeSheet, printed: Printed, golden:
     golden(printed(fixed_sheet(), Screen()))
 
 
-def test_truecolor_light_background(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+def test_truecolor_light_background(
+    fixed_sheet: MakeSheet, printed: Printed, golden: Golden
+) -> None:
     """The same on a light screen: weight 0 is the lightest colour."""
     golden(printed(fixed_sheet(), Screen(dark=False)))
 
@@ -129,7 +136,9 @@ def test_all_heads_with_overview(fixed_sheet: MakeSheet, printed: Printed, golde
     golden(printed(fixed_sheet(n_layers=3, n_heads=5), PLAIN, overview=True))
 
 
-def test_all_heads_with_overview_in_colour(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+def test_all_heads_with_overview_in_colour(
+    fixed_sheet: MakeSheet, printed: Printed, golden: Golden
+) -> None:
     """The same in colour, each panel on its own scale; a thumbnail's line holds two rows."""
     golden(printed(fixed_sheet(n_layers=2, n_heads=3, scale="panel"), Screen(), overview=True))
 
@@ -139,7 +148,9 @@ def test_causal_with_blanks(fixed_sheet: MakeSheet, printed: Printed, golden: Go
     golden(printed(fixed_sheet("All you need is love", causal=True), PLAIN))
 
 
-def test_a_long_sentence_is_pooled(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
+def test_a_long_sentence_is_pooled(
+    fixed_sheet: MakeSheet, printed: Printed, golden: Golden
+) -> None:
     """Sixty tokens and two heads on 60 columns: neighbours share a cell, and a note says so."""
     words = [f"word{i}" for i in range(60)]
     golden(printed(fixed_sheet(words, n_heads=2), Screen(width=60, colour=False)))
@@ -176,7 +187,9 @@ def test_percents_side_by_side_are_the_records(fixed_record: Make) -> None:
     lines = plain(sheet, Screen(width=100))
     assert sum("head 0.0" in line and "head 0.2" in line for line in lines) == 1
     expected = np.concatenate(list(record.weights[0]), axis=1)
-    assert [percents(row) for row in rows_of(lines, sheet.query_labels)] == weights_in_percent(expected)
+    assert [percents(row) for row in rows_of(lines, sheet.query_labels)] == weights_in_percent(
+        expected
+    )
 
 
 def test_decimals_are_the_records(fixed_record: Make) -> None:
@@ -184,12 +197,16 @@ def test_decimals_are_the_records(fixed_record: Make) -> None:
     record = fixed_record()
     sheet = resolve(record)
     found = [re.findall(r"\d\.\d\d", row) for row in rows_of(plain(sheet), sheet.query_labels)]
-    assert found == [[f"{weight:.2f}" for weight in row if weight >= 0.005] for row in record.pattern(0, 0)]
+    assert found == [
+        [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in record.pattern(0, 0)
+    ]
 
 
 @pytest.mark.parametrize("n_tokens", [4, 90])
 @pytest.mark.parametrize("dark", [True, False])
-def test_no_cell_is_open_where_the_page_would_be_the_largest(fixed_record: Make, n_tokens: int, dark: bool) -> None:  # noqa: FBT001 - of the test
+def test_no_cell_is_open_where_the_page_would_be_the_largest(
+    fixed_record: Make, n_tokens: int, dark: bool
+) -> None:  # noqa: FBT001 - of the test
     """With a palette turned round, what is masked has the colour of 0, in whole and in half lines."""
     sheet = resolve(fixed_record(["x"] * n_tokens, causal=True))
     screen = Screen(dark=dark, palette="gray_r")
@@ -200,7 +217,9 @@ def test_no_cell_is_open_where_the_page_would_be_the_largest(fixed_record: Make,
     assert zero in {span.style.bgcolor for span in first.spans if isinstance(span.style, Style)} | {
         span.style.color for span in first.spans if isinstance(span.style, Style)
     }
-    assert sum(span.end - span.start for span in first.spans) >= len(sheet.panels[0].matrix[0]) // (1 + n_tokens // 60)
+    assert sum(span.end - span.start for span in first.spans) >= len(sheet.panels[0].matrix[0]) // (
+        1 + n_tokens // 60
+    )
 
 
 def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
@@ -210,11 +229,16 @@ def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
     for screen in (Screen(width=34, colour=False), PLAIN, Screen()):
         drawn = draw(sheet, screen)
         lines = [line.plain for line in drawn]
-        counts = [len(re.findall(r"\d\.\d\d|\d+", row)) for row in rows_of(lines, sheet.query_labels)]
+        counts = [
+            len(re.findall(r"\d\.\d\d|\d+", row)) for row in rows_of(lines, sheet.query_labels)
+        ]
         assert counts == (record.pattern(0, 0) >= 0.005).sum(axis=1).tolist()
         assert "blank: below 0.005" in " ".join(" ".join(lines).split())
         coloured = [
-            span for line in drawn[3:-4] for span in line.spans if isinstance(span.style, Style) and span.style.bgcolor
+            span
+            for line in drawn[3:-4]
+            for span in line.spans
+            if isinstance(span.style, Style) and span.style.bgcolor
         ]
         assert len(coloured) == (sum(counts) if screen.colour else 0)
 
@@ -224,7 +248,9 @@ def test_shades_keep_the_order(fixed_record: Make) -> None:
     record = fixed_record()
     sheet = resolve(record)
     shaded = []
-    for row, weights in zip(rows_of(plain(sheet), sheet.query_labels), record.pattern(0, 0), strict=True):
+    for row, weights in zip(
+        rows_of(plain(sheet), sheet.query_labels), record.pattern(0, 0), strict=True
+    ):
         cells = re.findall(r"\d\.\d\d(.)", row)
         shaded += list(zip(weights[weights >= 0.005], cells, strict=True))
     steps = [" ░▒▓█".index(shade) for _, shade in sorted(shaded)]
@@ -263,17 +289,29 @@ def test_the_scale_of_pooled_cells_is_said(fixed_record: Make) -> None:
 
 def test_everything_is_said(fixed_record: Make) -> None:
     """The sentence, model, kind, size, axes, scale, notes and the receipt are all there, however narrow."""
-    record = fixed_record(n_layers=2, n_heads=3, notes=(Note.of("text", text="special tokens hidden"),))
+    record = fixed_record(
+        n_layers=2, n_heads=3, notes=(Note.of("text", text="special tokens hidden"),)
+    )
     sheet = resolve(record)
     for width in (30, 80, 200):
         text = " ".join(" ".join(plain(sheet, Screen(width=width), overview=True)).split())
-        for part in (sheet.sentence, sheet.model, sheet.size, AXES[0], "blank: below 0.005", *sheet.notes, sheet.proof):
+        for part in (
+            sheet.sentence,
+            sheet.model,
+            sheet.size,
+            AXES[0],
+            "blank: below 0.005",
+            *sheet.notes,
+            sheet.proof,
+        ):
             assert " ".join(part.split()) in text, part
 
 
 def test_an_unverified_record_says_so(fixed_record: Make) -> None:
     """Without a receipt, the last words are that nothing was verified."""
-    assert plain(resolve(fixed_record(receipt=None)), Screen(width=120))[-1].startswith("not verified")
+    assert plain(resolve(fixed_record(receipt=None)), Screen(width=120))[-1].startswith(
+        "not verified"
+    )
 
 
 def test_one_panel_names_its_layer_and_head(fixed_record: Make) -> None:
@@ -308,7 +346,9 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
 
 @pytest.mark.parametrize("colour", [True, False])
 @pytest.mark.parametrize(("width", "most"), [(60, 50), (80, 48), (120, 48), (200, 48)])
-def test_the_first_screen_answers(real_record: Attention, width: int, most: int, *, colour: bool) -> None:
+def test_the_first_screen_answers(
+    real_record: Attention, width: int, most: int, *, colour: bool
+) -> None:
     """72 heads and 16 tokens: one window of 50 lines; which head is its own stands in the first ten, large below."""
     for dark in (True, False):
         screen = Screen(width=width, colour=colour, dark=dark)
@@ -317,9 +357,15 @@ def test_the_first_screen_answers(real_record: Attention, width: int, most: int,
         assert any("0.2 (below) differs most" in line for line in lines[:10])
         assert any(line.startswith("layer 0 ") for line in lines[:10])
         start = lines.index("head 0.2: its pattern differs most from the others'")
-        header = next(number for number in range(start + 1, start + 5) if lines[number].lstrip().startswith("0 [CLS]"))
+        header = next(
+            number
+            for number in range(start + 1, start + 5)
+            if lines[number].lstrip().startswith("0 [CLS]")
+        )
         assert lines[-1].startswith("verified: ")
-        if width == 60:  # keys have no room for their names there: they are numbered as the rows are
+        if (
+            width == 60
+        ):  # keys have no room for their names there: they are numbered as the rows are
             continue
         named = " ".join(lines[start + 1 : header]).split()
         assert sorted(named) == sorted(token.text for token in real_record.key_tokens)
@@ -334,9 +380,23 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
         korean = plain(resolve(record, language="ko"), screen, overview=True)
         assert max(map(cell_len, korean)) <= width
         said = " ".join(korean).replace(record.text, "").replace(record.model, "")
-        for part in ("층 3개 x 헤드 4개", "행은 쿼리, 열은 키", "가중치 0~", "단어 조각을 합침", "검증됨: 층 3개에서"):
+        for part in (
+            "층 3개 x 헤드 4개",
+            "행은 쿼리, 열은 키",
+            "가중치 0~",
+            "단어 조각을 합침",
+            "검증됨: 층 3개에서",
+        ):
             assert part in said
-        assert not set(re.findall(r"[A-Za-z]{2,}", said)) - {"CLS", "SEP", "love", "all", "you", "head", "full"}
+        assert not set(re.findall(r"[A-Za-z]{2,}", said)) - {
+            "CLS",
+            "SEP",
+            "love",
+            "all",
+            "you",
+            "head",
+            "full",
+        }
         english = plain(resolve(record), screen, overview=True)
         labels = resolve(record).query_labels
         assert rows_of(korean, labels) == rows_of(english, labels)
@@ -362,7 +422,9 @@ def real_record(real_model: str) -> Attention:
 
 def test_the_most_distinct_head_by_hand() -> None:
     """Two heads look at themselves, one elsewhere: by divergence from both, it is the one that differs most."""
-    weights = np.array([[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.1, 0.9]], [[0.0, 1.0], [0.9, 0.1]]]], np.float32)
+    weights = np.array(
+        [[[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.1, 0.9]], [[0.0, 1.0], [0.9, 0.1]]]], np.float32
+    )
     sheet = resolve(record_of(weights, ["a", "b"]))
     assert (sheet.distinct.layer, sheet.distinct.head) == (0, 2)
 
@@ -387,7 +449,9 @@ def test_columns_align_by_cell_width(fixed_record: Make) -> None:
     first = next(number for number, line in enumerate(lines) if line.startswith("0 나는"))
     header, rows = lines[first - 1], lines[first : first + 8]
     assert len({cell_len(row) for row in rows}) == 1
-    places = {cell_len(row[: match.start()]) for row in rows for match in re.finditer(r"\d\.\d\d", row)}
+    places = {
+        cell_len(row[: match.start()]) for row in rows for match in re.finditer(r"\d\.\d\d", row)
+    }
     for place, label in zip(sorted(places), sheet.key_labels, strict=True):
         middle = cell_len(header[: header.index(label)]) + cell_len(label) / 2
         assert abs(middle - (place + 2)) <= 1.5
@@ -395,7 +459,9 @@ def test_columns_align_by_cell_width(fixed_record: Make) -> None:
 
 @pytest.mark.parametrize("dark", [True, False])
 @pytest.mark.parametrize("palette", ["magma", "crest", "viridis_r"])
-def test_numbers_can_be_read_in_their_cells(fixed_record: Make, palette: str, *, dark: bool) -> None:
+def test_numbers_can_be_read_in_their_cells(
+    fixed_record: Make, palette: str, *, dark: bool
+) -> None:
     """Every number has a contrast of 4.5 to 1 with its cell, which has the palette's colour of its weight."""
     record = fixed_record()
     sheet = resolve(record)
@@ -407,7 +473,10 @@ def test_numbers_can_be_read_in_their_cells(fixed_record: Make, palette: str, *,
         for span in line.spans:
             style = span.style
             if isinstance(style, Style) and style.bgcolor and style.color:
-                ink, ground = (np.array(colour.get_truecolor(), np.uint8) for colour in (style.color, style.bgcolor))
+                ink, ground = (
+                    np.array(colour.get_truecolor(), np.uint8)
+                    for colour in (style.color, style.bgcolor)
+                )
                 dimmer, lighter = sorted((float(luminance(ink)), float(luminance(ground))))
                 assert (lighter + 0.05) / (dimmer + 0.05) >= 4.5
                 if text := line.plain[span.start : span.end].strip():
@@ -427,7 +496,13 @@ class Cell(NamedTuple):
 
     def half(self, which: int) -> tuple[int, ...] | None:
         """The colour of its upper or its lower half; None where that is the screen's own."""
-        colour = self.style.color if self.text == "▀▄"[which] else None if self.text == " " else self.style.bgcolor
+        colour = (
+            self.style.color
+            if self.text == "▀▄"[which]
+            else None
+            if self.text == " "
+            else self.style.bgcolor
+        )
         return None if colour is None else tuple(colour.get_truecolor())
 
 
@@ -441,7 +516,10 @@ def test_half_lines_hold_two_rows(fixed_record: Make) -> None:
     assert len(halves) == 35
     for number, line in enumerate(halves):
         styles = {span.start: span.style for span in line.spans if isinstance(span.style, Style)}
-        cells = [Cell(line.plain[at], styles.get(at, Style())) for at in range(len(line.plain) - 70, len(line.plain))]
+        cells = [
+            Cell(line.plain[at], styles.get(at, Style()))
+            for at in range(len(line.plain) - 70, len(line.plain))
+        ]
         for offset in (0, 1):
             row = 2 * number + offset
             weights, least = sheet.panels[0].matrix[row], blank_below(sheet.panels[0].top)
@@ -480,9 +558,13 @@ def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list
 @pytest.mark.parametrize("width", [30, 44, 69, 80, 137, 220])
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 1), (1, 12), (3, 2)])
 @pytest.mark.parametrize("tokens", [1, 5, 23, 110])
-def test_every_size_fits(fixed_record: Make, width: int, n_layers: int, n_heads: int, tokens: int) -> None:
+def test_every_size_fits(
+    fixed_record: Make, width: int, n_layers: int, n_heads: int, tokens: int
+) -> None:
     """Sheets of few and many panels, of few and many tokens, on narrow and wide screens, with and without colour."""
-    sheet = resolve(fixed_record(["ab"[i % 2] for i in range(tokens)], n_layers=n_layers, n_heads=n_heads))
+    sheet = resolve(
+        fixed_record(["ab"[i % 2] for i in range(tokens)], n_layers=n_layers, n_heads=n_heads)
+    )
     for colour in (True, False):
         assert_fits(sheet, Screen(width=width, colour=colour), overview=colour)
 
@@ -492,7 +574,10 @@ def test_every_size_fits(fixed_record: Make, width: int, n_layers: int, n_heads:
 def test_lopsided_sizes_fit(fixed_record: Make, queries: int, keys: int, scale: Scale) -> None:
     """Cross-attention of few queries on many keys, and the reverse, on a narrow screen."""
     record = fixed_record(
-        [f"질문{i}" for i in range(queries)], keys=[f"key{i}" for i in range(keys)], n_layers=2, n_heads=7
+        [f"질문{i}" for i in range(queries)],
+        keys=[f"key{i}" for i in range(keys)],
+        n_layers=2,
+        n_heads=7,
     )
     for width in (30, 61, 100):
         assert_fits(resolve(record, scale), Screen(width=width), overview=True)
@@ -502,13 +587,20 @@ def test_groups_with_long_names_fit(fixed_record: Make) -> None:
     """Fewer columns make larger groups, whose names take more room: so until all fits."""
     labels = ["漢漢漢漢", "0", "漢漢漢漢", "漢", "0", "漢", "0", "000", "漢"] * 9
     for n, width in itertools.product(range(40, 60), (30, 31, 32)):
-        assert_fits(resolve(fixed_record(labels[:n], n_layers=2, n_heads=2)), Screen(width=width, colour=False))
+        assert_fits(
+            resolve(fixed_record(labels[:n], n_layers=2, n_heads=2)),
+            Screen(width=width, colour=False),
+        )
 
 
 def any_label() -> st.SearchStrategy[str]:
     """What any Unicode text at all is shown as, as a whole token or as a part of one."""
     raw = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12)
-    return st.builds(lambda text, continues: token_text(text, typed=text, continues=continues), raw, st.booleans())
+    return st.builds(
+        lambda text, continues: token_text(text, typed=text, continues=continues),
+        raw,
+        st.booleans(),
+    )
 
 
 @given(
@@ -533,15 +625,25 @@ def test_any_labels_on_any_width_fit(
     overview: bool,
 ) -> None:
     """Whatever the tokens are: no line is wider than the screen, and nothing in it is obeyed."""
-    record = fixed_record(labels * repeats, n_layers=sizes[0], n_heads=sizes[1], text=" ".join(labels))
+    record = fixed_record(
+        labels * repeats, n_layers=sizes[0], n_heads=sizes[1], text=" ".join(labels)
+    )
     assert_fits(resolve(record, scale), Screen(width=width, colour=colour), overview=overview)
 
 
-@given(text=st.text(st.characters(exclude_categories=[])), model=st.text(max_size=40), width=st.integers(30, 220))
+@given(
+    text=st.text(st.characters(exclude_categories=[])),
+    model=st.text(max_size=40),
+    width=st.integers(30, 220),
+)
 @settings(max_examples=80)
-def test_any_sentence_and_model_name_fit(fixed_record: Make, text: str, model: str, width: int) -> None:
+def test_any_sentence_and_model_name_fit(
+    fixed_record: Make, text: str, model: str, width: int
+) -> None:
     """Whatever was typed and whatever the model is called is wrapped, and shown as text."""
-    assert_fits(resolve(fixed_record("a b", text=text, pair=text, model=model)), Screen(width=width))
+    assert_fits(
+        resolve(fixed_record("a b", text=text, pair=text, model=model)), Screen(width=width)
+    )
 
 
 @pytest.mark.parametrize("text", ["[red]x[/red]", "[link=x]y", ":smile:", r"\[bold]"])
@@ -554,7 +656,10 @@ def test_a_part_keeps_its_numbers(typed: Callable[..., Result], here: Path) -> N
     """--rows and --keys show tokens with their numbers in the text, captured or loaded, and name the file."""
     part = ("--rows", "1-2", "--keys", "2-3", "--head", "0.1")
     typed("heatmap", "--toy", "I love all you", "-o", "whole.json")
-    now, loaded = typed("heatmap", "--toy", "I love all you", *part), typed("heatmap", "--load", "whole.json", *part)
+    now, loaded = (
+        typed("heatmap", "--toy", "I love all you", *part),
+        typed("heatmap", "--load", "whole.json", *part),
+    )
     assert now.output == loaded.output
     assert re.search(r"^1 love .*\n2 all  ", now.output, re.MULTILINE)
     assert "a part: queries 1 to 2 of 4, keys 2 to 3 of 4" in now.output

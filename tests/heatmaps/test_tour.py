@@ -31,12 +31,25 @@ Open = Callable[..., "Page"]
 
 STRANGE = {
     "toy": (
-        "A QUOKKA chased the Dog, didn't it?", "e.g. 3.14 quokkas...", 'the "cat" -- (sleeps)!', "나는 the dog",
-        "I", "  the   cat  ", "the cat's hat isn\u2019t red", "🙂 is happy", "中文 👩‍👩‍👧 the cat's 1,000 🇰🇷 a:b",
+        "A QUOKKA chased the Dog, didn't it?",
+        "e.g. 3.14 quokkas...",
+        'the "cat" -- (sleeps)!',
+        "나는 the dog",
+        "I",
+        "  the   cat  ",
+        "the cat's hat isn\u2019t red",
+        "🙂 is happy",
+        "中文 👩‍👩‍👧 the cat's 1,000 🇰🇷 a:b",
     ),
-    "toy-ko": ("쿼카가 방에서 자고 있어요?", "고양이가, 개를... 만났어요!", "The dog 고양이", "고양이가 방에서",
-               "  나는   ", "고양이가"),
-}  # fmt: skip
+    "toy-ko": (
+        "쿼카가 방에서 자고 있어요?",
+        "고양이가, 개를... 만났어요!",
+        "The dog 고양이",
+        "고양이가 방에서",
+        "  나는   ",
+        "고양이가",
+    ),
+}
 """Words that no model knows, capitals, punctuation, other scripts."""
 
 READ = """async (texts) => {
@@ -75,7 +88,9 @@ def test_the_page_computes_what_python_computes(show: Open, model: str) -> None:
     language: Language = "korean" if model == "toy-ko" else "english"
     made = itertools.islice(sentences("test", language=language), SENTENCES - len(STRANGE[model]))
     typed = [" ".join(one.words).replace(" ##", "") for one in made]
-    typed = [one.capitalize() if i % 3 else one.upper() for i, one in enumerate(typed)] + [*STRANGE[model]]
+    typed = [one.capitalize() if i % 3 else one.upper() for i, one in enumerate(typed)] + [
+        *STRANGE[model]
+    ]
     assert len(typed) == SENTENCES
     seen = show(model).evaluate(READ, typed)
     source = attnviz.open_source(model)
@@ -83,7 +98,9 @@ def test_the_page_computes_what_python_computes(show: Open, model: str) -> None:
     for text, (lines, weights) in zip(typed, seen, strict=True):
         record = attnviz.attend(text, source, truncate=True)
         assert isinstance(record, Attention)
-        assert [row[4] for row in csv.reader(lines)] == [token.text for token in record.key_tokens], text
+        assert [row[4] for row in csv.reader(lines)] == [
+            token.text for token in record.key_tokens
+        ], text
         theirs = np.array(weights).reshape(record.weights.shape)
         largest = max(largest, float(np.abs(theirs - record.weights).max()))
     assert largest <= TOLERANCE
@@ -163,7 +180,13 @@ def test_no_barriers_at_any_width(show: Open, model: str, scheme: str) -> None:
         ("", {"width": 1280, "height": 900}),
         ("head=1.3&query=7", {"width": 360, "height": 740}),
     ):
-        shown = show(model, fragment, color_scheme=scheme, viewport=viewport, lang="ko" if model == "toy-ko" else "en")
+        shown = show(
+            model,
+            fragment,
+            color_scheme=scheme,
+            viewport=viewport,
+            lang="ko" if model == "toy-ko" else "en",
+        )
         shown.fill("#typed", "the quokka sleeps")
         shown.locator(".tour summary").click()
         assert barriers(shown) == []
@@ -175,7 +198,9 @@ def test_the_command(typed: Callable[..., Any], tmp_path: Path) -> None:
     for model in TOURS:
         done = typed("page", "-m", model, "-o", str(tmp_path / f"{model}.html"))
         assert done.status == 0, done
-        assert (tmp_path / f"{model}.html").read_text(encoding="utf-8") == attnviz.page(model=model).html
+        assert (tmp_path / f"{model}.html").read_text(encoding="utf-8") == attnviz.page(
+            model=model
+        ).html
         assert (tmp_path / f"{model}.html").stat().st_size <= 2**20
     assert typed("page", "-o", "x.png").status == 2
     with pytest.raises(SelectionError, match="no model toy-decoder runs in a page"):

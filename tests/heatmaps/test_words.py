@@ -57,7 +57,13 @@ def record(
 
 
 # "playing dogs", 5 tokens: [CLS] play ##ing dogs [SEP].
-DOGS = [special("[CLS]"), piece("play", 0, 0), piece("·ing", 0, 4), piece("dogs", 1, 8), special("[SEP]")]
+DOGS = [
+    special("[CLS]"),
+    piece("play", 0, 0),
+    piece("·ing", 0, 4),
+    piece("dogs", 1, 8),
+    special("[SEP]"),
+]
 WEIGHTS = [
     [0.50, 0.10, 0.10, 0.10, 0.20],
     [0.10, 0.20, 0.30, 0.10, 0.30],
@@ -130,7 +136,14 @@ def test_a_word_written_twice_is_two_words() -> None:
 
 def test_tokens_without_a_word_stand_alone() -> None:
     """White space and specials belong to no word, and two in a row are not merged with one another."""
-    tokens = [special("[CLS]"), special("[SEP]"), piece("a", 0), piece("·b", 0), piece("␣", None), piece("␣", None)]
+    tokens = [
+        special("[CLS]"),
+        special("[SEP]"),
+        piece("a", 0),
+        piece("·b", 0),
+        piece("␣", None),
+        piece("␣", None),
+    ]
     merged = merge_words(record(np.full((6, 6), 1 / 6), tokens))
     assert [token.text for token in merged.key_tokens] == ["[CLS]", "[SEP]", "ab", "␣", "␣"]
 
@@ -138,7 +151,9 @@ def test_tokens_without_a_word_stand_alone() -> None:
 def test_every_layer_and_head_is_merged_alike() -> None:
     """Sizes 2, 3, 5 and 7: each head of each layer is what it would be alone."""
     rows = np.random.default_rng(5).dirichlet(np.ones(7), size=(2, 3, 5)).astype(np.float32)
-    queries = [piece(text, word) for text, word in (("a", 0), ("·b", 0), ("c", 1), ("·d", 1), ("·e", 1))]
+    queries = [
+        piece(text, word) for text, word in (("a", 0), ("·b", 0), ("c", 1), ("·d", 1), ("·e", 1))
+    ]
     keys = [piece(text, word) for text, word in zip("stuvwxy", (0, 0, 0, 1, 2, 2, 3), strict=True)]
     merged = merge_words(record(rows, queries, keys, layers=(4, 6), heads=(1, 2, 9)))
     assert merged.weights.shape == (2, 3, 2, 4)
@@ -170,7 +185,12 @@ def test_only_one_side_has_pieces() -> None:
 
 def test_the_text_of_a_word_is_what_was_typed() -> None:
     """A word of a lower-casing tokenizer is shown as its writer wrote it, in the second sentence too."""
-    tokens = [piece("play", 0, 0), piece("·ing", 0, 4), piece("do", 1, 0, segment=1), piece("·gs", 1, 2, segment=1)]
+    tokens = [
+        piece("play", 0, 0),
+        piece("·ing", 0, 4),
+        piece("do", 1, 0, segment=1),
+        piece("·gs", 1, 2, segment=1),
+    ]
     merged = merge_words(record(np.full((4, 4), 0.25), tokens, text="PLAYing", pair="DoGs"))
     assert [token.text for token in merged.query_tokens] == ["PLAYing", "DoGs"]
     assert [token.segment for token in merged.query_tokens] == [0, 1]
@@ -213,7 +233,11 @@ def test_a_record_without_words_is_refused() -> None:
 def test_rows_sum_to_what_they_did(query_words: list[int], key_words: list[int], seed: int) -> None:
     """Whatever the words: every merged row sums to 1, and nothing becomes negative or lost."""
     sides = [
-        [piece(f"{'·' * bool(i)}w{word}", word) for word, length in enumerate(lengths) for i in range(length)]
+        [
+            piece(f"{'·' * bool(i)}w{word}", word)
+            for word, length in enumerate(lengths)
+            for i in range(length)
+        ]
         for lengths in (query_words, key_words)
     ]
     rows = np.random.default_rng(seed).dirichlet(np.full(len(sides[1]), 0.3), size=len(sides[0]))
@@ -227,7 +251,8 @@ def test_hidden_specials_by_hand() -> None:
     """Rows and columns of special tokens are left out; what is left has the model's own numbers."""
     hidden = hide_special(record(WEIGHTS, DOGS))
     np.testing.assert_array_equal(
-        hidden.weights[0, 0], np.array([[0.20, 0.30, 0.10], [0.40, 0.10, 0.20], [0.15, 0.35, 0.25]], np.float32)
+        hidden.weights[0, 0],
+        np.array([[0.20, 0.30, 0.10], [0.40, 0.10, 0.20], [0.15, 0.35, 0.25]], np.float32),
     )
     assert [token.text for token in hidden.query_tokens] == ["play", "·ing", "dogs"]
     assert hidden.key_tokens == hidden.query_tokens
@@ -236,14 +261,20 @@ def test_hidden_specials_by_hand() -> None:
 def test_hidden_specials_are_said() -> None:
     """The note names each special token once and says that rows were not renormalised; the record allows short rows."""
     hidden = hide_special(record(WEIGHTS, DOGS, notes=(Note("tokens_shuffled"),)))
-    assert hidden.notes == (Note("tokens_shuffled"), Note.of("specials_hidden", tokens="[CLS] [SEP]"))
+    assert hidden.notes == (
+        Note("tokens_shuffled"),
+        Note.of("specials_hidden", tokens="[CLS] [SEP]"),
+    )
     assert "not renormalised" in sentence(hidden.notes[1])
     assert hidden.short_rows == ("dropped",)
 
 
 def test_short_rows_keep_their_other_reasons() -> None:
     """A record that was short already is short for both reasons, each given once."""
-    assert hide_special(record(WEIGHTS, DOGS, short_rows=("pooled",))).short_rows == ("pooled", "dropped")
+    assert hide_special(record(WEIGHTS, DOGS, short_rows=("pooled",))).short_rows == (
+        "pooled",
+        "dropped",
+    )
     assert hide_special(record(WEIGHTS, DOGS, short_rows=("dropped",))).short_rows == ("dropped",)
 
 
@@ -256,8 +287,12 @@ def test_hiding_twice_is_hiding_once() -> None:
 def test_specials_of_one_side_only() -> None:
     """In cross-attention, keys may have special tokens where queries have none: 2 x 3 become 2 x 2."""
     keys = [piece("I", 0), piece("love", 1), special("</s>")]
-    hidden = hide_special(record([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0]], [piece("나", 0), piece("너", 1)], keys))
-    np.testing.assert_array_equal(hidden.weights[0, 0], np.array([[0.2, 0.3], [0.6, 0.4]], np.float32))
+    hidden = hide_special(
+        record([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0]], [piece("나", 0), piece("너", 1)], keys)
+    )
+    np.testing.assert_array_equal(
+        hidden.weights[0, 0], np.array([[0.2, 0.3], [0.6, 0.4]], np.float32)
+    )
     assert len(hidden.query_tokens) == 2
     assert "(</s>)" in sentence(hidden.notes[0])
 
@@ -271,7 +306,10 @@ def test_nothing_left_is_refused(keys: list[Token] | None) -> None:
 
 def test_merging_and_hiding_in_either_order() -> None:
     """Words first or specials first: the same numbers, the same tokens."""
-    first, second = hide_special(merge_words(record(WEIGHTS, DOGS))), merge_words(hide_special(record(WEIGHTS, DOGS)))
+    first, second = (
+        hide_special(merge_words(record(WEIGHTS, DOGS))),
+        merge_words(hide_special(record(WEIGHTS, DOGS))),
+    )
     np.testing.assert_allclose(first.weights, second.weights, atol=1e-7)
     np.testing.assert_allclose(first.weights[0, 0], [[0.5, 0.15], [0.5, 0.25]], atol=1e-7)
     assert first.query_tokens == second.query_tokens
@@ -281,6 +319,13 @@ def test_merging_and_hiding_in_either_order() -> None:
 
 def test_the_receipt_stays() -> None:
     """Merging and hiding compute from verified weights: the receipt and the model's name travel on."""
-    receipt = Receipt(native="sdpa", dtype="float32", tolerance=1e-5, layers=(0,), differences=(1e-7,))
+    receipt = Receipt(
+        native="sdpa", dtype="float32", tolerance=1e-5, layers=(0,), differences=(1e-7,)
+    )
     seen = hide_special(merge_words(record(WEIGHTS, DOGS, receipt=receipt)))
-    assert (seen.receipt, seen.model, seen.text, seen.kind) == (receipt, "by hand", "playing dogs", "encoder")
+    assert (seen.receipt, seen.model, seen.text, seen.kind) == (
+        receipt,
+        "by hand",
+        "playing dogs",
+        "encoder",
+    )

@@ -42,7 +42,11 @@ class TestTheFormula:
 
     def test_two_keys_by_hand(self) -> None:
         """Scores 0 and 1 give the weights [1, e] / (1 + e)."""
-        query, key, value = torch.tensor([[1.0]]), torch.tensor([[0.0], [1.0]]), torch.tensor([[2.0], [3.0]])
+        query, key, value = (
+            torch.tensor([[1.0]]),
+            torch.tensor([[0.0], [1.0]]),
+            torch.tensor([[2.0], [3.0]]),
+        )
         context, weights = scaled_dot_product_attention(query, key, value)
         assert_close(weights, torch.tensor([[1, math.e]]) / (1 + math.e))
         assert_close(context, torch.tensor([[(2 + 3 * math.e) / (1 + math.e)]]))
@@ -72,9 +76,11 @@ class TestTheFormula:
         assert_close(context, nn.functional.scaled_dot_product_attention(query, key, value, mask))
 
     @given(
-        n_queries=st.integers(1, 9), n_keys=st.integers(1, 9), size=st.sampled_from([1e-3, 1, 1e3]),
+        n_queries=st.integers(1, 9),
+        n_keys=st.integers(1, 9),
+        size=st.sampled_from([1e-3, 1, 1e3]),
         seed=st.integers(0, 999),
-    )  # fmt: skip
+    )
     def test_rows_sum_to_one(self, n_queries: int, n_keys: int, size: float, seed: int) -> None:
         """Whatever the scores and the mask, each row is a distribution over the keys that may be seen."""
         generator = torch.Generator().manual_seed(seed)
@@ -98,7 +104,11 @@ class TestCausalMask:
 
     def test_lower_triangle(self) -> None:
         """Row by row, one key more."""
-        assert causal_mask(3).tolist() == [[True, False, False], [True, True, False], [True, True, True]]
+        assert causal_mask(3).tolist() == [
+            [True, False, False],
+            [True, True, False],
+            [True, True, True],
+        ]
 
     def test_no_weight_on_the_future(self) -> None:
         """The weights above the diagonal are exactly 0, and the last row is that of unmasked attention."""
@@ -124,7 +134,11 @@ class TestSelfAttention:
     def test_is_the_formula_on_three_projections(self) -> None:
         """The module adds nothing to the function but the projections."""
         attention, x = SelfAttention(D_MODEL, D_K), torch.randn(BATCH, QUERIES, D_MODEL)
-        projections = (attention.query_projection, attention.key_projection, attention.value_projection)
+        projections = (
+            attention.query_projection,
+            attention.key_projection,
+            attention.value_projection,
+        )
         expected = scaled_dot_product_attention(*(projection(x) for projection in projections))
         assert_close(attention(x), expected)
 
@@ -154,7 +168,9 @@ class TestMultiHeadAttention:
             single, rows = SelfAttention(D_MODEL, D_K), slice(head * D_K, (head + 1) * D_K)
             for name in ("query_projection", "key_projection", "value_projection"):
                 one, all_heads = getattr(single, name), getattr(attention, name)
-                one.load_state_dict({"weight": all_heads.weight[rows], "bias": all_heads.bias[rows]})
+                one.load_state_dict(
+                    {"weight": all_heads.weight[rows], "bias": all_heads.bias[rows]}
+                )
             context, pattern = single(x)
             assert_close(pattern, weights[:, head])
             contexts.append(context)
@@ -214,7 +230,9 @@ class TestAttendFunction:
         attention = MultiHeadAttention(D_MODEL, HEADS)
         x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
         mask = torch.ones(BATCH, 1, KEYS, dtype=torch.bool)
-        assert_close(attention(x, mask, memory=memory, attend=attend), attention(x, mask, memory=memory))
+        assert_close(
+            attention(x, mask, memory=memory, attend=attend), attention(x, mask, memory=memory)
+        )
         keys = (BATCH, HEADS, KEYS, D_K)
         assert seen == [(BATCH, HEADS, QUERIES, D_K), keys, keys, (BATCH, 1, QUERIES, KEYS)]
 
@@ -222,15 +240,23 @@ class TestAttendFunction:
     def test_rows_may_be_streamed(self, kind: type[nn.Module], size: int) -> None:
         """A function that attends a few rows at a time and keeps no weights gives the same output."""
 
-        def by_rows(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+        def by_rows(
+            query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+        ) -> tuple[Tensor, None]:
             assert mask is not None
             rows = [
-                scaled_dot_product_attention(query[..., block, :], key, value, mask[..., block, :])[0]
+                scaled_dot_product_attention(query[..., block, :], key, value, mask[..., block, :])[
+                    0
+                ]
                 for block in (slice(0, 4), slice(4, 5), slice(5, None))
             ]
             return torch.cat(rows, dim=-2), None
 
-        module, x, mask = kind(D_MODEL, size), torch.randn(BATCH, QUERIES, D_MODEL), causal_mask(QUERIES)
+        module, x, mask = (
+            kind(D_MODEL, size),
+            torch.randn(BATCH, QUERIES, D_MODEL),
+            causal_mask(QUERIES),
+        )
         output, weights = module(x, mask, attend=by_rows)
         assert weights is None
         assert_close(output, module(x, mask)[0])
@@ -268,8 +294,12 @@ class TestFusedProjection:
         """Attention whose projections were fused and split again is the same attention."""
         attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.randn(BATCH, QUERIES, D_MODEL)
         before = attention(x)
-        fused = fuse(attention.query_projection, attention.key_projection, attention.value_projection)
-        attention.query_projection, attention.key_projection, attention.value_projection = split(fused)
+        fused = fuse(
+            attention.query_projection, attention.key_projection, attention.value_projection
+        )
+        attention.query_projection, attention.key_projection, attention.value_projection = split(
+            fused
+        )
         assert_close(attention(x), before, rtol=0, atol=0)
 
     def test_no_random_number_is_drawn(self) -> None:
@@ -281,7 +311,9 @@ class TestFusedProjection:
 
     def test_refuses_what_is_not_three_alike(self) -> None:
         """Projections of two widths, or a width that 3 does not divide."""
-        with pytest.raises(ModelError, match=re.escape("expected one, got [(5, 21, 'bias'), (7, 21, 'bias')]")):
+        with pytest.raises(
+            ModelError, match=re.escape("expected one, got [(5, 21, 'bias'), (7, 21, 'bias')]")
+        ):
             fuse(nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_K), nn.Linear(D_MODEL, D_V))
         with pytest.raises(ModelError, match="expected a width that 3 divides, got 7"):
             split(nn.Linear(D_MODEL, 7))
@@ -296,7 +328,12 @@ class TestRefusals:
         [
             ((7,), (3, 7), (3, 7), "query has the wrong shape: expected (query, d_k), got (7,)"),
             ((2, 7), (3, 5), (3, 5), "key has the wrong shape: expected (key, 7), got (3, 5)"),
-            ((5, 2, 7), (3, 7), (3, 7), "key has the wrong shape: expected (5, key, 7), got (3, 7)"),
+            (
+                (5, 2, 7),
+                (3, 7),
+                (3, 7),
+                "key has the wrong shape: expected (5, key, 7), got (3, 7)",
+            ),
             ((2, 7), (3, 7), (4, 7), "value has the wrong shape: expected (3, d_v), got (4, 7)"),
         ],
     )
@@ -308,12 +345,17 @@ class TestRefusals:
     def test_widths_of_the_modules(self) -> None:
         """A sequence as wide as the model, and a memory for each sentence."""
         attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.ones(BATCH, QUERIES, D_MODEL)
-        with pytest.raises(ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got")):
+        with pytest.raises(
+            ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got")
+        ):
             SelfAttention(D_MODEL, D_K)(torch.ones(BATCH, QUERIES, 20))
-        with pytest.raises(ModelError, match=re.escape("expected (batch, query, 21), got (11, 21)")):
+        with pytest.raises(
+            ModelError, match=re.escape("expected (batch, query, 21), got (11, 21)")
+        ):
             attention(x[0])
         with pytest.raises(
-            ModelError, match=re.escape("memory has the wrong shape: expected (2, key, 21), got (2, 13, 19)")
+            ModelError,
+            match=re.escape("memory has the wrong shape: expected (2, key, 21), got (2, 13, 19)"),
         ):
             attention(x, memory=torch.ones(BATCH, KEYS, 19))
         with pytest.raises(ModelError, match=re.escape("expected (2, key, 21), got (1, 13, 21)")):
@@ -328,13 +370,19 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("mask", "message"),
         [
-            (torch.ones(13, 11, dtype=torch.bool), "expected (2, 11, 13) or 1 for a size, got (13, 11)"),
+            (
+                torch.ones(13, 11, dtype=torch.bool),
+                "expected (2, 11, 13) or 1 for a size, got (13, 11)",
+            ),
             (
                 torch.ones(2, 3, 11, 13, dtype=torch.bool),
                 "expected (2, 11, 13) or 1 for a size, got (2, 3, 11, 13)",
             ),
             (torch.ones(11, 13), "expected torch.bool, got torch.float32"),
-            (torch.arange(11)[:, None] != torch.tensor(5), "expected at least 1 key, got 0 (row 5)"),
+            (
+                torch.arange(11)[:, None] != torch.tensor(5),
+                "expected at least 1 key, got 0 (row 5)",
+            ),
         ],
         ids=["transposed", "with heads", "not bool", "a query that sees nothing"],
     )

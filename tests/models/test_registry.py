@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 
-def test_an_entry_from_outside(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_entry_from_outside(
+    typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """One entry, of random weights or of a file of weights, and every command knows it."""
     wide = HomeBuiltModel(
         name="wide",
@@ -34,7 +36,11 @@ def test_an_entry_from_outside(typed: Callable[..., Result], monkeypatch: pytest
     weights = tmp_path / "other.safetensors"
     shutil.copy(FOLDER / "toy-decoder.safetensors", weights)
     mine = HomeBuiltModel(
-        name="mine", architecture="decoder", about="", config=HOME_BUILT["toy-decoder"].config, weights=weights
+        name="mine",
+        architecture="decoder",
+        about="",
+        config=HOME_BUILT["toy-decoder"].config,
+        weights=weights,
     )
     monkeypatch.setitem(HOME_BUILT, "wide", wide)
     monkeypatch.setitem(HOME_BUILT, "mine", mine)
@@ -45,7 +51,10 @@ def test_an_entry_from_outside(typed: Callable[..., Result], monkeypatch: pytest
     assert (record.model, record.weights.shape) == ("wide (seed 0)", (1, 3, 3, 3))
     assert attnviz.attend("I love you", model="mine").kind == "decoder"
     result = typed("heatmap", "-m", "wide", "I love you", "--seed", "3")
-    assert (result.status, result.errors) == (0, "wrote outputs/heatmap-i-love-you-wide-seed-3.png\n")
+    assert (result.status, result.errors) == (
+        0,
+        "wrote outputs/heatmap-i-love-you-wide-seed-3.png\n",
+    )
     assert typed("walkthrough", "-m", "mine", "I love you").status == 0
 
 
@@ -59,7 +68,11 @@ def trained(here: Path) -> Path:
 def test_a_file_of_weights(typed: Callable[..., Result], trained: Path) -> None:
     """What was trained is used by its path in every command and in Python, and listed where it lies."""
     name = f"./{trained.name}"
-    for arguments in (("heatmap", "I love you"), ("walkthrough", "I love you"), ("compare-heads", "I love you")):
+    for arguments in (
+        ("heatmap", "I love you"),
+        ("walkthrough", "I love you"),
+        ("compare-heads", "I love you"),
+    ):
         result = typed(*arguments, "-m", name, "-o", "a.json")
         assert (result.status, "mine.safetensors" in result.output) == (0, True)
     record = attnviz.attend("I love you", model=trained)
@@ -70,9 +83,14 @@ def test_a_file_of_weights(typed: Callable[..., Result], trained: Path) -> None:
     assert "record" not in listed
 
 
-def test_a_file_that_is_none(refused: Callable[..., tuple[int, str]], here: Path, trained: Path) -> None:
+def test_a_file_that_is_none(
+    refused: Callable[..., tuple[int, str]], here: Path, trained: Path
+) -> None:
     """A record, a file of another version, and one that is not there: one clear line each."""
-    assert refused("heatmap", "I", "-m", "./no.safetensors") == (1, "attnviz: there is no file ./no.safetensors")
+    assert refused("heatmap", "I", "-m", "./no.safetensors") == (
+        1,
+        "attnviz: there is no file ./no.safetensors",
+    )
     attnviz.attend("I", model="toy").save(here / "record.safetensors")
     status, line = refused("heatmap", "I", "-m", "record.safetensors")
     assert (status, line) == (
@@ -86,4 +104,6 @@ def test_a_file_that_is_none(refused: Callable[..., tuple[int, str]], here: Path
     save_file(weights, trained, {"card": json.dumps(card)})
     status, line = refused("heatmap", "I", "-m", str(trained.name))
     assert status == 1
-    assert "mine.safetensors holds no model of attnviz that this version reads: train it again" in line
+    assert (
+        "mine.safetensors holds no model of attnviz that this version reads: train it again" in line
+    )

@@ -14,7 +14,16 @@ from torch.testing import assert_close
 from attnviz.errors import ModelError
 from attnviz.models.attention import scaled_dot_product_attention, weigh
 from attnviz.models.config import ScoreName
-from attnviz.models.scores import SCORES, Additive, General, additive, dot, general, scaled_dot, score_named
+from attnviz.models.scores import (
+    SCORES,
+    Additive,
+    General,
+    additive,
+    dot,
+    general,
+    scaled_dot,
+    score_named,
+)
 
 # Different primes, so that no two axes can be confused.
 BATCH, QUERIES, KEYS, D_K, D_QUERY, D_ADD = 2, 11, 13, 7, 5, 3
@@ -44,7 +53,9 @@ class TestByHand:
         query_weight, key_weight = torch.diag(torch.tensor([1.0, 2.0])), -torch.eye(2)
         key, direction = torch.tensor([[1.0, 3.0], [0.0, 0.0]]), torch.tensor([2.0, 3.0])
         expected = [[3 * math.tanh(1), 2 * math.tanh(1) + 3 * math.tanh(4)]]
-        assert_close(additive(QUERY, key, query_weight, key_weight, direction), torch.tensor(expected))
+        assert_close(
+            additive(QUERY, key, query_weight, key_weight, direction), torch.tensor(expected)
+        )
 
 
 class TestFunctions:
@@ -60,7 +71,10 @@ class TestFunctions:
         query, key = torch.randn(BATCH, QUERIES, D_QUERY), torch.randn(BATCH, KEYS, D_K)
         bilinear = nn.Bilinear(D_QUERY, D_K, 1, bias=False)
         weight = bilinear.weight[0]
-        pairs = (query[:, :, None].expand(-1, -1, KEYS, -1), key[:, None].expand(-1, QUERIES, -1, -1))
+        pairs = (
+            query[:, :, None].expand(-1, -1, KEYS, -1),
+            key[:, None].expand(-1, QUERIES, -1, -1),
+        )
         expected = bilinear(*(pair.contiguous() for pair in pairs))[..., 0]
         assert_close(general(query, key, weight), expected, rtol=0, atol=1e-5)
 
@@ -75,7 +89,9 @@ class TestFunctions:
         scores = additive(query, key, query_projection.weight, key_projection.weight, out)
         assert scores.shape == (BATCH, QUERIES, KEYS)
         for i, j in ((0, 0), (10, 12), (3, 7)):
-            expected = (out * torch.tanh(query_projection(query[1, i]) + key_projection(key[1, j]))).sum()
+            expected = (
+                out * torch.tanh(query_projection(query[1, i]) + key_projection(key[1, j]))
+            ).sum()
             assert_close(scores[1, i, j], expected)
 
 
@@ -90,20 +106,31 @@ class TestNames:
     def test_attention_with_each(self, name: ScoreName) -> None:
         """Whatever the scores, each row is a distribution over the keys, and gradients reach what is learned."""
         score = score_named(name, D_K)
-        query, key = torch.randn(BATCH, QUERIES, D_K, requires_grad=True), torch.randn(BATCH, KEYS, D_K)
+        query, key = (
+            torch.randn(BATCH, QUERIES, D_K, requires_grad=True),
+            torch.randn(BATCH, KEYS, D_K),
+        )
         context, weights = weigh(score(query, key), key)
         assert_close(weights.sum(dim=-1), torch.ones(BATCH, QUERIES))
         assert_close(context, weights @ key)
         torch.autograd.backward(context.square().sum())
         parameters = list(score.parameters()) if isinstance(score, nn.Module) else []
         assert len(parameters) == {"dot": 0, "scaled_dot": 0, "general": 1, "additive": 3}[name]
-        assert all(learned.grad is not None and learned.grad.any() for learned in [query, *parameters])
+        assert all(
+            learned.grad is not None and learned.grad.any() for learned in [query, *parameters]
+        )
 
     def test_scaled_dot_is_the_transformers(self) -> None:
         """Weighed by this score, attention is the Transformer's."""
-        query, key, value = torch.randn(QUERIES, D_K), torch.randn(KEYS, D_K), torch.randn(KEYS, D_ADD)
+        query, key, value = (
+            torch.randn(QUERIES, D_K),
+            torch.randn(KEYS, D_K),
+            torch.randn(KEYS, D_ADD),
+        )
         expected = scaled_dot_product_attention(query, key, value)
-        assert_close(weigh(score_named("scaled_dot", D_K)(query, key), value), expected, rtol=0, atol=0)
+        assert_close(
+            weigh(score_named("scaled_dot", D_K)(query, key), value), expected, rtol=0, atol=0
+        )
 
     def test_modules_are_their_functions(self) -> None:
         """A module adds to its function only what it learns."""
@@ -123,32 +150,40 @@ class TestRefusals:
         """Keys of another width, or of another batch."""
         score = score_named(name, D_K)
         with pytest.raises(
-            ModelError, match=re.escape("key has the wrong shape: expected (2, key, 7), got (2, 13, 5)")
+            ModelError,
+            match=re.escape("key has the wrong shape: expected (2, key, 7), got (2, 13, 5)"),
         ):
             score(torch.ones(BATCH, QUERIES, D_K), torch.ones(BATCH, KEYS, 5))
         with pytest.raises(
-            ModelError, match=re.escape("key has the wrong shape: expected (2, key, 7), got (3, 13, 7)")
+            ModelError,
+            match=re.escape("key has the wrong shape: expected (2, key, 7), got (3, 13, 7)"),
         ):
             score(torch.ones(BATCH, QUERIES, D_K), torch.ones(3, KEYS, D_K))
 
     def test_projections_that_do_not_fit(self) -> None:
         """A map as wide as the query on one side and as the key on the other."""
         query, key = torch.ones(QUERIES, D_QUERY), torch.ones(KEYS, D_K)
-        with pytest.raises(ModelError, match=re.escape("weight has the wrong shape: expected (5, d_k), got (7, 5)")):
+        with pytest.raises(
+            ModelError, match=re.escape("weight has the wrong shape: expected (5, d_k), got (7, 5)")
+        ):
             general(query, key, torch.ones(D_K, D_QUERY))
         maps = torch.ones(D_ADD, D_QUERY), torch.ones(D_ADD, D_K)
         with pytest.raises(
-            ModelError, match=re.escape("query_weight has the wrong shape: expected (2, 5), got (3, 5)")
+            ModelError,
+            match=re.escape("query_weight has the wrong shape: expected (2, 5), got (3, 5)"),
         ):
             additive(query, key, *maps, torch.ones(2))
         with pytest.raises(
-            ModelError, match=re.escape("key_weight has the wrong shape: expected (3, d_k), got (2, 7)")
+            ModelError,
+            match=re.escape("key_weight has the wrong shape: expected (3, d_k), got (2, 7)"),
         ):
             additive(query, key, maps[0], torch.ones(2, D_K), torch.ones(D_ADD))
 
     def test_names_and_sizes(self) -> None:
         """A score function of no known name, and one of no width."""
-        with pytest.raises(ModelError, match="expected dot, scaled_dot, general, additive, got cosine"):
+        with pytest.raises(
+            ModelError, match="expected dot, scaled_dot, general, additive, got cosine"
+        ):
             score_named("cosine", D_K)  # type: ignore[arg-type]
         for kind in (General, Additive):
             with pytest.raises(ModelError, match="d_k is too small: expected at least 1, got -1"):

@@ -24,7 +24,9 @@ from attnviz.models.seq2seq import (
 
 # Different primes, so that no two axes can be confused.
 BATCH, SOURCE, STEPS, EMBEDDING, HIDDEN, READ, SAID = 3, 11, 7, 5, 13, 23, 19
-CONFIG = RecurrentConfig(n_source_words=READ, n_target_words=SAID, d_embedding=EMBEDDING, d_hidden=HIDDEN)
+CONFIG = RecurrentConfig(
+    n_source_words=READ, n_target_words=SAID, d_embedding=EMBEDDING, d_hidden=HIDDEN
+)
 WITHOUT = replace(CONFIG, attention=None)
 
 
@@ -41,7 +43,11 @@ def translator(config: RecurrentConfig = CONFIG) -> RecurrentTranslator:
 
 def all_configs() -> list[RecurrentConfig]:
     """Every cell, with attention and without."""
-    return [replace(config, cell=cell) for config in (CONFIG, WITHOUT) for cell in ("gru", "lstm", "rnn")]
+    return [
+        replace(config, cell=cell)
+        for config in (CONFIG, WITHOUT)
+        for cell in ("gru", "lstm", "rnn")
+    ]
 
 
 @pytest.fixture(params=all_configs(), ids=lambda config: f"{config.cell}-{config.attention}")
@@ -52,7 +58,11 @@ def model(request: pytest.FixtureRequest) -> RecurrentTranslator:
 
 def plain(attention: RecurrentAttention) -> RecurrentAttention:
     """Its three maps made to change nothing."""
-    for linear in (attention.query_projection, attention.key_projection, attention.value_projection):
+    for linear in (
+        attention.query_projection,
+        attention.key_projection,
+        attention.value_projection,
+    ):
         nn.init.eye_(linear.weight)
         nn.init.zeros_(linear.bias)
     return attention
@@ -69,9 +79,13 @@ class TestRecurrentAttention:
         key, value = attention.keys_and_values(states)
         assert attention.score(state, key[0]).tolist() == [[15, 60, 15, 35]]
         context, weights = attention(state, key, value)
-        expected = torch.tensor([[2.86251858e-20, 1, 2.86251858e-20, 1.38879439e-11]], dtype=torch.float64)
+        expected = torch.tensor(
+            [[2.86251858e-20, 1, 2.86251858e-20, 1.38879439e-11]], dtype=torch.float64
+        )
         assert_close(weights, expected, rtol=1e-8, atol=0)
-        assert_close(context, torch.tensor([[5, 6.94397194e-11, 1]], dtype=torch.float64), rtol=1e-8, atol=0)
+        assert_close(
+            context, torch.tensor([[5, 6.94397194e-11, 1]], dtype=torch.float64), rtol=1e-8, atol=0
+        )
 
     def test_scores_are_divided_by_the_root_of_the_hidden_width(self) -> None:
         """With four numbers, a query of ones and keys of zeros and threes score 0 and 6."""
@@ -120,7 +134,9 @@ class TestEncoding:
             states, last = model.encoder(model.source_embedding(source[row : row + 1, :n]))
             assert_close(encoded.states[row, :n], states[0])
             assert (encoded.states[row, n:] == 0).all()
-            for mine, theirs in zip(encoded.last, last if isinstance(last, tuple) else (last,), strict=True):
+            for mine, theirs in zip(
+                encoded.last, last if isinstance(last, tuple) else (last,), strict=True
+            ):
                 assert_close(mine[row], theirs[0, 0])
         assert encoded.mask.sum(dim=1).tolist() == [11, 1, 5]
 
@@ -133,7 +149,9 @@ class TestDecoding:
         """PyTorch's network with the cell's weights, begun with the encoder's last state, gives the same logits."""
         model = translator(replace(WITHOUT, cell=cell))
         theirs = NETWORKS[cell](EMBEDDING, HIDDEN, batch_first=True).double()
-        theirs.load_state_dict({f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()})
+        theirs.load_state_dict(
+            {f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()}
+        )
         source, target = words(READ, 11, 1, 5), words(SAID, 7, 7, 7)
         read = torch.cat([torch.full((BATCH, 1), CONFIG.start), target[:, :-1]], dim=1)
         last = tuple(part[None] for part in model.encode(source).last)
@@ -149,7 +167,9 @@ class TestDecoding:
         attention = model.attention
         assert attention is not None
         theirs = NETWORKS[cell](EMBEDDING + HIDDEN, HIDDEN, batch_first=True).double()
-        theirs.load_state_dict({f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()})
+        theirs.load_state_dict(
+            {f"{name}_l0": tensor for name, tensor in model.cell.state_dict().items()}
+        )
         maps = nn.MultiheadAttention(HIDDEN, 1, batch_first=True).double()
         linears = (attention.query_projection, attention.key_projection, attention.value_projection)
         maps.load_state_dict(
@@ -166,7 +186,9 @@ class TestDecoding:
         state = tuple(part[None] for part in encoded.last)
         for step in range(STEPS):
             query = state[0].transpose(0, 1)  # the hidden state of before this step
-            context, weights = maps(query, encoded.states, encoded.states, key_padding_mask=~encoded.mask)
+            context, weights = maps(
+                query, encoded.states, encoded.states, key_padding_mask=~encoded.mask
+            )
             x = torch.cat([model.target_embedding(read[:, step : step + 1]), context], dim=-1)
             hidden, state = theirs(x, state if cell == "lstm" else state[0])
             state = state if cell == "lstm" else (state,)
@@ -193,9 +215,14 @@ class TestDecoding:
         for config in (CONFIG, WITHOUT):
             model = translator(config)
             encoded = model.encode(source)
-            key, value = (None if part is None else torch.zeros_like(part) for part in (encoded.key, encoded.value))
+            key, value = (
+                None if part is None else torch.zeros_like(part)
+                for part in (encoded.key, encoded.value)
+            )
             wiped = encoded._replace(states=torch.zeros_like(encoded.states), key=key, value=value)
-            before, after = (model.step(word, encoded.last, memory)[0] for memory in (encoded, wiped))
+            before, after = (
+                model.step(word, encoded.last, memory)[0] for memory in (encoded, wiped)
+            )
             assert torch.equal(before, after) == (config.attention is None)
 
     @pytest.mark.parametrize("cell", ["gru", "lstm"])
@@ -208,7 +235,9 @@ class TestDecoding:
         for forgetful in (False, True):
             torch.manual_seed(0)
             model = translator(replace(CONFIG, cell=cell, forgetful=forgetful))
-            moved.append((model.encode(source).states - model.encode(other).states)[0, 3].norm().item())
+            moved.append(
+                (model.encode(source).states - model.encode(other).states)[0, 3].norm().item()
+            )
         assert 0 < moved[1] < moved[0] / 2
 
     def test_a_later_word_changes_no_earlier_logit(self, model: RecurrentTranslator) -> None:
@@ -217,7 +246,9 @@ class TestDecoding:
         changed = target.clone()
         changed[:, 4:] = CONFIG.unknown
         before, after = model(source, target), model(source, changed)
-        assert torch.equal(before.logits[:, :5], after.logits[:, :5])  # step 5 is the first to read word 4
+        assert torch.equal(
+            before.logits[:, :5], after.logits[:, :5]
+        )  # step 5 is the first to read word 4
         assert not torch.allclose(before.logits[:, 5:], after.logits[:, 5:])
         if before.weights is not None:
             assert torch.equal(before.weights[:, :5], after.weights[:, :5])
@@ -238,9 +269,13 @@ class TestDecoding:
         target = words(SAID, 7, 7)
         target[1, 2] = CONFIG.end
         translation = translator()(words(READ, 5, 5), target)
-        best = translation.logits.index_fill(-1, torch.tensor([CONFIG.pad, CONFIG.start]), -torch.inf).argmax(dim=-1)
+        best = translation.logits.index_fill(
+            -1, torch.tensor([CONFIG.pad, CONFIG.start]), -torch.inf
+        ).argmax(dim=-1)
         assert torch.equal(translation.words[0], best[0])
-        assert torch.equal(translation.words[1], torch.cat([best[1, :3], torch.zeros(4, dtype=torch.long)]))
+        assert torch.equal(
+            translation.words[1], torch.cat([best[1, :3], torch.zeros(4, dtype=torch.long)])
+        )
 
     def test_gradients_reach_every_parameter(self, model: RecurrentTranslator) -> None:
         """Nothing stands between the logits and the parameters, so the model can be trained."""
@@ -274,7 +309,9 @@ class TestFreeRunning:
         source = words(READ, *range(1, 11))
         first = outspoken(model).translate(source, max_length=1).logits[:, 0]
         lead = first[:, CONFIG.end + 1 :].amax(dim=1) - first[:, CONFIG.end]
-        model.word_projection.bias.data[CONFIG.end] += lead.quantile(0.5)  # for half of them, the end comes at once
+        model.word_projection.bias.data[CONFIG.end] += lead.quantile(
+            0.5
+        )  # for half of them, the end comes at once
         together = model.translate(source, max_length=29)
         lengths = []
         for row, said in enumerate(together.words):
@@ -292,7 +329,11 @@ class TestFreeRunning:
         """At the end, at the length asked for, and never after the model's own."""
         model, source = translator(replace(CONFIG, max_length=17)), words(READ, 5, 5)
         model.word_projection.bias.data[CONFIG.end] = -99
-        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 7, 29)] == [1, 7, 17]
+        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 7, 29)] == [
+            1,
+            7,
+            17,
+        ]
         assert model.translate(source).words.shape[1] == 17
         model.word_projection.bias.data[CONFIG.end] = 99
         assert model.translate(source).words.tolist() == [[CONFIG.end]] * 2
@@ -312,7 +353,9 @@ class TestAttendFunction:
         """One head, one query, and the source's keys; the weights may be kept."""
         seen: list[tuple[tuple[int, ...], ...]] = []
 
-        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+        def attend(
+            query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+        ) -> tuple[Tensor, None]:
             assert mask is not None
             seen.append(tuple(tuple(part.shape) for part in (query, key, value, mask)))
             return scaled_dot_product_attention(query, key, value, mask)[0], None
@@ -327,7 +370,11 @@ class TestAttendFunction:
     @pytest.mark.parametrize("score", SCORES)
     def test_the_models_own_score_can_be_kept(self, score: ScoreName) -> None:
         """A function that calls the model's own formula changes nothing."""
-        model, source, target = translator(replace(CONFIG, attention=score)), words(READ, 11), words(SAID, 7)
+        model, source, target = (
+            translator(replace(CONFIG, attention=score)),
+            words(READ, 11),
+            words(SAID, 7),
+        )
         attention = model.attention
         assert attention is not None
         kept: list[Tensor | None] = []
@@ -339,7 +386,9 @@ class TestAttendFunction:
 
         translation, expected = model(source, target, attend=attend), model(source, target)
         assert torch.equal(translation.logits, expected.logits)
-        assert torch.equal(torch.cat([row[:, 0] for row in kept if row is not None], dim=1), expected.weights)
+        assert torch.equal(
+            torch.cat([row[:, 0] for row in kept if row is not None], dim=1), expected.weights
+        )
 
 
 class TestConfig:
@@ -368,26 +417,36 @@ class TestRefusals:
         attention, state = RecurrentAttention(HIDDEN), torch.ones(BATCH, HIDDEN)
         key = torch.ones(BATCH, SOURCE, HIDDEN)
         with pytest.raises(
-            ModelError, match=re.escape("states has the wrong shape: expected (batch, source, 13), got (3, 11, 5)")
+            ModelError,
+            match=re.escape(
+                "states has the wrong shape: expected (batch, source, 13), got (3, 11, 5)"
+            ),
         ):
             attention.keys_and_values(key[..., :5])
         with pytest.raises(
-            ModelError, match=re.escape("key has the wrong shape: expected (3, source, 13), got (3, 11, 5)")
+            ModelError,
+            match=re.escape("key has the wrong shape: expected (3, source, 13), got (3, 11, 5)"),
         ):
             attention(state, key[..., :5], key)
         with pytest.raises(
-            ModelError, match=re.escape("key has the wrong shape: expected (3, source, 13), got (2, 11, 13)")
+            ModelError,
+            match=re.escape("key has the wrong shape: expected (3, source, 13), got (2, 11, 13)"),
         ):
             attention(state, key[:2], key)
         with pytest.raises(
-            ModelError, match=re.escape("key has the wrong shape: expected (3, source, 13), got (3, 13)")
+            ModelError,
+            match=re.escape("key has the wrong shape: expected (3, source, 13), got (3, 13)"),
         ):
             attention(state, key[:, 0], key)
         with pytest.raises(
-            ModelError, match=re.escape("value has the wrong shape: expected (3, 11, 13), got (3, 7, 13)")
+            ModelError,
+            match=re.escape("value has the wrong shape: expected (3, 11, 13), got (3, 7, 13)"),
         ):
             attention(state, key, key[:, :7])
-        with pytest.raises(ModelError, match=re.escape("state has the wrong shape: expected (batch, 13), got (3, 5)")):
+        with pytest.raises(
+            ModelError,
+            match=re.escape("state has the wrong shape: expected (batch, 13), got (3, 5)"),
+        ):
             attention(state[:, :5], key, key)
 
     def test_sizes(self) -> None:
@@ -400,7 +459,10 @@ class TestRefusals:
             ({"attention": "cosine"}, "expected dot, scaled_dot, general, additive, got cosine"),
             ({"dropout": 1.5}, "expected at least 0 and less than 1, got 1.5"),
             ({"n_target_words": 4}, "must hold the special words: expected at least 5, got 4"),
-            ({"end": 2}, "special words must differ: expected 4 numbers from 0 on, got (0, 1, 2, 2)"),
+            (
+                {"end": 2},
+                "special words must differ: expected 4 numbers from 0 on, got (0, 1, 2, 2)",
+            ),
         ):
             with pytest.raises(ModelError, match=re.escape(message)):
                 RecurrentTranslator(replace(CONFIG, **change))
@@ -409,8 +471,14 @@ class TestRefusals:
 
     def test_words(self) -> None:
         """No words, too many, numbers of no word, padding before a word, another number of targets."""
-        model, source, target = translator(replace(CONFIG, max_length=11)), words(READ, 11), words(SAID, 7)
-        with pytest.raises(InputError, match="a sentence without words: expected at least 1, got 0"):
+        model, source, target = (
+            translator(replace(CONFIG, max_length=11)),
+            words(READ, 11),
+            words(SAID, 7),
+        )
+        with pytest.raises(
+            InputError, match="a sentence without words: expected at least 1, got 0"
+        ):
             model(torch.zeros_like(source), target)
         with pytest.raises(TooLongError, match="too many words: expected at most 11, got 13"):
             model(words(READ, 13), target)
@@ -420,5 +488,8 @@ class TestRefusals:
             model(source, torch.full_like(target, -1))
         with pytest.raises(ModelError, match="expected it after the words, got it before one"):
             model(torch.tensor([[0, 5]]), target)
-        with pytest.raises(ModelError, match=re.escape("target has the wrong shape: expected (1, target), got (2, 7)")):
+        with pytest.raises(
+            ModelError,
+            match=re.escape("target has the wrong shape: expected (1, target), got (2, 7)"),
+        ):
             model(source, words(SAID, 7, 7))

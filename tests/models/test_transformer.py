@@ -23,14 +23,18 @@ SIZES = StackConfig(n_layers=LAYERS, d_model=D_MODEL, n_heads=HEADS, d_ff=D_FF)
 def copy_into(mine: TransformerLayer, theirs: nn.TransformerEncoderLayer) -> None:
     """Give the home-built layer the weights of PyTorch's."""
     fused = nn.Linear(D_MODEL, 3 * D_MODEL)
-    fused.load_state_dict({"weight": theirs.self_attn.in_proj_weight, "bias": theirs.self_attn.in_proj_bias})
+    fused.load_state_dict(
+        {"weight": theirs.self_attn.in_proj_weight, "bias": theirs.self_attn.in_proj_bias}
+    )
     attention = mine.attention
     attention.query_projection, attention.key_projection, attention.value_projection = split(fused)
     for ours, other in (
-        (attention.output_projection, theirs.self_attn.out_proj), (mine.attention_norm, theirs.norm1),
-        (mine.feed_forward.widen, theirs.linear1), (mine.feed_forward.narrow, theirs.linear2),
+        (attention.output_projection, theirs.self_attn.out_proj),
+        (mine.attention_norm, theirs.norm1),
+        (mine.feed_forward.widen, theirs.linear1),
+        (mine.feed_forward.narrow, theirs.linear2),
         (mine.feed_forward_norm, theirs.norm2),
-    ):  # fmt: skip
+    ):
         ours.load_state_dict(other.state_dict())
 
 
@@ -40,7 +44,9 @@ class TestFeedForward:
     def test_by_hand(self) -> None:
         """With W_1 = [1, -1] and W_2 = [[2], [3]]: 5 becomes 10, and -5 becomes 15."""
         network = FeedForward(1, 2)
-        for parameter, numbers in zip(network.parameters(), ([[1], [-1]], [0, 0], [[2, 3]], [0]), strict=True):
+        for parameter, numbers in zip(
+            network.parameters(), ([[1], [-1]], [0, 0], [[2, 3]], [0]), strict=True
+        ):
             parameter.data = torch.tensor(numbers, dtype=torch.float32)
         assert network(torch.tensor([[[5.0], [-5.0]]])).tolist() == [[[10], [15]]]
 
@@ -52,10 +58,17 @@ class TestLayer:
     @pytest.mark.parametrize("mask", ["none", "causal", "padding"])
     def test_parity_with_torch(self, activation: Activation, mask: str) -> None:
         """PyTorch's layer with the same weights gives the same vectors."""
-        theirs = nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
+        theirs = nn.TransformerEncoderLayer(
+            D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True
+        )
         for parameter in theirs.parameters():
-            nn.init.normal_(parameter)  # the norms' weights and the biases too, which begin as ones and zeros
-        mine, x = TransformerLayer(replace(SIZES, activation=activation)), torch.randn(BATCH, TOKENS, D_MODEL)
+            nn.init.normal_(
+                parameter
+            )  # the norms' weights and the biases too, which begin as ones and zeros
+        mine, x = (
+            TransformerLayer(replace(SIZES, activation=activation)),
+            torch.randn(BATCH, TOKENS, D_MODEL),
+        )
         copy_into(mine, theirs)
         mine, theirs, x = mine.double(), theirs.double(), x.double()
         here = torch.arange(TOKENS) < torch.tensor([[TOKENS], [4]])
@@ -113,7 +126,9 @@ class TestEncoder:
         """The function handed to the stack is called once a layer, and may keep the weights to itself."""
         streamed: list[Tensor] = []
 
-        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+        def attend(
+            query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+        ) -> tuple[Tensor, None]:
             context, weights = scaled_dot_product_attention(query, key, value, mask)
             streamed.append(weights)
             return context, None
@@ -164,7 +179,9 @@ class TestRefusals:
 
     def test_shapes(self) -> None:
         """Vectors of another width, in the encoder and in a batch; a batch of none."""
-        with pytest.raises(ModelError, match=re.escape("expected (batch, tokens, 21), got (2, 11, 19)")):
+        with pytest.raises(
+            ModelError, match=re.escape("expected (batch, tokens, 21), got (2, 11, 19)")
+        ):
             Encoder(SIZES)(torch.ones(BATCH, TOKENS, 19))
         with pytest.raises(ModelError, match=re.escape("expected (tokens, 3), got (2, 5)")):
             pad([torch.ones(2, 3), torch.ones(2, 5)])

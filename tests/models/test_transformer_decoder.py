@@ -41,10 +41,12 @@ def copy_decoder_layer(mine: Any, theirs: Any) -> None:
     copy_attention(mine.attention, theirs.self_attn)
     copy_attention(mine.cross_attention, theirs.multihead_attn)
     for ours, other in (
-        (mine.attention_norm, theirs.norm1), (mine.cross_attention_norm, theirs.norm2),
-        (mine.feed_forward.widen, theirs.linear1), (mine.feed_forward.narrow, theirs.linear2),
+        (mine.attention_norm, theirs.norm1),
+        (mine.cross_attention_norm, theirs.norm2),
+        (mine.feed_forward.widen, theirs.linear1),
+        (mine.feed_forward.narrow, theirs.linear2),
         (mine.feed_forward_norm, theirs.norm3),
-    ):  # fmt: skip
+    ):
         ours.load_state_dict(other.state_dict())
 
 
@@ -52,9 +54,11 @@ def copy_encoder_layer(mine: Any, theirs: Any) -> None:
     """Give a layer without cross attention the weights of PyTorch's encoder layer."""
     copy_attention(mine.attention, theirs.self_attn)
     for ours, other in (
-        (mine.attention_norm, theirs.norm1), (mine.feed_forward.widen, theirs.linear1),
-        (mine.feed_forward.narrow, theirs.linear2), (mine.feed_forward_norm, theirs.norm2),
-    ):  # fmt: skip
+        (mine.attention_norm, theirs.norm1),
+        (mine.feed_forward.widen, theirs.linear1),
+        (mine.feed_forward.narrow, theirs.linear2),
+        (mine.feed_forward_norm, theirs.norm2),
+    ):
         ours.load_state_dict(other.state_dict())
 
 
@@ -76,8 +80,12 @@ def vectors(*shape: int) -> Tensor:
 def watched(shapes: list[tuple[tuple[int, ...], ...]]) -> AttendFunction:
     """The formula, writing down the shapes of what it is given and keeping the weights to itself."""
 
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
-        shapes.append(tuple(tuple(part.shape) for part in (query, key, value, mask) if part is not None))
+    def attend(
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, None]:
+        shapes.append(
+            tuple(tuple(part.shape) for part in (query, key, value, mask) if part is not None)
+        )
         return scaled_dot_product_attention(query, key, value, mask)[0], None
 
     return attend
@@ -91,18 +99,28 @@ class TestCrossLayer:
     def test_parity_with_torch(self, activation: Activation, *, masked: bool) -> None:
         """PyTorch's layer with the same weights gives the same vectors, and the same attention inside."""
         theirs = stirred(
-            nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True)
+            nn.TransformerDecoderLayer(
+                D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True
+            )
         ).double()
         mine = TransformerLayer(replace(SIZES, activation=activation), cross=True).double()
         copy_decoder_layer(mine, theirs)
-        mine, x, memory = mine.double(), vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
+        mine, x, memory = (
+            mine.double(),
+            vectors(BATCH, TOKENS, D_MODEL),
+            vectors(BATCH, SOURCE, D_MODEL),
+        )
         here = torch.arange(SOURCE) < torch.tensor([[SOURCE], [4]])
         mask, memory_mask = (causal_mask(TOKENS), here[:, None]) if masked else (None, None)
         output, weights, cross_weights = mine(x, mask, memory=memory, memory_mask=memory_mask)
-        hidden = {"tgt_mask": ~causal_mask(TOKENS), "memory_key_padding_mask": ~here} if masked else {}
+        hidden = (
+            {"tgt_mask": ~causal_mask(TOKENS), "memory_key_padding_mask": ~here} if masked else {}
+        )
         assert_close(output, theirs(x, memory, **hidden))
         hidden_from_self = ~causal_mask(TOKENS) if masked else None
-        attended, expected = theirs.self_attn(x, x, x, attn_mask=hidden_from_self, average_attn_weights=False)
+        attended, expected = theirs.self_attn(
+            x, x, x, attn_mask=hidden_from_self, average_attn_weights=False
+        )
         assert_close(weights, expected)
         asking, hidden_from_cross = theirs.norm1(x + attended), ~here if masked else None
         _, expected = theirs.multihead_attn(
@@ -113,7 +131,9 @@ class TestCrossLayer:
 
     def test_without_cross_attention(self) -> None:
         """What is left is an encoder's layer, and there are no cross weights."""
-        theirs = stirred(nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)).double()
+        theirs = stirred(
+            nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)
+        ).double()
         mine = TransformerLayer(SIZES)
         copy_encoder_layer(mine, theirs)
         x = vectors(BATCH, TOKENS, D_MODEL)
@@ -136,8 +156,12 @@ class TestDecoder:
         x, memory = vectors(BATCH, TOKENS, D_MODEL), vectors(BATCH, SOURCE, D_MODEL)
         output, weights, cross_weights = mine.double()(x, memory=memory)
         assert_close(output, theirs(x, memory, tgt_mask=~causal_mask(TOKENS)))
-        assert [tuple(pattern.shape) for pattern in weights] == [(BATCH, HEADS, TOKENS, TOKENS)] * LAYERS
-        assert [tuple(pattern.shape) for pattern in cross_weights] == [(BATCH, HEADS, TOKENS, SOURCE)] * LAYERS
+        assert [tuple(pattern.shape) for pattern in weights] == [
+            (BATCH, HEADS, TOKENS, TOKENS)
+        ] * LAYERS
+        assert [tuple(pattern.shape) for pattern in cross_weights] == [
+            (BATCH, HEADS, TOKENS, SOURCE)
+        ] * LAYERS
 
     def test_parity_with_torch_without_memory(self) -> None:
         """Alone it is PyTorch's encoder, told not to look ahead."""
@@ -170,7 +194,9 @@ class TestDecoder:
     def test_padding_changes_nothing(self) -> None:
         """In a batch each target gets the numbers that it gets alone, with its own memory alone."""
         decoder = Decoder(SIZES).double()
-        targets, sources = ([vectors(n, D_MODEL) for n in lengths] for lengths in ((5, 11, 1), (13, 2, 7)))
+        targets, sources = (
+            [vectors(n, D_MODEL) for n in lengths] for lengths in ((5, 11, 1), (13, 2, 7))
+        )
         (x, mask), (memory, memory_mask) = pad(targets), pad(sources)
         output, weights, cross_weights = decoder(x, mask, memory=memory, memory_mask=memory_mask)
         for row, (target, source) in enumerate(zip(targets, sources, strict=True)):
@@ -189,10 +215,16 @@ class TestDecoder:
         across: list[tuple[tuple[int, ...], ...]] = []
         decoder = Decoder(SIZES)
         x, memory = torch.randn(BATCH, TOKENS, D_MODEL), torch.randn(BATCH, SOURCE, D_MODEL)
-        output, weights, cross_weights = decoder(x, memory=memory, attend=watched(own), attend_cross=watched(across))
+        output, weights, cross_weights = decoder(
+            x, memory=memory, attend=watched(own), attend_cross=watched(across)
+        )
         assert torch.equal(output, decoder(x, memory=memory)[0])
         assert weights == cross_weights == [None] * LAYERS
-        query, key, d_k = (BATCH, HEADS, TOKENS, 7), (BATCH, HEADS, SOURCE, 7), (BATCH, 1, TOKENS, TOKENS)
+        query, key, d_k = (
+            (BATCH, HEADS, TOKENS, 7),
+            (BATCH, HEADS, SOURCE, 7),
+            (BATCH, 1, TOKENS, TOKENS),
+        )
         assert own == [(query, query, query, d_k)] * LAYERS
         assert across == [(query, key, key)] * LAYERS
 
@@ -211,7 +243,9 @@ class TestEncoderDecoder:
             nn.TransformerDecoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True), LAYERS
         )
         theirs = stirred(
-            nn.Transformer(D_MODEL, HEADS, custom_encoder=encoder, custom_decoder=decoder, batch_first=True)
+            nn.Transformer(
+                D_MODEL, HEADS, custom_encoder=encoder, custom_decoder=decoder, batch_first=True
+            )
         ).double()
         mine = EncoderDecoder(SIZES)
         for ours, other in zip(mine.encoder.layers, encoder.layers, strict=True):
@@ -241,14 +275,20 @@ class TestEncoderDecoder:
 
     def test_attend_tells_the_three_kinds_apart(self) -> None:
         """Encoder, decoder and cross attention each go through their own function, and only through that."""
-        seen: dict[str, list[tuple[tuple[int, ...], ...]]] = {"encoder": [], "decoder": [], "cross": []}
+        seen: dict[str, list[tuple[tuple[int, ...], ...]]] = {
+            "encoder": [],
+            "decoder": [],
+            "cross": [],
+        }
         model = EncoderDecoder(SIZES)
         source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
         hooks = {f"attend_{kind}": watched(shapes) for kind, shapes in seen.items()}
         output, weights = model(source, target, **hooks)
         assert torch.equal(output, model(source, target)[0])
         assert tuple(weights) == ([None] * LAYERS,) * 3
-        sizes = {kind: [(query[2], key[2]) for query, key, *_ in shapes] for kind, shapes in seen.items()}
+        sizes = {
+            kind: [(query[2], key[2]) for query, key, *_ in shapes] for kind, shapes in seen.items()
+        }
         assert sizes == {
             "encoder": [(SOURCE, SOURCE)] * LAYERS,
             "decoder": [(TOKENS, TOKENS)] * LAYERS,
@@ -257,7 +297,9 @@ class TestEncoderDecoder:
 
     def test_dropout_is_for_training(self) -> None:
         """In training two passes differ; after that they do not, and it is as if there were no dropout."""
-        model, without = (EncoderDecoder(replace(SIZES, n_layers=2, dropout=share)) for share in (0.5, 0.0))
+        model, without = (
+            EncoderDecoder(replace(SIZES, n_layers=2, dropout=share)) for share in (0.5, 0.0)
+        )
         without.load_state_dict(model.state_dict())
         source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
         assert not torch.allclose(model(source, target)[0], model(source, target)[0])
@@ -271,7 +313,9 @@ class TestRefusals:
     def test_sizes(self) -> None:
         """No layer, no width, heads that do not divide, a dropout of everything."""
         for n in (0, -1):
-            with pytest.raises(ModelError, match=f"n_layers is too small: expected at least 1, got {n}"):
+            with pytest.raises(
+                ModelError, match=f"n_layers is too small: expected at least 1, got {n}"
+            ):
                 Decoder(replace(SIZES, n_layers=n))
         with pytest.raises(ModelError, match="expected a divisor of 21, got 2 heads"):
             Decoder(replace(SIZES, n_heads=2))
@@ -279,7 +323,10 @@ class TestRefusals:
             EncoderDecoder(replace(SIZES, d_model=-D_MODEL))
         with pytest.raises(ModelError, match="d_ff is too small: expected at least 1, got 0"):
             EncoderDecoder(replace(SIZES, d_ff=0))
-        with pytest.raises(ModelError, match=re.escape("dropout must be a share: expected at least 0 and less than 1")):
+        with pytest.raises(
+            ModelError,
+            match=re.escape("dropout must be a share: expected at least 0 and less than 1"),
+        ):
             EncoderDecoder(replace(SIZES, dropout=1.0))
 
     def test_memory(self) -> None:
@@ -295,7 +342,9 @@ class TestRefusals:
     def test_masks(self) -> None:
         """A mask of another size, and one that together with the causal one hides everything from a word."""
         decoder, x = Decoder(SIZES, cross=False), torch.ones(BATCH, TOKENS, D_MODEL)
-        with pytest.raises(ModelError, match=re.escape("expected (2, 11, 11) or 1 for a size, got (2, 1, 13)")):
+        with pytest.raises(
+            ModelError, match=re.escape("expected (2, 11, 11) or 1 for a size, got (2, 1, 13)")
+        ):
             decoder(x, torch.ones(BATCH, 1, SOURCE, dtype=torch.bool))
         late = torch.arange(TOKENS) > 0
         with pytest.raises(ModelError, match=re.escape("expected at least 1 key, got 0 (row 0)")):
@@ -304,6 +353,7 @@ class TestRefusals:
     def test_shapes(self) -> None:
         """Vectors of another width."""
         with pytest.raises(
-            ModelError, match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got (2, 11, 19)")
+            ModelError,
+            match=re.escape("x has the wrong shape: expected (batch, tokens, 21), got (2, 11, 19)"),
         ):
             Decoder(SIZES, cross=False)(torch.ones(BATCH, TOKENS, 19))

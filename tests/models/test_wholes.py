@@ -39,7 +39,9 @@ def ready(model: nn.Module) -> Any:
 def counting(calls: list[tuple[int, int]]) -> AttendFunction:
     """The formula, writing down how many queries met how many keys and keeping the weights to itself."""
 
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+    def attend(
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, None]:
         calls.append((query.shape[2], key.shape[2]))
         return scaled_dot_product_attention(query, key, value, mask)[0], None
 
@@ -67,7 +69,9 @@ class TestWordEmbedding:
 
     def test_where_words_are(self) -> None:
         """Padding is what follows the words."""
-        here = WordEmbedding(WordsConfig(), READ, D_MODEL).expect_words(torch.tensor([[7, 5, 0], [9, 0, 0]]))
+        here = WordEmbedding(WordsConfig(), READ, D_MODEL).expect_words(
+            torch.tensor([[7, 5, 0], [9, 0, 0]])
+        )
         assert here.tolist() == [[True, True, False], [True, False, False]]
 
 
@@ -76,7 +80,10 @@ class TestWords:
 
     def test_after_start(self) -> None:
         """The start, then each word but the last."""
-        assert after_start(torch.tensor([[7, 9, 3], [8, 3, 0]]), start=2).tolist() == [[2, 7, 9], [2, 8, 3]]
+        assert after_start(torch.tensor([[7, 9, 3], [8, 3, 0]]), start=2).tolist() == [
+            [2, 7, 9],
+            [2, 8, 3],
+        ]
 
     def test_likeliest(self) -> None:
         """The largest logit wins, but padding and start are no words; the logits stay as they were."""
@@ -94,13 +101,20 @@ class TestLanguageEncoder:
         reading = LanguageEncoder(LANGUAGE)(words(READ, 11, 1, 5))
         assert reading.logits.shape == reading.referents.shape == (BATCH, SOURCE, READ)
         assert reading.vectors.shape == (BATCH, SOURCE, D_MODEL)
-        assert [tuple(pattern.shape) for pattern in reading.weights] == [(BATCH, HEADS, SOURCE, SOURCE)] * LAYERS
+        assert [tuple(pattern.shape) for pattern in reading.weights] == [
+            (BATCH, HEADS, SOURCE, SOURCE)
+        ] * LAYERS
 
     def test_is_its_parts(self) -> None:
         """Embedding, encoder, and a projection each for the hidden word and for what is meant."""
         model, sentence = LanguageEncoder(LANGUAGE), words(READ, 11)
         vectors, weights, _ = model.encoder(model.embedding(sentence))
-        expected = (model.word_projection(vectors), model.referent_projection(vectors), vectors, weights)
+        expected = (
+            model.word_projection(vectors),
+            model.referent_projection(vectors),
+            vectors,
+            weights,
+        )
         assert_close(tuple(model(sentence)), expected, rtol=0, atol=0)
 
     def test_padding_changes_nothing(self) -> None:
@@ -117,11 +131,17 @@ class TestLanguageEncoder:
 
     def test_word_order(self) -> None:
         """Without positions shuffled words give the same numbers, shuffled; with them, not."""
-        model, sentence, shuffled = ready(LanguageEncoder(LANGUAGE)), words(READ, 11), torch.randperm(SOURCE)
+        model, sentence, shuffled = (
+            ready(LanguageEncoder(LANGUAGE)),
+            words(READ, 11),
+            torch.randperm(SOURCE),
+        )
         without = (model(ids, positions=False).logits for ids in (sentence, sentence[:, shuffled]))
         straight, mixed = without
         assert_close(mixed, straight[:, shuffled])
-        assert not torch.allclose(model(sentence[:, shuffled]).logits, model(sentence).logits[:, shuffled])
+        assert not torch.allclose(
+            model(sentence[:, shuffled]).logits, model(sentence).logits[:, shuffled]
+        )
         never = ready(LanguageEncoder(replace(LANGUAGE, positions=False)))
         never.load_state_dict(model.state_dict())
         assert torch.equal(never(sentence).logits, straight)
@@ -148,7 +168,9 @@ class TestLanguageDecoder:
         model, sentence = LanguageDecoder(LANGUAGE), words(READ, 11)
         vectors, weights, _ = model.decoder(model.embedding(sentence))
         assert_close(model(sentence), (model.word_projection(vectors), weights), rtol=0, atol=0)
-        assert [tuple(pattern.shape) for pattern in weights] == [(1, HEADS, SOURCE, SOURCE)] * LAYERS
+        assert [tuple(pattern.shape) for pattern in weights] == [
+            (1, HEADS, SOURCE, SOURCE)
+        ] * LAYERS
 
     def test_a_later_word_changes_nothing_before_it(self) -> None:
         """Neither a logit nor a weight, to the last bit."""
@@ -192,26 +214,36 @@ class TestTranslationTransformer:
 
     def test_shapes(self) -> None:
         """A logit for each word that can be said at each step, and the weights of the three kinds."""
-        translation = TranslationTransformer(TRANSLATION)(words(READ, 11, 1, 5), words(SAID, 5, 5, 5))
+        translation = TranslationTransformer(TRANSLATION)(
+            words(READ, 11, 1, 5), words(SAID, 5, 5, 5)
+        )
         assert translation.logits.shape == (BATCH, TARGET, SAID)
         assert translation.words.shape == (BATCH, TARGET)
         for patterns, shape in zip(
             translation.weights, ((SOURCE, SOURCE), (TARGET, TARGET), (TARGET, SOURCE)), strict=True
         ):
-            assert [tuple(pattern.shape) for pattern in patterns] == [(BATCH, HEADS, *shape)] * LAYERS
+            assert [tuple(pattern.shape) for pattern in patterns] == [
+                (BATCH, HEADS, *shape)
+            ] * LAYERS
 
     def test_is_its_parts(self) -> None:
         """Two embeddings, encoder-decoder, and a map to the words; the decoder reads what it was to say before."""
         model, source, target = TranslationTransformer(TRANSLATION), words(READ, 11), words(SAID, 5)
         read = torch.cat([torch.tensor([[TRANSLATION.start]]), target[:, :-1]], dim=1)
-        vectors, weights = model.transformer(model.source_embedding(source), model.target_embedding(read))
+        vectors, weights = model.transformer(
+            model.source_embedding(source), model.target_embedding(read)
+        )
         translation = model(source, target)
         assert_close(translation.logits, model.word_projection(vectors), rtol=0, atol=0)
         assert_close(tuple(translation.weights), tuple(weights), rtol=0, atol=0)
 
     def test_a_later_word_changes_no_earlier_logit(self) -> None:
         """New words at the end of the target leave what came before as it was, to the last bit."""
-        model, source, target = ready(TranslationTransformer(TRANSLATION)), words(READ, 11), words(SAID, 7)
+        model, source, target = (
+            ready(TranslationTransformer(TRANSLATION)),
+            words(READ, 11),
+            words(SAID, 7),
+        )
         changed = target.clone()
         changed[:, 3:] = TRANSLATION.unknown
         before, after = model(source, target).logits, model(source, changed).logits
@@ -242,27 +274,43 @@ class TestTranslationTransformer:
 
     def test_finished_sentences_stay_finished(self) -> None:
         """After its end a sentence is padding while the others go on, and is what it is alone."""
-        model, source = outspoken(ready(TranslationTransformer(TRANSLATION))), words(READ, 11, 1, 5, 7)
+        model, source = (
+            outspoken(ready(TranslationTransformer(TRANSLATION))),
+            words(READ, 11, 1, 5, 7),
+        )
         first = model.translate(source, max_length=1).logits[:, 0]
         lead = first[:, TRANSLATION.end + 1 :].amax(dim=1) - first[:, TRANSLATION.end]
-        model.word_projection.bias.data[TRANSLATION.end] += lead.quantile(0.5)  # for half of them the end comes at once
+        model.word_projection.bias.data[TRANSLATION.end] += lead.quantile(
+            0.5
+        )  # for half of them the end comes at once
         together = model.translate(source, max_length=5).words
         lengths = []
         for row, said in enumerate(together):
             ends = (said == TRANSLATION.end).nonzero()
             n = int(ends[0]) + 1 if len(ends) else len(said)
-            assert not torch.isin(said[:n], torch.tensor([TRANSLATION.pad, TRANSLATION.start])).any()
+            assert not torch.isin(
+                said[:n], torch.tensor([TRANSLATION.pad, TRANSLATION.start])
+            ).any()
             assert (said[n:] == TRANSLATION.pad).all()
-            alone = model.translate(source[row : row + 1, : source[row].count_nonzero()], max_length=5)
+            alone = model.translate(
+                source[row : row + 1, : source[row].count_nonzero()], max_length=5
+            )
             assert torch.equal(alone.words[0], said[:n])
             lengths.append(n)
         assert min(lengths) == 1 < max(lengths) == together.shape[1]
 
     def test_it_stops(self) -> None:
         """At the length asked for, and never after the model's own."""
-        model, source = TranslationTransformer(replace(TRANSLATION, max_length=5, n_layers=1)), words(READ, 5)
+        model, source = (
+            TranslationTransformer(replace(TRANSLATION, max_length=5, n_layers=1)),
+            words(READ, 5),
+        )
         model.word_projection.bias.data[TRANSLATION.end] = -99
-        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 3, 29)] == [1, 3, 5]
+        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 3, 29)] == [
+            1,
+            3,
+            5,
+        ]
         assert model.translate(source).words.shape[1] == 5
 
     def test_attend_tells_the_three_kinds_apart(self) -> None:
@@ -274,14 +322,20 @@ class TestTranslationTransformer:
         hooks: dict[str, Any] = {f"attend_{kind}": counting(seen) for kind, seen in calls.items()}
         translation = model(source, target, **hooks)
         assert calls == {
-            "encoder": [(SOURCE, SOURCE)] * LAYERS, "decoder": [(n, n)] * LAYERS, "cross": [(n, SOURCE)] * LAYERS,
-        }  # fmt: skip
+            "encoder": [(SOURCE, SOURCE)] * LAYERS,
+            "decoder": [(n, n)] * LAYERS,
+            "cross": [(n, SOURCE)] * LAYERS,
+        }
         assert tuple(translation.weights) == ([None] * LAYERS,) * 3
         assert torch.equal(translation.words, target)
 
     def test_positions_can_be_left_out(self) -> None:
         """Without them the order of the source's words is not seen; with them it is."""
-        model, source, target = ready(TranslationTransformer(TRANSLATION)), words(READ, 11), words(SAID, 5)
+        model, source, target = (
+            ready(TranslationTransformer(TRANSLATION)),
+            words(READ, 11),
+            words(SAID, 5),
+        )
         shuffled = source[:, torch.randperm(SOURCE)]
         without = ready(TranslationTransformer(replace(TRANSLATION, positions=False)))
         assert_close(without(shuffled, target).logits, without(source, target).logits)
@@ -303,7 +357,11 @@ class TestAllWholes:
             model, inputs = whole(replace(LANGUAGE, dropout=0.5)), [words(READ, 11, 1, 5)]
 
         def logits() -> Tensor:
-            parts = (part for part in model(*inputs) if isinstance(part, Tensor) and part.is_floating_point())
+            parts = (
+                part
+                for part in model(*inputs)
+                if isinstance(part, Tensor) and part.is_floating_point()
+            )
             return torch.cat([part.flatten() for part in parts])
 
         torch.autograd.backward(logits().square().sum())
@@ -342,10 +400,16 @@ class TestRefusals:
             ({"n_heads": -3}, "expected a divisor of 21, got -3 heads"),
             ({"n_layers": 0}, "n_layers is too small: expected at least 1, got 0"),
             ({"d_ff": -1}, "d_ff is too small: expected at least 1, got -1"),
-            ({"dropout": -0.5}, "dropout must be a share: expected at least 0 and less than 1, got -0.5"),
+            (
+                {"dropout": -0.5},
+                "dropout must be a share: expected at least 0 and less than 1, got -0.5",
+            ),
             ({"max_length": -7}, "max_length is too small: expected at least 1, got -7"),
             ({"mask": 29}, "must hold the special words: expected at least 30, got "),
-            ({"pad": -1}, "special words must differ: expected 4 numbers from 0 on, got (-1, 1, 2, 3)"),
+            (
+                {"pad": -1},
+                "special words must differ: expected 4 numbers from 0 on, got (-1, 1, 2, 3)",
+            ),
         ],
     )
     def test_sizes(self, change: dict[str, Any], message: str) -> None:
@@ -362,23 +426,31 @@ class TestRefusals:
         short = replace(LANGUAGE, max_length=11)
         for model in (LanguageEncoder(short), LanguageDecoder(short)):
             for nothing in (torch.zeros(1, 0, dtype=torch.long), torch.tensor([[7], [0]])):
-                with pytest.raises(InputError, match="a sentence without words: expected at least 1, got 0"):
+                with pytest.raises(
+                    InputError, match="a sentence without words: expected at least 1, got 0"
+                ):
                     model(nothing)
             with pytest.raises(TooLongError, match="too many words: expected at most 11, got 13"):
                 model(words(READ, 13))
-            with pytest.raises(ModelError, match="no word has this number: expected 0 to 22, got 23"):
+            with pytest.raises(
+                ModelError, match="no word has this number: expected 0 to 22, got 23"
+            ):
                 model(torch.tensor([[7, 23]]))
             with pytest.raises(ModelError, match="expected it after the words, got it before one"):
                 model(torch.tensor([[7, 0, 7]]))
             with pytest.raises(
-                ModelError, match=re.escape("words has the wrong shape: expected (batch, tokens), got (2,)")
+                ModelError,
+                match=re.escape("words has the wrong shape: expected (batch, tokens), got (2,)"),
             ):
                 model(torch.tensor([7, 7]))
 
     def test_pairs(self) -> None:
         """Another number of targets than of sources."""
         model = TranslationTransformer(TRANSLATION)
-        with pytest.raises(ModelError, match=re.escape("target has the wrong shape: expected (1, target), got (3, 5)")):
+        with pytest.raises(
+            ModelError,
+            match=re.escape("target has the wrong shape: expected (1, target), got (3, 5)"),
+        ):
             model(words(READ, 11), words(SAID, 5, 5, 5))
         with pytest.raises(ModelError, match="max_length is too small: expected at least 1, got 0"):
             model.translate(words(READ, 11), max_length=0)

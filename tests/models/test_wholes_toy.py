@@ -33,7 +33,9 @@ class TestWordVector:
 
     def test_korean_typed_in_two_ways(self) -> None:
         """A word of whole syllables and the same word as a Mac stores it are one word."""
-        assert torch.equal(word_vector("사랑", 7), word_vector(unicodedata.normalize("NFD", "사랑"), 7))
+        assert torch.equal(
+            word_vector("사랑", 7), word_vector(unicodedata.normalize("NFD", "사랑"), 7)
+        )
 
     def test_the_seed_counts(self) -> None:
         """Another seed, another vector; seed 1 and word "1" do not get in each other's way."""
@@ -82,7 +84,9 @@ class TestToyEncoder:
         with_positions, without = ToyEncoder(), ToyEncoder(ToyConfig(positions="none"))
         swapped = [1, 0, 2, 3]
         assert_close(without(statement)[0], without(question)[0][:, swapped], rtol=0, atol=1e-5)
-        assert not torch.allclose(with_positions(statement)[0], with_positions(question)[0][:, swapped], atol=0.1)
+        assert not torch.allclose(
+            with_positions(statement)[0], with_positions(question)[0][:, swapped], atol=0.1
+        )
 
     def test_attention_is_not_flat(self) -> None:
         """Some head puts more than half of a row on one word: there is something to see."""
@@ -101,7 +105,9 @@ class TestToyEncoder:
         """A caller's function sees every layer."""
         shapes: list[tuple[int, ...]] = []
 
-        def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+        def attend(
+            query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+        ) -> tuple[Tensor, None]:
             shapes.append(tuple(query.shape))
             return scaled_dot_product_attention(query, key, value, mask)[0], None
 
@@ -118,7 +124,9 @@ class TestToyEncoder:
         for row, words in enumerate(sentences):
             n = len(words)
             alone, patterns = toy(words)
-            assert_close(output[row, :n], alone[0], rtol=0, atol=3e-6)  # rounding, in single precision
+            assert_close(
+                output[row, :n], alone[0], rtol=0, atol=3e-6
+            )  # rounding, in single precision
             for together, pattern in zip(weights, patterns, strict=True):
                 assert_close(together[row, :, :n, :n], pattern[0], rtol=0, atol=1e-6)
 

@@ -51,7 +51,10 @@ def files(families: Iterable[str]) -> list[str]:
     """The font file that Matplotlib takes for each family, exactly and not as a fallback."""
     from matplotlib.font_manager import FontProperties, fontManager
 
-    return [fontManager.findfont(FontProperties(family=[name]), fallback_to_default=False) for name in families]
+    return [
+        fontManager.findfont(FontProperties(family=[name]), fallback_to_default=False)
+        for name in families
+    ]
 
 
 def raster(text: str, families: list[str]) -> np.ndarray:
@@ -78,7 +81,11 @@ def families_of(made: Figure) -> list[str]:
     """The fonts of a figure's texts: all have the same."""
     from matplotlib.text import Text
 
-    found = {tuple(text.get_fontfamily()) for text in made.findobj(Text) if isinstance(text, Text) and text.get_text()}
+    found = {
+        tuple(text.get_fontfamily())
+        for text in made.findobj(Text)
+        if isinstance(text, Text) and text.get_text()
+    }
     (families,) = found
     return list(families)
 
@@ -102,7 +109,11 @@ def no_other_fonts(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
     from matplotlib import font_manager, get_data_path
 
     assert fresh is None
-    own = [entry for entry in font_manager.fontManager.ttflist if entry.fname.startswith(get_data_path())]
+    own = [
+        entry
+        for entry in font_manager.fontManager.ttflist
+        if entry.fname.startswith(get_data_path())
+    ]
     monkeypatch.setattr(font_manager.fontManager, "ttflist", own)
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda *_, **__: [])
     monkeypatch.setitem(sys.modules, "noto_cjk_sans_jp_regular", None)  # nor the one of the extra
@@ -152,9 +163,15 @@ def build_bitmap_font(file: Path, text: str) -> Path:
     # One strike at 109 pixels, one index subtable of format 1, all of its glyphs of format 17 (a PNG each).
     offsets = b"".join(struct.pack(">L", 16 * index) for index in range(count + 1))
     subtable = struct.pack(">HHL", 0, count - 1, 8) + struct.pack(">HHL", 1, 17, 4) + offsets
-    strike = struct.pack(">LLLL", 8 + 48, len(subtable), 1, 0) + metrics * 2 + struct.pack(">HH", 0, count - 1)
+    strike = (
+        struct.pack(">LLLL", 8 + 48, len(subtable), 1, 0)
+        + metrics * 2
+        + struct.pack(">HH", 0, count - 1)
+    )
     font["CBLC"] = DefaultTable("CBLC")
-    font["CBLC"].data = struct.pack(">HHL", 3, 0, 1) + strike + struct.pack(">BBBb", 109, 109, 32, 1) + subtable
+    font["CBLC"].data = (
+        struct.pack(">HHL", 3, 0, 1) + strike + struct.pack(">BBBb", 109, 109, 32, 1) + subtable
+    )
     font.save(file)
     return file
 
@@ -164,7 +181,14 @@ def install(monkeypatch: pytest.MonkeyPatch, *added: tuple[Path, str]) -> None:
     from matplotlib.font_manager import FontEntry, fontManager
 
     entries = [
-        FontEntry(fname=str(file), name=name, style="normal", weight=400, stretch="normal", size="scalable")
+        FontEntry(
+            fname=str(file),
+            name=name,
+            style="normal",
+            weight=400,
+            stretch="normal",
+            size="scalable",
+        )
         for file, name in added
     ]
     monkeypatch.setattr(fontManager, "ttflist", [*fontManager.ttflist, *entries])
@@ -196,7 +220,9 @@ def test_every_korean_syllable_is_there() -> None:
 
 def test_a_licence_comes_with_the_font() -> None:
     """The licence stands beside the font."""
-    assert "SIL OPEN FONT LICENSE" in (KOREAN.parent / "OFL.txt").read_text(encoding="utf-8").upper()
+    assert (
+        "SIL OPEN FONT LICENSE" in (KOREAN.parent / "OFL.txt").read_text(encoding="utf-8").upper()
+    )
 
 
 @pytest.mark.usefixtures("no_other_fonts")
@@ -238,7 +264,9 @@ def test_without_its_font_korean_would_be_boxes() -> None:
 
 
 @pytest.mark.usefixtures("no_other_fonts")
-@pytest.mark.parametrize(("text", "missing"), [("爱我们", "们我爱"), (THAI, "กฉนรั"), ("a😀b", ""), ("a🙂b", "🙂")])
+@pytest.mark.parametrize(
+    ("text", "missing"), [("爱我们", "们我爱"), (THAI, "กฉนรั"), ("a😀b", ""), ("a🙂b", "🙂")]
+)
 def test_what_no_font_has_is_missing(text: str, missing: str) -> None:
     """Chinese, Thai and newer emoji on a fresh machine: exactly these are missing, each once, in order."""
     chosen = typefaces_for([text, text])
@@ -261,7 +289,12 @@ def test_writing_tells_what_is_missing(fixed_record: Make, tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("missing", "package"),
-    [("我爱", "fonts-noto-cjk"), ("ก", "fonts-noto-core"), ("🫠", "fonts-symbola"), ("힣", "fonts-noto-cjk")],
+    [
+        ("我爱", "fonts-noto-cjk"),
+        ("ก", "fonts-noto-core"),
+        ("🫠", "fonts-symbola"),
+        ("힣", "fonts-noto-cjk"),
+    ],
 )
 def test_advice_names_characters_and_a_package(missing: str, package: str) -> None:
     """The advice is one line that says which characters and what to install."""
@@ -304,7 +337,9 @@ def test_an_installed_font_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("no_other_fonts")
-def test_the_font_with_most_characters_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_font_with_most_characters_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of two fonts the one that has more is first, and the other fills in what it lacks."""
     install(
         monkeypatch,
@@ -317,7 +352,9 @@ def test_the_font_with_most_characters_is_taken(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.usefixtures("no_other_fonts")
-def test_a_font_of_coloured_pictures_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_font_of_coloured_pictures_is_not_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A font like Noto Color Emoji lists its characters, but Matplotlib cannot draw them: it is passed over."""
     from matplotlib.ft2font import FT2Font
 
@@ -346,7 +383,9 @@ def test_a_broken_font_is_passed_over(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("no_other_fonts")
-@pytest.mark.parametrize("text", ["", " ", "a\u200db", "❤\ufe0f", "\u0646\u0645\u06cc\u200c", "\u00a0\u2003"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "a\u200db", "❤\ufe0f", "\u0646\u0645\u06cc\u200c", "\u00a0\u2003"]
+)
 def test_what_has_no_shape_is_not_missing(text: str) -> None:
     """Spaces, joiners and variation selectors need no glyph."""
     assert not typefaces_for([text]).missing

@@ -27,8 +27,12 @@ TENTHS = np.linspace(0, LEVELS - 1, 11).round().astype(int)
 # and Mollon 1997 for eyes without short-wave cones (tritan), one matrix on either side of a plane. All on linear RGB.
 PROTAN = np.array([[0.11238, 0.88762, 0.0], [0.11238, 0.88762, 0.0], [0.00401, -0.00401, 1.0]])
 DEUTAN = np.array([[0.29275, 0.70725, 0.0], [0.29275, 0.70725, 0.0], [-0.02234, 0.02234, 1.0]])
-TRITAN_ABOVE = np.array([[1.01277, 0.13548, -0.14826], [-0.01243, 0.86812, 0.14431], [0.07589, 0.80500, 0.11911]])
-TRITAN_BELOW = np.array([[0.93678, 0.18979, -0.12657], [0.06154, 0.81526, 0.12320], [-0.37562, 1.12767, 0.24796]])
+TRITAN_ABOVE = np.array(
+    [[1.01277, 0.13548, -0.14826], [-0.01243, 0.86812, 0.14431], [0.07589, 0.80500, 0.11911]]
+)
+TRITAN_BELOW = np.array(
+    [[0.93678, 0.18979, -0.12657], [0.06154, 0.81526, 0.12320], [-0.37562, 1.12767, 0.24796]]
+)
 TRITAN_PLANE = np.array([0.03901, -0.02788, -0.01113])
 
 
@@ -41,7 +45,9 @@ def linear(rgb: np.ndarray) -> np.ndarray:
 def lightness(rgb: np.ndarray) -> np.ndarray:
     """CIE 1976 L*: 0 is black, 100 is white, and equal steps look equal."""
     light = linear(rgb) @ np.array([0.2126729, 0.7151522, 0.0721750])
-    return np.asarray(np.where(light > (6 / 29) ** 3, 116 * np.cbrt(light) - 16, light * (29 / 3) ** 3))
+    return np.asarray(
+        np.where(light > (6 / 29) ** 3, 116 * np.cbrt(light) - 16, light * (29 / 3) ** 3)
+    )
 
 
 def oklab(light: np.ndarray) -> np.ndarray:
@@ -145,7 +151,9 @@ def test_the_default_begins_with_the_background() -> None:
 def test_a_palette_turns_round(name: str) -> None:
     """`_r` turns the palette round, on both backgrounds."""
     for on_dark in (False, True):
-        np.testing.assert_array_equal(colours(f"{name}_r", on_dark=on_dark), colours(name, on_dark=on_dark)[::-1])
+        np.testing.assert_array_equal(
+            colours(f"{name}_r", on_dark=on_dark), colours(name, on_dark=on_dark)[::-1]
+        )
 
 
 @pytest.mark.parametrize("name", ["", "jets", "_r", "magma_r_r", "Magma", "rainbows_r"])
@@ -182,7 +190,9 @@ def test_a_colormap_of_ones_own() -> None:
 @pytest.mark.parametrize("name", ["turbo", "PiYG", "Spectral"])
 def test_a_palette_that_turns_is_used_and_told_of_once(name: str) -> None:
     """One warning in one line, however often and on whatever background it is drawn."""
-    with pytest.warns(AttnvizWarning, match=f"^the palette {name} gets lighter and darker by turns: .*$"):
+    with pytest.warns(
+        AttnvizWarning, match=f"^the palette {name} gets lighter and darker by turns: .*$"
+    ):
         colours(name)
     assert colours(name, on_dark=True).shape == (LEVELS, 3)  # a second warning would fail
 
@@ -215,7 +225,9 @@ def test_signed_numbers_stand_around_the_background(*, on_dark: bool) -> None:
     for side in (table[MIDDLE::-1], table[MIDDLE:]):
         assert (np.diff(lightness(side[::8].astype(float))) * (1 if on_dark else -1) > 0).all()
         for eye in ("full", "protan", "deutan"):
-            assert (np.diff(seen(side[::16].astype(float), eye)[:, 0]) * (1 if on_dark else -1) > 0).all()
+            assert (
+                np.diff(seen(side[::16].astype(float), eye)[:, 0]) * (1 if on_dark else -1) > 0
+            ).all()
     for eye in ("protan", "deutan"):
         red, blue = seen(table[[-1, 0]].astype(float), eye)
         assert np.linalg.norm(red - blue) > 0.15
@@ -286,7 +298,9 @@ def test_cells_of_small_weights_stay_blank() -> None:
 def test_zero_never_looks_like_more(palette: str) -> None:
     """Where the palette does not begin with the page, a cell of weight 0 has the palette's colour of 0."""
     table = colours(palette)
-    np.testing.assert_array_equal(pixels(np.array([[0.0, 0.0049, 1.0]]), 1.0, table), table[None, [0, 0, 255]])
+    np.testing.assert_array_equal(
+        pixels(np.array([[0.0, 0.0049, 1.0]]), 1.0, table), table[None, [0, 0, 255]]
+    )
     assert not has_blanks(table)
     assert not has_blanks(colours(palette, on_dark=True), on_dark=True)
 

@@ -94,7 +94,11 @@ def test_panels_come_layer_by_layer_with_the_models_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("scale", "tops"),
-    [("shared", [0.9, 0.9, 0.9, 0.9]), ("panel", [0.5, 0.7, 0.6, 0.9]), ("unit", [1.0, 1.0, 1.0, 1.0])],
+    [
+        ("shared", [0.9, 0.9, 0.9, 0.9]),
+        ("panel", [0.5, 0.7, 0.6, 0.9]),
+        ("unit", [1.0, 1.0, 1.0, 1.0]),
+    ],
 )
 def test_each_scale_has_its_limits(scale: Scale, tops: list[float]) -> None:
     """`shared` ends at the largest weight of all panels, `panel` at each panel's own, `unit` at 1."""
@@ -108,7 +112,8 @@ def test_the_shared_scale_is_of_what_is_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scale", "legend"), [("shared", "0 to 0.9, one scale"), ("panel", "its own largest"), ("unit", "0 to 1")]
+    ("scale", "legend"),
+    [("shared", "0 to 0.9, one scale"), ("panel", "its own largest"), ("unit", "0 to 1")],
 )
 def test_the_legend_says_where_the_scale_ends(scale: Scale, legend: str) -> None:
     """The colours' meaning is said in words, with the numbers at both ends."""
@@ -131,7 +136,10 @@ def test_an_unknown_scale_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_sentence_and_its_pair_are_both_quoted() -> None:
     """Both sentences are in the title, in the order given."""
-    assert resolve(small(text="I love you", pair="All of you")).sentence == "“I love you” + “All of you”"
+    assert (
+        resolve(small(text="I love you", pair="All of you")).sentence
+        == "“I love you” + “All of you”"
+    )
 
 
 def test_a_sentence_alone_and_none() -> None:
@@ -150,12 +158,18 @@ def test_control_characters_are_spelled_out(field: str) -> None:
 
 def test_notes_and_kind_are_carried(make_record: Make) -> None:
     """What was done to the record is said again, in order, and so is which attention it is."""
-    sheet = resolve(make_record(notes=(Note.of("text", text="cut at 512 tokens"), Note.of("text", text="merged\x07"))))
+    sheet = resolve(
+        make_record(
+            notes=(Note.of("text", text="cut at 512 tokens"), Note.of("text", text="merged\x07"))
+        )
+    )
     assert sheet.notes == ("cut at 512 tokens", r"merged\x07")
     assert sheet.model == "made by hand · bidirectional self-attention"
 
 
-@pytest.mark.parametrize(("kind", "words"), [("decoder", "causal self-attention"), ("cross", "cross-attention")])
+@pytest.mark.parametrize(
+    ("kind", "words"), [("decoder", "causal self-attention"), ("cross", "cross-attention")]
+)
 def test_every_kind_has_its_words(make_record: Make, kind: str, words: str) -> None:
     """A causal and a cross attention are called what they are."""
     assert resolve(make_record(kind=kind)).model.endswith(words)
@@ -174,9 +188,16 @@ def test_the_axes_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("n_layers", "n_heads", "size"),
-    [(1, 1, "head 0.0"), (2, 3, "2 layers x 3 heads"), (1, 5, "layer 0, 5 heads"), (5, 1, "5 layers, head 0")],
+    [
+        (1, 1, "head 0.0"),
+        (2, 3, "2 layers x 3 heads"),
+        (1, 5, "layer 0, 5 heads"),
+        (5, 1, "5 layers, head 0"),
+    ],
 )
-def test_the_size_is_counted_in_words(make_record: Make, n_layers: int, n_heads: int, size: str) -> None:
+def test_the_size_is_counted_in_words(
+    make_record: Make, n_layers: int, n_heads: int, size: str
+) -> None:
     """Several are counted, one is named."""
     assert resolve(make_record(n_layers=n_layers, n_heads=n_heads)).size == size
 
@@ -195,11 +216,19 @@ def test_pooled_rows_sum_to_what_they_did() -> None:
     np.testing.assert_allclose(second.matrix.sum(axis=1), [0.5, 0.5])
 
 
-@given(n_rows=st.integers(1, 31), n_columns=st.integers(1, 31), most=st.tuples(st.integers(1, 40), st.integers(1, 40)))
+@given(
+    n_rows=st.integers(1, 31),
+    n_columns=st.integers(1, 31),
+    most=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+)
 @settings(max_examples=60)
-def test_pooling_keeps_sums_and_its_promise(n_rows: int, n_columns: int, most: tuple[int, int]) -> None:
+def test_pooling_keeps_sums_and_its_promise(
+    n_rows: int, n_columns: int, most: tuple[int, int]
+) -> None:
     """For any sizes: no more rows and columns than asked for, one label each, rows that sum to 1, a total unchanged."""
-    matrix = np.random.default_rng(n_rows * 37 + n_columns).dirichlet(np.ones(n_columns), size=n_rows)
+    matrix = np.random.default_rng(n_rows * 37 + n_columns).dirichlet(
+        np.ones(n_columns), size=n_rows
+    )
     pooled = pool(sheet_of(matrix), *most)
     shown = pooled.panels[0].matrix
     for size, tokens, limit in zip(shown.shape, (n_rows, n_columns), most, strict=True):
@@ -209,12 +238,16 @@ def test_pooling_keeps_sums_and_its_promise(n_rows: int, n_columns: int, most: t
     np.testing.assert_allclose(shown.sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize(("scale", "tops"), [("shared", [0.55] * 2), ("panel", [0.55, 0.4025]), ("unit", [1.0, 1.0])])
+@pytest.mark.parametrize(
+    ("scale", "tops"), [("shared", [0.55] * 2), ("panel", [0.55, 0.4025]), ("unit", [1.0, 1.0])]
+)
 def test_the_scale_is_that_of_the_pooled_numbers(scale: Scale, tops: list[float]) -> None:
     """Sums over keys are larger than weights: the limits are found again, for each scale in its own way."""
     panels = pool(sheet_of(MATRIX, scale), 2, 3).panels
     assert panels[0].top == pytest.approx(tops[0])
-    assert panels[1].top == pytest.approx(max(panels[1].matrix.max(), 0) if scale == "panel" else tops[1])
+    assert panels[1].top == pytest.approx(
+        max(panels[1].matrix.max(), 0) if scale == "panel" else tops[1]
+    )
 
 
 def test_a_group_is_named_by_its_ends() -> None:
@@ -258,7 +291,10 @@ def test_colours_of_long_texts_end_below_the_largest() -> None:
     small = pool(sheet, 100, 100)
     strongest = (0.9 + 3 * 0.001) / 2
     assert small.panels[0].top == pytest.approx(strongest / 20)
-    assert f"0 to {strongest / 20:.3g} (darkest above, up to {strongest:.3g}), one scale for all" in small.legend
+    assert (
+        f"0 to {strongest / 20:.3g} (darkest above, up to {strongest:.3g}), one scale for all"
+        in small.legend
+    )
     assert "darkest" not in pool(sheet, 40, 40).legend
 
 

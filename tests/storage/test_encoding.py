@@ -45,7 +45,9 @@ GOOD: dict[str, Any] = {
 def test_a_value_is_read() -> None:
     """Lists become tuples, whole numbers become numbers where these are due, what is missing has its default."""
     part = Part(share=1.0, at=(1, 2))
-    assert decode(GOOD, Whole, "it") == Whole(name="a", parts=(part,), by_name={"b": Part(0.5)}, by_number={3: "c"})
+    assert decode(GOOD, Whole, "it") == Whole(
+        name="a", parts=(part,), by_name={"b": Part(0.5)}, by_number={3: "c"}
+    )
     assert type(decode(1, float, "it")) is float
 
 
@@ -63,8 +65,14 @@ def test_a_value_is_read() -> None:
         ({"parts": [{"share": True}]}, "it.parts[0].share must be a number, not true"),
         ({"parts": [{"share": float("inf")}]}, "it.parts[0].share must be a number, not Infinity"),
         ({"parts": [{"share": 10**400}]}, "it.parts[0].share: number out of range"),
-        ({"parts": [{"share": 1, "at": [1]}]}, "it.parts[0].at: expected a list of length 2, got 1"),
-        ({"parts": [{"share": 1, "at": [1, 2.5]}]}, "it.parts[0].at[1] must be a whole number, not 2.5"),
+        (
+            {"parts": [{"share": 1, "at": [1]}]},
+            "it.parts[0].at: expected a list of length 2, got 1",
+        ),
+        (
+            {"parts": [{"share": 1, "at": [1, 2.5]}]},
+            "it.parts[0].at[1] must be a whole number, not 2.5",
+        ),
         ({"by_name": {"b": {"share": "1"}}}, "it.by_name[...].share: expected a number, got text"),
         ({"by_number": {"3": "c"}}, "expected a whole number, got text - at key in $.by_number"),
         ({"mark": [1]}, "it.mark must be a whole number or text, not a list"),
@@ -82,7 +90,10 @@ def test_fields_one_by_one() -> None:
     """Those that are missing are named together; some are read otherwise, some came later."""
     fields = {"name": "a", "way": "left", "more": 3}
     apart = {"by_name", "by_number", "parts"}
-    assert decode_fields(fields, Whole, apart=apart, later={"is_done", "mark"}) == {"name": "a", "way": "left"}
+    assert decode_fields(fields, Whole, apart=apart, later={"is_done", "mark"}) == {
+        "name": "a",
+        "way": "left",
+    }
     with pytest.raises(FileFormatError, match=r"^it lacks parts, mark, is_done$"):
         decode_fields(fields, Whole, apart={"by_name", "by_number"})
     with pytest.raises(FileFormatError, match=r'^way must be one of left, right, not "up"$'):

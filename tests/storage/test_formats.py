@@ -11,15 +11,34 @@ import pytest
 import attnviz
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.storage import formats
-from attnviz.storage.formats import CHANGES, COMPARISON, RECORD, STORY, WALKTHROUGH, Format, Formats, imported
+from attnviz.storage.formats import (
+    CHANGES,
+    COMPARISON,
+    RECORD,
+    STORY,
+    WALKTHROUGH,
+    Format,
+    Formats,
+    imported,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.fixtures.command_line import Result
 
-TABLES = {"record": RECORD, "walkthrough": WALKTHROUGH, "comparison": COMPARISON, "changes": CHANGES, "story": STORY}
-ENTRIES = [pytest.param(one, id=f"{name}{ending}") for name, table in TABLES.items() for ending, one in table.items()]
+TABLES = {
+    "record": RECORD,
+    "walkthrough": WALKTHROUGH,
+    "comparison": COMPARISON,
+    "changes": CHANGES,
+    "story": STORY,
+}
+ENTRIES = [
+    pytest.param(one, id=f"{name}{ending}")
+    for name, table in TABLES.items()
+    for ending, one in table.items()
+]
 
 
 def test_every_table_is_tested() -> None:
@@ -43,7 +62,9 @@ def test_whatever_it_takes_is_in_the_entry(one: Format) -> None:
     assert {name.name for name in rest if name.kind is not name.VAR_KEYWORD} <= {*one.names}
 
 
-def test_a_format_is_one_entry(typed: Callable[..., Result], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_format_is_one_entry(
+    typed: Callable[..., Result], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One from outside is offered by the command, written by it, and saved from Python, as it says itself."""
 
     def words(walk: attnviz.Walkthrough, *, lang: str = "en") -> str:
@@ -54,7 +75,9 @@ def test_a_format_is_one_entry(typed: Callable[..., Result], here: Path, monkeyp
     assert (here / "walk.TXT").read_text(encoding="utf-8") == "ko: I love\n"
     walk = attnviz.walkthrough("I love", model="toy")
     assert walk.save(here / "walk.txt").read_text(encoding="utf-8") == "en: I love\n"
-    with pytest.raises(SettingsError, match=r"^a walkthrough as \.txt has no setting 'cmap': there are lang$"):
+    with pytest.raises(
+        SettingsError, match=r"^a walkthrough as \.txt has no setting 'cmap': there are lang$"
+    ):
         walk.save(here / "walk.txt", cmap="gray")
 
 

@@ -63,11 +63,15 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for ending in ("npz", "json", "safetensors"):
         record.save(folder / f"record.{ending}")
     small = ModelSettings(model="toy-random", d_model=4, n_heads=2, n_layers=1)
-    attnviz.compare_heads(SENTENCES, model=small, settings=SurveySettings(max_offset=1)).save(folder / "heads.stats")
+    attnviz.compare_heads(SENTENCES, model=small, settings=SurveySettings(max_offset=1)).save(
+        folder / "heads.stats"
+    )
     tiny = open_source("toy-random", sizes={"d_model": 4, "n_heads": 2, "n_layers": 1})
     attnviz.walkthrough("I love you", model=tiny).save(folder / "walk.json")
     card, _ = load_home_built("toy")
-    config = LanguageConfig(n_words=len(card.source.words), d_model=4, n_heads=2, n_layers=1, d_ff=4)
+    config = LanguageConfig(
+        n_words=len(card.source.words), d_model=4, n_heads=2, n_layers=1, d_ff=4
+    )
     plan = replace(card.plan, config=config)
     save_home_built(folder / "home-built.safetensors", replace(card, plan=plan), new_model(plan))
     (folder / "corpus.conllu").write_text(CONLLU * 3, encoding="utf-8")
@@ -106,8 +110,16 @@ KINDS: dict[str, tuple[Callable[..., bytes], Callable[[Path], object], int]] = {
     "record.json": (mutations.change_text, attnviz.load, N),
     "record.safetensors": (mutations.change_safetensors, attnviz.load, N),
     "heads.stats": (mutations.change_safetensors, attnviz.load, N),
-    "walk.json": (mutations.change_text, lambda path: (attnviz.verify(path), attnviz.load(path)), N),
-    "home-built.safetensors": (mutations.change_safetensors, lambda path: load_home_built(str(path)), N),
+    "walk.json": (
+        mutations.change_text,
+        lambda path: (attnviz.verify(path), attnviz.load(path)),
+        N,
+    ),
+    "home-built.safetensors": (
+        mutations.change_safetensors,
+        lambda path: load_home_built(str(path)),
+        N,
+    ),
     "corpus.conllu": (mutations.change_lines, _lines, N),
     "corpus.jsonl": (mutations.change_lines, _lines, N),
     "corpus.txt.xz": (mutations.change_bytes, _lines, N),

@@ -57,9 +57,9 @@ def test_a_record(typed: Callable[..., Result], here: Path, suffix: str) -> None
         assert again.read_bytes() == old.read_bytes()
     drawn = typed("heatmap", "--load", str(again), "--layer", "0", "--head", "1", "-o", "a.png")
     assert drawn.status == 0
-    assert [line for line in drawn.output.splitlines() if line[:2] in {"0 ", "1 ", "2 "}] == printed(
-        "record.txt"
-    ).splitlines()[5:8]
+    assert [
+        line for line in drawn.output.splitlines() if line[:2] in {"0 ", "1 ", "2 "}
+    ] == printed("record.txt").splitlines()[5:8]
     assert (here / "a.png").stat().st_size > 1000
 
 
@@ -83,7 +83,9 @@ def test_a_survey_of_one_model(typed: Callable[..., Result], here: Path) -> None
     stats = load_stats(old)
     again = save_stats(stats, here / "again.stats")
     assert same(load_stats(again), stats)
-    assert save_stats(load_stats(again), here / "once_more.stats").read_bytes() == again.read_bytes()
+    assert (
+        save_stats(load_stats(again), here / "once_more.stats").read_bytes() == again.read_bytes()
+    )
     shown = typed("compare-heads", "--load", "one.stats", "--table", "-o", "a.csv")
     assert shown.status == 0
     then = next(line for line in printed("one.txt").splitlines() if line.startswith("0.1"))
@@ -94,7 +96,12 @@ def test_a_survey_of_one_model(typed: Callable[..., Result], here: Path) -> None
     assert shown.output.splitlines()[-1] == printed("one.txt").splitlines()[-1]
     merged = typed("merge", "one.stats", "again.stats", "-o", "both.stats")
     assert (merged.status, "no part is counted twice" in merged.errors) == (1, True)
-    assert typed("compare-heads", "--load", "one.stats", "--against", "again.stats", "-o", "b.csv").status == 0
+    assert (
+        typed(
+            "compare-heads", "--load", "one.stats", "--against", "again.stats", "-o", "b.csv"
+        ).status
+        == 0
+    )
 
 
 def test_a_survey_of_two_models(here: Path) -> None:
@@ -102,7 +109,9 @@ def test_a_survey_of_two_models(here: Path) -> None:
     old = unpacked("two.stats", here)
     stats = load_pair(old)
     assert same(load_pair(save_stats(stats, here / "again.stats")), stats)
-    found = changes(stats.before.survey, stats.after, stats.divergences, corpus="; ".join(stats.before.corpora))
+    found = changes(
+        stats.before.survey, stats.after, stats.divergences, corpus="; ".join(stats.before.corpora)
+    )
     head = found.heads[0]
     assert (head.before.layer, head.before.head) == (0, 0)
     assert head.pattern == pytest.approx(0.19728619481126466, rel=1e-12)

@@ -43,7 +43,14 @@ SUFFIXES = (".safetensors", ".npz", ".json")
 def tokens(count: int) -> tuple[Token, ...]:
     """So many different tokens, the first one special."""
     return tuple(
-        Token(text=f"나{i}", piece=f"▁나{i}\n", id=i, span=(i, i + 1) if i else None, word=i, special=not i)
+        Token(
+            text=f"나{i}",
+            piece=f"▁나{i}\n",
+            id=i,
+            span=(i, i + 1) if i else None,
+            word=i,
+            special=not i,
+        )
         for i in range(count)
     )
 
@@ -51,14 +58,18 @@ def tokens(count: int) -> tuple[Token, ...]:
 def sample(**changes: Any) -> Attention:
     """A record with a receipt, of layers 3 and 5 and three heads, with some parts changed."""
     parts: dict[str, Any] = {
-        "weights": np.random.default_rng(13).dirichlet(np.ones(7), size=(2, 3, 5)).astype(np.float32),
+        "weights": np.random.default_rng(13)
+        .dirichlet(np.ones(7), size=(2, 3, 5))
+        .astype(np.float32),
         "query_tokens": tokens(5),
         "key_tokens": tokens(7),
         "kind": "cross",
         "model": "a/model",
         "text": "line one\nline two 🙂",
         "pair": "두번째",
-        "receipt": Receipt(native="sdpa", dtype="float32", tolerance=1e-5, layers=(3, 5), differences=(0.0, 2.5e-7)),
+        "receipt": Receipt(
+            native="sdpa", dtype="float32", tolerance=1e-5, layers=(3, 5), differences=(0.0, 2.5e-7)
+        ),
         "layers": (3, 5),
         "heads": (0, 1, 7),
         "notes": (Note.of("text", text="cut to 7 tokens"),),
@@ -233,8 +244,14 @@ def test_json_is_plain_to_read() -> None:
     fields = as_dict(record)
     assert (fields["format"], fields["version"], fields["kind"]) == ("attnviz", 1, "cross")
     assert fields["query_tokens"][1] == {
-        "text": "나1", "piece": "▁나1\n", "id": 1, "span": [1, 2], "word": 1, "special": False, "segment": 0,
-    }  # fmt: skip
+        "text": "나1",
+        "piece": "▁나1\n",
+        "id": 1,
+        "span": [1, 2],
+        "word": 1,
+        "special": False,
+        "segment": 0,
+    }
     assert fields["weights"][1][2][4] == [0.1] * 7
     assert "나1" in to_json(record)
     assert "\n" not in to_json(record)
@@ -287,7 +304,9 @@ def test_nothing_a_terminal_obeys_is_read(tmp_path: Path, suffix: str) -> None:
 def test_what_no_file_can_hold_is_refused(tmp_path: Path) -> None:
     """Half a character is refused before anything is written."""
     for suffix in SUFFIXES:
-        with pytest.raises(RecordError, match="a label of the record cannot be written: ") as caught:
+        with pytest.raises(
+            RecordError, match="a label of the record cannot be written: "
+        ) as caught:
             save(sample(text="half \ud83d"), tmp_path / f"record{suffix}")
         assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
@@ -296,9 +315,13 @@ def test_what_no_file_can_hold_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["record.txt", "record", ".json", "record.pt", "a\nb.npy"])
 def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     """Saving and loading name the three formats there are."""
-    with pytest.raises(OutputError, match=r"saved as .*, \.json, \.npz or \.safetensors, not '") as saving:
+    with pytest.raises(
+        OutputError, match=r"saved as .*, \.json, \.npz or \.safetensors, not '"
+    ) as saving:
         save(sample(), tmp_path / name)
-    with pytest.raises(FileFormatError, match=r"read from \.json, \.npz or \.safetensors, not '") as loading:
+    with pytest.raises(
+        FileFormatError, match=r"read from \.json, \.npz or \.safetensors, not '"
+    ) as loading:
         RECORD.load(tmp_path / name)
     for message in (str(saving.value), str(loading.value)):
         assert visible(name) in message
@@ -360,7 +383,9 @@ def test_an_edit_after_the_receipt_is_refused(
     assert RECORD.load(path) == sample()
     edit(fields)
     path.write_bytes(written(fields, suffix))
-    with pytest.raises(FileFormatError, match="weights or labels were changed after the receipt was issued"):
+    with pytest.raises(
+        FileFormatError, match="weights or labels were changed after the receipt was issued"
+    ):
         RECORD.load(path)
 
 
@@ -391,14 +416,25 @@ NAMES = ["I", "love", "all", "of", "you"]
 @pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5), (2, 3, 5, 5)])
 @pytest.mark.parametrize("name", ["weights", "attention", "attentions", "w"])
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", ">f4"])
-def test_arrays_of_numpy_are_read(tmp_path: Path, shape: tuple[int, ...], name: str, dtype: str) -> None:
+def test_arrays_of_numpy_are_read(
+    tmp_path: Path, shape: tuple[int, ...], name: str, dtype: str
+) -> None:
     """An .npz with weights of any float and the axes that there are, and tokens, is a record."""
     path = tmp_path / "mine.npz"
     np.savez(path, tokens=np.array(NAMES), **{name: np.broadcast_to(FULL, shape).astype(dtype)})  # type: ignore[arg-type]
     record = RECORD.load(path)
     assert record.weights.shape == (1,) * (4 - len(shape)) + shape
-    assert record.query_tokens == record.key_tokens == tuple(Token(text=name, piece=name) for name in NAMES)
-    assert (record.kind, record.model, record.text, record.receipt) == ("encoder", "mine.npz", "", None)
+    assert (
+        record.query_tokens
+        == record.key_tokens
+        == tuple(Token(text=name, piece=name) for name in NAMES)
+    )
+    assert (record.kind, record.model, record.text, record.receipt) == (
+        "encoder",
+        "mine.npz",
+        "",
+        None,
+    )
     assert (record.short_rows, record.notes) == ((), ())
 
 
@@ -406,7 +442,14 @@ def test_arrays_of_numpy_are_read(tmp_path: Path, shape: tuple[int, ...], name: 
 def test_names_may_be_text_or_bytes(tmp_path: Path, labels: np.ndarray) -> None:
     """Tokens may come as text or, as some programs save them, as bytes in UTF-8; so may the other labels."""
     path = tmp_path / "mine.npz"
-    np.savez(path, weights=FULL, tokens=labels, model=b"m\xc3\xa9", text="I love all of you", kind="decoder")
+    np.savez(
+        path,
+        weights=FULL,
+        tokens=labels,
+        model=b"m\xc3\xa9",
+        text="I love all of you",
+        kind="decoder",
+    )
     record = RECORD.load(path)
     assert [token.text for token in record.key_tokens] == NAMES
     assert (record.model, record.text, record.kind) == ("mé", "I love all of you", "decoder")
@@ -415,8 +458,14 @@ def test_names_may_be_text_or_bytes(tmp_path: Path, labels: np.ndarray) -> None:
 def test_json_of_another_program_is_read(tmp_path: Path) -> None:
     """Tokens may be texts, or objects that say as much as is known; whole numbers are numbers."""
     path = tmp_path / "mine.json"
-    labels = ["a", {"text": "b", "id": 7, "span": [2, 3]}, {"piece": "##c", "special": True, "more": None}]
-    path.write_text(json.dumps({"weights": np.eye(3, dtype=int).tolist(), "tokens": labels, "model": "other"}))
+    labels = [
+        "a",
+        {"text": "b", "id": 7, "span": [2, 3]},
+        {"piece": "##c", "special": True, "more": None},
+    ]
+    path.write_text(
+        json.dumps({"weights": np.eye(3, dtype=int).tolist(), "tokens": labels, "model": "other"})
+    )
     record = RECORD.load(path)
     assert record.query_tokens == (
         Token(text="a", piece="a"),
@@ -440,7 +489,9 @@ def test_json_of_another_program_is_read(tmp_path: Path) -> None:
         ({"weights": SQUARE, "tokens": NAMES, "kind": "encoder"}, "encoder"),
     ],
 )
-def test_the_kind_is_told_from_weights_and_tokens(tmp_path: Path, fields: dict[str, Any], kind: str) -> None:
+def test_the_kind_is_told_from_weights_and_tokens(
+    tmp_path: Path, fields: dict[str, Any], kind: str
+) -> None:
     """Two sequences make cross attention; nothing ahead of a token makes a decoder; else it is an encoder."""
     arrays = {name: np.asarray(value) for name, value in fields.items()}
     lists = {name: array.tolist() for name, array in arrays.items()}
@@ -454,8 +505,13 @@ def test_the_kind_is_told_from_weights_and_tokens(tmp_path: Path, fields: dict[s
 def test_rounded_numbers_are_read_and_noted(tmp_path: Path, last: float) -> None:
     """Numbers rounded for reading make a record that says so."""
     path = tmp_path / "mine.json"
-    rows = [[0.4, 0.2, 0.2, 0.2 - 1e-4], [0.2, 0.2, 0.2 + 0.2, last - 0.025 if last > 0.2 else last + 0.025]]
-    path.write_text(json.dumps({"weights": rows, "query_tokens": ["a", "b"], "key_tokens": list("cdef")}))
+    rows = [
+        [0.4, 0.2, 0.2, 0.2 - 1e-4],
+        [0.2, 0.2, 0.2 + 0.2, last - 0.025 if last > 0.2 else last + 0.025],
+    ]
+    path.write_text(
+        json.dumps({"weights": rows, "query_tokens": ["a", "b"], "key_tokens": list("cdef")})
+    )
     record = RECORD.load(path)
     assert record.short_rows == ("rounded",)
     assert record.notes == (Note("rounded"),)
@@ -465,7 +521,9 @@ def test_control_characters_of_another_program_are_spelled_out(tmp_path: Path) -
     """A token, a piece and a model's name can move no cursor."""
     path = tmp_path / "mine.json"
     label = {"text": "\x1b[2J", "piece": "\n"}
-    path.write_text(json.dumps({"weights": [[0.5, 0.5]] * 2, "tokens": [label, "\u202e"], "model": "\x07"}))
+    path.write_text(
+        json.dumps({"weights": [[0.5, 0.5]] * 2, "tokens": [label, "\u202e"], "model": "\x07"})
+    )
     record = RECORD.load(path)
     assert [(token.text, token.piece) for token in record.key_tokens] == [
         (r"\x1b[2J", r"\n"),
@@ -533,24 +591,54 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     ),
     "a name twice": (b'{"kind": 1, "kind": 2}', "it is not JSON: 'kind' is there twice"),
     "NaN": (b'{"weights": [[NaN]], "tokens": ["a"]}', "it is not JSON: NaN is no number"),
-    "infinity": (b'{"weights": [[-Infinity]], "tokens": ["a"]}', "it is not JSON: -Infinity is no number"),
+    "infinity": (
+        b'{"weights": [[-Infinity]], "tokens": ["a"]}',
+        "it is not JSON: -Infinity is no number",
+    ),
     "1e999": (b'{"weights": [[1e999, -1e999]], "tokens": ["a"]}', "must be finite|are named"),
     "10**400": (
         b'{"weights": [[1' + b"0" * 400 + b']], "tokens": ["a"]}',
         "it holds a number too large to be one",
     ),
-    "10**5000": (b'{"weights": [[1' + b"0" * 5000 + b']], "tokens": ["a"]}', "it is not JSON: .*digits"),
+    "10**5000": (
+        b'{"weights": [[1' + b"0" * 5000 + b']], "tokens": ["a"]}',
+        "it is not JSON: .*digits",
+    ),
     # made by another program
-    "no weights": (changed(MINE, weights=...), "it holds no attention: name the attention 'weights'"),
-    "no tokens": (changed(MINE, tokens=...), "it holds no query_tokens: attnviz needs 'tokens', or both"),
-    "no key tokens": (changed(MINE, tokens=..., query_tokens=NAMES), "it holds no key_tokens: attnviz needs"),
-    "too few tokens": (changed(MINE, tokens=NAMES[:4]), "weights have 5 query_tokens, but 4 are named"),
+    "no weights": (
+        changed(MINE, weights=...),
+        "it holds no attention: name the attention 'weights'",
+    ),
+    "no tokens": (
+        changed(MINE, tokens=...),
+        "it holds no query_tokens: attnviz needs 'tokens', or both",
+    ),
+    "no key tokens": (
+        changed(MINE, tokens=..., query_tokens=NAMES),
+        "it holds no key_tokens: attnviz needs",
+    ),
+    "too few tokens": (
+        changed(MINE, tokens=NAMES[:4]),
+        "weights have 5 query_tokens, but 4 are named",
+    ),
     "ragged": (changed(MINE, weights=[[1, 0], [1]]), "its weights' rows differ in length"),
     "ragged axes": (changed(MINE, weights=[[[1]], 1]), "its weights' rows differ in length"),
-    "one axis": (changed(MINE, weights=[1, 0]), r"its weights must have the axes .* but have shape \(2,\)"),
-    "no numbers": (changed(MINE, weights=[]), r"its weights must have the axes .* but have shape \(0,\)"),
-    "no columns": (changed(MINE, weights=[[]], tokens=[]), "weights have 1 query_tokens, but 0 are named"),
-    "five axes": (changed(MINE, weights=[[[[[1.0]]]]]), "its weights must be numbers, but hold a list"),
+    "one axis": (
+        changed(MINE, weights=[1, 0]),
+        r"its weights must have the axes .* but have shape \(2,\)",
+    ),
+    "no numbers": (
+        changed(MINE, weights=[]),
+        r"its weights must have the axes .* but have shape \(0,\)",
+    ),
+    "no columns": (
+        changed(MINE, weights=[[]], tokens=[]),
+        "weights have 1 query_tokens, but 0 are named",
+    ),
+    "five axes": (
+        changed(MINE, weights=[[[[[1.0]]]]]),
+        "its weights must be numbers, but hold a list",
+    ),
     "text for numbers": (
         changed(MINE, weights=[["0.5", "0.5"]]),
         'its weights must be numbers, but hold "0.5"',
@@ -559,20 +647,32 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
         changed(MINE, weights=[[True, 0.0], [0.0, 1.0]]),
         "its weights must be numbers, but hold true",
     ),
-    "null for 0": (changed(MINE, weights=[[1, None]]), "its weights must be numbers, but hold null"),
+    "null for 0": (
+        changed(MINE, weights=[[1, None]]),
+        "its weights must be numbers, but hold null",
+    ),
     "weights of text": (changed(MINE, weights="many"), 'its weights must be numbers, not "many"'),
     "rows of 0.9": (
         changed(MINE, weights=(FULL * 0.9).tolist()),
         "each row must sum to 1: layer 0, head 0, row 0",
     ),
-    "negative": (changed(MINE, weights=[[1.5, -0.5]] * 2, tokens=["a", "b"]), "must not be negative"),
+    "negative": (
+        changed(MINE, weights=[[1.5, -0.5]] * 2, tokens=["a", "b"]),
+        "must not be negative",
+    ),
     "tokens a number": (changed(MINE, tokens=5), "tokens must be a list, not 5"),
     "a token a number": (
         changed(MINE, tokens=["a", 2]),
         r"tokens\[1\] must be text, or an object with a text",
     ),
-    "a token without text": (changed(MINE, tokens=[{"id": 1}]), r"tokens\[0\].text must be text, not null"),
-    "half a character": (changed(MINE, tokens=["\ud83d"]), r"tokens\[0\].text holds half a character"),
+    "a token without text": (
+        changed(MINE, tokens=[{"id": 1}]),
+        r"tokens\[0\].text must be text, not null",
+    ),
+    "half a character": (
+        changed(MINE, tokens=["\ud83d"]),
+        r"tokens\[0\].text holds half a character",
+    ),
     "another kind": (
         changed(MINE, kind="sideways"),
         'kind must be one of encoder, decoder, cross, not "sideways"',
@@ -581,28 +681,55 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     "model a number": (changed(MINE, model=7), "model must be text, not 7"),
     "format a number": (changed(MINE, format=7, weights=7), "its weights must be numbers, not 7"),
     # ours
-    "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads versions 1 and 2"),
+    "newer": (
+        changed(OURS, version=3),
+        "it is of version 3, but this attnviz reads versions 1 and 2",
+    ),
     "no version": (changed(OURS, version=...), "version must be a whole number, not null"),
     "version true": (changed(OURS, version=True), "version must be a whole number, not true"),
     "ours without weights": (changed(OURS, weights=...), "it lacks weights"),
     "missing fields": (changed(OURS, kind=..., pair=...), "it lacks kind, pair"),
     "layers of text": (changed(OURS, layers="abc"), 'layers must be a list, not "abc"'),
-    "a layer of text": (changed(OURS, layers=[0, "1"]), r'layers\[1\] must be a whole number, not "1"'),
+    "a layer of text": (
+        changed(OURS, layers=[0, "1"]),
+        r'layers\[1\] must be a whole number, not "1"',
+    ),
     "too few layers": (changed(OURS, layers=[0]), "weights have 2 layers, but 1 are named"),
-    "another reason": (changed(OURS, short_rows=["lazy"]), r"short_rows\[0\] must be one of pooled, .*, not"),
-    "a token of ours a number": (changed(OURS, key_tokens=[1]), r"key_tokens\[0\] must be an object, not 1"),
+    "another reason": (
+        changed(OURS, short_rows=["lazy"]),
+        r"short_rows\[0\] must be one of pooled, .*, not",
+    ),
+    "a token of ours a number": (
+        changed(OURS, key_tokens=[1]),
+        r"key_tokens\[0\] must be an object, not 1",
+    ),
     "a token lacks its piece": (
         changed(OURS, key_tokens=[{"text": "a"}]),
         r"it lacks key_tokens\[0\].piece$",
     ),
-    "a span of 3": (token_changed(span=[1, 2, 3]), r"key_tokens\[2\].span: expected a list of length 2, got 3"),
-    "a span of text": (token_changed(span=["a", 2]), r"key_tokens\[2\].span\[0\] must be a whole number"),
+    "a span of 3": (
+        token_changed(span=[1, 2, 3]),
+        r"key_tokens\[2\].span: expected a list of length 2, got 3",
+    ),
+    "a span of text": (
+        token_changed(span=["a", 2]),
+        r"key_tokens\[2\].span\[0\] must be a whole number",
+    ),
     "an id of 1.5": (token_changed(id=1.5), r"key_tokens\[2\].id must be a whole number, not 1.5"),
-    "special 1": (token_changed(special=1), r"key_tokens\[2\].special must be true or false, not 1"),
-    "text with half a character": (changed(OURS, text="\udc80"), r'text holds half a character: "\\udc80"'),
+    "special 1": (
+        token_changed(special=1),
+        r"key_tokens\[2\].special must be true or false, not 1",
+    ),
+    "text with half a character": (
+        changed(OURS, text="\udc80"),
+        r'text holds half a character: "\\udc80"',
+    ),
     "a receipt of text": (changed(OURS, receipt="yes"), 'receipt must be an object, not "yes"'),
     "an empty receipt": (changed(OURS, receipt={}), "it lacks receipt.native"),
-    "a receipt for nothing": (changed(OURS, receipt={**RECEIPT, "layers": []}), "one difference a layer"),
+    "a receipt for nothing": (
+        changed(OURS, receipt={**RECEIPT, "layers": []}),
+        "one difference a layer",
+    ),
     "a tolerance of text": (
         changed(OURS, receipt={**RECEIPT, "tolerance": "1"}),
         "receipt.tolerance must be a num",
@@ -611,14 +738,20 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
         changed(OURS, receipt={**RECEIPT, "tolerance": 10**400}),
         r"receipt.tolerance: number out of range",
     ),
-    "a wrong shape": (changed(OURS, weights=OURS["weights"][0]), "weights have 1 layers, but 2 are named"),
+    "a wrong shape": (
+        changed(OURS, weights=OURS["weights"][0]),
+        "weights have 1 layers, but 2 are named",
+    ),
 }
 BAD_NPZ: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
     "text": (b"I love all you", "it is not a readable .npz file: File is not a zip file"),
     "cut short": (NPZ[:-40], "it is not a readable .npz file: File is not a zip file"),
     "torn": (NPZ[:99] + NPZ[140:], "it cannot be read: Invalid argument"),
-    "changed": (NPZ.replace(FULL.tobytes()[:8], bytes(8), 1), "it is not a readable .npz file: Bad CRC-32"),
+    "changed": (
+        NPZ.replace(FULL.tobytes()[:8], bytes(8), 1),
+        "it is not a readable .npz file: Bad CRC-32",
+    ),
     "pickle": (pickle.dumps([1]), "it is not a readable .npz file: File is not a zip file"),
     "objects": (
         pack_npz(weights=FULL, tokens=np.array(NAMES, object)),
@@ -637,9 +770,18 @@ BAD_NPZ: dict[str, tuple[bytes, str]] = {
         pack_npz(weights=FULL * 1j, tokens=np.array(NAMES)),
         "must be numbers, not an array of complex128",
     ),
-    "booleans": (pack_npz(weights=FULL > 0, tokens=np.array(NAMES)), "must be numbers, not an array of bool"),
-    "text for weights": (pack_npz(weights=np.array(["a"])), 'its weights must be numbers, but hold "a"'),
-    "infinity": (pack_npz(weights=FULL * [1e40, -1e40, 1, 1, 1], tokens=np.array(NAMES)), "must be finite"),
+    "booleans": (
+        pack_npz(weights=FULL > 0, tokens=np.array(NAMES)),
+        "must be numbers, not an array of bool",
+    ),
+    "text for weights": (
+        pack_npz(weights=np.array(["a"])),
+        'its weights must be numbers, but hold "a"',
+    ),
+    "infinity": (
+        pack_npz(weights=FULL * [1e40, -1e40, 1, 1, 1], tokens=np.array(NAMES)),
+        "must be finite",
+    ),
     "numbered tokens": (
         pack_npz(weights=FULL, tokens=np.arange(5)),
         "tokens must be a list, not an array of int",
@@ -673,7 +815,10 @@ BAD_NPZ: dict[str, tuple[bytes, str]] = {
         zipped([("weights.npy", header(f"({10**99},)"))]),
         "it is not a readable .npz file: ",
     ),
-    "a negative shape": (zipped([("weights.npy", header("(-5, 5)"))]), "it is not a readable .npz file: "),
+    "a negative shape": (
+        zipped([("weights.npy", header("(-5, 5)"))]),
+        "it is not a readable .npz file: ",
+    ),
     "a promise": (zipped([("weights.npy", header("(5, 5)"))]), "it is not a readable .npz file: "),
 }
 BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
@@ -684,8 +829,14 @@ BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
         PACKED,
         "it holds no record of attnviz's; attention made elsewhere is read from .npz and .json",
     ),
-    "no weights": (pack_safetensors({}, {"meta": json.dumps(OURS)}), "it holds no record of attnviz's"),
-    "labels not JSON": (pack_safetensors({"weights": sample().weights}, {"meta": "{"}), "it is not JSON: "),
+    "no weights": (
+        pack_safetensors({}, {"meta": json.dumps(OURS)}),
+        "it holds no record of attnviz's",
+    ),
+    "labels not JSON": (
+        pack_safetensors({"weights": sample().weights}, {"meta": "{"}),
+        "it is not JSON: ",
+    ),
     "labels of another": (
         pack_safetensors({"weights": sample().weights}, {"meta": "{}"}),
         "it holds no query_tokens",
@@ -709,7 +860,9 @@ def refusal(path: Path) -> str:
 
 
 @pytest.mark.parametrize(("name", "content", "message"), BAD)
-def test_a_bad_file_is_one_clear_line(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_a_bad_file_is_one_clear_line(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     """Whatever a file holds, loading it says in one line which file it is and what is wrong."""
     path = tmp_path / name
     path.write_bytes(content)
@@ -736,7 +889,9 @@ def test_a_damaged_file_is_refused_or_read(folder: Path, suffix: str, data: st.D
         assert found == sample() or found.receipt is None
 
 
-def test_a_file_that_unpacks_to_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_unpacks_to_too_much_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An archive packed far more than attention can be is not unpacked."""
     monkeypatch.setattr("attnviz.storage.record_files._LARGE", 2**16)
     path = tmp_path / "bomb.npz"
@@ -758,7 +913,9 @@ def test_what_is_no_file_is_refused(tmp_path: Path, suffix: str) -> None:
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_not_be_read_is_refused(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Permission denied is said in one line too."""
 
     def deny(_: Path) -> None:
@@ -811,7 +968,9 @@ def test_the_temporary_file_has_the_ending(tmp_path: Path) -> None:
     assert (tmp_path / "picture.svg").read_bytes() == b""
 
 
-@pytest.mark.parametrize("content", ["나\n", "나\n".encode(), lambda path: path.write_bytes("나\n".encode())])
+@pytest.mark.parametrize(
+    "content", ["나\n", "나\n".encode(), lambda path: path.write_bytes("나\n".encode())]
+)
 def test_text_bytes_or_a_function(tmp_path: Path, content: Any) -> None:
     """What is in a file may be given, or written by a function; text is UTF-8, its line ends as they are."""
     assert write_whole(tmp_path / "a.txt", content).read_bytes() == b"\xeb\x82\x98\n"
@@ -820,15 +979,21 @@ def test_text_bytes_or_a_function(tmp_path: Path, content: Any) -> None:
 def test_an_ending_that_there_is_not() -> None:
     """Those that there are are named; capitals are no other ending."""
     assert check_ending("a.JSON", (".csv", ".json"), "a table is") == ".json"
-    with pytest.raises(OutputError, match=r"^a\.txt: a table is saved as \.csv, \.tsv or \.json, not '\.txt'$"):
+    with pytest.raises(
+        OutputError, match=r"^a\.txt: a table is saved as \.csv, \.tsv or \.json, not '\.txt'$"
+    ):
         check_ending("a.txt", (".csv", ".tsv", ".json"), "a table is")
     with pytest.raises(OutputError, match=r"^a: tables are saved as \.csv, not ''$"):
         check_ending("a", (".csv",), "tables are")
 
 
-@pytest.mark.parametrize("fault", [KeyboardInterrupt(), ValueError("of the writer's"), SystemExit(1)])
+@pytest.mark.parametrize(
+    "fault", [KeyboardInterrupt(), ValueError("of the writer's"), SystemExit(1)]
+)
 @pytest.mark.parametrize("old", [b"the old file", None])
-def test_an_interrupt_leaves_all_as_it_was(tmp_path: Path, fault: BaseException, old: bytes | None) -> None:
+def test_an_interrupt_leaves_all_as_it_was(
+    tmp_path: Path, fault: BaseException, old: bytes | None
+) -> None:
     """Whatever stops the writer in the middle, the old file stays and nothing else does."""
     path = tmp_path / "record.json"
     if old is not None:
@@ -895,11 +1060,15 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
             assert str(caught.value) == f"{path} cannot be written: {reason}"
 
 
-def test_a_file_that_may_not_be_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_may_not_be_written_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A read-only file stays, although its folder would let it be replaced."""
     path = tmp_path / "record\n.json"
     path.write_bytes(b"the old file")
-    monkeypatch.setattr("os.access", lambda *_: False)  # the tests may run as root, who may do anything
+    monkeypatch.setattr(
+        "os.access", lambda *_: False
+    )  # the tests may run as root, who may do anything
     with pytest.raises(OutputError, match=r"record\\n\.json cannot be written: Permission denied"):
         save(sample(), path)
     assert path.read_bytes() == b"the old file"
@@ -919,7 +1088,9 @@ def test_checking_leaves_nothing(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_a_folder_that_another_check_takes_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_another_check_takes_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Runs that begin at once make one folder: where a check of the one empties it, the other makes it again."""
     path = tmp_path / "new" / "record.json"
     made, often = Path.mkdir, iter(range(5))
@@ -938,6 +1109,16 @@ def test_a_folder_that_another_check_takes_away(tmp_path: Path, monkeypatch: pyt
 def test_importing_storage_is_cheap() -> None:
     """Files need neither a model library nor one that draws; safetensors waits until it is asked for."""
     code = "import sys, attnviz.storage.record_files; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    ).stdout.split()
     assert "numpy" in loaded
-    assert not {"torch", "transformers", "rich", "typer", "matplotlib", "seaborn", "safetensors"} & set(loaded)
+    assert not {
+        "torch",
+        "transformers",
+        "rich",
+        "typer",
+        "matplotlib",
+        "seaborn",
+        "safetensors",
+    } & set(loaded)

@@ -76,10 +76,14 @@ def test_windows(typed: Typed, monkeypatch: pytest.MonkeyPatch, columns: int) ->
 def test_files(typed: Typed, here: Path) -> None:
     """Each file asked for, in the format that its ending names, in a folder that is made; no other."""
     names = ["new/a.png", "a.svg", "a.PDF", "a.json"]
-    result = typed("demo", TOLD, "--palette", "viridis", *(part for name in names for part in ("-o", name)))
+    result = typed(
+        "demo", TOLD, "--palette", "viridis", *(part for name in names for part in ("-o", name))
+    )
     assert result.status == 0
     assert result.errors == "".join(f"wrote {name}\n" for name in names)
-    assert sorted(str(path.relative_to(here)) for path in here.rglob("*") if path.is_file()) == sorted(names)
+    assert sorted(
+        str(path.relative_to(here)) for path in here.rglob("*") if path.is_file()
+    ) == sorted(names)
     for name, begins in zip(names, (b"\x89PNG", b"<?xml", b"%PDF", b"{"), strict=True):
         assert (here / name).read_bytes().startswith(begins)
     assert json.loads((here / "a.json").read_text())["name"] == TOLD

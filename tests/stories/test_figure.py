@@ -29,7 +29,9 @@ def figure(shown: Story, palette: str = "magma") -> Figure:
 
 
 KOREAN = ("나는", "너희", "모두를", "사랑해")
-WEIGHTS = np.array([[1, np.nan, np.nan, np.nan], [0.25, 0.75, np.nan, np.nan], [0.2, 0.3, 0.5, np.nan], [0.25] * 4])
+WEIGHTS = np.array(
+    [[1, np.nan, np.nan, np.nan], [0.25, 0.75, np.nan, np.nan], [0.2, 0.3, 0.5, np.nan], [0.25] * 4]
+)
 MASKED = Matrix(title="masked", values=WEIGHTS, rows=KOREAN, columns=("I", "love", "all", "you"))
 WAVES = Matrix(
     title="waves",
@@ -64,7 +66,10 @@ MANY = Lines(
     x=tuple(map(float, range(40))),
     x_title="step",
     series=tuple(
-        Series(name=f"사랑해 internationalization number {i}", values=tuple(np.sin(np.arange(40) / (i + 1)).tolist()))
+        Series(
+            name=f"사랑해 internationalization number {i}",
+            values=tuple(np.sin(np.arange(40) / (i + 1)).tolist()),
+        )
         for i in range(9)
     ),
     y_title="what is measured here has a long name that is wider than the panel is high, truly",
@@ -75,7 +80,12 @@ BARS = Bars(
     labels=("A History of Bread", "나는", "x"),
     series=(
         Series(name="exact", values=(0.125, 0.25, 0.625)),
-        Series(name="soft", values=(0.25, 0.25, 0.5), low=(0.125, 0.125, 0.25), high=(0.375, 0.375, 0.75)),
+        Series(
+            name="soft",
+            values=(0.25, 0.25, 0.5),
+            low=(0.125, 0.125, 0.25),
+            high=(0.375, 0.375, 0.75),
+        ),
     ),
     y_title="weight",
 )
@@ -88,11 +98,15 @@ PANELS: dict[str, Panel] = {
     "bars": BARS,
 }
 LONG_BARS = replace(
-    BARS, labels=tuple(f"internationalization {i}" for i in range(90)), series=(Series(name="s", values=(0.5,) * 90),)
+    BARS,
+    labels=tuple(f"internationalization {i}" for i in range(90)),
+    series=(Series(name="s", values=(0.5,) * 90),),
 )
 
 
-NARROW = Matrix(title="a title that is much wider than its panel", values=np.zeros((3, 1)), rows=KOREAN[:3])
+NARROW = Matrix(
+    title="a title that is much wider than its panel", values=np.zeros((3, 1)), rows=KOREAN[:3]
+)
 
 
 def story(*panels: Panel, title: str = "what is told here: 나는") -> Story:
@@ -122,12 +136,14 @@ def assert_clear(made: Figure, texts_of: Texts) -> None:
     panels = [axes.get_window_extent().extents for axes in drawn(made)]
     for one, first in enumerate(panels):
         for second in panels[one + 1 :]:
-            assert min(first[2], second[2]) <= max(first[0], second[0]) or min(first[3], second[3]) <= max(
-                first[1], second[1]
-            )
+            assert min(first[2], second[2]) <= max(first[0], second[0]) or min(
+                first[3], second[3]
+            ) <= max(first[1], second[1])
 
 
-@pytest.mark.parametrize("panel", [*PANELS.values(), LONG_BARS, NARROW], ids=[*PANELS, "long bars", "narrow"])
+@pytest.mark.parametrize(
+    "panel", [*PANELS.values(), LONG_BARS, NARROW], ids=[*PANELS, "long bars", "narrow"]
+)
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_texts_keep_clear(texts_of: Texts, panel: Panel, n: int) -> None:
     """One panel and several, of each kind, with long and Korean names."""
@@ -150,7 +166,9 @@ def test_all_panels_grow_with_their_picture() -> None:
 @pytest.mark.parametrize(("style", "n_across"), [("paper", 1), ("slides", 3)])
 def test_panels_stand_as_their_style_has_room(texts_of: Texts, style: str, n_across: int) -> None:
     """Below one another in a column of a paper, beside one another on a slide: as large as they can be."""
-    made = draw(story(MASKED, DOUBLING, BARS), style=style).figure  # which tells of letters that are too small
+    made = draw(
+        story(MASKED, DOUBLING, BARS), style=style
+    ).figure  # which tells of letters that are too small
     assert_clear(made, texts_of)
     places = [axes.get_position() for axes in drawn(made)][:3]
     assert len({round(place.y1, 3) for place in places}) == 4 - n_across
@@ -162,21 +180,34 @@ def test_panels_stand_as_their_style_has_room(texts_of: Texts, style: str, n_acr
 def test_labels_of_a_matrix_keep_clear(texts_of: Texts, n: int, label: str) -> None:
     """Few and many rows and columns: labels are whole, turned or thinned, and do not touch."""
     names = tuple(f"{label}{i}" for i in range(n))
-    made = figure(story(Matrix(title="m", values=np.full((n, n), 1 / n), rows=names, columns=names)))
+    made = figure(
+        story(Matrix(title="m", values=np.full((n, n), 1 / n), rows=names, columns=names))
+    )
     assert_clear(made, texts_of)
     (axes,) = drawn(made)
     for axis, ticks in ((axes.xaxis, axes.get_xticks()), (axes.yaxis, axes.get_yticks())):
-        assert [text.get_text() for text in axis.get_ticklabels()] == [names[int(place)] for place in ticks]
+        assert [text.get_text() for text in axis.get_ticklabels()] == [
+            names[int(place)] for place in ticks
+        ]
         assert len(ticks) > min(n, 20) / 2
 
 
 def test_it_says_what_it_is(texts_of: Texts) -> None:
     """Title, receipt, what rows and columns are, what hatched means, what bands are: where they apply."""
     shown = " ".join(text for text, _ in seen(figure(story(MASKED, WAVES, BARS)), texts_of))
-    for part in ("what is told here: 나는", "verified: by hand", "rows: query, columns: key",
-                 "rows: position, columns: number", "hatched: masked"):  # fmt: skip
+    for part in (
+        "what is told here: 나는",
+        "verified: by hand",
+        "rows: query, columns: key",
+        "rows: position, columns: number",
+        "hatched: masked",
+    ):
         assert part in shown
-    for panels, said in (((BARS,), "whiskers"), ((DOUBLING,), "bands"), ((BARS, DOUBLING), "bands and whiskers")):
+    for panels, said in (
+        ((BARS,), "whiskers"),
+        ((DOUBLING,), "bands"),
+        ((BARS, DOUBLING), "bands and whiskers"),
+    ):
         below = [text for text, _ in seen(figure(story(*panels)), texts_of)]
         assert f"{said}: the interval of each value" in below
     shown = " ".join(text for text, _ in seen(figure(story(MANY)), texts_of))
@@ -194,7 +225,9 @@ def test_cells_have_their_colours(palette: str) -> None:
     shown = np.asarray(axes.images[0].get_array())
     masked = np.isnan(WEIGHTS)
     assert (shown[..., 3] == np.where(masked, 0, 255)).all()
-    np.testing.assert_array_equal(shown[~masked, :3], colours(palette)[levels(WEIGHTS[~masked], 1.0)])
+    np.testing.assert_array_equal(
+        shown[~masked, :3], colours(palette)[levels(WEIGHTS[~masked], 1.0)]
+    )
     assert axes.patch.get_hatch()
     assert not drawn(figure(story(WAVES)))[0].patch.get_hatch()
 
@@ -213,11 +246,18 @@ def test_numbers_stand_in_their_cells() -> None:
     axes = drawn(figure(story(DIFFERENCE)))[0]
     found = {text.get_position(): text.get_text() for text in axes.texts}
     assert found == {
-        (0, 0): "-0.50", (1, 0): "0.00", (2, 0): "0.25", (0, 1): "0.50", (1, 1): "0.00", (2, 1): "12.00",
-    }  # fmt: skip
+        (0, 0): "-0.50",
+        (1, 0): "0.00",
+        (2, 0): "0.25",
+        (0, 1): "0.50",
+        (1, 1): "0.00",
+        (2, 1): "12.00",
+    }
     axes = drawn(figure(story(MASKED)))[0]
     assert len(axes.texts) == 10
-    axes = drawn(figure(story(Matrix(title="m", values=np.array([[0, 2], [1, 3]]), limits=(0.0, 3.0)))))[0]
+    axes = drawn(
+        figure(story(Matrix(title="m", values=np.array([[0, 2], [1, 3]]), limits=(0.0, 3.0))))
+    )[0]
     assert {text.get_text() for text in axes.texts} == {"0", "1", "2", "3"}
     assert not drawn(figure(story(WAVES)))[0].texts
 
@@ -243,7 +283,11 @@ def test_colour_bars(texts_of: Texts) -> None:
         found = []
         for image in frame.images:
             box = image.get_window_extent()
-            beside = [(b.y0, t) for t, b in texts if 0 < b.x0 - box.x1 < 30 and box.y0 - 9 < b.y0 and b.y1 < box.y1 + 9]
+            beside = [
+                (b.y0, t)
+                for t, b in texts
+                if 0 < b.x0 - box.x1 < 30 and box.y0 - 9 < b.y0 and b.y1 < box.y1 + 9
+            ]
             found.append([text for _, text in sorted(beside)])
         return found
 
@@ -257,8 +301,12 @@ def test_colour_bars(texts_of: Texts) -> None:
 
 def test_cells_are_square_or_as_wide_as_their_names() -> None:
     """A few cells are square; the names of columns make them wider while that keeps them level."""
-    for columns, level in (((), True), (("I", "love", "all", "you"), True), (("internationalization",) * 4, True),
-                           (("internationalization",) * 20, False)):  # fmt: skip
+    for columns, level in (
+        ((), True),
+        (("I", "love", "all", "you"), True),
+        (("internationalization",) * 4, True),
+        (("internationalization",) * 20, False),
+    ):
         n = len(columns) or 4
         axes = drawn(figure(story(Matrix(title="m", values=np.zeros((n, n)), columns=columns))))[0]
         turned = {label.get_rotation() for label in axes.get_xticklabels()}
@@ -276,12 +324,18 @@ def test_lines_are_the_series() -> None:
     for line, one in zip(axes.lines, DOUBLING.series, strict=True):
         assert tuple(np.asarray(line.get_xdata()).tolist()) == DOUBLING.x
         assert tuple(np.asarray(line.get_ydata()).tolist()) == one.values
-    assert len({line.get_color() for line in axes.lines}) == len({line.get_marker() for line in axes.lines}) == 2
+    assert (
+        len({line.get_color() for line in axes.lines})
+        == len({line.get_marker() for line in axes.lines})
+        == 2
+    )
     (band,) = axes.collections
     corners = band.get_paths()[0].vertices
     assert set(np.asarray(corners)[:, 1].tolist()) == {0.9, 1.1}
     assert axes.get_xscale() == axes.get_yscale() == "log"
-    assert [label.get_text() for label in axes.get_xticklabels()] == [f"{2**power}" for power in range(9, -1, -1)]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        f"{2**power}" for power in range(9, -1, -1)
+    ]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("d_k", "variance")
 
 
@@ -289,7 +343,14 @@ def test_lines_are_named_in_their_order() -> None:
     """The first of the series is the first of the legend, wherever it ends; one line that the axis names has none."""
     rising = Series(name="rising", values=(0.0, 0.5, 1.0))
     falling = Series(name="falling", values=(1.0, 0.5, 0.0))
-    lines = Lines(title="t", x=(0.0, 1.0, 2.0), x_title="x", series=(rising, falling), y_title="y", y_limits=(0.0, 1.0))
+    lines = Lines(
+        title="t",
+        x=(0.0, 1.0, 2.0),
+        x_title="x",
+        series=(rising, falling),
+        y_title="y",
+        y_limits=(0.0, 1.0),
+    )
     for series in (lines.series, lines.series[::-1]):
         axes = drawn(figure(story(replace(lines, series=series))))[0]
         legend = axes.get_legend()
@@ -344,7 +405,9 @@ def test_bars_are_the_series() -> None:
     from matplotlib.container import BarContainer
 
     axes = drawn(figure(story(BARS)))[0]
-    first, second = (container for container in axes.containers if isinstance(container, BarContainer))
+    first, second = (
+        container for container in axes.containers if isinstance(container, BarContainer)
+    )
     for container, one in zip((first, second), BARS.series, strict=True):
         assert tuple(bar.get_height() for bar in container.patches) == one.values
     for one_bar, other in zip(first.patches, second.patches, strict=True):
@@ -353,9 +416,20 @@ def test_bars_are_the_series() -> None:
     assert second.errorbar is not None
     (whiskers,) = second.errorbar.lines[2]
     ends = [np.asarray(segment)[:, 1].tolist() for segment in whiskers.get_segments()]
-    assert ends == [list(pair) for pair in zip(BARS.series[1].low, BARS.series[1].high, strict=True)]
-    assert sorted(text.get_text() for text in axes.texts) == ["0.12", "0.25", "0.25", "0.25", "0.50", "0.62"]
-    assert [label.get_text().split() for label in axes.get_xticklabels()] == [label.split() for label in BARS.labels]
+    assert ends == [
+        list(pair) for pair in zip(BARS.series[1].low, BARS.series[1].high, strict=True)
+    ]
+    assert sorted(text.get_text() for text in axes.texts) == [
+        "0.12",
+        "0.25",
+        "0.25",
+        "0.25",
+        "0.50",
+        "0.62",
+    ]
+    assert [label.get_text().split() for label in axes.get_xticklabels()] == [
+        label.split() for label in BARS.labels
+    ]
     assert axes.get_ylabel() == "weight"
     assert axes.get_ylim()[0] == 0
 
@@ -381,7 +455,9 @@ def test_files() -> None:
                 assert image.text["Description"] == made.receipt  # type: ignore[attr-defined]
                 assert max(image.size) <= 4000
     with pytest.warns(UserWarning, match="missing from font"):
-        assert draw(story(MASKED, title="\U000f0000")).write(BytesIO(), ".png").missing == "\U000f0000"
+        assert (
+            draw(story(MASKED, title="\U000f0000")).write(BytesIO(), ".png").missing == "\U000f0000"
+        )
 
 
 def test_settings_of_the_user_do_not_matter() -> None:
@@ -390,7 +466,9 @@ def test_settings_of_the_user_do_not_matter() -> None:
 
     usual, styled = BytesIO(), BytesIO()
     draw(story(MASKED, DOUBLING, BARS)).write(usual, ".png")
-    with mpl.rc_context({"font.size": 30, "axes.facecolor": "black", "text.color": "red", "figure.autolayout": True}):
+    with mpl.rc_context(
+        {"font.size": 30, "axes.facecolor": "black", "text.color": "red", "figure.autolayout": True}
+    ):
         before = dict(mpl.rcParams)
         draw(story(MASKED, DOUBLING, BARS)).write(styled, ".png")
         assert dict(mpl.rcParams) == before

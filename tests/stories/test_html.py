@@ -39,16 +39,22 @@ def _holds(shown: Page, story: Story) -> None:
             assert _flat(part) in text
             continue
         table = shown.locator(f".lesson > .wide-table[aria-label={_quoted(part.title)}]")
-        assert table.locator("thead th").all_inner_texts() == [hold_units(name) for name in part.columns]
+        assert table.locator("thead th").all_inner_texts() == [
+            hold_units(name) for name in part.columns
+        ]
         cells = [_flat(cell_text(cell, part.digits)) for row in part.rows for cell in row]
         assert [_flat(cell) for cell in table.locator("tbody > tr > *").all_inner_texts()] == cells
     for panel in story.picture:
-        figure = shown.locator("figure", has=shown.locator(f"svg[aria-label={_quoted(panel.title)}]")).first
+        figure = shown.locator(
+            "figure", has=shown.locator(f"svg[aria-label={_quoted(panel.title)}]")
+        ).first
         if isinstance(panel, Matrix):
             numbers = panel.values.ravel() if max(panel.values.shape) <= 40 else np.array([])
         else:
             numbers = np.array([one.values for one in panel.series]).T.ravel()
-        texts = [cell.replace(MINUS, "-") for cell in figure.locator("details td").all_text_contents()]
+        texts = [
+            cell.replace(MINUS, "-") for cell in figure.locator("details td").all_text_contents()
+        ]
         seen = [float("nan") if text == NOTHING else float(text.split(" (")[0]) for text in texts]
         np.testing.assert_allclose(seen, numbers, rtol=1e-3, atol=1e-12, equal_nan=True)
 
@@ -58,10 +64,14 @@ def _quoted(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", DEMOS)
-def test_the_page_of_a_story(name: str, told: Callable[[str], Story], show_page: Callable[..., Page]) -> None:
+def test_the_page_of_a_story(
+    name: str, told: Callable[[str], Story], show_page: Callable[..., Page]
+) -> None:
     """It holds the whole story in both languages, fits 360 pixels, and has no barriers, light or dark."""
     story = told(name)
-    shown = show_page(story.page().html, viewport={"width": 360, "height": 740}, color_scheme="dark")
+    shown = show_page(
+        story.page().html, viewport={"width": 360, "height": 740}, color_scheme="dark"
+    )
     for lang, one in (("en", story), ("ko", story.translated("ko"))):
         if lang == "ko":
             shown.locator(".lang").first.click()
@@ -92,7 +102,9 @@ def test_sentences_set_the_views_of_records(
         assert shown.inner_text("header .model").startswith(record.model)
         if view.head is None:
             assert shown.locator("#page .pattern").is_hidden()
-            assert shown.locator(".thumb:not(.mean)").count() == len(record.layers) * len(record.heads)
+            assert shown.locator(".thumb:not(.mean)").count() == len(record.layers) * len(
+                record.heads
+            )
             continue
         assert view.query is not None
         assert shown.inner_text(".pattern h2") == head_name(view.head)
@@ -111,7 +123,9 @@ def test_sentences_set_the_views_of_records(
             assert again.inner_text("header .model").startswith(record.model)
 
 
-def test_what_the_mask_hides_is_nothing(told: Callable[[str], Story], show_page: Callable[..., Page]) -> None:
+def test_what_the_mask_hides_is_nothing(
+    told: Callable[[str], Story], show_page: Callable[..., Page]
+) -> None:
     """On the page of padding the masked row has no weight on [PAD]; without the mask it has what is said."""
     story = told("padding")
     shown = show_page(story.page().html)
@@ -134,7 +148,9 @@ def test_files_from_python(tmp_path: Path, told: Callable[[str], Story]) -> None
     assert '<html lang="ko">' in story.page().html
     assert story.translated("en").page().html == told("transpose").page().html
     assert story.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    assert korean(told("transpose").title) in story.save(tmp_path / "a.json").read_text(encoding="utf-8")
+    assert korean(told("transpose").title) in story.save(tmp_path / "a.json").read_text(
+        encoding="utf-8"
+    )
     assert story._repr_html_().startswith("<iframe sandbox=")
     with pytest.raises(OutputError):
         story.save(tmp_path / "a.csv")

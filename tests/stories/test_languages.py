@@ -46,16 +46,24 @@ def test_all_is_said_in_both_languages(told: Callable[[str], Story], name: str) 
     story = told(name)
     other = story.translated("ko")
     assert (story.language, other.language) == ("en", "ko")
-    pairs = list(zip(texts(asdict(story)), texts(asdict(replace(other, original=None))), strict=True))
+    pairs = list(
+        zip(texts(asdict(story)), texts(asdict(replace(other, original=None))), strict=True)
+    )
     for said, in_korean in pairs:
         assert numbers(said) == numbers(in_korean), (said, in_korean)
-    sentences = [(said, ko) for said, ko in pairs if len(said.split()) > 6 and not HANGUL.search(said[:8])]
+    sentences = [
+        (said, ko) for said, ko in pairs if len(said.split()) > 6 and not HANGUL.search(said[:8])
+    ]
     assert len(sentences) >= 6
     for said, in_korean in sentences:
         assert said == in_korean or HANGUL.search(in_korean), in_korean
         assert "  " not in said + in_korean
         assert "{" not in said + in_korean
-    for part in (other.title, other.receipt, *(part for part in other.parts if isinstance(part, str))):
+    for part in (
+        other.title,
+        other.receipt,
+        *(part for part in other.parts if isinstance(part, str)),
+    ):
         assert HANGUL.search(part), part
     for panel in other.picture:
         assert HANGUL.search(panel.title), panel.title
@@ -66,7 +74,9 @@ def test_texts_have_the_same_places(name: str) -> None:
     """Each text of a lesson, told or not, has the same places in both languages."""
     table = import_module(f"attnviz.stories.lessons.{name.replace('-', '_')}").TEXTS.templates
     for one, (in_english, in_korean) in table.items():
-        first, second = ({place for _, place, *_ in Formatter().parse(text)} for text in (in_english, in_korean))
+        first, second = (
+            {place for _, place, *_ in Formatter().parse(text)} for text in (in_english, in_korean)
+        )
         assert first - {None} == second - {None}, one
 
 
@@ -94,7 +104,10 @@ def test_a_phrase() -> None:
 
 
 def test_the_command_in_korean(
-    told: Callable[[str], Story], typed: Callable[..., Any], here: Path, monkeypatch: pytest.MonkeyPatch
+    told: Callable[[str], Story],
+    typed: Callable[..., Any],
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The list, the story, its picture and its numbers; a language that is not there is refused."""
     listed = typed("demo", "--lang", "ko").output
@@ -106,7 +119,10 @@ def test_the_command_in_korean(
     assert result.output.splitlines()[0] == story.title
     assert result.output.rstrip().endswith(story.receipt.split()[-1])
     assert (here / "outputs" / "demo-library-lang-ko.png").exists()
-    assert json.loads(typed("demo", "library", "--lang", "ko", "--json").output)["title"] == story.title
+    assert (
+        json.loads(typed("demo", "library", "--lang", "ko", "--json").output)["title"]
+        == story.title
+    )
     monkeypatch.setenv("ATTNVIZ_LANG", "ko")
     assert typed("demo", "library", "-o", "a.json").output == result.output
     assert tell("library", "ko").title == story.title

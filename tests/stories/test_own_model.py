@@ -40,8 +40,13 @@ def by_words(zoo: Zoo, name: str, text: str) -> np.ndarray:
     groups = []
     for word in words:
         start = text.index(word, at)
-        at, spaced = start + len(word), text[:start].endswith(" ")  # a token may be the space before a word
-        groups.append([i for i, (first, last) in enumerate(spans) if first < at and last > start - spaced])
+        at, spaced = (
+            start + len(word),
+            text[:start].endswith(" "),
+        )  # a token may be the space before a word
+        groups.append(
+            [i for i, (first, last) in enumerate(spans) if first < at and last > start - spaced]
+        )
     rows = np.stack([weights[:, :, group].mean(axis=2) for group in groups], axis=2)
     return np.stack([rows[..., group].sum(axis=-1) for group in groups], axis=-1)
 
@@ -98,7 +103,9 @@ def test_a_decoder_cannot_know(zoo: Zoo, name: str) -> None:
     assert "reads from left to right: at “it” it has not read “tired” or “wide”" in told(story)
 
 
-@pytest.mark.parametrize(("name", "left"), [("distilbert", "rounding"), ("roberta", "rounding"), ("llama", "mask")])
+@pytest.mark.parametrize(
+    ("name", "left"), [("distilbert", "rounding"), ("roberta", "rounding"), ("llama", "mask")]
+)
 def test_word_order_with_positions_and_without(zoo: Zoo, name: str, left: str) -> None:
     """What moves with positions is what the library's weights say; without them a bag of words, but for a mask."""
     story = word_order.tell(zoo.source(name))
@@ -132,7 +139,9 @@ def test_positions_that_cannot_be_taken_away(zoo: Zoo, name: str) -> None:
     bars = story.picture[-1]
     assert isinstance(bars, Bars)
     assert [series.name for series in bars.series] == ["positions on"]
-    assert story.translated("ko").title.startswith(common.name_of(open_source(name)) if "toy" in name else name)
+    assert story.translated("ko").title.startswith(
+        common.name_of(open_source(name)) if "toy" in name else name
+    )
 
 
 def test_other_pairs_are_the_same_words() -> None:
@@ -152,10 +161,15 @@ def test_other_pairs_are_the_same_words() -> None:
 @pytest.mark.parametrize("story", ["reference", "word-order"])
 def test_models_that_cannot_tell_it(zoo: Zoo, story: str) -> None:
     """No self-attention, none of its words, too few positions: refused by name."""
-    with pytest.raises(ModelError, match="toy-seq2seq has no self-attention, which this story is about: it has cross"):
+    with pytest.raises(
+        ModelError,
+        match="toy-seq2seq has no self-attention, which this story is about: it has cross",
+    ):
         tell(story, model="toy-seq2seq")
     if story == "word-order":
-        with pytest.raises(TooLongError, match=r"a sentence of this story has more tokens than .*gpt2 takes"):
+        with pytest.raises(
+            TooLongError, match=r"a sentence of this story has more tokens than .*gpt2 takes"
+        ):
             tell(story, model=zoo.source("gpt2"))
 
 
@@ -180,14 +194,21 @@ def test_a_home_built_translator_translates_nothing(monkeypatch: pytest.MonkeyPa
 def test_the_command(typed: Callable[..., Result], refused: Callable[..., tuple[int, str]]) -> None:
     """`-m` tells the story with that model, names the picture after it, and is refused where it makes no sense."""
     result = typed("demo", "word-order", "-m", "toy-decoder")
-    assert (result.status, result.errors) == (0, "wrote outputs/demo-word-order-model-toy-decoder.png\n")
+    assert (result.status, result.errors) == (
+        0,
+        "wrote outputs/demo-word-order-model-toy-decoder.png\n",
+    )
     assert result.output.startswith("toy-decoder: two orders of the same words move")
-    assert typed("demo", "word-order", "-m", "toy", "-o", "a.json").output == typed(
-        "demo", "word-order", "-o", "a.json"
-    ).output  # fmt: skip
+    assert (
+        typed("demo", "word-order", "-m", "toy", "-o", "a.json").output
+        == typed("demo", "word-order", "-o", "a.json").output
+    )
     status, line = refused("demo", "library", "-m", "toy")
     assert status == 2
-    assert f"the demo library is told with its own models: another model goes with {', '.join(WITH_A_MODEL)}" in line
+    assert (
+        f"the demo library is told with its own models: another model goes with {', '.join(WITH_A_MODEL)}"
+        in line
+    )
     status, line = refused("demo", "-m", "toy")
     assert "give the name of a demo" in line
     status, line = refused("demo", "reference", "-m", "toy-seq2seq")
@@ -216,6 +237,8 @@ def test_pairs_are_counted_in_the_models_own_weights(zoo: Zoo, name: str) -> Non
         assert row[5] == pytest.approx(weights[words.index(looker), words.index(other)], abs=1e-4)
     assert ("three of the six ways are closed" in told(story)) == (name == "llama")
     assert "95 % intervals" in told(story)
-    assert story.title.startswith(f"{common.name_of(source)}, how often a head links them: eating-apple")
+    assert story.title.startswith(
+        f"{common.name_of(source)}, how often a head links them: eating-apple"
+    )
     assert len(story.title) <= 120
     assert story.translated("ko").title != story.title

@@ -26,7 +26,10 @@ PLAIN = Screen(colour=False)
 WIDE = Table(
     title="many columns",
     columns=("word", *(f"to {word}" for word in WORDS * 4)),
-    rows=tuple((word, *(math.sin(7 * row + column) for column in range(24))) for row, word in enumerate(WORDS)),
+    rows=tuple(
+        (word, *(math.sin(7 * row + column) for column in range(24)))
+        for row, word in enumerate(WORDS)
+    ),
 )
 SHADED = Table(
     title="weights",
@@ -43,7 +46,9 @@ SHADED = Table(
 
 def story(*parts: str | Table) -> Story:
     """A story of these parts."""
-    return Story(name="made", title="what is told here", parts=parts, picture=(), receipt="verified by hand")
+    return Story(
+        name="made", title="what is told here", parts=parts, picture=(), receipt="verified by hand"
+    )
 
 
 def lines_of(screen: Screen, *parts: str | Table) -> list[str]:
@@ -61,7 +66,9 @@ def edge(line: str, text: str) -> int:
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
-@pytest.mark.parametrize("screen", [PLAIN, Screen(), Screen(dark=False), Screen(colour=False, unicode=False)])
+@pytest.mark.parametrize(
+    "screen", [PLAIN, Screen(), Screen(dark=False), Screen(colour=False, unicode=False)]
+)
 def test_every_line_fits(width: int, screen: Screen) -> None:
     """No line is wider than the window, none of prose is wider than can be read, none ends with a space."""
     screen = replace(screen, width=width)
@@ -85,14 +92,18 @@ def test_no_number_is_cut(width: int) -> None:
     for row in WIDE.rows:
         name = str(row[0])[:18]  # half of a window may be the names'
         found = [line.split()[1:] for line in lines if re.match(rf"{name}\w* +-?\d", line)]
-        assert [number for block in found for number in block] == [f"{number:.3f}" for number in row[1:]]
+        assert [number for block in found for number in block] == [
+            f"{number:.3f}" for number in row[1:]
+        ]
         assert len(found) == sum(line.split()[:1] == ["word"] for line in lines)
 
 
 def test_a_table_that_fits_is_one_block() -> None:
     """In a window wide enough the names stand in one line, each over its numbers."""
     narrow = Table(
-        title="few", columns=("word", "first weight", "second"), rows=(("나는", 0.5, 2), ("love", -0.25, 10))
+        title="few",
+        columns=("word", "first weight", "second"),
+        rows=(("나는", 0.5, 2), ("love", -0.25, 10)),
     )
     assert lines_of(PLAIN, narrow) == [
         "few",
@@ -115,7 +126,10 @@ def test_korean_keeps_the_columns() -> None:
         title, names, *rows = lines_of(screen, SHADED)[:5]
         assert title == "weights"
         for column in range(2, 6):
-            digits = [re.findall(r"-?[\d.,]*\d|-(?= |$)", line.split(" ", 1)[1])[column - 1] for line in rows]
+            digits = [
+                re.findall(r"-?[\d.,]*\d|-(?= |$)", line.split(" ", 1)[1])[column - 1]
+                for line in rows
+            ]
             places = {edge(line, digit) for line, digit in zip(rows, digits, strict=True)}
             assert len(places) == 1, (column, digits)
         assert edge(names, "love") - edge(rows[0], "0.25") == (0 if screen.colour else 1)
@@ -126,7 +140,10 @@ def test_long_words_are_wrapped_not_numbers() -> None:
     table = Table(
         title="sentences",
         columns=("said", "right"),
-        rows=(("the animal didn't cross the street because it was too tired", 0.123), ("나는 너를 사랑해", 1.0)),
+        rows=(
+            ("the animal didn't cross the street because it was too tired", 0.123),
+            ("나는 너를 사랑해", 1.0),
+        ),
     )
     lines = lines_of(Screen(width=30, colour=False), table)
     assert max(map(cell_len, lines)) <= 30
@@ -139,8 +156,14 @@ def test_long_words_are_wrapped_not_numbers() -> None:
 @pytest.mark.parametrize("unicode", [True, False])
 def test_percentages_are_whole(width: int, *, unicode: bool) -> None:
     """No line ends between a number and its percent sign, in prose or in a table."""
-    table = Table(title="t", columns=("in all", "of these"), rows=(("7.5 % against 10.5 % and 100.0 %", "25.0 %"),))
-    lines = lines_of(Screen(width=width, colour=False, unicode=unicode), "it is 25.0 % or 3 % and " * 9, table)
+    table = Table(
+        title="t",
+        columns=("in all", "of these"),
+        rows=(("7.5 % against 10.5 % and 100.0 %", "25.0 %"),),
+    )
+    lines = lines_of(
+        Screen(width=width, colour=False, unicode=unicode), "it is 25.0 % or 3 % and " * 9, table
+    )
     assert not any(line.lstrip().startswith("%") for line in lines)
     assert " ".join(lines).count(" %") == 9 * 2 + 4
 
@@ -148,9 +171,14 @@ def test_percentages_are_whole(width: int, *, unicode: bool) -> None:
 def test_strange_numbers() -> None:
     """What is no number is a dash; what rounds to nothing has no minus; large whole numbers are set in thousands."""
     table = Table(
-        title="t", columns=("a", "b", "c", "d"), rows=((math.nan, -0.0004, 1234567, "12.5 %"), (1.5, -1.0, 1, "3 %"))
+        title="t",
+        columns=("a", "b", "c", "d"),
+        rows=((math.nan, -0.0004, 1234567, "12.5 %"), (1.5, -1.0, 1, "3 %")),
     )
-    assert lines_of(PLAIN, table)[2:] == ["    -   0.000  1,234,567  12.5 %", "1.500  -1.000          1     3 %"]
+    assert lines_of(PLAIN, table)[2:] == [
+        "    -   0.000  1,234,567  12.5 %",
+        "1.500  -1.000          1     3 %",
+    ]
 
 
 def test_shades() -> None:
@@ -184,7 +212,10 @@ def test_colours(palette: str, *, dark: bool) -> None:
             text = line.plain[span.start : span.end].strip()
             assert isinstance(style.bgcolor, Color)
             assert isinstance(style.color, Color)
-            back, ink = (np.array(colour.get_truecolor(), dtype=np.uint8) for colour in (style.bgcolor, style.color))
+            back, ink = (
+                np.array(colour.get_truecolor(), dtype=np.uint8)
+                for colour in (style.bgcolor, style.color)
+            )
             high, low = sorted((float(luminance(back)), float(luminance(ink))), reverse=True)
             assert (high + 0.05) / (low + 0.05) > 4.5
             if text:
@@ -210,11 +241,21 @@ def test_listed() -> None:
     }
     screen = Screen(width=24, colour=False)
     assert [line.plain for line in draw_list(chapters, screen)][:-1] == [
-        "First", "one       what the first", "          is about", "", "Then", "나는너를  short", "",
-    ]  # fmt: skip
+        "First",
+        "one       what the first",
+        "          is about",
+        "",
+        "Then",
+        "나는너를  short",
+        "",
+    ]
     assert [line.plain for line in draw_list(chapters, screen, "ko")][:5] == [
-        "처음", "one       첫째", "", "다음", "나는너를  짧음",
-    ]  # fmt: skip
+        "처음",
+        "one       첫째",
+        "",
+        "다음",
+        "나는너를  짧음",
+    ]
 
 
 CELLS = st.one_of(
@@ -225,8 +266,12 @@ CELLS = st.one_of(
 )
 
 
-@given(data=st.data(), width=st.integers(40, 120), n_columns=st.integers(1, 12), shaded=st.booleans())
-def test_any_table_fits_whole(data: st.DataObject, width: int, n_columns: int, *, shaded: bool) -> None:
+@given(
+    data=st.data(), width=st.integers(40, 120), n_columns=st.integers(1, 12), shaded=st.booleans()
+)
+def test_any_table_fits_whole(
+    data: st.DataObject, width: int, n_columns: int, *, shaded: bool
+) -> None:
     """Whatever a table holds: no line is too wide, and every number is there."""
     rows = data.draw(st.lists(st.tuples(*[CELLS] * n_columns), min_size=1, max_size=4))
     names = data.draw(st.tuples(*[st.text("나a b", max_size=12)] * n_columns))

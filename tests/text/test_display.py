@@ -17,7 +17,10 @@ from attnviz.text.display import JOINERS, check_text, clip, from_utf8, token_tex
     ("raw", "reason"),
     [
         (b"caf\xe9", "not UTF-8: byte 4 is 0xe9"),
-        ("I love 너".encode("cp949"), "not UTF-8: byte 8 is 0xb3"),  # which may be of many encodings
+        (
+            "I love 너".encode("cp949"),
+            "not UTF-8: byte 8 is 0xb3",
+        ),  # which may be of many encodings
         ("너를 love".encode("cp949"), "not UTF-8: byte 1 is 0xb3"),
         (
             "나는 너를 사랑해".encode("cp949"),
@@ -72,7 +75,9 @@ class TestVisible:
         """Families of emoji, Persian and Indic words keep the joiners that shape them."""
         assert visible(text) == text
 
-    @pytest.mark.parametrize(("text", "shown"), [("\u200d", r"\u200d"), ("a \u200c\u200db", r"a \u200c\u200db")])
+    @pytest.mark.parametrize(
+        ("text", "shown"), [("\u200d", r"\u200d"), ("a \u200c\u200db", r"a \u200c\u200db")]
+    )
     def test_joiners_of_nothing(self, text: str, shown: str) -> None:
         """A joiner with nothing before it would be a label that nobody sees."""
         assert visible(text) == shown
@@ -139,7 +144,8 @@ class TestTokenText:
 
 
 @pytest.mark.parametrize(
-    ("text", "length", "cut"), [("love", 4, "love"), ("loving", 4, "lov…"), ("I love", 3, "I…"), ("love", 1, "…")]
+    ("text", "length", "cut"),
+    [("love", 4, "love"), ("loving", 4, "lov…"), ("I love", 3, "I…"), ("love", 1, "…")],
 )
 def test_clip(text: str, length: int, cut: str) -> None:
     """A text that is too long ends in an ellipsis, and has no space before it."""

@@ -13,7 +13,9 @@ from attnviz.text.notes import NOTES, sentence
 @pytest.mark.parametrize("code", NOTES)
 def test_both_languages_tell_the_same(code: str) -> None:
     """The sentences of a note have the same holes, and the Korean one is Korean."""
-    english, korean = (sorted(name for _, name, _, _ in Formatter().parse(text) if name) for text in NOTES[code])
+    english, korean = (
+        sorted(name for _, name, _, _ in Formatter().parse(text) if name) for text in NOTES[code]
+    )
     assert english == korean
     assert code == "text" or any("\uac00" <= character <= "\ud7a3" for character in NOTES[code][1])
 

@@ -109,7 +109,13 @@ class TestAssignWords:
         """Only the word is new; the tokens given stay as they were."""
         given_token = Token(text="x", piece="##x", id=7, span=(0, 1), segment=0)
         (found,) = assign_words([given_token], "x")
-        assert (found.text, found.piece, found.id, found.span, found.word) == ("x", "##x", 7, (0, 1), 0)
+        assert (found.text, found.piece, found.id, found.span, found.word) == (
+            "x",
+            "##x",
+            7,
+            (0, 1),
+            0,
+        )
         assert given_token.word is None
 
     def test_many(self) -> None:

@@ -14,7 +14,9 @@ from attnviz.walkthroughs.record import Grid, Walkthrough
 
 WORDS = ("나는", "love", "a|b_c", "<you>")
 
-RECEIPT = Receipt(native="eager", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(2.5e-7, 0.0))
+RECEIPT = Receipt(
+    native="eager", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(2.5e-7, 0.0)
+)
 
 
 def note(words: str) -> Note:
@@ -23,13 +25,21 @@ def note(words: str) -> Note:
 
 
 def attend(
-    c: Calculation, *, query: str = "q", keys: str = "K", values: str = "V", suffix: str = "", **terms: Any
+    c: Calculation,
+    *,
+    query: str = "q",
+    keys: str = "K",
+    values: str = "V",
+    suffix: str = "",
+    **terms: Any,
 ) -> str:
     """Attention written down, with the fields of `Terms`; the context's name."""
     return c.write_attention(Terms(**terms), query=query, keys=keys, values=values, suffix=suffix)
 
 
-def attention_walk(*, title: str, query: Grid, keys: Grid, values: Grid, notes: Any = (), **terms: Any) -> Walkthrough:
+def attention_walk(
+    *, title: str, query: Grid, keys: Grid, values: Grid, notes: Any = (), **terms: Any
+) -> Walkthrough:
     """The walkthrough of queries, keys and values that are given, with the fields of `Terms`."""
     c = Calculation()
     one = len(query.values) == 1
@@ -43,12 +53,17 @@ def attention_walk(*, title: str, query: Grid, keys: Grid, values: Grid, notes: 
 def largest_error(walk: Walkthrough) -> float:
     """The largest difference between a walkthrough's grids and the same computed again from the grids before them."""
     return max(
-        (largest_difference(compute(step, walk.grids), walk.grids[step.result].values) for step in walk.steps),
+        (
+            largest_difference(compute(step, walk.grids), walk.grids[step.result].values)
+            for step in walk.steps
+        ),
         default=0.0,
     )
 
 
-def grid(*shape: int, seed: int = 3, rows: tuple[str, ...] = (), columns: tuple[str, ...] = ()) -> Grid:
+def grid(
+    *shape: int, seed: int = 3, rows: tuple[str, ...] = (), columns: tuple[str, ...] = ()
+) -> Grid:
     """Random numbers, none of them 0."""
     values = np.random.default_rng([seed, *shape]).uniform(0.1, 1.5, shape)
     signs = np.random.default_rng([seed + 1, *shape]).choice([-1, 1], shape)
@@ -59,7 +74,9 @@ def layer() -> Walkthrough:
     """A whole layer of one head with a mask, a bias, a soft cap and a sink, as a model would have it."""
     c = Calculation()
     c.give("X", grid(4, 6, rows=WORDS))
-    for seed, (step, made, letter) in enumerate((("query", "Q", "q"), ("keys", "K", "k"), ("values", "V", "v"))):
+    for seed, (step, made, letter) in enumerate(
+        (("query", "Q", "q"), ("keys", "K", "k"), ("values", "V", "v"))
+    ):
         c.give(f"W{letter}", grid(6, 3, seed=seed))
         c.give(f"b{letter}", grid(1, 3, seed=seed))
         c.step(step, made, "projection", "X", f"W{letter}", f"b{letter}")
@@ -117,7 +134,11 @@ def score_walk(score: str) -> Walkthrough:
     if score == "general":
         attend(c, score="general", weights={"W": grid(3, 2, seed=4)})
     else:
-        attend(c, score="additive", weights={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)})
+        attend(
+            c,
+            score="additive",
+            weights={"W": grid(5, 3, seed=4), "U": grid(5, 2, seed=5), "v": grid(1, 5, seed=6)},
+        )
     return c.finish(score, query=0)
 
 
@@ -126,7 +147,9 @@ def walks() -> dict[str, Walkthrough]:
     return {
         "seq2seq": example("seq2seq"),
         "self-attention": example("self-attention"),
-        "exercise": make(5),  # whose query holds no 0: a key's number that only meets 0 may be anything
+        "exercise": make(
+            5
+        ),  # whose query holds no 0: a key's number that only meets 0 may be anything
         "layer": layer(),
         "general": score_walk("general"),
         "additive": score_walk("additive"),

@@ -22,10 +22,22 @@ SHORT = {"every": "all_queries"}
 
 
 def _arguments(text: str, more: dict[str, Any]) -> dict[str, Any]:
-    fields = {SHORT.get(name, name): value for name, value in more.items() if name not in {*OF_TEXT, "full"}}
-    fields |= {name: str(fields[name]) for name in ("layer", "head", "query") if fields.get(name) is not None}
+    fields = {
+        SHORT.get(name, name): value
+        for name, value in more.items()
+        if name not in {*OF_TEXT, "full"}
+    }
+    fields |= {
+        name: str(fields[name])
+        for name in ("layer", "head", "query")
+        if fields.get(name) is not None
+    }
     words = WalkthroughText(text=text, **{name: more[name] for name in OF_TEXT & set(more)})
-    return {"words": words, "choice": WalkthroughSelection(**fields), "full": more.get("full", False)}
+    return {
+        "words": words,
+        "choice": WalkthroughSelection(**fields),
+        "full": more.get("full", False),
+    }
 
 
 def walk(text: str, source: Source, **more: Any) -> Walkthrough:

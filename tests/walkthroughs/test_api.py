@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from attnviz.attention import Kind
     from tests.fixtures.command_line import Result
 
-NUMBERS = '{"query": [1, 2], "keys": [[1, 0], [0, 1]], "values": [[3, 4], [5, 6]], "words": ["a", "b"]}'
+NUMBERS = (
+    '{"query": [1, 2], "keys": [[1, 0], [0, 1]], "values": [[3, 4], [5, 6]], "words": ["a", "b"]}'
+)
 BY_HAND = "a calculation by hand needs no model: it takes no sentence and no settings of a model"
 
 
@@ -32,18 +34,28 @@ BY_HAND = "a calculation by hand needs no model: it takes no sentence and no set
     ("typed_so", "called_so"),
     [
         (("--toy",), {"model": "toy"}),
-        (("--toy", "love you", "--layer", "1", "--head", "-1", "--query", "you"),
-         {"text": "love you", "model": "toy", "layer": 1, "head": -1, "query": "you"}),
+        (
+            ("--toy", "love you", "--layer", "1", "--head", "-1", "--query", "you"),
+            {"text": "love you", "model": "toy", "layer": 1, "head": -1, "query": "you"},
+        ),
         (("--toy", "--all-queries"), {"model": "toy", "all_queries": True}),
         (("--toy", "--whole-layer"), {"model": "toy", "whole_layer": True}),
-        (("-m", "toy-random", "--score", "general", "--causal"),
-         {"model": "toy-random", "score": "general", "causal": True}),
-        (("-m", "toy-seq2seq", "--target", "나는 너를"), {"model": "toy-seq2seq", "target": "나는 너를"}),
-        (("--example", "self-attention", "--query", "1"), {"example": "self-attention", "query": 1}),
+        (
+            ("-m", "toy-random", "--score", "general", "--causal"),
+            {"model": "toy-random", "score": "general", "causal": True},
+        ),
+        (
+            ("-m", "toy-seq2seq", "--target", "나는 너를"),
+            {"model": "toy-seq2seq", "target": "나는 너를"},
+        ),
+        (
+            ("--example", "self-attention", "--query", "1"),
+            {"example": "self-attention", "query": 1},
+        ),
         (("--exercise", "--solution", "--seed", "7"), {"exercise": 7}),
         (("--input", "mine.json"), {"numbers": "mine.json"}),
     ],
-)  # fmt: skip
+)
 def test_the_same_as_on_the_command_line(
     typed: Callable[..., Result], here: Path, typed_so: tuple[str, ...], called_so: dict[str, Any]
 ) -> None:
@@ -58,10 +70,16 @@ def test_the_same_as_on_the_command_line(
     [
         ({"query": "I", "all_queries": True}, "give one query or all, not both"),
         ({"whole_layer": True, "head": 1}, "give one head or the whole layer, not both"),
-        ({"example": "seq2seq", "numbers": "x.json"}, "give an example or a file of numbers, not both"),
+        (
+            {"example": "seq2seq", "numbers": "x.json"},
+            "give an example or a file of numbers, not both",
+        ),
         ({"example": "seq2seq", "text": "I"}, BY_HAND),
         ({"numbers": "x.json", "layer": 1}, BY_HAND),
-        ({"exercise": 1, "model": "toy"}, "an exercise is made of small integers: it takes no sentence and no model"),
+        (
+            {"exercise": 1, "model": "toy"},
+            "an exercise is made of small integers: it takes no sentence and no model",
+        ),
         (
             {"model": "toy", "score": "foo"},
             "Invalid value for 'score': 'foo' is not one of 'dot', 'scaled', 'general', 'additive'",
@@ -70,7 +88,9 @@ def test_the_same_as_on_the_command_line(
 )
 def test_refused(monkeypatch: pytest.MonkeyPatch, called_so: dict[str, Any], line: str) -> None:
     """Settings that are not there or exclude one another, in the words of the command line."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # or the tests' own checks would speak first
+    monkeypatch.setattr(
+        jaxtyping.config, "jaxtyping_disable", True
+    )  # or the tests' own checks would speak first
     with pytest.raises(SettingsError) as error:
         attnviz.walkthrough(**called_so)
     assert str(error.value) == line
@@ -112,7 +132,10 @@ def test_it_shows_itself() -> None:
 
 def test_one_head_of_several() -> None:
     """By its layer and number, as of a record: its attention weights; what is not walked is refused."""
-    walk, record = attnviz.walkthrough(model="toy", whole_layer=True), attnviz.attend("I love all you", model="toy")
+    walk, record = (
+        attnviz.walkthrough(model="toy", whole_layer=True),
+        attnviz.attend("I love all you", model="toy"),
+    )
     assert all(np.allclose(walk[0, head], record[0, head], atol=1e-6) for head in range(6))
     assert np.array_equal(walk[-1, -1], walk[0, 5])
     one = attnviz.walkthrough(model="toy", head="1.2")
@@ -122,7 +145,9 @@ def test_one_head_of_several() -> None:
             one[place]
     assert attnviz.walkthrough(example="seq2seq")[0, 0].shape == (1, 4)
     kinds: tuple[Kind, ...] = ("decoder", "cross")
-    back, across = (attnviz.walkthrough(model="toy-transformer", whole_layer=True, kind=kind) for kind in kinds)
+    back, across = (
+        attnviz.walkthrough(model="toy-transformer", whole_layer=True, kind=kind) for kind in kinds
+    )
     assert np.array_equal(back[0, 1], across.grids["weights_1"].values)
     assert np.array_equal(across[0, 1], across.grids["weights_cross_1"].values)
 
@@ -132,18 +157,33 @@ def test_steps_are_read_as_on_the_command_line(typed: Callable[..., Result], her
     walk = attnviz.walkthrough(model="toy")
     typed("walkthrough", "--toy", "--steps", "score,softmax", "-o", "typed.md")
     for steps in (["score", "softmax"], "score, softmax", ("scores", "weights")):
-        assert walk.save(here / "called.md", steps=steps).read_bytes() == (here / "typed.md").read_bytes()
+        assert (
+            walk.save(here / "called.md", steps=steps).read_bytes()
+            == (here / "typed.md").read_bytes()
+        )
 
 
 def test_the_example_needs_eight_digits(typed: Callable[..., Result], here: Path) -> None:
     """Both ways print its smallest weights, and so does one that was loaded; other digits can be wanted."""
     walk = attnviz.walkthrough(example="seq2seq")
-    typed("walkthrough", "--example", "seq2seq", "-o", "typed.md", "-o", "typed.html", "-o", "typed.json")
+    typed(
+        "walkthrough",
+        "--example",
+        "seq2seq",
+        "-o",
+        "typed.md",
+        "-o",
+        "typed.html",
+        "-o",
+        "typed.json",
+    )
     for one in (walk, load(here / "typed.json")):
         assert one.save(here / "called.md").read_bytes() == (here / "typed.md").read_bytes()
     assert "2.86251858e-20" in (here / "typed.md").read_text(encoding="utf-8")
     assert walk.save(here / "called.html").read_bytes() == (here / "typed.html").read_bytes()
-    assert "2.86251858e-20" not in walk.save(here / "called.md", precision=3).read_text(encoding="utf-8")
+    assert "2.86251858e-20" not in walk.save(here / "called.md", precision=3).read_text(
+        encoding="utf-8"
+    )
 
 
 def test_several_walkthroughs_are_one_film(typed: Callable[..., Result], here: Path) -> None:
@@ -154,7 +194,9 @@ def test_several_walkthroughs_are_one_film(typed: Callable[..., Result], here: P
     assert path.read_bytes() == (here / "typed.gif").read_bytes()
     with Image.open(path) as film:
         assert getattr(film, "n_frames", 1) == len(steps) > 1
-    with pytest.raises(OutputError, match=r"2 walkthroughs are no file: only a film \(\.gif, \.mp4\) holds several"):
+    with pytest.raises(
+        OutputError, match=r"2 walkthroughs are no file: only a film \(\.gif, \.mp4\) holds several"
+    ):
         attnviz.save(steps[:2], here / "walk.json")
     with pytest.raises(OutputError, match="0 walkthroughs are no file"):
         attnviz.save([], here / "walk.gif")
@@ -163,7 +205,9 @@ def test_several_walkthroughs_are_one_film(typed: Callable[..., Result], here: P
 
 
 @pytest.mark.parametrize("suffix", ["svg", "pdf", "gif", "mp4"])
-def test_what_a_picture_is_made_of(here: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+def test_what_a_picture_is_made_of(
+    here: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
     """By the ending what draws it is given the calculation and the view; its bytes are the file."""
     walk, view = attnviz.walkthrough(exercise=3), {"lang": "ko", "precision": 2, "cmap": "gray"}
     made = replace(WALKTHROUGH[f".{suffix}"], make=lambda walk, **view: repr((walk, view)))
@@ -177,7 +221,9 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
     walk = attnviz.walkthrough(exercise=3)
     blanks = walk.blanks(3)
     if suffix == "json":
-        with pytest.raises(SettingsError, match="JSON holds every number: an exercise with blank cells cannot"):
+        with pytest.raises(
+            SettingsError, match="JSON holds every number: an exercise with blank cells cannot"
+        ):
             walk.save(here / "walk.json", blanks=blanks)
         blanks = frozenset()
     view = {} if suffix == "json" else {"lang": "ko"}
@@ -187,7 +233,9 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
         assert to_json(load(path)) == to_json(walk)
         verdict = attnviz.verify(path)
         assert verdict.fault == ""
-        assert repr(verdict) == f"<Verdict verified: {len(walk.steps)} steps, {verdict.cells} cells>"
+        assert (
+            repr(verdict) == f"<Verdict verified: {len(walk.steps)} steps, {verdict.cells} cells>"
+        )
     elif suffix in {"md", "html"}:
         assert "____" in path.read_text(encoding="utf-8").replace("\\", "")
         assert "소프트맥스" in path.read_text(encoding="utf-8")

@@ -18,7 +18,10 @@ from tests.walkthroughs.by_hand import attend, attention_walk, largest_error
 if TYPE_CHECKING:
     from attnviz.walkthroughs.settings import Score
 
-STATES = Grid(values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("one", "two", "three", "four"))
+STATES = Grid(
+    values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]),
+    rows=("one", "two", "three", "four"),
+)
 DECODER = Grid(values=np.array([[10.0, 5, 10]]), rows=("decoder",))
 
 
@@ -38,9 +41,16 @@ def test_by_hand() -> None:
     grids = by_hand().grids
     assert grids["scores"].values.tolist() == [[15, 60, 15, 35]]
     assert [f"{weight:.9g}" for weight in grids["weights"].values[0]] == [
-        "2.86251858e-20", "1", "2.86251858e-20", "1.38879439e-11",
-    ]  # fmt: skip
-    assert [f"{number:.9g}" for number in grids["context"].values[0]] == ["5", "6.94397194e-11", "1"]
+        "2.86251858e-20",
+        "1",
+        "2.86251858e-20",
+        "1.38879439e-11",
+    ]
+    assert [f"{number:.9g}" for number in grids["context"].values[0]] == [
+        "5",
+        "6.94397194e-11",
+        "1",
+    ]
     expected = grids["weights"].values[0][:, None] * STATES.values
     assert np.array_equal(grids["alignment"].values, expected)
 
@@ -64,7 +74,9 @@ def test_several_queries_have_no_alignment() -> None:
     for row, name in enumerate(QUERIES.rows):
         alone = Grid(values=QUERIES.values[row : row + 1], rows=(name,))
         one = attention_walk(title="one", query=alone, keys=KEYS, values=VALUES)
-        np.testing.assert_allclose(one.grids["context"].values[0], walk.grids["context"].values[row], rtol=1e-13)
+        np.testing.assert_allclose(
+            one.grids["context"].values[0], walk.grids["context"].values[row], rtol=1e-13
+        )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +96,10 @@ def test_terms(terms: dict[str, float]) -> None:
     """Scaling, soft cap, bias, mask and sink: the weights that the stream of a model has."""
     draw = np.random.default_rng(9)
     bias, mask, sink = draw.normal(size=(3, 4)), np.tril(np.ones((3, 4)), 1), np.array([[0.4]])
-    grids = {name: Grid(values=values) for name, values in (("bias", bias), ("mask", mask), ("sink", sink))}
+    grids = {
+        name: Grid(values=values)
+        for name, values in (("bias", bias), ("mask", mask), ("sink", sink))
+    }
     given = {name: grids.get(name, value) for name, value in terms.items()}
     walk = attention_walk(title="terms", query=QUERIES, keys=KEYS, values=VALUES, **given)
     scoring = Scoring(
@@ -103,11 +118,17 @@ def test_terms(terms: dict[str, float]) -> None:
     assert largest_error(walk) == 0
 
 
-@pytest.mark.parametrize(("score", "sizes"), [("general", {"W": 5}), ("additive", {"W": 5, "U": 5, "v": 1})])
+@pytest.mark.parametrize(
+    ("score", "sizes"), [("general", {"W": 5}), ("additive", {"W": 5, "U": 5, "v": 1})]
+)
 def test_other_scores(score: Score, sizes: dict[str, int]) -> None:
     """They need weights, and are not scaled."""
-    weights = {name: Grid(values=np.random.default_rng(4).normal(size=(n, 5))) for name, n in sizes.items()}
-    walk = attention_walk(title=score, query=QUERIES, keys=KEYS, values=VALUES, score=score, weights=weights)
+    weights = {
+        name: Grid(values=np.random.default_rng(4).normal(size=(n, 5))) for name, n in sizes.items()
+    }
+    walk = attention_walk(
+        title=score, query=QUERIES, keys=KEYS, values=VALUES, score=score, weights=weights
+    )
     assert [step.name for step in walk.steps] == ["scores", "softmax", "context"]
     assert set(weights) < set(walk.inputs())
     for name in weights:
@@ -126,7 +147,13 @@ def test_from_the_input() -> None:
     """Input, projections, attention, concatenation and output projection, one after another."""
     draw, words = np.random.default_rng(5), ("I", "am", "full")
     c = Calculation()
-    for name, shape in (("E", (3, 4)), ("P", (3, 4)), ("Wq", (4, 2)), ("bq", (1, 2)), ("Wo", (4, 4))):
+    for name, shape in (
+        ("E", (3, 4)),
+        ("P", (3, 4)),
+        ("Wq", (4, 2)),
+        ("bq", (1, 2)),
+        ("Wo", (4, 4)),
+    ):
         c.give(name, Grid(values=draw.normal(size=shape), rows=words if name in "EP" else ()))
     c.step("input", "X", "add", "E", "P")
     for name in "QKV":

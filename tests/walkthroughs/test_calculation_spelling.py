@@ -30,7 +30,9 @@ def done(text: str) -> tuple[float, str, float]:
     """What the left side comes to, the sign between, and the number at the right."""
     left, sign, right = re.split(r" ([=≈]) ", text, maxsplit=1)
     sum_of = re.sub(r"\[[^\]]*: ([^\]]+)\]", r"(\1)", left)
-    python = sum_of.replace("·", "*").replace("exp(-∞)", "0.0").replace("Φ", "normal").replace("^", "**")
+    python = (
+        sum_of.replace("·", "*").replace("exp(-∞)", "0.0").replace("Φ", "normal").replace("^", "**")
+    )
     assert re.fullmatch(r"[\w\s.+*/(),-]+", python), python
     return float(eval(python, {"__builtins__": {}}, NAMES)), sign, float(right.split()[0])  # noqa: S307 - checked
 
@@ -40,8 +42,12 @@ def made(
 ) -> tuple[Walkthrough, CalculationStep]:
     """A calculation of one step, done by `operations`."""
     grids = {name: Grid(values=values) for name, values in zip(names, operands, strict=False)}
-    step = CalculationStep(name="made", result="r", operation=operation, operands=tuple(grids), number=number)
-    return Walkthrough(title=note("made"), grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)), step
+    step = CalculationStep(
+        name="made", result="r", operation=operation, operands=tuple(grids), number=number
+    )
+    return Walkthrough(
+        title=note("made"), grids=grids | {"r": Grid(values=compute(step, grids))}, steps=(step,)
+    ), step
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -74,13 +80,21 @@ def random_walk(operation: str, d: int) -> tuple[Walkthrough, CalculationStep]:
         "tanh": ((n, k),),
         "gru": ((n, d), (n, k), (d, 3 * k), (1, 3 * k), (k, 3 * k), (1, 3 * k)),
     }
-    numbers: dict[str, float] = {"times": -0.3, "softcap": 3.0, "norm": 1e-5, "rms_norm": 1e-6, "rotate": 1.0}
+    numbers: dict[str, float] = {
+        "times": -0.3,
+        "softcap": 3.0,
+        "norm": 1e-5,
+        "rms_norm": 1e-6,
+        "rotate": 1.0,
+    }
     grids = [random(*shape, seed=seed) for seed, shape in enumerate(shapes[operation])]
     return made(operation, *grids, number=numbers.get(operation))
 
 
 @pytest.mark.parametrize("d", [3, 11])
-@pytest.mark.parametrize("operation", sorted({*OPERATIONS} - {"mask", "concatenate", "row", "split"}))
+@pytest.mark.parametrize(
+    "operation", sorted({*OPERATIONS} - {"mask", "concatenate", "row", "split"})
+)
 def test_what_is_written_comes_to_what_is_said(operation: str, d: int) -> None:
     """For every operation and every cell, sums short and long: read back and done again it is the cell's number."""
     walk, step = random_walk(operation, d)
@@ -96,7 +110,11 @@ def test_what_is_written_comes_to_what_is_said(operation: str, d: int) -> None:
 
 def test_whole_numbers_are_written_as_by_hand() -> None:
     """The book's example: 10·5 + 5·0 + 10·1 = 60, with the sign of what is exact."""
-    walk, step = made("dot", np.array([[10.0, 5.0, 10.0]]), np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]))
+    walk, step = made(
+        "dot",
+        np.array([[10.0, 5.0, 10.0]]),
+        np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]),
+    )
     written = [spell_out(walk, step, 0, column, 3) for column in range(4)]
     assert written == [
         "10·0 + 5·1 + 10·1 = 15",
@@ -113,11 +131,16 @@ def test_a_root_is_written_as_one() -> None:
         query[0, 0], key[0, 0] = 6, 10
         steps = (
             CalculationStep(name="scores", result="s", operation="dot", operands=("q", "K")),
-            CalculationStep(name="scaled", result="r", operation="times", operands=("s",), number=0.5),
+            CalculationStep(
+                name="scaled", result="r", operation="times", operands=("s",), number=0.5
+            ),
         )
         values = {"q": query, "K": key, "s": np.array([[60.0]]), "r": np.array([[30.0]])}
         grids = {name: Grid(values=one) for name, one in values.items()}
-        assert spell_out(Walkthrough(title=note("made"), grids=grids, steps=steps), steps[1], 0, 0, 3) == written
+        assert (
+            spell_out(Walkthrough(title=note("made"), grids=grids, steps=steps), steps[1], 0, 0, 3)
+            == written
+        )
 
 
 def test_rounded_numbers_are_never_called_equal() -> None:
@@ -174,4 +197,7 @@ def test_a_row_says_where_it_comes_from() -> None:
     walk, step = made("split", np.array([[1.0, 2.0, 3.0, 4.5]]), np.array([[2.0]]), number=1.0)
     assert spell_out(walk, step, 0, 1, 3) == "a[0, 3] = 4.500"
     walk, step = made("row", np.array([[1.0, 2.0], [3.0, 1 / 3]]), number=1.0)
-    assert [spell_out(walk, step, 0, column, 1) for column in (0, 1)] == ["a[1, 0] = 3", "a[1, 1] ≈ 0.3"]
+    assert [spell_out(walk, step, 0, column, 1) for column in (0, 1)] == [
+        "a[1, 0] = 3",
+        "a[1, 1] ≈ 0.3",
+    ]

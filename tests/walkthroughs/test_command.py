@@ -56,7 +56,10 @@ def test_toy_alone(typed: Typed, here: Path) -> None:
     assert lines[0] == "toy, head 0.0: the query “I” · “I love all you”"
     assert max(map(cell_len, lines)) <= 80
     assert len(lines) <= 24
-    assert lines[-1] == "more: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive"
+    assert (
+        lines[-1]
+        == "more: --full (every step), --query WORD, --head 2.3, -o FILE.html, --interactive"
+    )
 
 
 def test_every_step(typed: Typed) -> None:
@@ -75,7 +78,10 @@ def test_every_step(typed: Typed) -> None:
     ("arguments", "expected"),
     [
         (["--toy"], {}),
-        (["--toy", "love all", "--layer", "-1", "--head", "3"], {"text": "love all", "layer": -1, "head": 3}),
+        (
+            ["--toy", "love all", "--layer", "-1", "--head", "3"],
+            {"text": "love all", "layer": -1, "head": 3},
+        ),
         (["--toy", "--query", "all"], {"query": "all"}),
         (["--toy", "--query", "-1"], {"query": -1}),
         (["--toy", "--all-queries"], {"every": True}),
@@ -85,11 +91,19 @@ def test_every_step(typed: Typed) -> None:
         (["--toy", "--whole-layer"], {"whole_layer": True, "every": True}),
         (["--toy", "--whole-layer", "--query", "you"], {"whole_layer": True, "query": "you"}),
         (["--toy", "I", "--pair", "love you"], {"text": "I", "pair": "love you"}),
-        (["-m", "toy-transformer", "--kind", "encoder"], {"source": "toy-transformer", "kind": "encoder"}),
-        (["-m", "toy-seq2seq", "--target", "나는 너를"], {"source": "toy-seq2seq", "target": "나는 너를"}),
+        (
+            ["-m", "toy-transformer", "--kind", "encoder"],
+            {"source": "toy-transformer", "kind": "encoder"},
+        ),
+        (
+            ["-m", "toy-seq2seq", "--target", "나는 너를"],
+            {"source": "toy-seq2seq", "target": "나는 너를"},
+        ),
     ],
-)  # fmt: skip
-def test_options_reach_the_walk(typed: Typed, arguments: list[str], expected: dict[str, Any]) -> None:
+)
+def test_options_reach_the_walk(
+    typed: Typed, arguments: list[str], expected: dict[str, Any]
+) -> None:
     """Each option does what its Python name does."""
     result = typed("walkthrough", *arguments, "--json")
     assert (result.status, result.errors) == (0, "")
@@ -99,7 +113,8 @@ def test_options_reach_the_walk(typed: Typed, arguments: list[str], expected: di
     assert list(printed["grids"]) == list(own.grids)
     for name, grid in own.grids.items():
         there = [
-            [-np.inf if isinstance(cell, str) else cell for cell in row] for row in printed["grids"][name]["values"]
+            [-np.inf if isinstance(cell, str) else cell for cell in row]
+            for row in printed["grids"][name]["values"]
         ]
         assert np.array_equal(there, grid.values)
     assert printed["difference"] == own.difference
@@ -109,7 +124,9 @@ def test_options_reach_the_walk(typed: Typed, arguments: list[str], expected: di
 def test_sizes(typed: Typed) -> None:
     """The sizes of the model with random weights."""
     sizes = ("--seed", "3", "--d-model", "12", "--n-heads", "3", "--n-layers", "1")
-    printed = json.loads(typed("walkthrough", "-m", "toy-random", *sizes, "어떤 말", "--json").output)
+    printed = json.loads(
+        typed("walkthrough", "-m", "toy-random", *sizes, "어떤 말", "--json").output
+    )
     assert np.array(printed["grids"]["Wq"]["values"]).shape == (12, 4)
     assert printed["grids"]["X"]["rows"] == ["어떤", "말"]
 
@@ -127,12 +144,22 @@ def test_pretrained(typed: Typed, tiny_bert: str, here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("typed_steps", "numbers"),
-    [("score,softmax,context", [6, 8, 10]), ("scores", [6]), ("WEIGHTS", [8]), ("in", [1]), ("q , k", [3, 4])],
+    [
+        ("score,softmax,context", [6, 8, 10]),
+        ("scores", [6]),
+        ("WEIGHTS", [8]),
+        ("in", [1]),
+        ("q , k", [3, 4]),
+    ],
 )
 def test_steps(typed: Typed, typed_steps: str, numbers: list[int]) -> None:
     """Steps by their names, the beginnings of them, or what they make; they keep their numbers."""
-    lines = typed("walkthrough", "--toy", "--steps", typed_steps, "-o", "a.json").output.splitlines()
-    assert [int(line.partition(".")[0]) for line in lines if line[:1].isdigit() and ". " in line[:5]] == numbers
+    lines = typed(
+        "walkthrough", "--toy", "--steps", typed_steps, "-o", "a.json"
+    ).output.splitlines()
+    assert [
+        int(line.partition(".")[0]) for line in lines if line[:1].isdigit() and ". " in line[:5]
+    ] == numbers
 
 
 def test_jump(typed: Typed) -> None:
@@ -143,7 +170,9 @@ def test_jump(typed: Typed) -> None:
     start = next(number for number, line in enumerate(whole) if line.startswith("10. "))
     assert lines[-len(whole[start:]) :] == whole[start:]
     assert not any(re.match(r"[1-9]\. ", line) for line in lines)
-    some = typed("walkthrough", "--toy", "--steps", "keys,softmax", "--jump", "5", "-o", "a.json").output
+    some = typed(
+        "walkthrough", "--toy", "--steps", "keys,softmax", "--jump", "5", "-o", "a.json"
+    ).output
     assert re.findall(r"^(\d+)\. ", some, re.MULTILINE) == ["8"]
 
 
@@ -157,7 +186,11 @@ FILMS = [
 
 @pytest.mark.parametrize(("model", "more", "n_pictures"), FILMS)
 def test_film_has_the_steps(
-    typed: Typed, monkeypatch: pytest.MonkeyPatch, model: str, more: tuple[str, ...], n_pictures: int
+    typed: Typed,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    more: tuple[str, ...],
+    n_pictures: int,
 ) -> None:
     """The steps one after another; of a decoder that looks at another sentence each word that it says."""
     given: list[Any] = []
@@ -176,7 +209,9 @@ def test_film_has_the_steps(
 def test_film(typed: Typed, here: Path) -> None:
     """Each of these steps is a picture of the film; what is no film shows the first word."""
     model, more, n_pictures = FILMS[2]
-    result = typed("walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif", "-o", "a.json")
+    result = typed(
+        "walkthrough", "-m", model, "I love all you", *more, "-o", "a.gif", "-o", "a.json"
+    )
     assert (result.status, result.errors) == (0, "wrote a.gif\nwrote a.json\n")
     with Image.open(here / "a.gif") as film:
         assert getattr(film, "n_frames", 1) == n_pictures
@@ -189,7 +224,9 @@ def test_film_without_ffmpeg(refused: Refused, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("attnviz.capture.source.open_source", pytest.fail)
     status, said = refused("walkthrough", "--toy", "-o", "a.mp4")
     assert status == 1
-    assert said == ("attnviz: an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
+    assert said == (
+        "attnviz: an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif"
+    )
 
 
 TOY, EXAMPLE = ("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "seq2seq")
@@ -198,7 +235,11 @@ TOY, EXAMPLE = ("--toy", "나는 love 너희", "--lang", "ko"), ("--example", "s
 @pytest.mark.parametrize(
     ("chosen", "ending"),
     [
-        *((chosen, ending) for chosen in (TOY, EXAMPLE) for ending in ("png", "json", "md", "tex", "csv", "html")),
+        *(
+            (chosen, ending)
+            for chosen in (TOY, EXAMPLE)
+            for ending in ("png", "json", "md", "tex", "csv", "html")
+        ),
         (TOY, "svg"),
         (TOY, "pdf"),
         (EXAMPLE, "gif"),
@@ -237,10 +278,19 @@ def test_several_files_and_the_same_again(typed: Typed, here: Path) -> None:
 def test_names_differ(typed: Typed, here: Path) -> None:
     """Another sentence, head, query, score, language or step never overwrites a picture; the same command does."""
     commands: list[list[str]] = [
-        [], ["love"], ["love", "--pair", "you"], ["--head", "1"], ["--query", "1"], ["--score", "dot"], ["--causal"],
-        ["--lang", "ko"], ["--steps", "score"], ["--exercise"], ["--exercise", "--solution"],
+        [],
+        ["love"],
+        ["love", "--pair", "you"],
+        ["--head", "1"],
+        ["--query", "1"],
+        ["--score", "dot"],
+        ["--causal"],
+        ["--lang", "ko"],
+        ["--steps", "score"],
+        ["--exercise"],
+        ["--exercise", "--solution"],
         ["--exercise", "--seed", "1"],
-    ]  # fmt: skip
+    ]
     for arguments in (*commands, *commands[:2]):
         assert typed("walkthrough", "-m", "toy-random", *arguments).status == 0
     assert len(list((here / "outputs").iterdir())) == len(commands)
@@ -250,8 +300,12 @@ def test_names_differ(typed: Typed, here: Path) -> None:
 def test_names_differ_by_kind_and_target(typed: Typed, here: Path) -> None:
     """Nor does another kind of attention, or another translation of the same sentence."""
     commands: list[list[str]] = [
-        [], ["--kind", "encoder"], ["--kind", "decoder"], ["--target", "나는 너를"], ["--target", "나는 너희를"],
-    ]  # fmt: skip
+        [],
+        ["--kind", "encoder"],
+        ["--kind", "decoder"],
+        ["--target", "나는 너를"],
+        ["--target", "나는 너희를"],
+    ]
     for arguments in (*commands, commands[0]):
         assert typed("walkthrough", "-m", "toy-transformer", *arguments).status == 0
     names = {path.name for path in (here / "outputs").iterdir()}
@@ -269,10 +323,17 @@ def test_names_of_own_numbers(typed: Typed, here: Path) -> None:
         for more in ((), ("--query", "1")):
             assert typed("walkthrough", "--input", name, *more).status == 0
     (here / "example-self-attention.json").write_text(numbers.replace("1, 0", "1, 1"))
-    for other in (("--example", "self-attention"), ("--input", "example-self-attention.json", "--lang", "ko")):
+    for other in (
+        ("--example", "self-attention"),
+        ("--input", "example-self-attention.json", "--lang", "ko"),
+    ):
         assert typed("walkthrough", *other).status == 0
     assert {path.name for path in (here / "outputs").iterdir()} == {
-        *(f"walkthrough-{name}-query-{query}.png" for name in ("mine", "yours") for query in ("all", "1")),
+        *(
+            f"walkthrough-{name}-query-{query}.png"
+            for name in ("mine", "yours")
+            for query in ("all", "1")
+        ),
         *(f"walkthrough-example-self-attention-query-all{more}.png" for more in ("", "-ko")),
     }
 
@@ -299,11 +360,16 @@ def test_own_numbers(typed: Typed, here: Path) -> None:
 
 def test_one_row_of_own_numbers(typed: Typed, refused: Refused, here: Path) -> None:
     """--query follows one row of a file, and of an example, to its alignment vectors; all is what it is without."""
-    (here / "mine.json").write_text(NUMBERS.replace("[[1, 0]]", '[[1, 0], [0, 1]], "query_words": ["I", "you"]'))
+    (here / "mine.json").write_text(
+        NUMBERS.replace("[[1, 0]]", '[[1, 0], [0, 1]], "query_words": ["I", "you"]')
+    )
     for chosen in (("--input", "mine.json"), ("--example", "self-attention")):
         everything = typed("walkthrough", *chosen, "--json").output
         assert typed("walkthrough", *chosen, "--all-queries", "--json").output == everything
-        one, number = (typed("walkthrough", *chosen, "--query", query, "--json").output for query in ("you", "-1"))
+        one, number = (
+            typed("walkthrough", *chosen, "--query", query, "--json").output
+            for query in ("you", "-1")
+        )
         assert (one == number) == (chosen[0] == "--input")
         assert "alignment" in json.loads(one)["grids"]
         assert "alignment" not in json.loads(everything)["grids"]
@@ -331,7 +397,10 @@ def test_without_values(typed: Typed, here: Path) -> None:
 
 def test_exercise(typed: Typed, here: Path) -> None:
     """Blank cells with --exercise, the same numbers with --solution; another seed, another exercise."""
-    blank, solved = (typed("walkthrough", "--exercise", *more, "-o", "a.csv").output for more in ((), ("--solution",)))
+    blank, solved = (
+        typed("walkthrough", "--exercise", *more, "-o", "a.csv").output
+        for more in ((), ("--solution",))
+    )
     assert "____" in blank
     assert "____" not in solved
     assert typed("walkthrough", "--exercise", "-o", "a.csv").output == blank
@@ -340,7 +409,10 @@ def test_exercise(typed: Typed, here: Path) -> None:
     for one in (("--example", "seq2seq"), ("--input", "mine.json"), ("--toy",)):
         assert "____" in typed("walkthrough", *one, "--exercise", "-o", "a.csv").output
     assert "small whole numbers, drawn from seed 0\n" in blank
-    assert "drawn from seed 0" not in typed("walkthrough", "--example", "seq2seq", "--exercise", "-o", "a.csv").output
+    assert (
+        "drawn from seed 0"
+        not in typed("walkthrough", "--example", "seq2seq", "--exercise", "-o", "a.csv").output
+    )
 
 
 def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
@@ -356,7 +428,10 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
     [
         (["--query", "us"], "there is no query 'us': there are 0 I, 1 love, 2 all, 3 you"),
         (["--query", "4"], "there is no query 4: there are 0 I, 1 love, 2 all, 3 you"),
-        (["you and you", "--query", "you"], "several queries are 'you': choose one by its number: 0 you, 2 you"),
+        (
+            ["you and you", "--query", "you"],
+            "several queries are 'you': choose one by its number: 0 you, 2 you",
+        ),
         (["--layer", "2"], "there is no layer 2: this model has layers 0 to 1 (counted from 0)"),
         (["--head", "9999"], "there is no head 9999: this model has heads 0 to 3 (counted from 0)"),
         (["--steps", "\x1b[2J"], rf"there is no step '\x1b[2J': there are {STEPS}"),
@@ -371,10 +446,13 @@ def test_words_from_elsewhere(typed: Typed, here: Path) -> None:
         (["--steps", "scroes"], "there is no step 'scroes': did you mean scores?"),
         (["--steps", " , "], "no step is named: choose some, such as score,softmax,context"),
         (["--jump", "13"], "there is no step 13 to begin at: the last one is 12, counted from 1"),
-        (["--steps", "score", "--jump", "7"], "there is no step 7 to begin at: the last one is 6, counted from 1"),
+        (
+            ["--steps", "score", "--jump", "7"],
+            "there is no step 7 to begin at: the last one is 6, counted from 1",
+        ),
         (["-o", "/dev/null/x.png"], None),
     ],
-)  # fmt: skip
+)
 def test_refused(refused: Refused, arguments: list[str], line: str | None) -> None:
     """What is not there, in one line."""
     status, said = refused("walkthrough", "-m", "toy-random", *arguments)
@@ -386,19 +464,29 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
     ("arguments", "line"),
     [
         (["--toy", "-m", "toy"], "give toy or another model, not both"),
-        (["--toy", "--revision", "x"], "toy comes with attnviz: it has no revision and no code to trust"),
+        (
+            ["--toy", "--revision", "x"],
+            "toy comes with attnviz: it has no revision and no code to trust",
+        ),
         (["--query", "I", "--all-queries"], "give one query or all, not both"),
         (["--whole-layer", "--head", "1"], "give one head or the whole layer, not both"),
-        (["--example", "seq2seq", "--input", "x.json"], "give an example or a file of numbers, not both"),
+        (
+            ["--example", "seq2seq", "--input", "x.json"],
+            "give an example or a file of numbers, not both",
+        ),
         (["--example", "seq2seq", "I"], BY_HAND),
         (["--input", "x.json", "--toy"], BY_HAND),
         (["--input", "x.json", "--layer", "0"], BY_HAND),
         (["--toy", "--jump", "2", "--json"], "give --jump or --json, not both"),
         (["--toy", "--interactive", "--json"], "give --interactive or --json, not both"),
         (["--toy", "--full", "--json"], "give --full or --json, not both"),
-        (["--toy", "--interactive"], "--interactive needs a terminal; without one, --jump N begins at a step"),
+        (
+            ["--toy", "--interactive"],
+            "--interactive needs a terminal; without one, --jump N begins at a step",
+        ),
         (["--toy", "--jump", "0"], None),
-        (["--exercise", "--json"], BLANK), (["--exercise", "-o", "a.json"], BLANK),
+        (["--exercise", "--json"], BLANK),
+        (["--exercise", "-o", "a.json"], BLANK),
         (["--solution"], "a solution goes with an exercise: it fills in the blank cells"),
         (
             ["--example", "seq2seq", "--seed", "1"],
@@ -415,9 +503,12 @@ def test_refused(refused: Refused, arguments: list[str], line: str | None) -> No
         (["--toy", "--head", "\x1b[2J"], rf"Invalid value for '--head': '\x1b[2J' {NEITHER}"),
         (["--toy", "--score", "cosine"], None),
         (["--example", "none"], None),
-        (["--toy", "I", "love"], "Got unexpected extra argument(s) (love): put a sentence in quotation marks"),
+        (
+            ["--toy", "I", "love"],
+            "Got unexpected extra argument(s) (love): put a sentence in quotation marks",
+        ),
     ],
-)  # fmt: skip
+)
 def test_misused(refused: Refused, arguments: list[str], line: str | None) -> None:
     """Options that do not go together, in one line that says where help is."""
     status, said = refused("walkthrough", *arguments)

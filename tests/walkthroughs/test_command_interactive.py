@@ -78,7 +78,16 @@ def test_the_table_grows_with_the_steps(session: Callable[..., Any]) -> None:
 
 def test_a_page_longer_than_the_window(session: Callable[..., Any]) -> None:
     """It is scrolled by lines and by pages; space goes on to the next step at its end; a new step begins at its top."""
-    chosen = ("--example", "self-attention", "--query", "you", "--steps", "query,keys,values", "--jump", "2")
+    chosen = (
+        "--example",
+        "self-attention",
+        "--query",
+        "you",
+        "--steps",
+        "query,keys,values",
+        "--jump",
+        "2",
+    )
     with session(*chosen, lines=18) as one:
         shown = one.sees("step 2 of 9")
         assert len(shown) == 18
@@ -145,7 +154,9 @@ def test_it_is_told_to_end(session: Callable[..., Any]) -> None:
 
 def test_files_are_written_after_it(session: Callable[..., Any], here: Path) -> None:
     """Those asked for, once the person has seen enough."""
-    with session("--exercise", "-o", "a.md", "--background", "light", lines=40, COLORTERM="truecolor") as one:
+    with session(
+        "--exercise", "-o", "a.md", "--background", "light", lines=40, COLORTERM="truecolor"
+    ) as one:
         one.sees("____")
         assert list(here.iterdir()) == []
         one.press(END, "q")

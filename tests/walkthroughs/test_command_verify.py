@@ -39,7 +39,10 @@ def test_a_models_own(typed: Callable[..., Result], here: Path) -> None:
     assert result.status == 0
     lines = result.output.splitlines()
     assert "from the model's own concatenated, says the file: 1.0e-07" in lines
-    assert "given, so not computed: X, Wq, bq, Wk, bk, Wv, bv, B, mask, sink, Wo, gain and 7 more" in lines
+    assert (
+        "given, so not computed: X, Wq, bq, Wk, bk, Wv, bv, B, mask, sink, Wo, gain and 7 more"
+        in lines
+    )
 
 
 def test_the_first_wrong_cell(refused: Callable[..., tuple[int, str]], here: Path) -> None:
@@ -72,9 +75,17 @@ def test_nothing_is_made_from_it(typed: Callable[..., Result], here: Path) -> No
 
 def test_nothing_to_compute(refused: Callable[..., tuple[int, str]], here: Path) -> None:
     """A file of given numbers alone, as whoever cuts out the steps leaves it, is not verified."""
-    fields = {"format": "attnviz-walkthrough", "version": 1, "grids": {"a": {"values": [[1]]}}, "steps": []}
+    fields = {
+        "format": "attnviz-walkthrough",
+        "version": 1,
+        "grids": {"a": {"values": [[1]]}},
+        "steps": [],
+    }
     (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
-    assert refused("verify", "walk.json") == (1, "attnviz: walk.json: it holds no step that could be computed")
+    assert refused("verify", "walk.json") == (
+        1,
+        "attnviz: walk.json: it holds no step that could be computed",
+    )
 
 
 @pytest.mark.parametrize(
@@ -86,6 +97,8 @@ def test_nothing_to_compute(refused: Callable[..., tuple[int, str]], here: Path)
         ([], 2, "attnviz verify: Missing argument 'FILE' (see attnviz verify --help)"),
     ],
 )
-def test_bad_input(refused: Callable[..., tuple[int, str]], arguments: list[str], status: int, line: str) -> None:
+def test_bad_input(
+    refused: Callable[..., tuple[int, str]], arguments: list[str], status: int, line: str
+) -> None:
     """One line each."""
     assert refused("verify", *arguments) == (status, line)

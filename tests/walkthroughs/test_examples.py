@@ -26,16 +26,34 @@ def test_the_five_steps_by_hand() -> None:
     walk = example("seq2seq")
     grids = {name: grid.values for name, grid in walk.grids.items()}
     assert grids["q"].tolist() == [[10, 5, 10]]
-    assert grids["K"].tolist() == grids["V"].tolist() == [[0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]
+    assert (
+        grids["K"].tolist() == grids["V"].tolist() == [[0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]
+    )
     assert grids["scores"].tolist() == [[15, 60, 15, 35]]
     assert digits(grids["weights"]) == ["2.86251858e-20", "1", "2.86251858e-20", "1.38879439e-11"]
     assert digits(grids["alignment"]) == [
-        "0", "2.86251858e-20", "2.86251858e-20", "5", "0", "1", "2.86251858e-20", "2.86251858e-20", "0",
-        "0", "6.94397193e-11", "1.38879439e-11",
-    ]  # fmt: skip
+        "0",
+        "2.86251858e-20",
+        "2.86251858e-20",
+        "5",
+        "0",
+        "1",
+        "2.86251858e-20",
+        "2.86251858e-20",
+        "0",
+        "0",
+        "6.94397193e-11",
+        "1.38879439e-11",
+    ]
     assert digits(grids["context"]) == ["5", "6.94397194e-11", "1"]
     assert grids["concatenated"].tolist() == [[*grids["context"][0], 10, 5, 10]]
-    assert [step.name for step in walk.steps] == ["scores", "softmax", "alignment", "context", "concatenated"]
+    assert [step.name for step in walk.steps] == [
+        "scores",
+        "softmax",
+        "alignment",
+        "context",
+        "concatenated",
+    ]
 
 
 def test_self_attention_by_hand() -> None:
@@ -44,9 +62,18 @@ def test_self_attention_by_hand() -> None:
     grids = {name: grid.values for name, grid in walk.grids.items()}
     shapes = {name: values.shape for name, values in grids.items()}
     assert shapes == {
-        "X": (4, 20), "Wq": (20, 5), "Wk": (20, 5), "Wv": (20, 5), "Q": (4, 5), "K": (4, 5), "V": (4, 5),
-        "scores": (4, 4), "scaled": (4, 4), "weights": (4, 4), "context": (4, 5),
-    }  # fmt: skip
+        "X": (4, 20),
+        "Wq": (20, 5),
+        "Wk": (20, 5),
+        "Wv": (20, 5),
+        "Q": (4, 5),
+        "K": (4, 5),
+        "V": (4, 5),
+        "scores": (4, 4),
+        "scaled": (4, 4),
+        "weights": (4, 4),
+        "context": (4, 5),
+    }
     for name in ("X", "Wq", "Wk", "Wv"):
         assert (grids[name] == grids[name].round(1)).all()
         assert 0.5 < np.abs(grids[name]).max() <= 1
@@ -55,7 +82,9 @@ def test_self_attention_by_hand() -> None:
     weights = np.exp(scaled) / np.exp(scaled).sum(axis=1, keepdims=True)
     assert grids["weights"] == pytest.approx(weights)
     assert grids["context"] == pytest.approx(weights @ (grids["X"] @ grids["Wv"]))
-    assert walk.grids["weights"].rows == walk.grids["weights"].columns == ("I", "love", "you", "all")
+    assert (
+        walk.grids["weights"].rows == walk.grids["weights"].columns == ("I", "love", "you", "all")
+    )
     # The same everywhere: the first numbers of Python's own generator, which is promised not to change.
     assert grids["X"][0, :5].tolist() == [0.7, 0.5, -0.2, -0.5, 0.0]
 
@@ -78,13 +107,18 @@ def test_rows_of_examples() -> None:
     assert example("seq2seq", query="decoder").query == example("seq2seq", query=0).query == 0
     with pytest.raises(SelectionError, match=r"^there is no query 1: there are 0 decoder$"):
         example("seq2seq", query=1)
-    with pytest.raises(SelectionError, match=r"^there is no query 'us': there are 0 I, 1 love, 2 you, 3 all$"):
+    with pytest.raises(
+        SelectionError, match=r"^there is no query 'us': there are 0 I, 1 love, 2 you, 3 all$"
+    ):
         example("self-attention", query="us")
 
 
 def test_there_is_no_other() -> None:
     """An unknown name is refused with those there are."""
-    with pytest.raises(SelectionError, match="there is no example 'bert': there are seq2seq, seq2seq-word, self-att"):
+    with pytest.raises(
+        SelectionError,
+        match="there is no example 'bert': there are seq2seq, seq2seq-word, self-att",
+    ):
         example("bert")
     assert list(EXAMPLES) == ["seq2seq", "seq2seq-word", "self-attention"]
 
@@ -154,7 +188,14 @@ def test_from_context_to_word() -> None:
     assert grids["concatenated"][0] == pytest.approx(beside, abs=1e-9)
     state = np.tanh([0.2 * 5 + 0.05 * 10, 0.05 * 5, 0.2 * 1 - 0.1 * 10])
     assert grids["state"][0] == pytest.approx(state, abs=1e-9)
-    powers = np.exp([state[1] + 2 * state[2], state[0] + state[2], 3 * state[0], state[0] + 2 * state[1] - state[2]])
+    powers = np.exp(
+        [
+            state[1] + 2 * state[2],
+            state[0] + state[2],
+            3 * state[0],
+            state[0] + 2 * state[1] - state[2],
+        ]
+    )
     assert grids["probabilities"][0] == pytest.approx(powers / powers.sum(), abs=1e-9)
     assert walk.grids["probabilities"].columns == ("I", "love", "you", "all")
     assert walk.notes[-1] == Note.of("next_chosen", word="you")

@@ -57,11 +57,15 @@ def test_it_comes_back_as_it_went(tmp_path: Path, name: str) -> None:
     numbers=st.lists(st.floats(allow_nan=False) | st.just(-math.inf), min_size=1, max_size=6),
     n_rows=st.integers(1, 3),
 )
-def test_every_double_comes_back(tmp_path_factory: pytest.TempPathFactory, numbers: list[float], n_rows: int) -> None:
+def test_every_double_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, numbers: list[float], n_rows: int
+) -> None:
     """The smallest, the largest, minus zero and minus infinity; plus infinity is refused."""
     values = np.array([numbers] * n_rows)
     step = CalculationStep(name="sum", result="s", operation="relu", operands=("a",))
-    walk = Walkthrough(title=note("t"), grids={"a": Grid(values=values), "s": Grid(values=values)}, steps=(step,))
+    walk = Walkthrough(
+        title=note("t"), grids={"a": Grid(values=values), "s": Grid(values=values)}, steps=(step,)
+    )
     path = tmp_path_factory.mktemp("walks") / "walk.json"
     if math.inf in numbers:
         with pytest.raises(RecordError, match="a holds NaN or infinity"):
@@ -80,9 +84,12 @@ def test_it_is_plain_to_read() -> None:
     assert fields["grids"]["masked"]["values"][0][1:] == ["-inf"] * 3
     assert fields["grids"]["masked"]["rows"][0] == "나는"
     assert fields["steps"][-1] == {
-        "name": "concatenated", "result": "concatenated", "operation": "concatenate", "operands": ["relu", "gelu"],
+        "name": "concatenated",
+        "result": "concatenated",
+        "operation": "concatenate",
+        "operands": ["relu", "gelu"],
         "number": None,
-    }  # fmt: skip
+    }
     assert fields["receipt"]["differences"] == [2.5e-7, 0.0]
 
 
@@ -90,7 +97,9 @@ def test_another_program_may_write_it_anew(tmp_path: Path) -> None:
     """Order of fields, white space and 0 for 0.0 are no change: the receipt still holds."""
     path = tmp_path / "walk.json"
     fields = json.loads(to_json(WALKS["layer"]))
-    path.write_text(re.sub(r"\b0\.0(?=[,\n])", "0", json.dumps(dict(reversed(fields.items())), indent=1)))
+    path.write_text(
+        re.sub(r"\b0\.0(?=[,\n])", "0", json.dumps(dict(reversed(fields.items())), indent=1))
+    )
     assert same(load(path), WALKS["layer"])
 
 
@@ -99,12 +108,16 @@ def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
     """It is refused before anything is written."""
     step = CalculationStep(name="relu", result="b", operation="relu", operands=("a",))
     grids = {"a": Grid(values=np.ones((1, 2))), "b": Grid(values=np.array([[1.0, value]]))}
-    with pytest.raises(RecordError, match="the walkthrough cannot be written: b holds NaN or infinity"):
+    with pytest.raises(
+        RecordError, match="the walkthrough cannot be written: b holds NaN or infinity"
+    ):
         Walkthrough(title=note("t"), grids=grids, steps=(step,)).save(tmp_path / "w.json")
     with pytest.raises(RecordError, match="the walkthrough cannot be written: 'utf-8' codec"):
         replace(WALKS["seq2seq"], title=note("half \ud83d")).save(tmp_path / "w.json")
     with pytest.raises(RecordError, match="the walkthrough cannot be written: a is empty"):
-        Walkthrough(title=note("t"), grids={"a": Grid(values=np.ones((0, 2)))}, steps=()).save(tmp_path / "w.json")
+        Walkthrough(title=note("t"), grids={"a": Grid(values=np.ones((0, 2)))}, steps=()).save(
+            tmp_path / "w.json"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -114,7 +127,9 @@ def test_an_old_file_stays(tmp_path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(RecordError):
         replace(WALKS["seq2seq"], title=note("\udfff")).save(path)
-    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.png, .* or \.html, not '\.txt'"):
+    with pytest.raises(
+        OutputError, match=r"a walkthrough is saved as \.png, .* or \.html, not '\.txt'"
+    ):
         WALKS["seq2seq"].save(tmp_path / "w.txt")
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["w.json"]
@@ -167,13 +182,22 @@ BAD: dict[str, tuple[bytes, str]] = {
     "twice": (b'{"format": 1, "format": 2}', "it is not JSON: 'format' is there twice"),
     "a list": (b"[]", "it holds no walkthrough"),
     "a record": (b'{"format": "attnviz", "version": 1}', "it holds no walkthrough"),
-    "later": (remade(lambda f: f.update(version=2)), "it is of version 2, but this attnviz reads version 1"),
+    "later": (
+        remade(lambda f: f.update(version=2)),
+        "it is of version 2, but this attnviz reads version 1",
+    ),
     "no version": (remade(lambda f: f.pop("version")), "it is of version nothing"),
     "deep": (b"[" * 100_000 + b"]" * 100_000, "it is nested too deeply to be a walkthrough"),
     "no grids": (remade(lambda f: f.pop("grids")), "grids must be an object, not nothing"),
     "no steps": (remade(lambda f: f.pop("steps")), "steps must be a list, not nothing"),
-    "a grid of text": (remade(lambda f: f["grids"].update(q="x")), 'grids.q must be an object, not "x"'),
-    "no values": (remade(lambda f: f["grids"]["q"].pop("values")), "grids.q.values must be a list of rows, not empty"),
+    "a grid of text": (
+        remade(lambda f: f["grids"].update(q="x")),
+        'grids.q must be an object, not "x"',
+    ),
+    "no values": (
+        remade(lambda f: f["grids"]["q"].pop("values")),
+        "grids.q.values must be a list of rows, not empty",
+    ),
     "a flat list": (
         remade(lambda f: f["grids"]["q"].update(values=[1, 2])),
         "grids.q.values[0] must be a list of numbers, not 1",
@@ -204,7 +228,9 @@ BAD: dict[str, tuple[bytes, str]] = {
         "grids.K.rows[0] must be text, not 1",
     ),
     "half a character": (
-        remade(lambda f: f["grids"]["K"].update(rows=["\\ud83d", "b", "c", "d"])).replace(b"\\\\ud83d", b"\\ud83d"),
+        remade(lambda f: f["grids"]["K"].update(rows=["\\ud83d", "b", "c", "d"])).replace(
+            b"\\\\ud83d", b"\\ud83d"
+        ),
         "grids.K.rows[0] holds half a character",
     ),
     "a strange grid": (
@@ -215,7 +241,10 @@ BAD: dict[str, tuple[bytes, str]] = {
         remade(lambda f: f["steps"][0].update(operation="divide")),
         "steps[0].operation must be one of add, projection, ",
     ),
-    "operands": (remade(lambda f: f["steps"][0].update(operands=["q"])), "steps[0]: dot takes 2 grids, not 1"),
+    "operands": (
+        remade(lambda f: f["steps"][0].update(operands=["q"])),
+        "steps[0]: dot takes 2 grids, not 1",
+    ),
     "a grid that is not there": (
         remade(lambda f: f["steps"][0].update(operands=["q", "Z"])),
         'steps[0] (scores): there is no grid "Z"',
@@ -228,8 +257,14 @@ BAD: dict[str, tuple[bytes, str]] = {
         remade(lambda f: f["steps"].append(f["steps"][0])),
         "steps[5] (scores) makes scores, which a step before it made",
     ),
-    "no number": (remade(lambda f: f["steps"][1].update(number=None), "exercise"), "steps[1]: times takes a number"),
-    "a spare number": (remade(lambda f: f["steps"][0].update(number=1)), "steps[0]: dot takes no number beside"),
+    "no number": (
+        remade(lambda f: f["steps"][1].update(number=None), "exercise"),
+        "steps[1]: times takes a number",
+    ),
+    "a spare number": (
+        remade(lambda f: f["steps"][0].update(number=1)),
+        "steps[0]: dot takes no number beside",
+    ),
     "a number of text": (
         remade(lambda f: f["steps"][1].update(number="2"), "exercise"),
         'steps[1].number must be a number, not "2"',
@@ -247,11 +282,20 @@ BAD: dict[str, tuple[bytes, str]] = {
         "all keys are masked",
     ),
     "no title": (remade(lambda f: f.pop("title")), "it lacks title"),
-    "kind": (remade(lambda f: f.update(kind="both")), "kind must be one of encoder, decoder, cross"),
+    "kind": (
+        remade(lambda f: f.update(kind="both")),
+        "kind must be one of encoder, decoder, cross",
+    ),
     "layer": (remade(lambda f: f.update(layer="1")), 'layer must be a whole number, not "1"'),
     "notes": (remade(lambda f: f.update(notes="a")), 'notes must be a list, not "a"'),
-    "receipt": (remade(lambda f: f.update(receipt={}, digest=0)), "it was changed after its receipt was issued"),
-    "own alone": (remade(lambda f: f.update(own="context")), "own must name a grid, and difference say how far"),
+    "receipt": (
+        remade(lambda f: f.update(receipt={}, digest=0)),
+        "it was changed after its receipt was issued",
+    ),
+    "own alone": (
+        remade(lambda f: f.update(own="context")),
+        "own must name a grid, and difference say how far",
+    ),
     "own of nothing": (remade(lambda f: f.update(own="Z", difference=0.0)), "own must name a grid"),
 }
 
@@ -297,7 +341,9 @@ def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path, monkeypatch: pytest.Mo
     with path.open("wb") as file:
         file.truncate(10**9)
     monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("it was read"))
-    with pytest.raises(FileFormatError, match=r"it has 1,000,000,000 bytes, and at most 536,870,912 are read"):
+    with pytest.raises(
+        FileFormatError, match=r"it has 1,000,000,000 bytes, and at most 536,870,912 are read"
+    ):
         load(path)
     assert saved.LARGEST == 536_870_912
 

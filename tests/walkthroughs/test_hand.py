@@ -44,7 +44,9 @@ def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: 
     """No number but 0 is shown as 0, and what is shown differs by no more than its last digit."""
     read = float(format_number(value, digits))
     assert (read == 0) == (value == 0)
-    assert math.isclose(read, value, rel_tol=0.5 * 10.0**-digits + 1e-15, abs_tol=0.5 * 10.0**-digits * (1 + 1e-9))
+    assert math.isclose(
+        read, value, rel_tol=0.5 * 10.0**-digits + 1e-15, abs_tol=0.5 * 10.0**-digits * (1 + 1e-9)
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,9 @@ def test_what_is_shown_is_near_and_is_zero_for_zero_alone(value: float, digits: 
         ([0], 3, ["0"]),
     ],
 )
-def test_all_numbers_of_a_table_are_written_alike(values: list[float], digits: int, expected: list[str]) -> None:
+def test_all_numbers_of_a_table_are_written_alike(
+    values: list[float], digits: int, expected: list[str]
+) -> None:
     """Whole, with so many digits, or with powers of ten; 0 alone is written "0"."""
     write = one_format(np.array(values, dtype=np.float64), digits)
     assert [write(float(value)) for value in values] == expected

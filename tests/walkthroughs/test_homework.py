@@ -48,7 +48,9 @@ def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
 
 
-def read_text(folder: Path, text: str, name: str = "numbers.yaml", query: str | int | None = None) -> Walkthrough:
+def read_text(
+    folder: Path, text: str, name: str = "numbers.yaml", query: str | int | None = None
+) -> Walkthrough:
     """The walkthrough of a file that holds this text."""
     path = folder / name
     path.write_text(text, encoding="utf-8")
@@ -72,26 +74,51 @@ def test_query_keys_and_values(tmp_path: Path) -> None:
     weights = softmax(np.array([[1.0, 2.0]]))
     assert walk.grids["weights"].values == pytest.approx(weights)
     assert walk.grids["context"].values == pytest.approx(weights @ [[4, 0], [0, 8]])
-    assert [step.name for step in walk.steps] == ["scores", "scaled", "softmax", "alignment", "context"]
+    assert [step.name for step in walk.steps] == [
+        "scores",
+        "scaled",
+        "softmax",
+        "alignment",
+        "context",
+    ]
     assert (walk.query, walk.title) == (0, Note("title_typed"))
 
 
 def test_several_queries(tmp_path: Path) -> None:
     """All of them are walked at once, with their names."""
-    text = DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "query_words: [a, b]\nwords: [c, true]\n"
+    text = (
+        DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]")
+        + "query_words: [a, b]\nwords: [c, true]\n"
+    )
     walk = read_text(tmp_path, text)
     assert walk.grids["scores"].values.tolist() == [[2, 4], [3, 1]]
     assert (walk.grids["scores"].rows, walk.grids["scores"].columns) == (("a", "b"), ("c", "true"))
     assert walk.query is None
 
 
-@pytest.mark.parametrize("more", ["", "causal: true", "mask: [[1, 0, 1], [1, 1, 0], [0, 0, 1]]", "scale: none"])
-@pytest.mark.parametrize(("query", "row"), [("love", 1), ("LOVE", 1), (1, 1), ("1", 1), ("-1", 2), (0, 0)])
+@pytest.mark.parametrize(
+    "more", ["", "causal: true", "mask: [[1, 0, 1], [1, 1, 0], [0, 0, 1]]", "scale: none"]
+)
+@pytest.mark.parametrize(
+    ("query", "row"), [("love", 1), ("LOVE", 1), (1, 1), ("1", 1), ("-1", 2), (0, 0)]
+)
 def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, row: int) -> None:
     """One word is followed, through the alignment vectors, to the same numbers that all at once come to."""
     text = f"{INPUT}bq: [1, -1]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]\n{more}"
     whole, one = read_text(tmp_path, text), read_text(tmp_path, text, query=query)
-    names = ["row", "query", "keys", "values", "scores", "scaled", "mask", "softmax", "alignment", "context", "output"]
+    names = [
+        "row",
+        "query",
+        "keys",
+        "values",
+        "scores",
+        "scaled",
+        "mask",
+        "softmax",
+        "alignment",
+        "context",
+        "output",
+    ]
     left_out = {"scaled"} if more == "scale: none" else set()
     left_out |= {"mask"} if not more.startswith(("mask", "causal")) else set()
     assert [step.name for step in one.steps] == [name for name in names if name not in left_out]
@@ -99,18 +126,29 @@ def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, 
     assert one.grids["q"].values.tolist() == whole.grids["Q"].values[row : row + 1].tolist()
     for name in ("scores", "weights", "context", "output"):
         assert one.grids[name].values == pytest.approx(whole.grids[name].values[row : row + 1])
-    assert one.grids["alignment"].values.sum(axis=0) == pytest.approx(whole.grids["context"].values[row])
+    assert one.grids["alignment"].values.sum(axis=0) == pytest.approx(
+        whole.grids["context"].values[row]
+    )
 
 
 def test_one_row_of_several_queries(tmp_path: Path) -> None:
     """Of a matrix of queries the one that is named, or numbered where none has a name."""
-    text = DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "mask: [[1, 1], [0, 1]]\n"
+    text = (
+        DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "mask: [[1, 1], [0, 1]]\n"
+    )
     named = read_text(tmp_path, text + "query_words: [a, b]\n", query="b")
     assert named.grids["q"].values.tolist() == [[0, 0, 1, 0]]
     assert (named.query, named.grids["q"].rows, named.grids["mask"].rows) == (1, ("b",), ("b",))
     assert named.grids["mask"].values.tolist() == [[0, 1]]
     assert named.grids["context"].values.tolist() == [[0, 8]]
-    assert [step.name for step in named.steps] == ["scores", "scaled", "mask", "softmax", "alignment", "context"]
+    assert [step.name for step in named.steps] == [
+        "scores",
+        "scaled",
+        "mask",
+        "softmax",
+        "alignment",
+        "context",
+    ]
     assert read_text(tmp_path, text, query=-2).grids["q"].rows == ("query 0",)
     assert read_text(tmp_path, text).grids["Q"].rows == ()
 
@@ -129,7 +167,11 @@ def test_one_row_of_several_queries(tmp_path: Path) -> None:
 def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: str) -> None:
     """Whoever chooses another sees what there is."""
     with pytest.raises(SelectionError) as caught:
-        read_text(tmp_path, DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + more, query=query)
+        read_text(
+            tmp_path,
+            DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + more,
+            query=query,
+        )
     assert str(caught.value) == f"{tmp_path / 'numbers.yaml'}: {line}"
 
 
@@ -145,8 +187,13 @@ def test_rows_that_are_not_there(tmp_path: Path, more: str, query: str, line: st
 )
 def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
     """The weights need none: they are as with values, the calculation ends there, says so, and can be verified."""
-    with_values = text.replace("values:\n", "") + ("\nWv: [[1], [1]]" if "X" in text else "\nvalues: [[1], [2]]")
-    walk, whole = read_text(tmp_path, text, query=query), read_text(tmp_path, with_values, query=query)
+    with_values = text.replace("values:\n", "") + (
+        "\nWv: [[1], [1]]" if "X" in text else "\nvalues: [[1], [2]]"
+    )
+    walk, whole = (
+        read_text(tmp_path, text, query=query),
+        read_text(tmp_path, with_values, query=query),
+    )
     assert walk.steps[-1].name == "softmax"
     assert list(walk.grids)[-1] == "weights"
     assert not {"V", "alignment", "context"} & set(walk.grids)
@@ -161,19 +208,28 @@ def test_without_values(tmp_path: Path, text: str, query: int | None) -> None:
 def test_several_heads(tmp_path: Path, query: int | None) -> None:
     """Each head works on its own columns; side by side and through Wo they are PyTorch's own multi-head attention."""
     draw = np.random.default_rng(5)
-    x, wq, wk, wv, wo = (draw.normal(size=size) for size in ((3, 4), (4, 6), (4, 6), (4, 6), (6, 5)))
+    x, wq, wk, wv, wo = (
+        draw.normal(size=size) for size in ((3, 4), (4, 6), (4, 6), (4, 6), (6, 5))
+    )
     text = "".join(
         f"{name}: {grid.tolist()}\n"
         for name, grid in zip(("X", "Wq", "Wk", "Wv", "Wo"), (x, wq, wk, wv, wo), strict=True)
     )
     walk = read_text(tmp_path, text + "n_heads: 2\n", query=query)
-    q, k, v = [torch.from_numpy(x @ weights).reshape(3, 2, 3).transpose(0, 1) for weights in (wq, wk, wv)]
-    contexts = torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1).numpy()
+    q, k, v = [
+        torch.from_numpy(x @ weights).reshape(3, 2, 3).transpose(0, 1) for weights in (wq, wk, wv)
+    ]
+    contexts = (
+        torch.nn.functional.scaled_dot_product_attention(q, k, v).transpose(0, 1).flatten(1).numpy()
+    )
     rows = slice(None) if query is None else slice(query, query + 1)
     np.testing.assert_allclose(walk.grids["concatenated"].values, contexts[rows], rtol=1e-12)
     np.testing.assert_allclose(walk.grids["output"].values, (contexts @ wo)[rows], rtol=1e-12)
     assert walk.distributions() == ("weights_0", "weights_1")
-    assert read_text(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n").steps[-1].result == "concatenated"
+    assert (
+        read_text(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n").steps[-1].result
+        == "concatenated"
+    )
 
 
 def test_heads_without_values(tmp_path: Path) -> None:
@@ -185,7 +241,9 @@ def test_heads_without_values(tmp_path: Path) -> None:
 
 def test_one_head_is_none(tmp_path: Path) -> None:
     """A single head gets all columns."""
-    assert list(read_text(tmp_path, DIRECT + "n_heads: 1").grids) == list(read_text(tmp_path, DIRECT).grids)
+    assert list(read_text(tmp_path, DIRECT + "n_heads: 1").grids) == list(
+        read_text(tmp_path, DIRECT).grids
+    )
 
 
 def test_weights_that_are_given(tmp_path: Path) -> None:
@@ -206,7 +264,10 @@ def test_weights_that_are_given(tmp_path: Path) -> None:
 
 def test_from_the_input_on(tmp_path: Path) -> None:
     """X and its projections, with and without biases, and the output projection."""
-    walk = read_text(tmp_path, INPUT + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]")
+    walk = read_text(
+        tmp_path,
+        INPUT + "bq: [1, -1]\nbo: [[0, 5]]\nWo: [[1, 0], [0, 1], [1, 1]]\nwords: [I, love, you]",
+    )
     x, w_v = np.array([[1, 0], [0, 2], [1, 1]]), np.array([[2, 0, 1], [0, 2, 1]])
     q, k = x + np.array([1, -1]), x[:, ::-1]
     weights = softmax(q @ k.T / math.sqrt(2))
@@ -221,11 +282,18 @@ def test_from_the_input_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "factor"),
     [
-        ("", 0.5), ("scale: sqrt", 0.5), ("scale: none", 1), ("scale: false", 1), ("scale: 0.25", 0.25),
-        ("scale: 2", 2), ("score: dot", 1), ("score: scaled", 0.5), ("score: scaled_dot", 0.5),
+        ("", 0.5),
+        ("scale: sqrt", 0.5),
+        ("scale: none", 1),
+        ("scale: false", 1),
+        ("scale: 0.25", 0.25),
+        ("scale: 2", 2),
+        ("score: dot", 1),
+        ("score: scaled", 0.5),
+        ("score: scaled_dot", 0.5),
         ("score: dot\nscale: none", 1),
     ],
-)  # fmt: skip
+)
 def test_scaling(tmp_path: Path, more: str, factor: float) -> None:
     """By 1 / sqrt(d_k) unless something else is typed."""
     walk = read_text(tmp_path, DIRECT + more)
@@ -254,7 +322,13 @@ def test_masks(tmp_path: Path) -> None:
 
 def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
     """Tabs, emoji spelled as halves and numbers with exponents are JSON like any other."""
-    fields = {"query": [1e1, -2.5], "keys": [[1, 2]], "values": [[3]], "title": "🙂 \\ud83d 한", "words": ["a\\/b"]}
+    fields = {
+        "query": [1e1, -2.5],
+        "keys": [[1, 2]],
+        "values": [[3]],
+        "title": "🙂 \\ud83d 한",
+        "words": ["a\\/b"],
+    }
     for ascii_only in (True, False):
         text = json.dumps(fields, indent="\t", ensure_ascii=ascii_only)
         walk = read_text(tmp_path, text.replace("10.0", "1e1"), "numbers.json")
@@ -264,24 +338,33 @@ def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["homework.json", "mixing.yaml", "two_heads.yaml", "homework.yaml", "homework_causal.yaml"]
+    "name",
+    ["homework.json", "mixing.yaml", "two_heads.yaml", "homework.yaml", "homework_causal.yaml"],
 )
 def test_the_samples(name: str) -> None:
     """Those that come with attnviz come out well: what comes before any root is a whole number."""
     walk = read(SAMPLES / name)
-    made = [grid.values for key, grid in walk.grids.items() if key.startswith("scores") or key == "alignment"]
+    made = [
+        grid.values
+        for key, grid in walk.grids.items()
+        if key.startswith("scores") or key == "alignment"
+    ]
     assert any((grid == grid.round()).all() for grid in made)
     assert f"`{name}`" in (SAMPLES / "README.md").read_text(encoding="utf-8")
 
 
 def test_the_guide_s(tmp_path: Path) -> None:
     """The file that the guide shows can be typed as it stands, and one of its words followed."""
-    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(
+        r"^```yaml\n(.*?)^```$", GUIDE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     assert read_text(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
     assert read_text(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
 
 
-def test_the_scanner_of_python_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_scanner_of_python_reads_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where PyYAML has no C library, its own scanner finds the same values on the same lines."""
     path = tmp_path / "n.yaml"
     path.write_text(DIRECT + INPUT + "words: ['1', \"2\", ~, 3, x: y]\n")
@@ -295,7 +378,9 @@ def test_the_scanner_of_python_reads_the_same(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("escape", [r"\UFFFFFFFF", r"\U00110000"])
-def test_an_escape_that_is_no_character(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escape: str) -> None:
+def test_an_escape_that_is_no_character(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escape: str
+) -> None:
     """Either scanner refuses it in a line."""
     for _ in range(2):
         with pytest.raises(FileFormatError, match="it is not YAML: "):
@@ -309,44 +394,92 @@ def test_an_escape_that_is_no_character(tmp_path: Path, monkeypatch: pytest.Monk
 BAD = {
     "empty": ("", "it is empty"),
     "a comment": ("# nothing\n", "it is empty"),
-    "text": ("hello", 'it must hold names with numbers, such as query, keys and values, not "hello"'),
-    "a list": ("[1, 2]", "it must hold names with numbers, such as query, keys and values, not a list"),
+    "text": (
+        "hello",
+        'it must hold names with numbers, such as query, keys and values, not "hello"',
+    ),
+    "a list": (
+        "[1, 2]",
+        "it must hold names with numbers, such as query, keys and values, not a list",
+    ),
     "not yaml": ("query: [1, 2\nkeys: 3", "line 2: it is not YAML: did not find expected"),
     "a tab": ("a:\n\t- 1", "line 2: it is not YAML: found character that cannot start any token"),
-    "nothing of it": ("title: x", "it lacks query, keys: give query, keys and values, or X with Wq, Wk and Wv"),
+    "nothing of it": (
+        "title: x",
+        "it lacks query, keys: give query, keys and values, or X with Wq, Wk and Wv",
+    ),
     "half of it": ("query: [1]\nvalues: [[1]]", "it lacks keys"),
     "half of the projections": ("X: [[1]]\nWq: [[1]]", "it lacks Wk: give"),
-    "an output projection of no values": (DIRECT.partition("values")[0] + "Wo: [[1]]", "line 5: Wo has no values that"),
-    "a bias of no projection": (INPUT.partition("Wv")[0] + "bv: [1]", "line 4: bv is of no use without Wv"),
-    "an output projection alone": (INPUT.partition("Wv")[0] + "Wo: [[1]]", "line 4: Wo is of no use without Wv"),
+    "an output projection of no values": (
+        DIRECT.partition("values")[0] + "Wo: [[1]]",
+        "line 5: Wo has no values that",
+    ),
+    "a bias of no projection": (
+        INPUT.partition("Wv")[0] + "bv: [1]",
+        "line 4: bv is of no use without Wv",
+    ),
+    "an output projection alone": (
+        INPUT.partition("Wv")[0] + "Wo: [[1]]",
+        "line 4: Wo is of no use without Wv",
+    ),
     "both": (DIRECT + INPUT, "line 1: query and line 8: X do not go together"),
     "unknown": (DIRECT + "vaules: [[1]]", "line 8: 'vaules' is not known: did you mean values?"),
     "another case": ("x: [[1]]", "line 1: 'x' is not known: did you mean X?"),
-    "far from known": (DIRECT + "zzzz: 1", f"line 8: 'zzzz' is not known: there are {', '.join(KNOWN)}"),
+    "far from known": (
+        DIRECT + "zzzz: 1",
+        f"line 8: 'zzzz' is not known: there are {', '.join(KNOWN)}",
+    ),
     "twice": (DIRECT + "query: [1]", "line 8: query is there twice"),
-    "ragged": (DIRECT.replace("[2, 0, 1, 2]", "[2, 0, 1]"), "line 4: row 1 of keys has 3 numbers, but row 0 has 4"),
+    "ragged": (
+        DIRECT.replace("[2, 0, 1, 2]", "[2, 0, 1]"),
+        "line 4: row 1 of keys has 3 numbers, but row 0 has 4",
+    ),
     "text for a number": (
         DIRECT.replace("3, 0]", "'3', 0]"),
         'line 3: keys[0][2] must be a number, not "3": write it without quotation marks',
     ),
-    "a word for a number": (DIRECT.replace("3, 0]", "three, 0]"), 'line 3: keys[0][2] must be a number, not "three"'),
-    "true for a number": (DIRECT.replace("3, 0]", "true, 0]"), "line 3: keys[0][2] must be a number, not true"),
+    "a word for a number": (
+        DIRECT.replace("3, 0]", "three, 0]"),
+        'line 3: keys[0][2] must be a number, not "three"',
+    ),
+    "true for a number": (
+        DIRECT.replace("3, 0]", "true, 0]"),
+        "line 3: keys[0][2] must be a number, not true",
+    ),
     "nothing for a number": (DIRECT.replace("3, 0]", ", 0]"), "line 3: "),
-    "a list for a number": (DIRECT.replace("3, 0]", "[3], 0]"), "line 3: keys[0][2] must be a number, not a list"),
+    "a list for a number": (
+        DIRECT.replace("3, 0]", "[3], 0]"),
+        "line 3: keys[0][2] must be a number, not a list",
+    ),
     "nan": (DIRECT.replace("3, 0]", ".nan, 0]"), "line 3: a number must be finite, not .nan"),
-    "infinity": (DIRECT.replace("3, 0]", "-Infinity, 0]"), "line 3: a number must be finite, not -Infinity"),
-    "too large": (DIRECT.replace("3, 0]", "1e999, 0]"), "line 3: 1e999 is too large to be a number"),
+    "infinity": (
+        DIRECT.replace("3, 0]", "-Infinity, 0]"),
+        "line 3: a number must be finite, not -Infinity",
+    ),
+    "too large": (
+        DIRECT.replace("3, 0]", "1e999, 0]"),
+        "line 3: 1e999 is too large to be a number",
+    ),
     "too long": (DIRECT.replace("3, 0]", "9" * 5000 + ", 0]"), "line 3: 999"),
     "sums too large": (
         DIRECT.replace("[1, 2, 0, 1]", "[1e200, 2, 0, 1]").replace("[0, 1, 3", "[1e200, 1, 3"),
         "step scores leaves the range of numbers",
     ),
-    "keys are text": ("query: [1]\nkeys: many\nvalues: [[1]]", 'line 2: keys must be a list of numbers, not "many"'),
-    "keys are flat": ("query: [1]\nkeys: [1]\nvalues: [[1]]", "line 2: row 0 of keys must be a list of numbers, not 1"),
+    "keys are text": (
+        "query: [1]\nkeys: many\nvalues: [[1]]",
+        'line 2: keys must be a list of numbers, not "many"',
+    ),
+    "keys are flat": (
+        "query: [1]\nkeys: [1]\nvalues: [[1]]",
+        "line 2: row 0 of keys must be a list of numbers, not 1",
+    ),
     "no rows": ("query: [1]\nkeys: []\nvalues: [[1]]", "line 2: keys is empty"),
     "an empty row": ("query: [1]\nkeys: [[]]\nvalues: [[1]]", "line 2: row 0 of keys is empty"),
     "an empty query": ("query: []\nkeys: [[1]]\nvalues: [[1]]", "line 1: row 0 of query is empty"),
-    "mixed": ("query: [1, [2]]\nkeys: [[1]]\nvalues: [[1]]", "line 1: row 0 of query must be a list of numbers, not 1"),
+    "mixed": (
+        "query: [1, [2]]\nkeys: [[1]]\nvalues: [[1]]",
+        "line 1: row 0 of query must be a list of numbers, not 1",
+    ),
     "query and keys clash": (
         DIRECT.replace("[1, 2, 0, 1]", "[1, 2, 0]"),
         "query (line 1) has 3 columns, but keys (line 2) has 4 columns",
@@ -366,43 +499,97 @@ BAD = {
     "a bias": (INPUT + "bk: [1, 2, 3]", "bk (line 5) has 3 columns, but Wk (line 3) has 2 columns"),
     "a bias of two rows": (INPUT + "bk: [[1, 2], [3, 4]]", "line 5: bk must be one row, not 2"),
     "bo alone": (INPUT + "bo: [1]", "line 5: bo has no Wo that it could be added to"),
-    "bo": (INPUT + "bo: [1]\nWo: [[1, 2], [1, 2], [1, 2]]", "bo (line 5) has 1 columns, but Wo (line 6) has 2"),
+    "bo": (
+        INPUT + "bo: [1]\nWo: [[1, 2], [1, 2], [1, 2]]",
+        "bo (line 5) has 1 columns, but Wo (line 6) has 2",
+    ),
     "Wo": (INPUT + "Wo: [[1, 2]]", "Wo (line 5) has 1 rows, but the values' width is 3"),
     "words": (DIRECT + "words: [a]", "line 8: words has 1 words, but keys (line 2) has 2 rows"),
-    "query words": (DIRECT + "query_words: [a, b]", "line 8: query_words has 2 words, but query (line 1) has 1 rows"),
+    "query words": (
+        DIRECT + "query_words: [a, b]",
+        "line 8: query_words has 2 words, but query (line 1) has 1 rows",
+    ),
     "query words of X": (INPUT + "query_words: [a]", "line 5: query_words is of no use"),
     "words are text": (DIRECT + "words: ab", 'line 8: words must be a list of words, not "ab"'),
     "words are lists": (DIRECT + "words: [[a], b]", "line 8: words[0] must be a word, not a list"),
     "title": (DIRECT + "title: 7", "line 8: title must be text, not 7"),
     "no title": (DIRECT + "title: ' '", 'line 8: title must be text, not " "'),
-    "score": (DIRECT + "score: cosine", 'line 8: score must be one of dot, scaled, general, additive, not "cos'),
-    "a list of scores": (DIRECT + "score: [dot]", "line 8: score must be one of dot, scaled, general, additive"),
+    "score": (
+        DIRECT + "score: cosine",
+        'line 8: score must be one of dot, scaled, general, additive, not "cos',
+    ),
+    "a list of scores": (
+        DIRECT + "score: [dot]",
+        "line 8: score must be one of dot, scaled, general, additive",
+    ),
     "general without W": (DIRECT + "score: general", "line 8: the score general needs W"),
     "W without general": (DIRECT + "W: [[1]]", "line 8: W is of no use to the score scaled"),
-    "W": (DIRECT + "score: general\nW: [[1]]", "W (line 9) has 1 rows, but the queries' width is 4"),
+    "W": (
+        DIRECT + "score: general\nW: [[1]]",
+        "W (line 9) has 1 rows, but the queries' width is 4",
+    ),
     "v": (
         "query: [1]\nkeys: [[1]]\nvalues: [[1]]\nscore: additive\nW: [[1]]\nU: [[1]]\nv: [1, 2]",
         "v (line 7) has 2 columns, but W (line 5) has 1 rows",
     ),
-    "scale": (DIRECT + "scale: much", "line 8: scale must be sqrt, none, or the number that scores are multiplied"),
+    "scale": (
+        DIRECT + "scale: much",
+        "line 8: scale must be sqrt, none, or the number that scores are multiplied",
+    ),
     "no scale": (DIRECT + "scale:", "line 8: scale must be sqrt, none, or the number"),
     "scale true": (DIRECT + "scale: true", "line 8: scale must be sqrt, none, or the number"),
-    "scale of a dot": (DIRECT + "score: dot\nscale: 2", "line 9: scale is of no use to the score dot"),
+    "scale of a dot": (
+        DIRECT + "score: dot\nscale: 2",
+        "line 9: scale is of no use to the score dot",
+    ),
     "mask": (DIRECT + "mask: [[1]]", "mask (line 8) has 1 columns, but the number of keys is 2"),
-    "mask rows": (DIRECT + "mask: [[1, 1], [1, 1]]", "mask (line 8) has 2 rows, but the number of queries is 1"),
-    "a mask of halves": (DIRECT + "mask: [[1, 0.5]]", "line 8: mask holds 0 and 1 only: [0][1] is 0.5"),
-    "all masked": (DIRECT + "mask: [[0, 0]]", "line 8: mask leaves the query of row 0 nothing to look at"),
-    "causal": (DIRECT + "causal: true", "line 8: causal needs a query for each key: there are 1 queries and 2 keys"),
+    "mask rows": (
+        DIRECT + "mask: [[1, 1], [1, 1]]",
+        "mask (line 8) has 2 rows, but the number of queries is 1",
+    ),
+    "a mask of halves": (
+        DIRECT + "mask: [[1, 0.5]]",
+        "line 8: mask holds 0 and 1 only: [0][1] is 0.5",
+    ),
+    "all masked": (
+        DIRECT + "mask: [[0, 0]]",
+        "line 8: mask leaves the query of row 0 nothing to look at",
+    ),
+    "causal": (
+        DIRECT + "causal: true",
+        "line 8: causal needs a query for each key: there are 1 queries and 2 keys",
+    ),
     "causal text": (DIRECT + "causal: 'yes'", 'line 8: causal must be true or false, not "yes"'),
-    "two masks": (INPUT + "causal: true\nmask: [[1]]", "line 5: causal and line 6: mask do not go together"),
-    "heads of text": (DIRECT + "n_heads: two", 'line 8: n_heads must be a whole number from 1 on, not "two"'),
+    "two masks": (
+        INPUT + "causal: true\nmask: [[1]]",
+        "line 5: causal and line 6: mask do not go together",
+    ),
+    "heads of text": (
+        DIRECT + "n_heads: two",
+        'line 8: n_heads must be a whole number from 1 on, not "two"',
+    ),
     "no heads": (DIRECT + "n_heads: 0", "line 8: n_heads must be a whole number from 1 on, not 0"),
-    "heads that do not divide": (DIRECT + "n_heads: 3", "line 8: n_heads is 3, which does not divide the queries'"),
-    "heads of the values": (INPUT + "n_heads: 2", "line 5: n_heads is 2, which does not divide the values' width, 3"),
-    "heads of a projection": (DIRECT + f"n_heads: 2\nscore: general\nW: {np.eye(4).tolist()}", "line 8: n_heads does"),
-    "weights and a query": (DIRECT + "weights: [0.5, 0.5]", "line 8: weights and line 1: query do not go together"),
+    "heads that do not divide": (
+        DIRECT + "n_heads: 3",
+        "line 8: n_heads is 3, which does not divide the queries'",
+    ),
+    "heads of the values": (
+        INPUT + "n_heads: 2",
+        "line 5: n_heads is 2, which does not divide the values' width, 3",
+    ),
+    "heads of a projection": (
+        DIRECT + f"n_heads: 2\nscore: general\nW: {np.eye(4).tolist()}",
+        "line 8: n_heads does",
+    ),
+    "weights and a query": (
+        DIRECT + "weights: [0.5, 0.5]",
+        "line 8: weights and line 1: query do not go together",
+    ),
     "weights alone": ("weights: [1]", "line 1: weights has no values that it could mix"),
-    "weights of two": ("weights: [1]\nvalues: [[1], [2]]", "weights (line 1) has 1 columns, but values"),
+    "weights of two": (
+        "weights: [1]\nvalues: [[1], [2]]",
+        "weights (line 1) has 1 columns, but values",
+    ),
     "weights that are no shares": (
         "weights: [[1, 0], [0.8, 0.4]]\nvalues: [[1], [2]]",
         "line 1: weights must be from 0 to 1 and sum to 1: row 1 sums to 1.2; divide each weight by that sum",
@@ -416,12 +603,15 @@ BAD = {
         "line 1: anchors and aliases (& and *) are not read: write the numbers out",
     ),
     "alias": ("query: *a", "line 1: anchors and aliases"),
-    "a tag": ("query: !!python/object/apply:os.system ['true']", "line 1: tags such as tag:yaml.org,2002:python/"),
+    "a tag": (
+        "query: !!python/object/apply:os.system ['true']",
+        "line 1: tags such as tag:yaml.org,2002:python/",
+    ),
     "a key that is a list": ("? [1]\n: 2", "line 1: a name must be text, not a list"),
     "two documents": (DIRECT + "---\nquery: 1", "line 8: it holds a second document"),
     "deep": ("query: " + "[" * 500 + "]" * 500, "line 1: it is nested too deeply to be numbers"),
     "control characters": ("query: '\x1b[2J'", "it is not YAML: "),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -443,7 +633,10 @@ def test_bad_yaml(tmp_path: Path, name: str) -> None:
             '{"query": [1],\n "keys": [[1, 2]],\n "values": [[1]]}',
             "query (line 1) has 1 columns, but keys (line 2) has 2",
         ),
-        ('{"query": [NaN],\n "keys": [[1]], "values": [[1]]}', "line 1: a number must be finite, not NaN"),
+        (
+            '{"query": [NaN],\n "keys": [[1]], "values": [[1]]}',
+            "line 1: a number must be finite, not NaN",
+        ),
         (
             '{"query": [1],\n "keys": [["1"]], "values": [[1]]}',
             'line 2: keys[0][0] must be a number, not "1": write it',
@@ -473,12 +666,16 @@ def test_bad_bytes_sizes_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read(path)
     with pytest.raises(FileFormatError, match="it cannot be read: No such file"):
         read(tmp_path / "none.json")
-    with pytest.raises(FileFormatError, match=r"numbers are read from \.json, \.yaml, \.yml, not '\.csv'"):
+    with pytest.raises(
+        FileFormatError, match=r"numbers are read from \.json, \.yaml, \.yml, not '\.csv'"
+    ):
         read(tmp_path / "n.csv")
     with path.open("wb") as file:
         file.truncate(10**9)
     monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("it was read"))
-    with pytest.raises(FileFormatError, match="it has 1,000,000,000 bytes, and at most 1,048,576 are read"):
+    with pytest.raises(
+        FileFormatError, match="it has 1,000,000,000 bytes, and at most 1,048,576 are read"
+    ):
         read(path)
     assert LARGEST == 1_048_576
 

@@ -27,7 +27,9 @@ def close(one: np.ndarray, other: object) -> None:
 
 def step(operation: str, *operands: str, number: float | None = None) -> CalculationStep:
     """A step called "made"."""
-    return CalculationStep(name="made", result="made", operation=operation, operands=operands, number=number)
+    return CalculationStep(
+        name="made", result="made", operation=operation, operands=operands, number=number
+    )
 
 
 def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.ndarray:
@@ -39,16 +41,33 @@ def of(operation: str, *values: np.ndarray, number: float | None = None) -> np.n
 
 def test_maps_and_products() -> None:
     """Against sums written out in Python."""
-    by_hand = [[sum(x * w for x, w in zip(row, column, strict=True)) for column in SQUARE.T] for row in A]
+    by_hand = [
+        [sum(x * w for x, w in zip(row, column, strict=True)) for column in SQUARE.T] for row in A
+    ]
     close(of("projection", A, SQUARE), by_hand)
     close(
-        of("projection", A, SQUARE, ROW), [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in by_hand]
+        of("projection", A, SQUARE, ROW),
+        [[cell + b for cell, b in zip(row, ROW[0], strict=True)] for row in by_hand],
     )
-    close(of("dot", A, K), [[sum(q * k for q, k in zip(row, key, strict=True)) for key in K] for row in A])
-    close(of("weigh", ROW[:, :2], K[:2]), [[ROW[0, key] * cell for cell in K[key]] for key in range(2)])
+    close(
+        of("dot", A, K),
+        [[sum(q * k for q, k in zip(row, key, strict=True)) for key in K] for row in A],
+    )
+    close(
+        of("weigh", ROW[:, :2], K[:2]),
+        [[ROW[0, key] * cell for cell in K[key]] for key in range(2)],
+    )
     close(of("sum", K), [[math.fsum(column) for column in K.T]])
-    close(of("add", A, B), [[one + other for one, other in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)])
-    close(of("concatenate", A, B, A), [[*one, *other, *one] for one, other in zip(A, B, strict=True)])
+    close(
+        of("add", A, B),
+        [
+            [one + other for one, other in zip(*rows, strict=True)]
+            for rows in zip(A, B, strict=True)
+        ],
+    )
+    close(
+        of("concatenate", A, B, A), [[*one, *other, *one] for one, other in zip(A, B, strict=True)]
+    )
     close(of("times", A, number=0.5), [[cell / 2 for cell in row] for row in A])
 
 
@@ -57,7 +76,10 @@ def test_scores_of_the_models() -> None:
     q, k, w, u = (torch.from_numpy(values) for values in (A, K, SQUARE, SQUARE.T.copy()))
     close(of("dot", A, K), scores.dot(q, k))
     close(of("general", A, SQUARE, K), scores.general(q, k, w))
-    close(of("additive", A, K, SQUARE, SQUARE.T, ROW), scores.additive(q, k, w, u, torch.from_numpy(ROW[0])))
+    close(
+        of("additive", A, K, SQUARE, SQUARE.T, ROW),
+        scores.additive(q, k, w, u, torch.from_numpy(ROW[0])),
+    )
 
 
 def test_functions_of_cells_and_rows() -> None:
@@ -70,7 +92,10 @@ def test_functions_of_cells_and_rows() -> None:
     close(of("gelu_tanh", A), torch.nn.functional.gelu(x, approximate="tanh"))
     close(of("silu", A), torch.nn.functional.silu(x))
     gain, shift = torch.from_numpy(ROW[0]), torch.from_numpy(SQUARE[0])
-    close(of("norm", A, ROW, SQUARE[:1], number=1e-3), torch.nn.functional.layer_norm(x, (3,), gain, shift, 1e-3))
+    close(
+        of("norm", A, ROW, SQUARE[:1], number=1e-3),
+        torch.nn.functional.layer_norm(x, (3,), gain, shift, 1e-3),
+    )
     close(of("rms_norm", A, ROW, number=1e-3), torch.nn.functional.rms_norm(x, (3,), gain, 1e-3))
 
 
@@ -78,7 +103,10 @@ def test_gates() -> None:
     """A gated network multiplies cell by cell; a gate far below 0 is shut, with no overflow on the way."""
     close(
         of("product", A, B),
-        [[one * other for one, other in zip(*rows, strict=True)] for rows in zip(A, B, strict=True)],
+        [
+            [one * other for one, other in zip(*rows, strict=True)]
+            for rows in zip(A, B, strict=True)
+        ],
     )
     assert of("silu", np.array([[-1e4, -800.0, 0.0, 1e4]])).tolist() == [[0.0, 0.0, 0.0, 1e4]]
 
@@ -94,7 +122,9 @@ def test_a_row() -> None:
 def test_a_part_of_the_columns() -> None:
     """What one of several heads gets; columns that cannot be divided, and a part that is not there, are refused."""
     wide = DRAW.normal(size=(2, 6))
-    close(of("split", wide, np.array([[3.0]]), number=1.0), torch.from_numpy(wide).chunk(3, dim=1)[1])
+    close(
+        of("split", wide, np.array([[3.0]]), number=1.0), torch.from_numpy(wide).chunk(3, dim=1)[1]
+    )
     for parts, number in ((4.0, 0.0), (3.0, 3.0), (0.0, 0.0)):
         with pytest.raises(RecordError, match="there is no part"):
             of("split", wide, np.array([[parts]]), number=number)
@@ -120,15 +150,20 @@ def test_a_gated_recurrent_unit() -> None:
     cell = torch.nn.GRUCell(3, 5, dtype=torch.float64)
     x, state = DRAW.normal(size=(2, 3)), DRAW.normal(size=(2, 5))
     weights = [
-        one.detach().numpy() for one in (cell.weight_ih.T, cell.bias_ih[None], cell.weight_hh.T, cell.bias_hh[None])
+        one.detach().numpy()
+        for one in (cell.weight_ih.T, cell.bias_ih[None], cell.weight_hh.T, cell.bias_hh[None])
     ]
-    close(of("gru", x, state, *weights), cell(torch.from_numpy(x), torch.from_numpy(state)).detach())
+    close(
+        of("gru", x, state, *weights), cell(torch.from_numpy(x), torch.from_numpy(state)).detach()
+    )
     close(of("tanh", A), torch.from_numpy(A).tanh())
 
 
 def test_a_sink_takes_its_share() -> None:
     """A score for looking at nothing takes part in the sum, and is dropped."""
-    whole = torch.cat([torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1).softmax(dim=1)
+    whole = torch.cat(
+        [torch.from_numpy(A), torch.full((2, 1), 1.5, dtype=torch.float64)], dim=1
+    ).softmax(dim=1)
     close(of("softmax", A, np.array([[1.5]])), whole[:, :3])
 
 
@@ -142,7 +177,9 @@ def test_mask() -> None:
     masked = of("mask", A, np.array([[1.0, 0.0, 1.0], [1.0, 1.0, 1.0]]))
     assert masked[0, 1] == -np.inf
     assert np.array_equal(np.delete(masked.ravel(), 1), np.delete(A.ravel(), 1))
-    with pytest.raises(RecordError, match="all keys are masked: the query of row 1 has nothing to look at"):
+    with pytest.raises(
+        RecordError, match="all keys are masked: the query of row 1 has nothing to look at"
+    ):
         of("softmax", np.array([[0.0, 1.0], [-np.inf, -np.inf]]))
 
 
@@ -176,7 +213,9 @@ def test_shapes_that_clash(operation: str, values: tuple[np.ndarray, ...], line:
 
 def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that cannot be computed, and numbers that leave the range."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)  # or the tests' own checks would speak first
+    monkeypatch.setattr(
+        jaxtyping.config, "jaxtyping_disable", True
+    )  # or the tests' own checks would speak first
     grids = {"a": Grid(values=A)}
     for wrong, line in (
         (step("dot", "a", "b"), "step made is made from b, which is not there"),
@@ -195,7 +234,28 @@ def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_are_tested() -> None:
     """No operation without a function, or the other way round."""
     assert set(OPERATIONS) == {
-        "add", "projection", "dot", "general", "additive", "times", "softcap", "mask", "softmax", "weigh", "sum",
-        "concatenate", "norm", "rms_norm", "relu", "gelu", "gelu_tanh", "silu", "product", "row", "split", "tanh",
-        "gru", "rotate",
-    }  # fmt: skip
+        "add",
+        "projection",
+        "dot",
+        "general",
+        "additive",
+        "times",
+        "softcap",
+        "mask",
+        "softmax",
+        "weigh",
+        "sum",
+        "concatenate",
+        "norm",
+        "rms_norm",
+        "relu",
+        "gelu",
+        "gelu_tanh",
+        "silu",
+        "product",
+        "row",
+        "split",
+        "tanh",
+        "gru",
+        "rotate",
+    }

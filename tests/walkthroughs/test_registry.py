@@ -35,20 +35,32 @@ HARDEN = Operation(
     numbered=True,
     formula=("{a} * {b}^{number}",),
     signs=(CELLS,),
-    spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}^{hand.write(cell.number)}",
-    text=Text(("Hardening", "Each number is multiplied by a power."), ("굳히기", "각 수에 거듭제곱을 곱합니다.")),
+    spell=lambda hand, cell: (
+        f"{hand.factor(cell.values[0])}·{hand.factor(cell.values[1])}^{hand.write(cell.number)}"
+    ),
+    text=Text(
+        ("Hardening", "Each number is multiplied by a power."),
+        ("굳히기", "각 수에 거듭제곱을 곱합니다."),
+    ),
 )
 
 
-def _in_plain_python(a: arithmetic.Rows, powers: arithmetic.Rows, number: float) -> arithmetic.Cells:
-    return [[(x * y**number, abs(x * y**number)) for x, y in zip(row, powers[0], strict=True)] for row in a]
+def _in_plain_python(
+    a: arithmetic.Rows, powers: arithmetic.Rows, number: float
+) -> arithmetic.Cells:
+    return [
+        [(x * y**number, abs(x * y**number)) for x, y in zip(row, powers[0], strict=True)]
+        for row in a
+    ]
 
 
 @pytest.fixture
 def walk(monkeypatch: pytest.MonkeyPatch) -> Walkthrough:
     """A calculation with an operation that attnviz does not have."""
     monkeypatch.setitem(operations.OPERATIONS, "harden", HARDEN)
-    monkeypatch.setitem(arithmetic.OPERATIONS, "harden", arithmetic.Rule(_in_plain_python, "TN 1n", numbered=True))
+    monkeypatch.setitem(
+        arithmetic.OPERATIONS, "harden", arithmetic.Rule(_in_plain_python, "TN 1n", numbered=True)
+    )
     c = Calculation()
     c.give("X", Grid(values=np.array([[3.0, 5.0]]), rows=("love",), columns=("u", "v")))
     c.give("P", Grid(values=np.array([[2.0, -1.0]])))
@@ -70,7 +82,12 @@ def test_it_is_drawn_in_the_terminal(walk: Walkthrough) -> None:
     """With title, formula, sentence and the cell."""
     screen = Screen(width=100, colour=False)
     text = "\n".join(line.plain for line in draw_walk(walk, screen))
-    for part in ("1. Hardening", "H = X ⊙ P^3", "Each number is multiplied by a power.", "H, u: 3·2^3 = 24"):
+    for part in (
+        "1. Hardening",
+        "H = X ⊙ P^3",
+        "Each number is multiplied by a power.",
+        "H, u: 3·2^3 = 24",
+    ):
         assert part in text
 
 

@@ -32,8 +32,15 @@ def everything() -> list[Note]:
     """The titles and notes of walkthroughs of every kind."""
     toy, random, seq2seq = (open_source(name) for name in ("toy", "toy-random", "toy-seq2seq"))
     walks: list[Walkthrough] = [*map(example, EXAMPLES), make(3)]
-    walks += [walk("I love you", source, every=every) for source in (toy, random, seq2seq) for every in (True, False)]
-    walks += [walk("I love you", toy, whole_layer=True, query=query, every=query is None) for query in (None, 1)]
+    walks += [
+        walk("I love you", source, every=every)
+        for source in (toy, random, seq2seq)
+        for every in (True, False)
+    ]
+    walks += [
+        walk("I love you", toy, whole_layer=True, query=query, every=query is None)
+        for query in (None, 1)
+    ]
     walks += [
         walk("I love you", toy, score=score, causal=causal)
         for score in ("scaled", "dot", "general", "additive")
@@ -58,10 +65,14 @@ def test_all_that_is_told_is_told_in_korean() -> None:
 def test_nothing_is_lost(code: str) -> None:
     """Both sentences have the same holes, and no other code has the same sentence."""
     english, korean = NOTES[code]
-    holes = [{name for _, name, _, _ in Formatter().parse(text) if name} for text in (english, korean)]
+    holes = [
+        {name for _, name, _, _ in Formatter().parse(text) if name} for text in (english, korean)
+    ]
     assert holes[0] == holes[1]
     assert re.search("[가-힣]", korean)
-    assert [other for other in NOTES if NOTES[other][0] == english or NOTES[other][1] == korean] == [code]
+    assert [
+        other for other in NOTES if NOTES[other][0] == english or NOTES[other][1] == korean
+    ] == [code]
 
 
 def test_every_code_that_is_written_is_known() -> None:
@@ -69,9 +80,16 @@ def test_every_code_that_is_written_is_known() -> None:
     files = [*(PACKAGE / "capture").rglob("*.py"), *(PACKAGE / "walkthroughs").rglob("*.py")]
     source = "\n".join(path.read_text(encoding="utf-8") for path in files)
     written = set(re.findall(r"Note(?:\.of)?\(\s*\"(\w+)\"", source))
-    assert {"generation_stopped", "input_truncated_words", "taken_as_given", "looks_twice"} <= written
+    assert {
+        "generation_stopped",
+        "input_truncated_words",
+        "taken_as_given",
+        "looks_twice",
+    } <= written
     assert written <= set(NOTES)
-    put_together = {code for code in OWN if code.startswith(("title_head", "title_layer", "other_score"))}
+    put_together = {
+        code for code in OWN if code.startswith(("title_head", "title_layer", "other_score"))
+    }
     assert set(OWN) - put_together <= written
     assert put_together <= {note.code for note in everything()} | {"title_layer_all"}
 
@@ -79,7 +97,9 @@ def test_every_code_that_is_written_is_known() -> None:
 def test_a_list_and_an_unknown_code() -> None:
     """In a Korean list there is no "and"; a code of a later version is told as it is, words of a person too."""
     note = Note.of("all_taken_as_given", names="q, K", last="V")
-    assert sentence(note, "en", NOTES).startswith("q, K and V are given: no single projection makes them (a norm")
+    assert sentence(note, "en", NOTES).startswith(
+        "q, K and V are given: no single projection makes them (a norm"
+    )
     assert sentence(note, "ko", NOTES).startswith("q, K, V: ")
     assert sentence(Note.of("text", text="My homework"), "ko", NOTES) == "My homework"
     assert sentence(Note.of("later", n=3), "ko", NOTES) == "later, n: 3"

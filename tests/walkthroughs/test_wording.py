@@ -16,12 +16,48 @@ from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import note
 
 STEPS = (
-    "input", "input_norm", "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax",
-    "alignment", "context", "concatenated", "output", "residual", "norm", "feed_forward_1", "relu", "gelu",
-    "feed_forward_2", "residual_2", "norm_out", "input_rms_norm", "rms_norm", "rms_norm_out", "residual_cross",
-    "residual_out", "feed_forward_gate", "gelu_tanh", "silu", "gated", "split_query", "split_keys", "split_values",
-    "cell", "attentional", "tanh", "logits", "next_word",
-)  # fmt: skip
+    "input",
+    "input_norm",
+    "row",
+    "query",
+    "keys",
+    "values",
+    "scores",
+    "scaled",
+    "bias",
+    "softcap",
+    "mask",
+    "softmax",
+    "alignment",
+    "context",
+    "concatenated",
+    "output",
+    "residual",
+    "norm",
+    "feed_forward_1",
+    "relu",
+    "gelu",
+    "feed_forward_2",
+    "residual_2",
+    "norm_out",
+    "input_rms_norm",
+    "rms_norm",
+    "rms_norm_out",
+    "residual_cross",
+    "residual_out",
+    "feed_forward_gate",
+    "gelu_tanh",
+    "silu",
+    "gated",
+    "split_query",
+    "split_keys",
+    "split_values",
+    "cell",
+    "attentional",
+    "tanh",
+    "logits",
+    "next_word",
+)
 GIVEN = (
     "N",
     "n",
@@ -69,19 +105,39 @@ GIVEN = (
     "Wc",
 )
 SHAPES = {
-    "q": (1, 3), "K": (5, 3), "V": (5, 2), "W": (3, 3), "U": (7, 3), "C": (7, 3), "v": (1, 7), "s": (1, 5),
-    "A": (5, 2), "c": (1, 2), "b": (1, 3), "m": (1, 5), "M": (3, 2), "d": (1, 2), "n": (1, 1),
-    "R": (5, 6), "g": (1, 6), "H": (2, 6),
-}  # fmt: skip
+    "q": (1, 3),
+    "K": (5, 3),
+    "V": (5, 2),
+    "W": (3, 3),
+    "U": (7, 3),
+    "C": (7, 3),
+    "v": (1, 7),
+    "s": (1, 5),
+    "A": (5, 2),
+    "c": (1, 2),
+    "b": (1, 3),
+    "m": (1, 5),
+    "M": (3, 2),
+    "d": (1, 2),
+    "n": (1, 1),
+    "R": (5, 6),
+    "g": (1, 6),
+    "H": (2, 6),
+}
 
 
-WITH_WORDS = [*TEXTS, *(name for name, operation in OPERATIONS.items() if operation.text is not None)]
+WITH_WORDS = [
+    *TEXTS,
+    *(name for name, operation in OPERATIONS.items() if operation.text is not None),
+]
 """Every step and grid that is explained."""
 
 
 def step_of(operation: str, operands: tuple[str, ...], number: float | None) -> CalculationStep:
     """One step."""
-    return CalculationStep(name="made", result="r", operation=operation, operands=operands, number=number)
+    return CalculationStep(
+        name="made", result="r", operation=operation, operands=operands, number=number
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -124,7 +180,9 @@ def test_nothing_is_called_learned() -> None:
     """The same words stand by numbers that were typed, or drawn at random."""
     for name in WITH_WORDS:
         said = [
-            part for language in LANGUAGES for part in (explain(name, language).title, explain(name, language).sentence)
+            part
+            for language in LANGUAGES
+            for part in (explain(name, language).title, explain(name, language).sentence)
         ]
         assert not re.search("learn|train|학습", " ".join(said)), name
 
@@ -140,11 +198,22 @@ def test_another_language_is_refused() -> None:
     [
         ("add", ("q", "b"), (1, 3), None, "r = q + b", "(1, 3) = (1, 3) + (1, 3)"),
         ("projection", ("q", "M"), (1, 2), None, "r = q M", "(1, 2) = (1, 3) (3, 2)"),
-        ("projection", ("q", "M", "d"), (1, 2), None, "r = q M + d", "(1, 2) = (1, 3) (3, 2) + (1, 2)"),
+        (
+            "projection",
+            ("q", "M", "d"),
+            (1, 2),
+            None,
+            "r = q M + d",
+            "(1, 2) = (1, 3) (3, 2) + (1, 2)",
+        ),
         ("dot", ("q", "K"), (1, 5), None, "r = q K^T", "(1, 5) = (1, 3) (3, 5)"),
         ("general", ("q", "W", "K"), (1, 5), None, "r = q W K^T", "(1, 5) = (1, 3) (3, 3) (3, 5)"),
         (
-            "additive", ("q", "K", "C", "U", "v"), (1, 5), None, "r = tanh(q C^T + K U^T) v^T",
+            "additive",
+            ("q", "K", "C", "U", "v"),
+            (1, 5),
+            None,
+            "r = tanh(q C^T + K U^T) v^T",
             "(1, 5) = tanh((1, 3) (3, 7) + (5, 3) (3, 7)) (7, 1)",
         ),
         ("times", ("s",), (1, 5), 64**-0.5, "r = s * 0.125", "(1, 5) = (1, 5) * 0.125"),
@@ -153,34 +222,81 @@ def test_another_language_is_refused() -> None:
         ("softcap", ("s",), (1, 5), 50.0, "r = 50 tanh(s / 50)", "(1, 5) = 50 tanh((1, 5) / 50)"),
         ("mask", ("s", "m"), (1, 5), None, "r = mask(s)", "(1, 5) = mask((1, 5))"),
         ("softmax", ("s",), (1, 5), None, "r = softmax(s)", "(1, 5) = softmax((1, 5))"),
-        ("softmax", ("s", "n"), (1, 5), None, "r = softmax(s and n)", "(1, 5) = softmax((1, 5) and (1, 1))"),
-        ("weigh", ("s", "V"), (5, 2), None, "r = s^T * V", "(5, 2) = (5, 1) * (5, 2)"),
-        ("sum", ("A",), (1, 2), None, "r = sum of the rows of A", "(1, 2) = sum of 5 rows of (1, 2)"),
-        ("concatenate", ("q", "c"), (1, 5), None, "r = [q; c]", "(1, 5) = [(1, 3); (1, 2)]"),
-        ("concatenate", ("c",) * 8, (1, 16), None, "r = [c; c; …; c]", "(1, 16) = [8 times (1, 2)]"),
         (
-            "norm", ("q", "b", "b"), (1, 3), 1e-5, "r = (q - mean) / sqrt(variance + 1e-05) * b + b",
+            "softmax",
+            ("s", "n"),
+            (1, 5),
+            None,
+            "r = softmax(s and n)",
+            "(1, 5) = softmax((1, 5) and (1, 1))",
+        ),
+        ("weigh", ("s", "V"), (5, 2), None, "r = s^T * V", "(5, 2) = (5, 1) * (5, 2)"),
+        (
+            "sum",
+            ("A",),
+            (1, 2),
+            None,
+            "r = sum of the rows of A",
+            "(1, 2) = sum of 5 rows of (1, 2)",
+        ),
+        ("concatenate", ("q", "c"), (1, 5), None, "r = [q; c]", "(1, 5) = [(1, 3); (1, 2)]"),
+        (
+            "concatenate",
+            ("c",) * 8,
+            (1, 16),
+            None,
+            "r = [c; c; …; c]",
+            "(1, 16) = [8 times (1, 2)]",
+        ),
+        (
+            "norm",
+            ("q", "b", "b"),
+            (1, 3),
+            1e-5,
+            "r = (q - mean) / sqrt(variance + 1e-05) * b + b",
             "(1, 3) = ((1, 3) - mean) / sqrt(variance + 1e-05) * (1, 3) + (1, 3)",
         ),
         (
-            "rms_norm", ("q", "b"), (1, 3), 1e-6, "r = q / sqrt(mean square + 1e-06) * b",
+            "rms_norm",
+            ("q", "b"),
+            (1, 3),
+            1e-6,
+            "r = q / sqrt(mean square + 1e-06) * b",
             "(1, 3) = (1, 3) / sqrt(mean square + 1e-06) * (1, 3)",
         ),
         ("tanh", ("A",), (5, 2), None, "r = tanh(A)", "(5, 2) = tanh((5, 2))"),
-        ("gru", ("m", "c", "R", "g", "H", "g"), (1, 2), None, "r = GRU(m, c)", "(1, 2) = GRU((1, 5), (1, 2))"),
+        (
+            "gru",
+            ("m", "c", "R", "g", "H", "g"),
+            (1, 2),
+            None,
+            "r = GRU(m, c)",
+            "(1, 2) = GRU((1, 5), (1, 2))",
+        ),
         ("split", ("K", "n"), (5, 1), 2.0, "r = split(K, n)", "(5, 1) = split((5, 3), (1, 1))"),
         ("rotate", ("m", "c"), (1, 5), 2.0, "r = rotate(m, c)", "(1, 5) = rotate((1, 5), (1, 2))"),
         ("row", ("K",), (1, 3), 2.0, "r = row 2 of K", "(1, 3) = row 2 of (5, 3)"),
         ("relu", ("q",), (1, 3), None, "r = max(0, q)", "(1, 3) = max(0, (1, 3))"),
         ("gelu", ("q",), (1, 3), None, "r = q Φ(q)", "(1, 3) = (1, 3) Φ((1, 3))"),
         (
-            "gelu_tanh", ("q",), (1, 3), None, "r = q / 2 * (1 + tanh(sqrt(2 / pi) (q + 0.044715 q^3)))",
+            "gelu_tanh",
+            ("q",),
+            (1, 3),
+            None,
+            "r = q / 2 * (1 + tanh(sqrt(2 / pi) (q + 0.044715 q^3)))",
             "(1, 3) = (1, 3) / 2 * (1 + tanh(sqrt(2 / pi) ((1, 3) + 0.044715 (1, 3)^3)))",
         ),
-        ("silu", ("q",), (1, 3), None, "r = q / (1 + exp(-q))", "(1, 3) = (1, 3) / (1 + exp(-(1, 3)))"),
+        (
+            "silu",
+            ("q",),
+            (1, 3),
+            None,
+            "r = q / (1 + exp(-q))",
+            "(1, 3) = (1, 3) / (1 + exp(-(1, 3)))",
+        ),
         ("product", ("q", "b"), (1, 3), None, "r = q * b", "(1, 3) = (1, 3) * (1, 3)"),
     ],
-)  # fmt: skip
+)
 def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a row of the table above
     operation: str,
     operands: tuple[str, ...],
@@ -195,8 +311,9 @@ def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a r
     steps = (before, step) if operands == ("s",) else (step,)
     names = dict.fromkeys(name for one in steps for name in one.operands)
     grids = {name: Grid(values=np.zeros(SHAPES[name])) for name in names} | {
-        "s": Grid(values=np.zeros(SHAPES["s"])), "r": Grid(values=np.zeros(shape))
-    }  # fmt: skip
+        "s": Grid(values=np.zeros(SHAPES["s"])),
+        "r": Grid(values=np.zeros(shape)),
+    }
     walk = Walkthrough(title=note("made"), grids=grids, steps=steps)
     assert formula_of(step, walk=walk) == formula
     assert shapes_of(walk, step) == shapes
@@ -210,7 +327,11 @@ def test_all_operations_are_in_the_table_above() -> None:
 
 def test_words_of_formulas_are_korean() -> None:
     """Where a formula has words, they are of the language."""
-    grids = {"A": Grid(values=np.ones((4, 3))), "b": Grid(values=np.ones((1, 3))), "r": Grid(values=np.ones((1, 3)))}
+    grids = {
+        "A": Grid(values=np.ones((4, 3))),
+        "b": Grid(values=np.ones((1, 3))),
+        "r": Grid(values=np.ones((1, 3))),
+    }
     for operation, operands, number, formula, shapes in (
         ("sum", ("A",), None, "r = A의 행의 합", "(1, 3) = (1, 3) 행 4개의 합"),
         ("row", ("A",), 2.0, "r = A의 2행", "(1, 3) = (4, 3)의 2행"),
@@ -233,7 +354,13 @@ def test_names_can_be_replaced() -> None:
 
 @pytest.mark.parametrize(
     ("number", "expected"),
-    [(0.125, ("/ sqrt", 64.0)), (8**-0.5, ("/ sqrt", 8.0)), (1.0, ("*", 1.0)), (0.3, ("*", 0.3)), (-2.0, ("*", -2.0))],
+    [
+        (0.125, ("/ sqrt", 64.0)),
+        (8**-0.5, ("/ sqrt", 8.0)),
+        (1.0, ("*", 1.0)),
+        (0.3, ("*", 0.3)),
+        (-2.0, ("*", -2.0)),
+    ],
 )
 def test_a_root_is_recognised(number: float, expected: tuple[str, float]) -> None:
     """1 / sqrt(64) is written so; 1 and 0.3 are no such thing."""

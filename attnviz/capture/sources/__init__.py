@@ -23,9 +23,14 @@ class Source(Protocol):
     generates: bool  # whether it generates text, so that a target can be given
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
-        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
-    ) -> Batch:  # fmt: skip
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
+    ) -> Batch:
         """Tokenize sentences into one padded batch."""
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
@@ -42,9 +47,14 @@ class OneByOne(Source):
     """A source that reads sentences one by one; those of a batch are put together afterwards."""
 
     def encode(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, truncate: bool = False,
-        kind: Kind | None = None, targets: Sequence[str | None] | None = None,
-    ) -> Batch:  # fmt: skip
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        truncate: bool = False,
+        kind: Kind | None = None,
+        targets: Sequence[str | None] | None = None,
+    ) -> Batch:
         """As `Source.encode`."""
         from attnviz.capture.batching import join
 
@@ -53,10 +63,17 @@ class OneByOne(Source):
         if self.generates and any(target is not None for target in targets):
             kind = kind or "cross"  # all of a batch are of one kind
         given = zip(texts, pairs or nothing, targets, strict=True)
-        return join([self._read(text, pair, target, kind, truncate=truncate) for text, pair, target in given])
+        return join(
+            [
+                self._read(text, pair, target, kind, truncate=truncate)
+                for text, pair, target in given
+            ]
+        )
 
     @abstractmethod
-    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
+    def _read(
+        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
+    ) -> Batch:
         """A batch of one sentence."""
 
 

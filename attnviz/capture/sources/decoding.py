@@ -32,7 +32,9 @@ class Decoding(ABC):
     name: str  # what pictures call the model
     sentence: Sentence  # what it reads first: the prompt, or the sentence to translate
     kind: Kind  # ``decoder``: each token has its own row; ``cross``: each has the row of the step that generates it
-    begin: tuple[int, ...]  # what is read first of all; of a decoder the numbers of the prompt's tokens
+    begin: tuple[
+        int, ...
+    ]  # what is read first of all; of a decoder the numbers of the prompt's tokens
     room: int | None  # how many tokens can follow; None where there is no such limit
     text: Callable[[Sequence[int]], str]  # what generated tokens mean
     tokens: Callable[[Sequence[int]], tuple[Token, ...]]  # generated tokens as a person reads them
@@ -40,11 +42,15 @@ class Decoding(ABC):
     ends: frozenset[int] = frozenset()  # tokens that are the last where they come
     never: tuple[int, ...] = ()  # tokens that are never chosen
     first: int | None = None  # the token that must come first, whatever is likeliest
-    has_sinks: bool = False  # whether rows may sum to less than 1 because a head may look at nothing
+    has_sinks: bool = (
+        False  # whether rows may sum to less than 1 because a head may look at nothing
+    )
     _read: list[int] = field(default_factory=list)
 
     @abstractmethod
-    def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
+    def read(
+        self, numbers: Sequence[int], observers: Sequence[Observer]
+    ) -> tuple[Float[Tensor, " word"], Receipt]:
         """Read these tokens after all before; observers see their rows. How likely each token is next, as logits.
 
         Raises ModelError: the model cannot be run, or its rows are not proved.
@@ -54,7 +60,9 @@ class Decoding(ABC):
         """A run that sees the rows of so many of the last tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
-        batch = Batch(sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind)
+        batch = Batch(
+            sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind
+        )
         return ForwardPass(batch=batch, observers=observers, native=self.native, anew=anew)
 
 
@@ -73,13 +81,17 @@ def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
 
 def no_template(name: str) -> InputError:
     """What is said where a model is to chat that was never trained to."""
-    return InputError(f"{name} has no chat template: without chat it goes on with the text as it is")
+    return InputError(
+        f"{name} has no chat template: without chat it goes on with the text as it is"
+    )
 
 
 def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> int | None:
     """How many tokens can follow so many in a model's positions, None where it has no such limit; or TooLongError."""
     if sentence.is_cut or (limit is not None and n_read >= limit):
-        raise TooLongError(f"the prompt takes all the positions of {name}: nothing can follow it; shorten it")
+        raise TooLongError(
+            f"the prompt takes all the positions of {name}: nothing can follow it; shorten it"
+        )
     return None if limit is None else limit - n_read
 
 
@@ -90,7 +102,9 @@ class PretrainedDecoding(Decoding):
     model: Any  # with the projection to its words
     tokenizer: Any
     source: Tensor | None = None  # what an encoder reads, [1, token]
-    kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)  # of the modules of an encoder-decoder
+    kinds: dict[nn.Module, Kind | None] = field(
+        default_factory=dict
+    )  # of the modules of an encoder-decoder
     cached: bool = True  # whether the keys and values of earlier tokens are kept, so that each token is read once
     _cache: Any = None
     _cache_name: str = ""
@@ -100,18 +114,26 @@ class PretrainedDecoding(Decoding):
 
     def __post_init__(self) -> None:
         settings = self.model.generation_config
-        end = settings.eos_token_id if settings.eos_token_id is not None else self.tokenizer.eos_token_id
+        end = (
+            settings.eos_token_id
+            if settings.eos_token_id is not None
+            else self.tokenizer.eos_token_id
+        )
         self.ends = frozenset(end if isinstance(end, list) else [] if end is None else [end])
         banned = [one[0] for one in getattr(settings, "bad_words_ids", None) or () if len(one) == 1]
         self.never = (*(getattr(settings, "suppress_tokens", None) or ()), *banned)
         self.first = getattr(settings, "forced_bos_token_id", None)
         accepted = inspect.signature(self.model.forward).parameters
-        self._cache_name = "cache" if "cache" in accepted else "past_key_values"  # until transformers 5.23
+        self._cache_name = (
+            "cache" if "cache" in accepted else "past_key_values"
+        )  # until transformers 5.23
         self.cached = self._cache_name in accepted
         if "logits_to_keep" in accepted:
             self._only_last = {"logits_to_keep": 1}
 
-    def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
+    def read(
+        self, numbers: Sequence[int], observers: Sequence[Observer]
+    ) -> tuple[Float[Tensor, " word"], Receipt]:
         """As `Decoding.read`."""
         is_first = not self._read
         self._read += numbers
@@ -124,11 +146,17 @@ class PretrainedDecoding(Decoding):
                 self._is_apart, self._cache = True, None
         return self._watched(numbers, observers)
 
-    def _watched(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Tensor, Receipt]:
+    def _watched(
+        self, numbers: Sequence[int], observers: Sequence[Observer]
+    ) -> tuple[Tensor, Receipt]:
         run = self._run(len(numbers), observers, anew=not self.cached)
         if self._is_apart:
             run.native = SOFTMAX
-        seeing = looking(Eye(Apart(run, self.name))) if self._is_apart else show_layers(run, self._is_shown)
+        seeing = (
+            looking(Eye(Apart(run, self.name)))
+            if self._is_apart
+            else show_layers(run, self._is_shown)
+        )
         with in_one_line(self.name, "go on with this text", run=run), seeing:
             logits = self._forward(numbers)
         self.has_sinks |= run.has_sinks
@@ -140,7 +168,9 @@ class PretrainedDecoding(Decoding):
 
         new = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         given: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
-        if self.cached and self._cache is None:  # without a configuration, so that windows drop no key
+        if (
+            self.cached and self._cache is None
+        ):  # without a configuration, so that windows drop no key
             both = DynamicCache(), DynamicCache()
             self._cache = both[0] if self.source is None else EncoderDecoderCache(*both)
         if self.cached:
@@ -150,7 +180,9 @@ class PretrainedDecoding(Decoding):
         mask = torch.ones_like(self.source)
         if self._encoded is None:
             self._encoded = self.model.get_encoder()(input_ids=self.source, attention_mask=mask)
-        made = self.model(encoder_outputs=self._encoded, attention_mask=mask, decoder_input_ids=new, **given)
+        made = self.model(
+            encoder_outputs=self._encoded, attention_mask=mask, decoder_input_ids=new, **given
+        )
         return made.logits[0, -1]  # type: ignore[no-any-return]
 
     def _is_shown(self, module: nn.Module, query: Tensor, key: Tensor) -> bool:
@@ -159,7 +191,9 @@ class PretrainedDecoding(Decoding):
             return True
         is_cross = self.kinds.get(module) == "cross"
         if is_cross and key.shape[2] != self.source.shape[1]:
-            raise NoAttentionError(f"{self.name}: its cross attention has keys that are not those of the source alone")
+            raise NoAttentionError(
+                f"{self.name}: its cross attention has keys that are not those of the source alone"
+            )
         return is_cross
 
 
@@ -172,10 +206,14 @@ class UncachedDecoding(Decoding):
 
     forward: Callable[[Sequence[int], ForwardPass], Tensor]
 
-    def read(self, numbers: Sequence[int], observers: Sequence[Observer]) -> tuple[Float[Tensor, " word"], Receipt]:
+    def read(
+        self, numbers: Sequence[int], observers: Sequence[Observer]
+    ) -> tuple[Float[Tensor, " word"], Receipt]:
         """As `Decoding.read`."""
         self._read += numbers
         run = self._run(len(numbers), observers, anew=True)
-        with torch.no_grad():  # tensors of inference mode that somebody's model keeps could not be trained with
+        with (
+            torch.no_grad()
+        ):  # tensors of inference mode that somebody's model keeps could not be trained with
             logits = self.forward(self._read, run)
         return logits.float().cpu(), run.receipt(self.name)

@@ -32,14 +32,24 @@ from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.training.files import load_home_built
 from attnviz.models.training.tasks import new_model
 from attnviz.models.transformer import pad
-from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, ToyEncoder, TranslationTransformer, word_vector
+from attnviz.models.wholes import (
+    LanguageDecoder,
+    LanguageEncoder,
+    ToyEncoder,
+    TranslationTransformer,
+    word_vector,
+)
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 
-MOST_WEIGHTS = 50_000_000  # what a model made up on the spot may have: seconds to draw, 200 MB to hold
+MOST_WEIGHTS = (
+    50_000_000  # what a model made up on the spot may have: seconds to draw, 200 MB to hold
+)
 UNKNOWN_MARK = "[UNK]"  # what a word is read as that is not in the vocabulary, as the tokenizers of BERT call it
 NOTES = (Note("random_weights"),)
-EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}  # sentences that models know which read no English
+EXAMPLES = {
+    "korean": "고양이가 방에서 자고 있어요"
+}  # sentences that models know which read no English
 
 
 class _HomeBuilt(OneByOne):
@@ -48,7 +58,9 @@ class _HomeBuilt(OneByOne):
     has_sinks = False
     generates = False
 
-    def __init__(self, model: nn.Module, device: torch.device | None, dtype: torch.dtype | None) -> None:
+    def __init__(
+        self, model: nn.Module, device: torch.device | None, dtype: torch.dtype | None
+    ) -> None:
         self._device = device or torch.device("cpu")
         self._model: Any = model.to(self._device, dtype or torch.float32)
 
@@ -72,19 +84,29 @@ class ToySource(_HomeBuilt):
     kinds = KINDS["random"]
 
     def __init__(
-        self, config: ToyConfig | None = None, *, name: str = RANDOM,
-        device: torch.device | None = None, dtype: torch.dtype | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        config: ToyConfig | None = None,
+        *,
+        name: str = RANDOM,
+        device: torch.device | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         config, usual = config or ToyConfig(), HOME_BUILT[name].config()
         n_weights = config.n_layers * (4 * config.d_model**2 + 2 * config.d_model * config.d_ff)
         if n_weights > MOST_WEIGHTS:
-            raise ModelError(f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn")
+            raise ModelError(
+                f"these sizes make {n_weights:,} weights: at most {MOST_WEIGHTS:,} are drawn"
+            )
         sizes = {size: getattr(config, size) for size in ("d_model", "n_heads", "n_layers")}
-        other = [f", {size} {number}" for size, number in sizes.items() if number != getattr(usual, size)]
+        other = [
+            f", {size} {number}" for size, number in sizes.items() if number != getattr(usual, size)
+        ]
         self._called, self.name = name, f"{name} (seed {config.seed}{''.join(other)})"
         super().__init__(ToyEncoder(config), device, dtype)
 
-    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
+    def _read(
+        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
+    ) -> Batch:
         """As `Source.encode`; InputError, too, where a sentence has no word."""
         del truncate  # no sentence is too long
         shown, tokens = expect_kind(self, kind, target), _read_words(text, pair)
@@ -95,13 +117,20 @@ class ToySource(_HomeBuilt):
         return alone(Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES), {}, shown)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
-        x, mask = pad([self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences])
+        x, mask = pad(
+            [self._model.embed([token.piece for token in s.tokens]) for s in batch.sentences]
+        )
         self._model.encoder(x, None if batch.real.all() else mask, attend=_watch(run))
 
     def untrained(self, seed: int = 0) -> ToySource:
         """The same sizes, other random weights."""
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
-        return ToySource(config, name=self._called, device=self._device, dtype=next(self._model.parameters()).dtype)
+        return ToySource(
+            config,
+            name=self._called,
+            device=self._device,
+            dtype=next(self._model.parameters()).dtype,
+        )
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
         """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
@@ -112,24 +141,34 @@ class ToySource(_HomeBuilt):
 
 
 def random_source(
-    name: str, sizes: Mapping[str, int], *, device: torch.device | None = None, dtype: torch.dtype | None = None
+    name: str,
+    sizes: Mapping[str, int],
+    *,
+    device: torch.device | None = None,
+    dtype: torch.dtype | None = None,
 ) -> ToySource:
     """A model with random weights, by its name in `registry.HOME_BUILT`, some of its sizes not as usual.
 
     Raises InputError: a size of another name; ModelError: sizes that do not fit together, or too large.
     """
     if strange := set(sizes) - {"seed", "d_model", "n_heads", "n_layers"}:
-        raise InputError(f"{name} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers")
+        raise InputError(
+            f"{name} has no {', '.join(sorted(strange))}: it has seed, d_model, n_heads, n_layers"
+        )
     config = HOME_BUILT[name].config()
     if not isinstance(config, ToyConfig):
         raise ModelError(f"{name} has the sizes of another architecture: expected a ToyConfig")
-    return ToySource(replace(config, **dict[str, Any](sizes)), name=name, device=device, dtype=dtype)
+    return ToySource(
+        replace(config, **dict[str, Any](sizes)), name=name, device=device, dtype=dtype
+    )
 
 
 class TrainedSource(_HomeBuilt):
     """A trained home-built model, by its name in `registry.HOME_BUILT`, or by the file that was written of it."""
 
-    def __init__(self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None
+    ) -> None:
         self.name = visible(Path(name).name)
         self._card, model = load_home_built(name)
         super().__init__(model, device, dtype)
@@ -139,9 +178,14 @@ class TrainedSource(_HomeBuilt):
         self.language: Language | None = getattr(self._card.plan.config, "language", None)
         self.example = EXAMPLES.get(self.language or "", "")
 
-    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
+    def _read(
+        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
+    ) -> Batch:
         """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
-        shown, sentence = expect_kind(self, kind, target), self._sentence(text, pair, truncate=truncate)
+        shown, sentence = (
+            expect_kind(self, kind, target),
+            self._sentence(text, pair, truncate=truncate),
+        )
         source = self._numbers(sentence.tokens)
         if not self.generates:
             return alone(sentence, {"words": source}, shown)
@@ -183,7 +227,10 @@ class TrainedSource(_HomeBuilt):
         elif isinstance(model, TranslationTransformer) and batch.kind == "encoder":
             embedding, words = model.source_embedding, inputs["source"]
         elif isinstance(model, TranslationTransformer) and batch.kind == "decoder":
-            embedding, words = model.target_embedding, after_start(inputs["target"], model.config.start)
+            embedding, words = (
+                model.target_embedding,
+                after_start(inputs["target"], model.config.start),
+            )
         else:
             return None
         with torch.inference_mode():
@@ -199,7 +246,10 @@ class TrainedSource(_HomeBuilt):
         return WordHead(module=projection, bias=projection.bias, names=names, never=never)
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
-        tokens, limit = _read_words(text, pair, self._card.source), self._card.plan.config.max_length
+        tokens, limit = (
+            _read_words(text, pair, self._card.source),
+            self._card.plan.config.max_length,
+        )
         n_words, notes = len(tokens), tuple[Note, ...]()
         if n_words > limit:
             if not truncate:
@@ -209,7 +259,9 @@ class TrainedSource(_HomeBuilt):
                 )
             notes = (Note.of("input_truncated_words", kept=limit, total=n_words),)
             tokens = tokens[:limit]
-        unknown = [visible(token.piece) for token in tokens if not self._card.source.knows(token.piece)]
+        unknown = [
+            visible(token.piece) for token in tokens if not self._card.source.knows(token.piece)
+        ]
         if len(unknown) == len(tokens):
             raise InputError(
                 f"{self.name} knows none of these words ({clip(' '.join(unknown), 60)}): it reads sentences such as "
@@ -235,7 +287,9 @@ class TrainedSource(_HomeBuilt):
             if given and not words:  # what another model generated may be its end alone
                 raise InputError(f"there is no word in this target: {visible(given)[:40]!r}")
             if len(words) > most and not truncate:
-                raise TooLongError(f"the target has {len(words):,} words, but {self.name} generates at most {most:,}")
+                raise TooLongError(
+                    f"the target has {len(words):,} words, but {self.name} generates at most {most:,}"
+                )
             words = words[:most]
         whole = self._labelled([*words, *([END] if ended else [])])
         start = _special(START, GENERATED, config.start)
@@ -271,12 +325,19 @@ class TrainedSource(_HomeBuilt):
             return " ".join(token.piece for token in tokens(generated) if not token.special)
 
         yield UncachedDecoding(
-            name=self.name, sentence=sentence, kind=kind,
+            name=self.name,
+            sentence=sentence,
+            kind=kind,
             begin=(config.start,) if self.generates else numbers,
-            room=room_of(sentence, config.max_length, 0 if self.generates else len(numbers), self.name),
-            ends=frozenset({config.end}), never=(config.pad, config.start), tokens=tokens, text=meaning,
+            room=room_of(
+                sentence, config.max_length, 0 if self.generates else len(numbers), self.name
+            ),
+            ends=frozenset({config.end}),
+            never=(config.pad, config.start),
+            tokens=tokens,
+            text=meaning,
             forward=partial(self._next, self._numbers(sentence.tokens)),
-        )  # fmt: skip
+        )
 
     def _next(self, source: Tensor, read: Sequence[int], run: ForwardPass) -> Tensor:
         words = torch.tensor([read], device=self._device)
@@ -288,7 +349,9 @@ class TrainedSource(_HomeBuilt):
         return logits[0, -1]
 
 
-def _read_words(text: str, pair: str | None, vocabulary: Vocabulary | None = None) -> tuple[Token, ...]:
+def _read_words(
+    text: str, pair: str | None, vocabulary: Vocabulary | None = None
+) -> tuple[Token, ...]:
     tokens: list[Token] = []
     number = 0
     for segment, part in enumerate((text, pair or "")):
@@ -302,17 +365,22 @@ def _read_words(text: str, pair: str | None, vocabulary: Vocabulary | None = Non
     return tuple(tokens)
 
 
-def _token(word: str, start: int, number: int, segment: int, vocabulary: Vocabulary | None) -> Token:
+def _token(
+    word: str, start: int, number: int, segment: int, vocabulary: Vocabulary | None
+) -> Token:
     """One word, or a piece of one, as a token; what the vocabulary has not is marked, as in "quokka→[UNK]"."""
     is_unknown = vocabulary is not None and (word == UNKNOWN or not vocabulary.knows(word))
     is_particle = vocabulary is not None and not is_unknown and word.startswith(PIECE)
     spelled = word.removeprefix(PIECE) if is_particle else word
     text = token_text(spelled, continues=True) if is_particle else visible(word)
     return Token(
-        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else text, piece=word,
-        id=None if vocabulary is None else vocabulary.encode([word])[0], span=(start, start + len(spelled)),
-        word=number, segment=segment,
-    )  # fmt: skip
+        text=token_text(UNKNOWN_MARK, typed=word, unknown=True) if is_unknown else text,
+        piece=word,
+        id=None if vocabulary is None else vocabulary.encode([word])[0],
+        span=(start, start + len(spelled)),
+        word=number,
+        segment=segment,
+    )
 
 
 def _special(mark: str, segment: int, number: int | None = None) -> Token:
@@ -322,7 +390,9 @@ def _special(mark: str, segment: int, number: int | None = None) -> Token:
 def _watch(run: ForwardPass) -> AttendFunction:
     """The home-built formula, with a run looking on."""
 
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+    def attend(
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, None]:
         context, _ = scaled_dot_product_attention(query, key, value, mask)
         scoring, output = Scoring(mask=mask, rounded=True), context.transpose(1, 2)
         run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))
@@ -336,7 +406,9 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
     """A recurrent model's own formula; its decoding steps, each one row, are shown to a run as one layer afterwards."""
     queries, contexts, rest = list[Tensor](), list[Tensor](), list[Any]()
 
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def attend(
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         context, weights = formula(query, key, value, mask)
         queries.append(query)
         contexts.append(context)
@@ -344,5 +416,17 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
         return context, weights
 
     yield attend
-    query, output, (key, value, mask) = torch.cat(queries, dim=2), torch.cat(contexts, dim=2).transpose(1, 2), rest
-    run.layer(Layer(query=query, key=key, value=value, output=output, scoring=Scoring(mask=mask, rounded=True)))
+    query, output, (key, value, mask) = (
+        torch.cat(queries, dim=2),
+        torch.cat(contexts, dim=2).transpose(1, 2),
+        rest,
+    )
+    run.layer(
+        Layer(
+            query=query,
+            key=key,
+            value=value,
+            output=output,
+            scoring=Scoring(mask=mask, rounded=True),
+        )
+    )

@@ -13,9 +13,14 @@ from attnviz.errors import ModelError, UnknownModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
 PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as out of reach
-WEIGHTS = ("model.safetensors", "model.safetensors.index.json")  # they hold a model's weights, or say which files do
+WEIGHTS = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+)  # they hold a model's weights, or say which files do
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
-WHAT_TO_DO = "download it where there is a network, give a local folder, or use the home-built model (toy)"
+WHAT_TO_DO = (
+    "download it where there is a network, give a local folder, or use the home-built model (toy)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +52,9 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
     try:
         validate_repo_id(model)
     except HFValidationError:
-        raise UnknownModelError(f"'{shown}' is neither a folder nor a model's name on the hub") from None
+        raise UnknownModelError(
+            f"'{shown}' is neither a folder nor a model's name on the hub"
+        ) from None
     if is_cached(model, revision, needs_weights=needs_weights):
         return Location(path=model, where="cache", name=model)
     _ask_hub(model, revision)
@@ -56,11 +63,19 @@ def locate(model: str, revision: str | None = None, *, needs_weights: bool = Tru
 
 def _folder(folder: Path, *, needs_weights: bool) -> Location:
     if not (folder / "config.json").is_file():
-        raise UnknownModelError(f"the folder {visible(str(folder))} holds no model: it has no config.json")
+        raise UnknownModelError(
+            f"the folder {visible(str(folder))} holds no model: it has no config.json"
+        )
     if needs_weights and not any((folder / name).is_file() for name in WEIGHTS):
-        raise ModelError(f"the folder {visible(str(folder))} has no model.safetensors: {SAFETENSORS_ONLY}")
+        raise ModelError(
+            f"the folder {visible(str(folder))} has no model.safetensors: {SAFETENSORS_ONLY}"
+        )
     whole = folder.resolve()
-    return Location(path=str(folder), where="folder", name=visible(f"{whole.parent.name}/{whole.name}".lstrip("/")))
+    return Location(
+        path=str(folder),
+        where="folder",
+        name=visible(f"{whole.parent.name}/{whole.name}".lstrip("/")),
+    )
 
 
 def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = True) -> bool:
@@ -95,7 +110,11 @@ def cached_models() -> list[str]:
 def _ask_hub(model: str, revision: str | None) -> None:
     """Ask the hub whether the model is there. Bounded in time, whatever the name server or a proxy does."""
     from huggingface_hub import constants
-    from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import (
+        GatedRepoError,
+        RepositoryNotFoundError,
+        RevisionNotFoundError,
+    )
 
     if constants.HF_HUB_OFFLINE:
         raise _unreachable(model, "the hub may not be asked (HF_HUB_OFFLINE is set)")
@@ -117,11 +136,15 @@ def _ask_hub(model: str, revision: str | None) -> None:
         if isinstance(error, ModelError):
             raise error
         if isinstance(error, GatedRepoError):
-            raise ModelError(f"{model} is gated: ask its owner for access, then log in with `hf auth login`") from None
+            raise ModelError(
+                f"{model} is gated: ask its owner for access, then log in with `hf auth login`"
+            ) from None
         if isinstance(error, RevisionNotFoundError):
             raise UnknownModelError(f"{model} has no revision {revision!r} on the hub") from None
         if isinstance(error, RepositoryNotFoundError):
-            raise UnknownModelError(f"there is no model {model!r} on the hub (or it is private)") from None
+            raise UnknownModelError(
+                f"there is no model {model!r} on the hub (or it is private)"
+            ) from None
         raise _unreachable(model, f"the hub cannot be reached ({first_line(error, 120)})") from None
 
 
@@ -132,11 +155,15 @@ def _look(model: str, revision: str | None, heard: threading.Event) -> None:
 
     def has(file: str) -> bool:
         try:
-            found = get_hf_file_metadata(hf_hub_url(model, file, revision=revision), timeout=PATIENCE)
+            found = get_hf_file_metadata(
+                hf_hub_url(model, file, revision=revision), timeout=PATIENCE
+            )
         except EntryNotFoundError:
             return False
         if found.commit_hash is None:
-            raise _unreachable(model, "what answers in the hub's place is not the hub")  # but a network's login page
+            raise _unreachable(
+                model, "what answers in the hub's place is not the hub"
+            )  # but a network's login page
         heard.set()
         return True
 

@@ -25,7 +25,12 @@ from attnviz.capture.batching import GeneratedText, alone, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
 from attnviz.capture.sources import OneByOne, expect_kind
-from attnviz.capture.sources.decoding import PretrainedDecoding, cannot_generate, no_template, room_of
+from attnviz.capture.sources.decoding import (
+    PretrainedDecoding,
+    cannot_generate,
+    no_template,
+    room_of,
+)
 from attnviz.capture.sources.hub import Location, first_line
 from attnviz.capture.sources.interface import native_of, show_layers, watch
 from attnviz.capture.sources.loading import (
@@ -41,7 +46,13 @@ from attnviz.capture.sources.loading import (
     senses,
 )
 from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
-from attnviz.capture.sources.tokens import broken_syllable, generated_tokens, meaning, read_tokens, run_together
+from attnviz.capture.sources.tokens import (
+    broken_syllable,
+    generated_tokens,
+    meaning,
+    read_tokens,
+    run_together,
+)
 from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, NoAttentionError, TooLongError
 from attnviz.text.display import visible
@@ -54,20 +65,38 @@ SELF_NAMES = {"selfattn", "selfattention", "attention"}
 """What the library calls a decoder's two attentions: parts of their modules' names, in small letters, without _."""
 AT_MOST = 128  # how many tokens a model generates freely before it is stopped
 GREEDY = {
-    "do_sample": False, "num_beams": 1, "num_return_sequences": 1, "early_stopping": False, "max_length": None,
-    "max_time": None, "min_length": 0, "min_new_tokens": None, "no_repeat_ngram_size": 0, "repetition_penalty": 1.0,
-    "length_penalty": 1.0, "forced_eos_token_id": None, "stop_strings": None, "guidance_scale": None,
-    "return_dict_in_generate": False, "use_cache": False,
-}  # fmt: skip
+    "do_sample": False,
+    "num_beams": 1,
+    "num_return_sequences": 1,
+    "early_stopping": False,
+    "max_length": None,
+    "max_time": None,
+    "min_length": 0,
+    "min_new_tokens": None,
+    "no_repeat_ngram_size": 0,
+    "repetition_penalty": 1.0,
+    "length_penalty": 1.0,
+    "forced_eos_token_id": None,
+    "stop_strings": None,
+    "guidance_scale": None,
+    "return_dict_in_generate": False,
+    "use_cache": False,
+}
 """How a model generates the likeliest token at each step and nothing else. What it may never generate, and what it must
 begin with (the language that it translates into), stay as its own settings have them. The library's cache is left out:
 of some models it is as deep as the encoder, not the decoder."""
 
 
 def open_pretrained(
-    location: Location, *, device: torch.device, dtype: torch.dtype | None = None, revision: str | None = None,
-    trust_remote_code: bool = False, seed: int | None = None, generates: bool = False,
-) -> PretrainedSource:  # fmt: skip
+    location: Location,
+    *,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    seed: int | None = None,
+    generates: bool = False,
+) -> PretrainedSource:
     """Load a pretrained model; with a seed, its configuration alone, and draw its weights.
 
     One that `generates` comes with its projection to words. Raises ModelError: it cannot be loaded as it is.
@@ -106,18 +135,24 @@ class PretrainedSource(OneByOne):
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
         self._owner, self._notes = owner, loaded.notes
         self._native, self._device = native_of(self._model), self._model.device
-        causal = any(getattr(module, "is_causal", False) is True for module in self._model.modules())
+        causal = any(
+            getattr(module, "is_causal", False) is True for module in self._model.modules()
+        )
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
         self._generator: Generator | None = None
         if self._whole is not None and self._whole.config.is_encoder_decoder:
             # A sentence alone is read by the encoder: what a decoder looks at depends on what is generated.
             self.kinds = ("encoder", "cross", "decoder")
-            self._generator = Generator(name, loaded.tokenizer, self._whole, has_head=loaded.has_head)
+            self._generator = Generator(
+                name, loaded.tokenizer, self._whole, has_head=loaded.has_head
+            )
         self.generates = self._generator is not None
         self._limit = limit_of(self._model, self._tokenizer)
         self._accepted = frozenset(inspect.signature(self._model.forward).parameters)
 
-    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
+    def _read(
+        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
+    ) -> Batch:
         """As `Source.encode`; InputError, too, where there is no token; ModelError where it cannot generate freely.
 
         An encoder-decoder reads a sentence alone with its encoder. For another kind of attention, or with a target
@@ -135,8 +170,13 @@ class PretrainedSource(OneByOne):
         with keep_state(self._owner):
             return self._generator.generate(batch, target, kind or "cross", truncate=truncate)
 
-    def _sentence(self, text: str, pair: str | None, *, truncate: bool, **more: Any) -> tuple[Sentence, Any]:
-        more |= {"return_offsets_mapping": self._tokenizer.is_fast, "return_special_tokens_mask": True}
+    def _sentence(
+        self, text: str, pair: str | None, *, truncate: bool, **more: Any
+    ) -> tuple[Sentence, Any]:
+        more |= {
+            "return_offsets_mapping": self._tokenizer.is_fast,
+            "return_special_tokens_mask": True,
+        }
         encoded = self._tokenizer(text, pair, verbose=False, **more)
         n_tokens, notes = len(encoded["input_ids"]), self._notes
         if self._limit is not None and n_tokens > self._limit:
@@ -146,7 +186,9 @@ class PretrainedSource(OneByOne):
                     "or have it cut there (truncate)"
                 )
             encoded = self._tokenizer(text, pair, truncation=True, max_length=self._limit, **more)
-            notes += (Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),)
+            notes += (
+                Note.of("input_truncated_tokens", kept=len(encoded["input_ids"]), total=n_tokens),
+            )
         tokens = read_tokens(self._tokenizer, encoded, text, pair)
         if all(token.special for token in tokens):
             raise InputError(f"{self.name} finds no token in this text: {visible(text)[:40]!r}")
@@ -178,12 +220,20 @@ class PretrainedSource(OneByOne):
         n_sentences, n_tokens = batch.real.shape
         if self._generator is not None and "decoder_input_ids" in batch.inputs:
             model, shown = self._whole, {"is_shown": partial(self._generator.is_shown, batch=batch)}
-            n_tokens = max(batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids"))
-        native = self._native if self.is_fused or n_sentences * n_tokens**2 > EAGER_UP_TO else "eager"
+            n_tokens = max(
+                batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids")
+            )
+        native = (
+            self._native if self.is_fused or n_sentences * n_tokens**2 > EAGER_UP_TO else "eager"
+        )
         ahead = LooksAhead()
         observers = [*observers, ahead] if is_apart else observers
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if is_apart else native)
-        seeing = looking(Eye(Apart(run, self.name, splits=True))) if is_apart else show_layers(run, **shown)
+        seeing = (
+            looking(Eye(Apart(run, self.name, splits=True)))
+            if is_apart
+            else show_layers(run, **shown)
+        )
         with self._at_rest(), show_calls(model, observers), seeing:
             try:
                 if not is_apart:
@@ -196,12 +246,14 @@ class PretrainedSource(OneByOne):
                     raise
                 problem = f"{self.name} cannot be run on this text: {first_line(error)}"
                 known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
-                largest = max((token.id or 0 for one in batch.sentences for token in one.tokens), default=0)
+                largest = max(
+                    (token.id or 0 for one in batch.sentences for token in one.tokens), default=0
+                )
                 if largest >= known:
-                    problem = (
-                        f"the text has token {largest}, but {self.name} knows {known} tokens: is this its tokenizer?"
-                    )
-                if (other := senses(model)) and isinstance(error, AttributeError | TypeError | ValueError):
+                    problem = f"the text has token {largest}, but {self.name} knows {known} tokens: is this its tokenizer?"
+                if (other := senses(model)) and isinstance(
+                    error, AttributeError | TypeError | ValueError
+                ):
                     problem = f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
                 raise (ModelError if run.dtypes else NoAttentionError)(problem) from error
         self.has_sinks = run.has_sinks
@@ -224,23 +276,34 @@ class PretrainedSource(OneByOne):
                 if not getattr(self._tokenizer, "chat_template", None):
                     raise no_template(self.name)
                 said, more = [{"role": "user", "content": text}], {"add_special_tokens": False}
-                text = self._tokenizer.apply_chat_template(said, add_generation_prompt=True, tokenize=False)
+                text = self._tokenizer.apply_chat_template(
+                    said, add_generation_prompt=True, tokenize=False
+                )
             sentence, encoded = self._sentence(text, None, truncate=True, **more)
         numbers: tuple[int, ...] = tuple(encoded["input_ids"])
         begin, limit, source, native = numbers, self._limit, None, self._native
         if generator is not None:
             native = generator.native
             start = model.generation_config.decoder_start_token_id
-            begin, limit = (model.config.decoder_start_token_id if start is None else start,), generator.limit
+            begin, limit = (
+                (model.config.decoder_start_token_id if start is None else start,),
+                generator.limit,
+            )
             source = torch.tensor([numbers], device=self._device)
         decoding = PretrainedDecoding(
-            name=self.name, sentence=sentence, kind="decoder" if source is None else "cross", begin=begin,
-            room=room_of(sentence, limit, len(numbers) if source is None else 0, self.name), model=model,
-            tokenizer=self._tokenizer, text=partial(meaning, self._tokenizer),
-            tokens=partial(generated_tokens, self._tokenizer), source=source,
+            name=self.name,
+            sentence=sentence,
+            kind="decoder" if source is None else "cross",
+            begin=begin,
+            room=room_of(sentence, limit, len(numbers) if source is None else 0, self.name),
+            model=model,
+            tokenizer=self._tokenizer,
+            text=partial(meaning, self._tokenizer),
+            tokens=partial(generated_tokens, self._tokenizer),
+            source=source,
             native=native if self.is_fused or (len(numbers) + most) ** 2 > EAGER_UP_TO else "eager",
             kinds={} if generator is None else generator.kinds,
-        )  # fmt: skip
+        )
         with self._at_rest():
             watch(model, decoding.native)
             yield decoding
@@ -258,16 +321,29 @@ class PretrainedSource(OneByOne):
         None of an encoder's, where the projection was not loaded, and where what it makes is bent or scaled afterwards.
         """
         config, whole = self._model.config, self._whole or self._owner
-        bent = any(getattr(config, name, None) for name in ("final_logit_softcapping", "logit_scale", "logits_scaling"))
-        if kind == "encoder" or bent or (self._generator is not None and not self._generator.has_head):
+        bent = any(
+            getattr(config, name, None)
+            for name in ("final_logit_softcapping", "logit_scale", "logits_scaling")
+        )
+        if (
+            kind == "encoder"
+            or bent
+            or (self._generator is not None and not self._generator.has_head)
+        ):
             return None
         head = None if whole is None else whole.get_output_embeddings()
-        if head is None and self._generator is None and getattr(config, "tie_word_embeddings", False):
+        if (
+            head is None
+            and self._generator is None
+            and getattr(config, "tie_word_embeddings", False)
+        ):
             head = self._model.get_input_embeddings()  # the word vectors serve as the projection
         if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
             return None
         bias = getattr(head, "bias", None)
-        if (more := getattr(whole, "final_logits_bias", None)) is not None:  # BART's, which its library adds afterwards
+        if (
+            more := getattr(whole, "final_logits_bias", None)
+        ) is not None:  # BART's, which its library adds afterwards
             bias = more[0] if bias is None else bias + more[0]
         return WordHead(module=head, bias=bias, names=self._names)
 
@@ -287,11 +363,15 @@ class PretrainedSource(OneByOne):
         config, random = self._model.config, torch.Generator().manual_seed(seed)
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
         n_known = self._model.get_input_embeddings().weight.shape[0]
-        plain = torch.tensor([number for number in range(n_known) if number not in special], device=CPU)
+        plain = torch.tensor(
+            [number for number in range(n_known) if number not in special], device=CPU
+        )
 
         def draw() -> list[list[int]]:
             most = min(max(lengths), self._limit or max(lengths))
-            drawn = plain[torch.randint(len(plain), (len(lengths), most), generator=random, device=CPU)].tolist()
+            drawn = plain[
+                torch.randint(len(plain), (len(lengths), most), generator=random, device=CPU)
+            ].tolist()
             return [row[:length] for row, length in zip(drawn, lengths, strict=True)]
 
         rows = draw()
@@ -304,8 +384,14 @@ class PretrainedSource(OneByOne):
         if self._generator is None:
             return [batch]
         both = zip(singles, draw(), strict=True)  # the decoder reads as many tokens
-        whole = join([replace(one, inputs=self._generator.inputs(one.inputs, row)) for one, row in both])
-        return [replace(batch, kind="encoder"), replace(whole, kind="cross"), replace(whole, kind="decoder")]
+        whole = join(
+            [replace(one, inputs=self._generator.inputs(one.inputs, row)) for one, row in both]
+        )
+        return [
+            replace(batch, kind="encoder"),
+            replace(whole, kind="cross"),
+            replace(whole, kind="decoder"),
+        ]
 
     def eager(self, batch: Batch) -> list[Tensor]:
         """What the model's own ``output_attentions=True`` gives of a batch; empty where it gives nothing.
@@ -319,14 +405,19 @@ class PretrainedSource(OneByOne):
                 if self._is_apart:  # it chooses its attention when it is made
                     config = copy.deepcopy(model.config)
                     config._attn_implementation = "eager"  # noqa: SLF001 - the library's only name for it
-                    weights, model = model.state_dict(), type(model)(config).to(self._device, model.dtype).eval()
+                    weights, model = (
+                        model.state_dict(),
+                        type(model)(config).to(self._device, model.dtype).eval(),
+                    )
                     model.load_state_dict(weights)
                 model.set_attn_implementation("eager")
                 made = model(**batch.inputs, output_attentions=True)
             except Exception:  # noqa: BLE001 - whatever a model raises that has no such implementation
                 return []
         name = f"{batch.kind}_attentions" if is_whole else "attentions"
-        return [one.float().cpu() for one in getattr(made, name, None) or () if isinstance(one, Tensor)]
+        return [
+            one.float().cpu() for one in getattr(made, name, None) or () if isinstance(one, Tensor)
+        ]
 
     def digest(self) -> str:
         """A digest of the bytes of all weights: another model has another one."""
@@ -352,7 +443,11 @@ class PretrainedSource(OneByOne):
         names = [name for name in ("input_ids", "token_type_ids") if name in encoded]
         inputs = {name: torch.tensor([encoded[name]], device=self._device) for name in names}
         inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
-        return {name: given for name, given in inputs.items() if name == "input_ids" or name in self._accepted}
+        return {
+            name: given
+            for name, given in inputs.items()
+            if name == "input_ids" or name in self._accepted
+        }
 
 
 class Generator:
@@ -362,8 +457,17 @@ class Generator:
     """
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
-        self._name, self._tokenizer, self._model, self.native = name, tokenizer, model, native_of(model)
-        self.has_head, self.limit, self.kinds = has_head, limit_of(model.get_decoder(), tokenizer), kinds_of(model)
+        self._name, self._tokenizer, self._model, self.native = (
+            name,
+            tokenizer,
+            model,
+            native_of(model),
+        )
+        self.has_head, self.limit, self.kinds = (
+            has_head,
+            limit_of(model.get_decoder(), tokenizer),
+            kinds_of(model),
+        )
 
     def generate(self, single: Batch, target: str | None, kind: Kind, *, truncate: bool) -> Batch:
         """A sentence with what is generated: the target where there is one, the model's own words where there is none.
@@ -371,22 +475,39 @@ class Generator:
         Raises InputError: there is no token in a target; TooLongError: it has more than the decoder has positions, and
         may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
         """
-        made = self._free(single.inputs["input_ids"]) if target is None else self._forced(target, truncate=truncate)
+        made = (
+            self._free(single.inputs["input_ids"])
+            if target is None
+            else self._forced(target, truncate=truncate)
+        )
         inputs = self.inputs(single.inputs, [token.id or 0 for token in made.read])
         return alone(with_generation(single.sentences[0], made, kind, "token"), inputs, kind)
 
     def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
         """What the model takes where its encoder takes this, and its decoder reads these tokens."""
         numbers = torch.tensor([read], device=self._model.device)
-        return {**source, "decoder_input_ids": numbers, "decoder_attention_mask": torch.ones_like(numbers)}
+        return {
+            **source,
+            "decoder_input_ids": numbers,
+            "decoder_attention_mask": torch.ones_like(numbers),
+        }
 
     def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
         """Whether a layer with these queries and keys is of the batch's kind, or NoAttentionError: it is not clear."""
         kind = self.kinds.get(module)
-        n_source, n_target = batch.inputs["input_ids"].shape[1], batch.inputs["decoder_input_ids"].shape[1]
-        expected = {"encoder": (n_source,) * 2, "cross": (n_target, n_source), "decoder": (n_target,) * 2}
+        n_source, n_target = (
+            batch.inputs["input_ids"].shape[1],
+            batch.inputs["decoder_input_ids"].shape[1],
+        )
+        expected = {
+            "encoder": (n_source,) * 2,
+            "cross": (n_target, n_source),
+            "decoder": (n_target,) * 2,
+        }
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
-            named = next((name for name, other in self._model.named_modules() if other is module), "a layer")
+            named = next(
+                (name for name, other in self._model.named_modules() if other is module), "a layer"
+            )
             raise NoAttentionError(
                 f"{self._name}: it is not clear what {named} looks at: its keys are neither those of the source alone "
                 "nor those of what was generated alone"
@@ -404,17 +525,27 @@ class Generator:
                     f"the target has {n_tokens:,} tokens, but {self._name} generates at most {self.limit:,}: shorten "
                     "it, or have it cut there (truncate)"
                 )
-            ids = self._tokenizer(text_target=target, truncation=True, max_length=self.limit)["input_ids"]
+            ids = self._tokenizer(text_target=target, truncation=True, max_length=self.limit)[
+                "input_ids"
+            ]
             notes = (Note.of("target_truncated", kept=len(ids), total=n_tokens),)
         tokens = generated_tokens(self._tokenizer, ids, target)
         # What another model generated may be its end alone.
         if not tokens or (target and all(token.special for token in tokens)):
-            raise InputError(f"{self._name} finds no token in this target: {visible(target)[:40]!r}")
+            raise InputError(
+                f"{self._name} finds no token in this target: {visible(target)[:40]!r}"
+            )
         with in_one_line(self._name, "be forced to a target"):
-            read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[0].tolist()
+            read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[
+                0
+            ].tolist()
         if read[1:] != ids[:-1]:
-            raise ModelError(f"{self._name} cannot be forced to a target: it reads something else than it generated")
-        return GeneratedText(text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes)
+            raise ModelError(
+                f"{self._name} cannot be forced to a target: it reads something else than it generated"
+            )
+        return GeneratedText(
+            text=target, tokens=tokens, read=(self._start(read[0]), *tokens[:-1]), notes=notes
+        )
 
     def _free(self, source: Int64[Tensor, "1 token"]) -> GeneratedText:
         """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
@@ -434,7 +565,9 @@ class Generator:
         is_over = ids[-1] in (end if isinstance(end, list) else [end])
         notes = () if is_over else (Note.of("generation_stopped", n=most),)
         text, tokens = meaning(self._tokenizer, ids), generated_tokens(self._tokenizer, ids)
-        return GeneratedText(text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes)
+        return GeneratedText(
+            text=text, tokens=tokens, read=(self._start(start), *tokens[:-1]), notes=notes
+        )
 
     def _start(self, number: int) -> Token:
         piece = self._tokenizer.convert_ids_to_tokens(number) or f"<{number}>"
@@ -454,7 +587,9 @@ def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
     kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
     for name, module in model.get_decoder().named_modules(remove_duplicate=False):
         parts = {part.replace("_", "").lower() for part in name.split(".")}
-        kind: Kind | None = "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None
+        kind: Kind | None = (
+            "cross" if parts & CROSS_NAMES else "decoder" if parts & SELF_NAMES else None
+        )
         if kinds.setdefault(module, kind) != kind:  # encoder and decoder share it
             kinds[module] = None
     return kinds

@@ -24,17 +24,38 @@ from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
-UNLIMITED = 1_000_000  # tokenizers without a limit give an astronomic number; so do some configurations
-IMPLEMENTATIONS = frozenset({
-    "eager", "sdpa", "flex_attention", "flash_attention_2", "flash_attention_3", "flash_attention_4"
-})  # fmt: skip
+UNLIMITED = (
+    1_000_000  # tokenizers without a limit give an astronomic number; so do some configurations
+)
+IMPLEMENTATIONS = frozenset(
+    {
+        "eager",
+        "sdpa",
+        "flex_attention",
+        "flash_attention_2",
+        "flash_attention_3",
+        "flash_attention_4",
+    }
+)
 """The library's own names of attention. It takes any other for a kernel on the hub, whose code it loads and runs,
 whether or not code is trusted."""
-BESIDE = ("generation_config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
+BESIDE = (
+    "generation_config.json",
+    "tokenizer_config.json",
+    "processor_config.json",
+    "preprocessor_config.json",
+)
 """Files beside config.json that may name one too."""
-MOST_LAYERS, MOST = 1_000, 2**27  # how many layers a model may have, and how large any other of its sizes may be
+MOST_LAYERS, MOST = (
+    1_000,
+    2**27,
+)  # how many layers a model may have, and how large any other of its sizes may be
 GAIN = 0.7  # of weights drawn at random: the libraries' own are so small that all heads look everywhere alike
-SENSES = {"image": "pictures", "video": "films", "audio": "sound"}  # what models may read that is no text
+SENSES = {
+    "image": "pictures",
+    "video": "films",
+    "audio": "sound",
+}  # what models may read that is no text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +64,22 @@ class Loaded:
 
     tokenizer: Any
     model: Any  # the part that reads: of an encoder-decoder its encoder
-    whole: Any = None  # what generates, with the projection to its words; None where that is not loaded
-    has_head: bool = False  # whether that projection is an encoder-decoder's own, so that it can generate freely
+    whole: Any = (
+        None  # what generates, with the projection to its words; None where that is not loaded
+    )
+    has_head: bool = (
+        False  # whether that projection is an encoder-decoder's own, so that it can generate freely
+    )
     notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
 
 
-def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any], *, generates: bool = False) -> Loaded:
+def load(
+    location: Location,
+    dtype: torch.dtype | None,
+    options: dict[str, Any],
+    *,
+    generates: bool = False,
+) -> Loaded:
     """Load a model and its tokenizer; without a dtype, in the number format that the weights were saved in.
 
     The options are the library's: ``revision``, ``local_files_only``, ``trust_remote_code``. A decoder that `generates`
@@ -60,23 +91,33 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     tokenizer = AutoTokenizer.from_pretrained(location.path, **options)
     # Where the files are missing, the library makes a tokenizer that knows its special tokens and at most a space.
     if len(tokenizer) < len(tokenizer.all_special_tokens) + 2:
-        what = "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        what = (
+            "no vocabulary (no tokenizer.json, vocab.txt or the like): every word would be unknown"
+        )
         raise ModelError(f"{location.name} has {what}")
     if getattr(tokenizer, "separate_vocabs", False):
         what = "reads and generates words of two vocabularies, which attnviz cannot tell apart"
         raise ModelError(f"{location.name} {what}")
     auto, is_whole = _class_of(config, generates=generates)
     model, report = auto.from_pretrained(
-        location.path, config=config, dtype="auto" if dtype is None else dtype, use_safetensors=True,
-        output_loading_info=True, **options,
-    )  # fmt: skip
-    has_words = not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
+        location.path,
+        config=config,
+        dtype="auto" if dtype is None else dtype,
+        use_safetensors=True,
+        output_loading_info=True,
+        **options,
+    )
+    has_words = (
+        not is_whole and model is not model.base_model and model.get_output_embeddings() is not None
+    )
     # The names of the weights that make words of the decoder's vectors.
     own: Any = model.get_output_embeddings() if is_whole or has_words else None
     paths = [path for path, module in model.named_modules() if own is not None and module is own]
     head = [f"{path}.{weight}" for path in paths for weight, _ in own.named_parameters()]
     # A pooler stands after all attention, and many checkpoints come without one; so does the projection to words.
-    if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name and name not in head):
+    if missing := sorted(
+        name for name in report["missing_keys"] if "pooler" not in name and name not in head
+    ):
         raise ModelError(
             f"{location.name} lacks {len(missing)} of its weights ({missing[0]}, ...): the library would fill them "
             "with random numbers, and the picture would not be the model"
@@ -85,15 +126,21 @@ def load(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
     if has_words:
         return Loaded(tokenizer=tokenizer, model=_base_of(model), whole=model if is_there else None)
     if not is_whole:
-        return Loaded(tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model)
+        return Loaded(
+            tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model
+        )
     saved, _ = config.get_config_dict(location.path, **options)
     # Where the library finds no projection to words, it uses the word vectors for it.
     is_tied = own.weight is model.get_input_embeddings().weight
-    has_head = bool(head) and is_there and not (is_tied and saved.get("tie_word_embeddings") is False)
+    has_head = (
+        bool(head) and is_there and not (is_tied and saved.get("tie_word_embeddings") is False)
+    )
     return Loaded(tokenizer=tokenizer, model=_base_of(model), whole=model, has_head=has_head)
 
 
-def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int) -> Loaded:
+def draw(
+    location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int
+) -> Loaded:
     """A model of a configuration alone, with weights drawn from a seed."""
     config = _read_config(location, options)
     auto, is_whole = _class_of(config)
@@ -103,7 +150,10 @@ def draw(location: Location, dtype: torch.dtype | None, options: dict[str, Any],
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
     numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
-    reads, whole = model.get_encoder() if config.is_encoder_decoder else model, model if is_whole else None
+    reads, whole = (
+        model.get_encoder() if config.is_encoder_decoder else model,
+        model if is_whole else None,
+    )
     return Loaded(tokenizer=numbers, model=reads, whole=whole, has_head=is_whole)
 
 
@@ -117,7 +167,9 @@ def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
         is_whole = kind in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING
         return (AutoModelForSeq2SeqLM if is_whole else AutoModel), is_whole
     # The library makes a decoder of an encoder, too, whose weights were never trained to be one.
-    is_reader = kind in known.MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
+    is_reader = kind in known.MODEL_FOR_MASKED_LM_MAPPING and not getattr(
+        config, "is_decoder", False
+    )
     is_decoder = generates and kind in known.MODEL_FOR_CAUSAL_LM_MAPPING and not is_reader
     return (AutoModelForCausalLM if is_decoder else AutoModel), False
 
@@ -134,9 +186,13 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
         config._attn_implementation = None  # noqa: SLF001 - attnviz runs these two alone
     kind = AutoModel._model_mapping.get(type(config), None)  # noqa: SLF001 - as above
     for one in kind if isinstance(kind, tuple) else (kind,):  # before its weights are loaded
-        if one is not None and (one.main_input_name != "input_ids" or "text" not in one.input_modalities):
+        if one is not None and (
+            one.main_input_name != "input_ids" or "text" not in one.input_modalities
+        ):
             read = senses(one) or "something else than text"
-            raise ModelError(f"{location.name} reads {read}, and attnviz runs models on text alone; {LOAD_INSTEAD}")
+            raise ModelError(
+                f"{location.name} reads {read}, and attnviz runs models on text alone; {LOAD_INSTEAD}"
+            )
     return config
 
 
@@ -147,12 +203,16 @@ def _check_implementations(location: Location, options: dict[str, Any]) -> None:
     from transformers.utils.hub import cached_file
 
     where = {name: option for name, option in options.items() if name != "trust_remote_code"}
-    files: dict[str, Any] = {"config.json": PreTrainedConfig.get_config_dict(location.path, **where)[0]}
+    files: dict[str, Any] = {
+        "config.json": PreTrainedConfig.get_config_dict(location.path, **where)[0]
+    }
     for name in BESIDE:
         if location.where == "cache":  # where the hub is not asked for what is not there
             path: object = try_to_load_from_cache(location.path, name, revision=options["revision"])
         else:
-            path = cached_file(location.path, name, _raise_exceptions_for_missing_entries=False, **where)
+            path = cached_file(
+                location.path, name, _raise_exceptions_for_missing_entries=False, **where
+            )
         if isinstance(path, str):
             files[name] = json.loads(Path(path).read_text(encoding="utf-8"))
     for name, held in files.items():
@@ -167,7 +227,11 @@ def _check_implementations(location: Location, options: dict[str, Any]) -> None:
 def _implementations(held: Any, *, is_named: bool) -> Iterator[str]:
     if isinstance(held, dict):
         for key, value in held.items():
-            own = key in {"attn_implementation", "_attn_implementation", "_attn_implementation_internal"}
+            own = key in {
+                "attn_implementation",
+                "_attn_implementation",
+                "_attn_implementation_internal",
+            }
             yield from _implementations(value, is_named=is_named or own)
     elif isinstance(held, list):
         for value in held:
@@ -183,16 +247,22 @@ def _check_sizes(config: Any, name: str) -> None:
             value, most = getattr(one, key, None), MOST_LAYERS if "layer" in key else MOST
             # Rotary positions count in large numbers.
             if isinstance(value, int) and value > most and "theta" not in key:
-                raise ModelError(f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has")
+                raise ModelError(
+                    f"{name} cannot be loaded: its {key} is {clip(str(value), 24)}, which no model has"
+                )
 
 
 def senses(model: Any) -> str:
     """What a model or its class reads that is no text, in words; empty where there is nothing."""
     read = model.input_modalities
-    return " and ".join(SENSES[one] for one in ((read,) if isinstance(read, str) else read) if one in SENSES)
+    return " and ".join(
+        SENSES[one] for one in ((read,) if isinstance(read, str) else read) if one in SENSES
+    )
 
 
-LEAST_SHARE = 0.98  # of a model's word vectors its tokenizer has tokens for; the rest is padding of the table
+LEAST_SHARE = (
+    0.98  # of a model's word vectors its tokenizer has tokens for; the rest is padding of the table
+)
 
 
 def adopt(model: Any, tokenizer: Any) -> Loaded:
@@ -200,10 +270,14 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     if not isinstance(model, PreTrainedModel):
-        raise ModelError(f"the model must be a name, a folder or a torch module, not of type {type(model).__name__}")
+        raise ModelError(
+            f"the model must be a name, a folder or a torch module, not of type {type(model).__name__}"
+        )
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         given = "there is none" if tokenizer is None else f"this is a {type(tokenizer).__name__}"
-        raise ModelError(f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {given}")
+        raise ModelError(
+            f"a model in memory needs its Hugging Face tokenizer, as in tokenizer=...: {given}"
+        )
     table: Any = model.get_input_embeddings()
     pieces, vectors = len(tokenizer), int(table.weight.shape[0])
     if pieces > vectors:
@@ -211,7 +285,11 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
             f"the tokenizer has {pieces:,} tokens, but {type(model).__name__} has {vectors:,} word vectors: it belongs "
             "to another model"
         )
-    notes = () if pieces >= LEAST_SHARE * vectors else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
+    notes = (
+        ()
+        if pieces >= LEAST_SHARE * vectors
+        else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
+    )
     has_head = model.can_generate() and model.get_output_embeddings() is not None
     reads, whole = _base_of(model), model if has_head else None
     return Loaded(tokenizer=tokenizer, model=reads, whole=whole, has_head=has_head, notes=notes)
@@ -290,18 +368,31 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
     }
     for name, value in named.items():
         if not isinstance(value, int | float):
-            raise ModelError(f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}")
+            raise ModelError(
+                f"the model's {name} must be a number, not {clip(visible(repr(value)), 40)}"
+            )
     for name, module in model.named_modules():
         # RoBERTa and its kin count positions from behind the padding token's.
-        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding) and module.padding_idx is not None:
+        if (
+            name.endswith("position_embeddings")
+            and isinstance(module, nn.Embedding)
+            and module.padding_idx is not None
+        ):
             named[name] = module.num_embeddings - module.padding_idx - 1
-    limit = min((value for value in named.values() if value > 0), default=UNLIMITED)  # XLNet says -1
+    limit = min(
+        (value for value in named.values() if value > 0), default=UNLIMITED
+    )  # XLNet says -1
     return int(limit) if limit < UNLIMITED else None
 
 
 @contextmanager
 def in_one_line(
-    name: str, what: str, *, is_on_hub: bool = False, run: ForwardPass | None = None, is_typed: bool = False
+    name: str,
+    what: str,
+    *,
+    is_on_hub: bool = False,
+    run: ForwardPass | None = None,
+    is_typed: bool = False,
 ) -> Iterator[None]:
     """Whatever a library raises becomes a ModelError: one line with the model's name and what it cannot.
 
@@ -318,7 +409,9 @@ def in_one_line(
         if (run is not None and run.observing) or not (isinstance(error, Exception) or is_panic):
             raise
         if is_on_hub and (broken := _connection_error(error)) is not None:
-            raise UnreachableModelError(f"{name} cannot be downloaded: {first_line(broken)}") from error
+            raise UnreachableModelError(
+                f"{name} cannot be downloaded: {first_line(broken)}"
+            ) from error
         kind = f"{type(error).__name__}: " if is_typed else ""
         raise ModelError(f"{name} cannot {what}: {kind}{first_line(error)}") from error
 
@@ -330,7 +423,9 @@ def _connection_error(error: BaseException | None) -> BaseException | None:
     found = None
     while error is not None:
         module = type(error).__module__.partition(".")[0]
-        if isinstance(error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError) or module.startswith("http"):
+        if isinstance(
+            error, HfHubHTTPError | LocalEntryNotFoundError | ConnectionError
+        ) or module.startswith("http"):
             found = error
         error = error.__cause__ or error.__context__
     return found

@@ -41,13 +41,37 @@ FUSED_PARAMETERS = (*QKV, "attn_mask", "dropout_p", "is_causal", "scale", "enabl
 WHOLE = functional.multi_head_attention_forward
 PARAMETERS = inspect.signature(WHOLE)
 SAME = {
-    "to", "type", "type_as", "float", "double", "half", "bfloat16", "contiguous", "clone", "view", "reshape", "flatten",
-    "squeeze", "unsqueeze", "expand", "dropout", "masked_fill", "masked_fill_",
-}  # fmt: skip
+    "to",
+    "type",
+    "type_as",
+    "float",
+    "double",
+    "half",
+    "bfloat16",
+    "contiguous",
+    "clone",
+    "view",
+    "reshape",
+    "flatten",
+    "squeeze",
+    "unsqueeze",
+    "expand",
+    "dropout",
+    "masked_fill",
+    "masked_fill_",
+}
 """Functions that leave weights weights."""
-PRODUCTS = {"matmul", "bmm", "__matmul__", "baddbmm", "einsum"}  # functions that multiply weights by values
+PRODUCTS = {
+    "matmul",
+    "bmm",
+    "__matmul__",
+    "baddbmm",
+    "einsum",
+}  # functions that multiply weights by values
 KEEP_AT_MOST = 4 * 2**30  # bytes of weights that are kept of a run, and that a record may have
-PENDING = 8  # so many results of a softmax are waited for: one that no product takes soon is no attention
+PENDING = (
+    8  # so many results of a softmax are waited for: one that no product takes soon is no attention
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +109,21 @@ class SeenLayer:
         if isinstance(self.held, Layer):
             query, key, value, output = (getattr(self.held, name)[one] for name in (*QKV, "output"))
             scoring = self.held.scoring
-            if isinstance(scoring.mask, Tensor) and scoring.mask.ndim == AXES and len(scoring.mask) > 1:
+            if (
+                isinstance(scoring.mask, Tensor)
+                and scoring.mask.ndim == AXES
+                and len(scoring.mask) > 1
+            ):
                 scoring = replace(scoring, mask=scoring.mask[one])
             if self.dropped:  # what was returned has lost some
                 given: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
                 given |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
                 output = FUSED(query, key, value, **given).transpose(1, 2)
-            run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring, number=number))
+            run.layer(
+                Layer(
+                    query=query, key=key, value=value, output=output, scoring=scoring, number=number
+                )
+            )
         elif self.held is not None:
             run.own(self.held[one], number)
 
@@ -124,7 +156,11 @@ class Eye(TorchFunctionMode):
         self._pending = {}
 
     def __torch_function__(
-        self, function: Callable[..., Any], _types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+        self,
+        function: Callable[..., Any],
+        _types: Any,
+        args: Any = (),
+        kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         """Call a function of torch, and look at what it was given and what it returned."""
         given = kwargs or {}
@@ -140,10 +176,14 @@ class Eye(TorchFunctionMode):
         elif self._pending and name in SAME and isinstance(output, Tensor):
             if (before := self._pending.get(id(args[0]))) is not None:
                 dropped = name == "dropout" and not torch.equal(output, args[0])
-                self._wait(_Weights(output, before.shape, args[0] if dropped else before.before_dropout))
+                self._wait(
+                    _Weights(output, before.shape, args[0] if dropped else before.before_dropout)
+                )
         elif self._pending and name in PRODUCTS:
             operands = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
-            for operand in operands[0] if operands and isinstance(operands[0], list | tuple) else operands:
+            for operand in (
+                operands[0] if operands and isinstance(operands[0], list | tuple) else operands
+            ):
                 found = self._pending.pop(id(operand), None)
                 if found is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
                     self._own(found)
@@ -163,17 +203,27 @@ class Eye(TorchFunctionMode):
         self._shown.own(weights, cross=None, dropped=found.before_dropout is not None)
 
     def _fused(
-        self, *args: Any, cross: bool | None = None, call: Callable[..., Tensor] = FUSED, **named: Any
+        self,
+        *args: Any,
+        cross: bool | None = None,
+        call: Callable[..., Tensor] = FUSED,
+        **named: Any,
     ) -> Tensor:
         given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
         output = call(**given)
         with torch.no_grad():
-            query, key, value, native = (_four(one.detach()) for one in (*(given[name] for name in QKV), output))
+            query, key, value, native = (
+                _four(one.detach()) for one in (*(given[name] for name in QKV), output)
+            )
             mask = given.get("attn_mask")
             if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
                 mask = mask[:, None]
-            scoring = Scoring(scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False))
-            layer = Layer(query=query, key=key, value=value, output=native.transpose(1, 2), scoring=scoring)
+            scoring = Scoring(
+                scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False)
+            )
+            layer = Layer(
+                query=query, key=key, value=value, output=native.transpose(1, 2), scoring=scoring
+            )
             self._shown.fused(layer, cross=cross, dropped=bool(given.get("dropout_p")))
         return output
 
@@ -186,7 +236,9 @@ class Eye(TorchFunctionMode):
         if not wanted["need_weights"]:
             with SHARED:
                 before, thread = functional.scaled_dot_product_attention, get_ident()
-                seen_by = partial(self._fused, cross=cross, call=before)  # which may be another eye's
+                seen_by = partial(
+                    self._fused, cross=cross, call=before
+                )  # which may be another eye's
 
                 def fused(*args: Any, **named: Any) -> Tensor:
                     return (seen_by if get_ident() == thread else before)(*args, **named)
@@ -196,7 +248,10 @@ class Eye(TorchFunctionMode):
                     return WHOLE(*bound.args, **bound.kwargs)
                 finally:
                     functional.scaled_dot_product_attention = before
-        averaged, dropped = wanted["average_attn_weights"], wanted["training"] and wanted["dropout_p"] > 0
+        averaged, dropped = (
+            wanted["average_attn_weights"],
+            wanted["training"] and wanted["dropout_p"] > 0,
+        )
         wanted["average_attn_weights"] = False
         output, weights = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
         seen = weights
@@ -219,7 +274,9 @@ def as_written() -> Iterator[None]:
     """While this lasts, models run as they are written, also where torch has a faster way or compiled them."""
     with SHARED:
         if not _runs:
-            _as_before.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
+            _as_before.callback(
+                torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()
+            )
             torch.backends.mha.set_fastpath_enabled(False)
             if "torch._dynamo" in sys.modules:  # something may be compiled
                 _as_before.enter_context(torch.compiler.set_stance("force_eager"))
@@ -278,14 +335,22 @@ class Apart:
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
         self._run.layer(layer)
 
-    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - likewise
+    def own(
+        self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
+    ) -> None:  # noqa: ARG002 - likewise
         """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
-        needed = [one for one in self._run.observers if not isinstance(one, KeepWeights)]  # a record goes without
+        needed = [
+            one for one in self._run.observers if not isinstance(one, KeepWeights)
+        ]  # a record goes without
         if any(isinstance(one, LayerObserver) for one in needed):
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
             )
-        if self._splits and weights.shape[1] == 1 and weights.shape[0] % len(self._run.batch.real) == 0:
+        if (
+            self._splits
+            and weights.shape[1] == 1
+            and weights.shape[0] % len(self._run.batch.real) == 0
+        ):
             weights = weights.reshape(len(self._run.batch.real), -1, *weights.shape[2:])
         self._expect(tuple(weights.shape))
         self._run.own(weights[:, :, -self._run.batch.real.shape[1] :])
@@ -315,7 +380,9 @@ class Watched:
         self._module, self._eye = module, Eye(self)
         self._open: ExitStack | None = None
         self._paths = dict[nn.Module, str]()  # of the modules inside
-        self._running: list[str | None] = []  # the path of each module that runs; None of one outside the watched
+        self._running: list[
+            str | None
+        ] = []  # the path of each module that runs; None of one outside the watched
         self._thread = 0  # of the block
 
     def __enter__(self) -> Watched:
@@ -341,9 +408,14 @@ class Watched:
 
     @check_call()
     def attention(
-        self, tokens: Sequence[str | Token] | None = None, key_tokens: Sequence[str | Token] | None = None, *,
-        kind: Kind | None = None, layers: Sequence[int] | None = None, index: int = 0,
-    ) -> Attention:  # fmt: skip
+        self,
+        tokens: Sequence[str | Token] | None = None,
+        key_tokens: Sequence[str | Token] | None = None,
+        *,
+        kind: Kind | None = None,
+        layers: Sequence[int] | None = None,
+        index: int = 0,
+    ) -> Attention:
         """The record of one input of the last run.
 
         Args:
@@ -370,7 +442,9 @@ class Watched:
         if len({layer.shape for layer in chosen}) > 1:
             raise SelectionError(f"the layers have different shapes: choose layers= from\n{self}")
         if not -shape[0] <= index < shape[0]:
-            raise SelectionError(f"there is no input {index}: the batch had {shape[0]} (counted from 0)")
+            raise SelectionError(
+                f"there is no input {index}: the batch had {shape[0]} (counted from 0)"
+            )
         queries = _tokens(tokens, shape[2], "queries")
         same = key_tokens is None and (chosen[0].kind != "cross" or shape[2] == shape[3])
         keys = queries if same else _tokens(key_tokens, shape[3], "keys")
@@ -388,11 +462,15 @@ class Watched:
             self.layers[number].show(run, index % shape[0], number)
         return Attention(
             weights=keep.weights(0)[:, :, : len(queries), : len(keys)],
-            query_tokens=queries, key_tokens=keys, kind=chosen[0].kind, layers=numbers,
-            model=type(self._module).__name__, receipt=run.receipt(""),
+            query_tokens=queries,
+            key_tokens=keys,
+            kind=chosen[0].kind,
+            layers=numbers,
+            model=type(self._module).__name__,
+            receipt=run.receipt(""),
             text=" ".join(token.text for token in queries) if tokens is not None else "",
             notes=(Note("dropout"),) if any(layer.dropped for layer in chosen) else (),
-        )  # fmt: skip
+        )
 
     def __str__(self) -> str:
         return "\n".join(
@@ -401,9 +479,13 @@ class Watched:
             for number, layer in enumerate(self.layers)
         )
 
-    def own(self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool) -> None:
+    def own(
+        self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
+    ) -> None:
         """Keep weights that the module computed itself, as long as they fit."""
-        size = weights.nbytes + sum(one.held.nbytes for one in self.layers if isinstance(one.held, Tensor))
+        size = weights.nbytes + sum(
+            one.held.nbytes for one in self.layers if isinstance(one.held, Tensor)
+        )
         held = weights.clone() if size <= KEEP_AT_MOST else None
         self._keep(weights.shape, held, cross=cross, dropped=dropped)
 
@@ -412,11 +494,20 @@ class Watched:
         held = replace(layer, output=layer.output.clone())
         self._keep((*layer.query.shape[:3], layer.key.shape[2]), held, cross=cross, dropped=dropped)
 
-    def _keep(self, shape: Sequence[int], held: Layer | Tensor | None, *, cross: bool | None, dropped: bool) -> None:
+    def _keep(
+        self,
+        shape: Sequence[int],
+        held: Layer | Tensor | None,
+        *,
+        cross: bool | None,
+        dropped: bool,
+    ) -> None:
         is_cross = shape[2] != shape[3] if cross is None else cross
         path = self._running[-1] if self._running else ""
         if path is not None:
-            self.layers.append(SeenLayer(path=path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held))
+            self.layers.append(
+                SeenLayer(path=path, shape=tuple(shape), cross=is_cross, dropped=dropped, held=held)
+            )
 
     def _chosen(self, kind: Kind | None, layers: Sequence[int] | None) -> tuple[int, ...]:
         if not self.layers:
@@ -429,8 +520,12 @@ class Watched:
             return tuple(positions(layers, range(len(self.layers)), "layer"))
         kinds = list(dict.fromkeys(layer.kind for layer in self.layers))
         if kind is None and len(kinds) > 1:
-            raise SelectionError(f"this module has {', '.join(kinds)} attention: choose kind={kinds[-1]!r} or another")
-        numbers = tuple(number for number, layer in enumerate(self.layers) if layer.kind == (kind or kinds[0]))
+            raise SelectionError(
+                f"this module has {', '.join(kinds)} attention: choose kind={kinds[-1]!r} or another"
+            )
+        numbers = tuple(
+            number for number, layer in enumerate(self.layers) if layer.kind == (kind or kinds[0])
+        )
         if not numbers:
             raise SelectionError(f"this module has no {kind} attention: it has {', '.join(kinds)}")
         return numbers
@@ -439,10 +534,16 @@ class Watched:
         """Keep where the module stands that runs; the watched module's own start forgets its last run."""
         if get_ident() == self._thread:
             is_again = torch._C._current_graph_task_id() >= 0  # noqa: SLF001 - gradients need what was not kept, no run
-            if module is self._module and not is_again and all(path is None for path in self._running):
+            if (
+                module is self._module
+                and not is_again
+                and all(path is None for path in self._running)
+            ):
                 self.layers = []
                 self._eye.forget()
-            self._running.append(self._paths.get(module, self._running[-1] if self._running else None))
+            self._running.append(
+                self._paths.get(module, self._running[-1] if self._running else None)
+            )
 
     def _end(self, _module: nn.Module, _inputs: Any, _output: Any) -> None:
         if get_ident() == self._thread:

@@ -24,7 +24,13 @@ from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
 from attnviz.capture.sources.loading import evaluated, in_one_line
 from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
-from attnviz.capture.sources.tokens import broken_syllable, generated_tokens, meaning, n_tokens, own_tokens
+from attnviz.capture.sources.tokens import (
+    broken_syllable,
+    generated_tokens,
+    meaning,
+    n_tokens,
+    own_tokens,
+)
 from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
 from attnviz.text.arguments import did_you_mean
@@ -37,14 +43,18 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
     sys.modules[code.__name__] = code  # where classes in it are sought
-    sys.path.insert(0, str(path.parent.resolve()))  # as python itself does, for what the file imports
+    sys.path.insert(
+        0, str(path.parent.resolve())
+    )  # as python itself does, for what the file imports
     try:
         exec(compile(path.read_bytes(), path, "exec"), vars(code))  # noqa: S102 - the code that was named to be run
         made = _named(code, name, shown)()
     except AttnvizError:
         raise
     except (Exception, SystemExit) as error:
-        raise ModelError(f"{shown} cannot be run: {type(error).__name__}: {first_line(error)}") from error
+        raise ModelError(
+            f"{shown} cannot be run: {type(error).__name__}: {first_line(error)}"
+        ) from error
     finally:
         sys.path.remove(str(path.parent.resolve()))
     module, tokenizer = made if isinstance(made, tuple) and len(made) == 2 else (made, None)  # noqa: PLR2004 - a pair
@@ -59,8 +69,14 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
 def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
     if callable(function := getattr(code, name, None)):
         return function  # type: ignore[no-any-return]  # as just seen
-    own = [key for key, one in vars(code).items() if getattr(one, "__module__", "") == code.__name__]
-    wanted = f"there is no function {visible(name)} in {shown}" if name else f"say which function of {shown} is called"
+    own = [
+        key for key, one in vars(code).items() if getattr(one, "__module__", "") == code.__name__
+    ]
+    wanted = (
+        f"there is no function {visible(name)} in {shown}"
+        if name
+        else f"say which function of {shown} is called"
+    )
     raise UnknownModelError(f"{wanted}{did_you_mean(name, own)}")
 
 
@@ -77,17 +93,27 @@ class ModuleSource(OneByOne):
     def __init__(self, name: str, module: nn.Module, tokenizer: Any = None) -> None:
         self.name = name
         self._module, self._tokenizer = module, tokenizer
-        self.kinds: tuple[Kind, ...] = ("encoder",)  # only its weights say: those of the first sentence that it reads
+        self.kinds: tuple[Kind, ...] = (
+            "encoder",
+        )  # only its weights say: those of the first sentence that it reads
         self._has_run = False
-        if tokenizer is not None and not (hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")):
-            raise ModelError(f"a tokenizer has encode(text) and decode(numbers), but a {type(tokenizer).__name__} not")
+        if tokenizer is not None and not (
+            hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")
+        ):
+            raise ModelError(
+                f"a tokenizer has encode(text) and decode(numbers), but a {type(tokenizer).__name__} not"
+            )
         self._device = next((one.device for one in module.parameters()), torch.device("cpu"))
 
-    def _read(self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool) -> Batch:
+    def _read(
+        self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
+    ) -> Batch:
         """As `Source.encode`; InputError, too, for a second sentence, or where the tokenizer cannot read a text."""
         del truncate  # how much it can read, only the module knows
         if pair is not None:
-            raise InputError(f"{self.name} is a module of your own: it reads one sentence, and no pair")
+            raise InputError(
+                f"{self.name} is a module of your own: it reads one sentence, and no pair"
+            )
         sentence = self._sentence(text)
         ids = torch.tensor([[token.id or 0 for token in sentence.tokens]], device=self._device)
         if len(sentence.tokens) > 1:
@@ -100,7 +126,9 @@ class ModuleSource(OneByOne):
         if not self._has_run:
             ahead = LooksAhead()
             real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
-            self.stream(Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real), [ahead])
+            self.stream(
+                Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real), [ahead]
+            )
             self.kinds, self._has_run = ("encoder",) if ahead.found else ("decoder",), True
 
     def _sentence(self, text: str) -> Sentence:
@@ -111,7 +139,9 @@ class ModuleSource(OneByOne):
                 f"the tokenizer of {self.name} cannot read this text: {type(error).__name__}: {first_line(error)}"
             ) from error
         if not tokens:
-            raise InputError(f"the tokenizer of {self.name} finds no token in this text: {visible(text)[:40]!r}")
+            raise InputError(
+                f"the tokenizer of {self.name} finds no token in this text: {visible(text)[:40]!r}"
+            )
         notes = () if self._tokenizer is not None else (Note("reads_bytes"),)
         if (broken := broken_syllable(tokens, text, None)) is not None and notes == ():
             notes = (Note.of("syllables_broken", syllable=broken[0], n=broken[1]),)
@@ -142,7 +172,9 @@ class ModuleSource(OneByOne):
             raise no_template(self.name)
         sentence = self._sentence(text)
         numbers = [token.id or 0 for token in sentence.tokens]
-        self._find_kind(torch.tensor([numbers if len(numbers) > 1 else numbers * 2], device=self._device))
+        self._find_kind(
+            torch.tensor([numbers if len(numbers) > 1 else numbers * 2], device=self._device)
+        )
         if self.kinds != ("decoder",):
             raise ModelError(
                 f"{self.name} generates nothing: its tokens look at later ones too; models that generate are decoders, "
@@ -150,11 +182,17 @@ class ModuleSource(OneByOne):
             )
         end = getattr(self._tokenizer, "eos_token_id", None)
         yield UncachedDecoding(
-            name=self.name, sentence=sentence, kind="decoder", begin=tuple(numbers), room=None,
-            ends=frozenset(() if end is None else (end,)), native=SOFTMAX,
-            tokens=partial(generated_tokens, self._tokenizer), text=partial(meaning, self._tokenizer),
+            name=self.name,
+            sentence=sentence,
+            kind="decoder",
+            begin=tuple(numbers),
+            room=None,
+            ends=frozenset(() if end is None else (end,)),
+            native=SOFTMAX,
+            tokens=partial(generated_tokens, self._tokenizer),
+            text=partial(meaning, self._tokenizer),
             forward=partial(self._next, len(numbers)),
-        )  # fmt: skip
+        )
 
     def _next(self, n_first: int, read: Sequence[int], run: ForwardPass) -> Float[Tensor, " word"]:
         """The logits of the token after those read, of which so many are the prompt's; the run sees the last rows."""
@@ -165,7 +203,9 @@ class ModuleSource(OneByOne):
             if error.__cause__ is None or len(read) == n_first:
                 raise
             why = f"{type(error.__cause__).__name__}: {first_line(error.__cause__)}"
-            raise TooLongError(f"{self.name} reads no more than {len(read) - 1:,} tokens ({why})") from error
+            raise TooLongError(
+                f"{self.name} reads no more than {len(read) - 1:,} tokens ({why})"
+            ) from error
         return self._logits(made)
 
     def _logits(self, made: Any) -> Float[Tensor, " word"]:
@@ -174,12 +214,20 @@ class ModuleSource(OneByOne):
         logits = getattr(first, "logits", first)
         known = n_tokens(self._tokenizer)
         # Some models have more numbers than their vocabulary has tokens: as many as they have vectors of tokens.
-        tables = {one.num_embeddings for one in self._module.modules() if isinstance(one, nn.Embedding)}
+        tables = {
+            one.num_embeddings for one in self._module.modules() if isinstance(one, nn.Embedding)
+        }
         sizes = {known} | {size for size in tables if known is None or size > known}
         if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[-1] not in sizes:  # noqa: PLR2004 - batch, token, word
-            seen = f"the shape {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+            seen = (
+                f"the shape {tuple(logits.shape)}"
+                if isinstance(logits, Tensor)
+                else type(logits).__name__
+            )
             size = "" if known is None else f" of {known:,} tokens"
-            raise ModelError(f"{self.name} generates nothing: it returns {seen}, no logits over its vocabulary{size}")
+            raise ModelError(
+                f"{self.name} generates nothing: it returns {seen}, no logits over its vocabulary{size}"
+            )
         return logits[0, -1, :known]
 
     def digest(self) -> str:
@@ -193,7 +241,9 @@ class ModuleSource(OneByOne):
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
             for path, module in other._module.named_modules():  # noqa: SLF001 - its own
-                draw = getattr(module, "reset_parameters", None) or getattr(module, "_reset_parameters", None)
+                draw = getattr(module, "reset_parameters", None) or getattr(
+                    module, "_reset_parameters", None
+                )
                 if draw is not None:
                     draw()
                 elif next(module.parameters(recurse=False), None) is not None:

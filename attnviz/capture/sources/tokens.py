@@ -14,7 +14,9 @@ from attnviz.text.display import HANGUL, token_text, visible
 from attnviz.text.words import assign_words
 
 
-def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None) -> tuple[Token, ...]:
+def read_tokens(
+    tokenizer: Any, encoded: Any, text: str, pair: str | None = None
+) -> tuple[Token, ...]:
     """The tokens of a sentence and its pair, as encoded with a mask of special tokens and, by a fast one, offsets."""
     ids: list[int] = encoded["input_ids"]
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
@@ -24,11 +26,22 @@ def read_tokens(tokenizer: Any, encoded: Any, text: str, pair: str | None = None
     for index, (number, piece) in enumerate(zip(ids, pieces, strict=True)):
         special = bool(encoded["special_tokens_mask"][index])
         span = tuple(encoded["offset_mapping"][index]) if fast and not special else None
-        tokens.append(Token(text="", piece=piece, id=number, span=span, special=special, segment=segments[index] or 0))
+        tokens.append(
+            Token(
+                text="",
+                piece=piece,
+                id=number,
+                span=span,
+                special=special,
+                segment=segments[index] or 0,
+            )
+        )
     return _label_pieces(tokenizer, assign_words(tokens, text, pair), (text, pair or ""))
 
 
-def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str | None = None) -> tuple[Token, ...]:
+def generated_tokens(
+    tokenizer: Any, ids: Sequence[int], text: str | None = None
+) -> tuple[Token, ...]:
     """The tokens that a model generates, and that mean this text, or where there is none what they mean.
 
     Where the tokenizer makes the same tokens of the text again, it tells where each of them stands; where it does not,
@@ -39,12 +52,21 @@ def generated_tokens(tokenizer: Any, ids: Sequence[int], text: str | None = None
         return tuple(replace(token, segment=GENERATED) for token in _placed(tokenizer, ids, text))
     # Some models have more numbers than their vocabulary has tokens.
     pieces = [
-        piece or f"<{number}>" for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
+        piece or f"<{number}>"
+        for piece, number in zip(tokenizer.convert_ids_to_tokens(list(ids)), ids, strict=True)
     ]
     special = set(tokenizer.all_special_ids)
-    spans: Sequence[tuple[int, int] | None] = _spans(tokenizer, ids, text) if tokenizer.is_fast else [None] * len(ids)
+    spans: Sequence[tuple[int, int] | None] = (
+        _spans(tokenizer, ids, text) if tokenizer.is_fast else [None] * len(ids)
+    )
     tokens = [
-        Token(text="", piece=piece, id=number, span=None if number in special else span, special=number in special)
+        Token(
+            text="",
+            piece=piece,
+            id=number,
+            span=None if number in special else span,
+            special=number in special,
+        )
         for number, piece, span in zip(ids, pieces, spans, strict=True)
     ]
     labelled = _label_pieces(tokenizer, assign_words(tokens, text), (text, ""))
@@ -64,7 +86,11 @@ def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
     """The text that tokens mean, without the special ones of the library's; without a tokenizer they are bytes."""
     if tokenizer is None:
         return bytes(ids).decode(errors="replace")
-    more = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False} if is_of_library(tokenizer) else {}
+    more = (
+        {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        if is_of_library(tokenizer)
+        else {}
+    )
     return str(tokenizer.decode(list(ids), **more))
 
 
@@ -105,9 +131,15 @@ def run_together(tokens: Sequence[Token]) -> bool:
 
 def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tuple[str, int] | None:
     """The first Korean syllable that is several tokens, and how many; None where there is none."""
-    parts = [token for token in tokens if token.span and not token.special and token.piece.strip("▁Ġ")]
-    counted = Counter((token.segment, place) for token in parts for place in range(*(token.span or ())))
-    letters = (((text, pair or "")[segment][place], n) for (segment, place), n in counted.items() if n > 1)
+    parts = [
+        token for token in tokens if token.span and not token.special and token.piece.strip("▁Ġ")
+    ]
+    counted = Counter(
+        (token.segment, place) for token in parts for place in range(*(token.span or ()))
+    )
+    letters = (
+        ((text, pair or "")[segment][place], n) for (segment, place), n in counted.items() if n > 1
+    )
     return next(((letter, n) for letter, n in letters if HANGUL.match(letter)), None)
 
 
@@ -121,7 +153,9 @@ def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int
     return _grown(partial(meaning, tokenizer), ids, text)
 
 
-def _grown(decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str) -> list[tuple[int, int]]:
+def _grown(
+    decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
+) -> list[tuple[int, int]]:
     """Where each token stands, by how far the text gets with it.
 
     Some bytes of a character mean nothing yet: they are all at the place of the whole.
@@ -132,7 +166,10 @@ def _grown(decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
     def nearest(some: Iterable[int | None], otherwise: int) -> int:
         return next((end for end in some if end is not None), otherwise)
 
-    return [(nearest(reversed(ends[: n + 1]), 0), nearest(ends[n + 1 :], len(text))) for n in range(len(ids))]
+    return [
+        (nearest(reversed(ends[: n + 1]), 0), nearest(ends[n + 1 :], len(text)))
+        for n in range(len(ids))
+    ]
 
 
 def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
@@ -145,25 +182,39 @@ def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
     return spans
 
 
-def _label_pieces(tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]) -> tuple[Token, ...]:
-    decoded = [token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens]
+def _label_pieces(
+    tokenizer: Any, tokens: Sequence[Token], typed: tuple[str, str]
+) -> tuple[Token, ...]:
+    decoded = [
+        token.piece if token.special else _decode(tokenizer, token.piece) for token in tokens
+    ]
     return _label(tokens, decoded, typed, tokenizer.unk_token_id)
 
 
 def _label(
-    tokens: Sequence[Token], decoded: Sequence[str], typed: tuple[str, str], unknown: int | None = None
+    tokens: Sequence[Token],
+    decoded: Sequence[str],
+    typed: tuple[str, str],
+    unknown: int | None = None,
 ) -> tuple[Token, ...]:
     parts = _parts(tokens, decoded)
     labelled = []
     for index, token in enumerate(tokens):
         # A token that is only the space before the word has not begun it.
         before = tokens[index - 1] if index and decoded[index - 1].strip() else None
-        text = visible(token.piece) if token.special else token_text(
-            decoded[index], part=parts[index],
-            typed=typed[token.segment][slice(*token.span)] if token.span else "",
-            continues=before is not None and token.word is not None and before.word == token.word,
-            unknown=unknown is not None and token.id == unknown,
-        )  # fmt: skip
+        text = (
+            visible(token.piece)
+            if token.special
+            else token_text(
+                decoded[index],
+                part=parts[index],
+                typed=typed[token.segment][slice(*token.span)] if token.span else "",
+                continues=before is not None
+                and token.word is not None
+                and before.word == token.word,
+                unknown=unknown is not None and token.id == unknown,
+            )
+        )
         labelled.append(replace(token, text=text))
     return tuple(labelled)
 
@@ -173,7 +224,9 @@ def _decode(tokenizer: Any, piece: str) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         # A byte of a character alone says nothing, and comes back empty.
-        return str(tokenizer.convert_tokens_to_string([piece])) or ("\ufffd" if piece.strip("▁") else "")
+        return str(tokenizer.convert_tokens_to_string([piece])) or (
+            "\ufffd" if piece.strip("▁") else ""
+        )
     prefix = getattr(backend.model, "continuing_subword_prefix", None)
     if prefix and piece.startswith(prefix) and piece != prefix:
         piece = piece.removeprefix(prefix)
@@ -182,16 +235,25 @@ def _decode(tokenizer: Any, piece: str) -> str:
 
 def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, int] | None]:
     """For tokens that are some bytes of a character: which of how many; None for all others."""
-    broken = ["\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded]
+    broken = [
+        "\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded
+    ]
     runs: list[list[int]] = []
     for index, token in enumerate(tokens):
         before, span = tokens[index - 1], token.span
         overlap = (
-            span and before.span and before.segment == token.segment
-            and before.span[0] < span[1] and span[0] < before.span[1]
-        )  # fmt: skip
+            span
+            and before.span
+            and before.segment == token.segment
+            and before.span[0] < span[1]
+            and span[0] < before.span[1]
+        )
         if index and broken[index - 1] and broken[index] and overlap:
             runs[-1].append(index)
         else:
             runs.append([index])
-    return [(number, len(run)) if len(run) > 1 else None for run in runs for number in range(1, len(run) + 1)]
+    return [
+        (number, len(run)) if len(run) > 1 else None
+        for run in runs
+        for number in range(1, len(run) + 1)
+    ]

@@ -23,10 +23,14 @@ from torch import Tensor
 from attnviz.heads.similarity import Divergences
 
 _NUMBERS = 32_000  # how many weights are taken at once: blocks of this size stay in a core's cache
-_TINY = 1e-30  # added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit
+_TINY = (
+    1e-30  # added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit
+)
 
 
-def divergences(weights: Float[Tensor, "batch head row key"], counted: Bool[Tensor, "batch row"]) -> Divergences:
+def divergences(
+    weights: Float[Tensor, "batch head row key"], counted: Bool[Tensor, "batch row"]
+) -> Divergences:
     """The divergences between all pairs of heads, summed over the rows of a batch.
 
     With s = p + q, the divergence is a sum of x ln x alone, whatever the rows sum to::

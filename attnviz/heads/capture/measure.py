@@ -24,7 +24,14 @@ from attnviz.capture.stream import Layer, for_each_head, visible_keys
 from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords
-from attnviz.heads.measures import MAX_OFFSET, MEASURES, Measure, measures_of, of_rows, offsets_up_to
+from attnviz.heads.measures import (
+    MAX_OFFSET,
+    MEASURES,
+    Measure,
+    measures_of,
+    of_rows,
+    offsets_up_to,
+)
 from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import Specials
 from attnviz.text.corpus import Annotation
@@ -42,7 +49,9 @@ sentence, for which all that is worked out takes 100 MB."""
 class BatchMeasures:
     """What was measured of the sentences of a batch."""
 
-    sums: Float64[np.ndarray, "batch layer head measure"]  # of each measure, the sum over a sentence's rows
+    sums: Float64[
+        np.ndarray, "batch layer head measure"
+    ]  # of each measure, the sum over a sentence's rows
     counts: Float64[np.ndarray, "batch layer measure"]  # how many rows were counted
     # weights among the first `CORNER` tokens, 0 beyond the sentence
     corner: Float[np.ndarray, "batch layer head 16 16"]
@@ -66,13 +75,25 @@ class MeasureHeads:
     """
 
     def __init__(
-        self, specials: Specials = "keep", handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None, *,
-        keep_rows: bool = False, dealt: Sequence[int] | None = None, max_offset: int = MAX_OFFSET,
-        measures: Sequence[Measure] | None = None, embeddings: Float[Tensor, "word d"] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        specials: Specials = "keep",
+        handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None,
+        *,
+        keep_rows: bool = False,
+        dealt: Sequence[int] | None = None,
+        max_offset: int = MAX_OFFSET,
+        measures: Sequence[Measure] | None = None,
+        embeddings: Float[Tensor, "word d"] | None = None,
+    ) -> None:
         self._specials, self._embeddings, self._dealt = specials, embeddings, dealt
-        self.handed, self.keep_rows, self.offsets = handed or {}, keep_rows, offsets_up_to(max_offset)
-        self.measures = every = of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
+        self.handed, self.keep_rows, self.offsets = (
+            handed or {},
+            keep_rows,
+            offsets_up_to(max_offset),
+        )
+        self.measures = every = (
+            of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
+        )
         self.at = {
             takes: [number for number, one in enumerate(every) if one.takes == takes]
             for takes in ("keys", "rows", "received", "norms", "peaks")
@@ -102,7 +123,9 @@ class MeasureHeads:
         step = max(1, MOST_AT_ONCE // (n_batch * n_keys * len(self.at["keys"])))
         for start in range(0, n_rows, step):
             weights = block.weights[:, :, start : start + step]
-            self._layers[-1].add(self, weights, block.first_row + start, whole=weights.shape[2] == block.n_rows)
+            self._layers[-1].add(
+                self, weights, block.first_row + start, whole=weights.shape[2] == block.n_rows
+            )
 
     def targets_of(self, rows: Rows, *, whole: bool) -> heads.Targets:
         """Where the keys of each share are: worked out once for all layers whose rows see the same in one block."""
@@ -126,17 +149,23 @@ class MeasureHeads:
         done = [layer.done(self) for layer in self._layers]
         if len({one.sums.shape for one in done}) > 1:
             several = ", ".join(str(one.sums.shape[1]) for one in done)
-            raise NoAttentionError(f"the layers of this model have different numbers of heads ({several})")
+            raise NoAttentionError(
+                f"the layers of this model have different numbers of heads ({several})"
+            )
         sums, counts, corner, seen = (
             torch.stack([getattr(one, name) for one in done], dim=1).cpu().numpy()
             for name in ("sums", "counts", "corner", "corner_seen")
         )
         first, kept = done[0], [torch.cat(one.kept, dim=2) for one in done if one.kept]
         return BatchMeasures(
-            sums=sums, counts=counts, corner=corner, corner_seen=seen, fixed=first.fixed.cpu().numpy(),
+            sums=sums,
+            counts=counts,
+            corner=corner,
+            corner_seen=seen,
+            fixed=first.fixed.cpu().numpy(),
             fixed_counts=first.fixed_counts.cpu().numpy(),
             rows=(torch.cat(kept, dim=1), torch.cat(first.kept_counted, dim=1)) if kept else None,
-        )  # fmt: skip
+        )
 
 
 class FindWeights:
@@ -164,10 +193,17 @@ class FindWeights:
         """See whether this is the projection, or the words' embeddings."""
         layer = self._layer
         if self.embeddings is None and isinstance(call.module, nn.Embedding):
-            if call.given.shape[-1] >= len(self._ids) and call.given[0, : len(self._ids)].tolist() == self._ids:
+            if (
+                call.given.shape[-1] >= len(self._ids)
+                and call.given[0, : len(self._ids)].tolist() == self._ids
+            ):
                 self.embeddings = call.module.weight.detach()
             return
-        if layer is None or layer.number in self.handed or not same(call.given, layer.output.flatten(2)):
+        if (
+            layer is None
+            or layer.number in self.handed
+            or not same(call.given, layer.output.flatten(2))
+        ):
             return
         found = projection_of(call, 0, call.made.shape[2])
         if found is not None:
@@ -175,13 +211,19 @@ class FindWeights:
             weight = found.weight.reshape(n_heads, d_v, -1)  # (H, d_v, D)
             dtype = torch.promote_types(weight.dtype, torch.float32)
             # W = R Q with the rows of Q orthonormal, so |v W| = |v R|, with R as small as a head.
-            r = torch.linalg.qr(weight.transpose(1, 2).to(dtype), mode="r").R  # (H, min(d_v, D), d_v)
+            r = torch.linalg.qr(
+                weight.transpose(1, 2).to(dtype), mode="r"
+            ).R  # (H, min(d_v, D), d_v)
             self.handed[layer.number] = r.transpose(1, 2)
 
 
-def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor, "word d"] | None = None) -> Marks:
+def marks_of(
+    batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor, "word d"] | None = None
+) -> Marks:
     """What is known of the tokens of a batch; with the vectors of the vocabulary, how similar its words are."""
-    keys = [sentence.tokens if sentence.keys is None else sentence.keys for sentence in batch.sentences]
+    keys = [
+        sentence.tokens if sentence.keys is None else sentence.keys for sentence in batch.sentences
+    ]
     real_keys = batch.real_keys
     device = batch.real.device
     numbers: dict[str, int] = {}  # home-built models may have none of their own
@@ -190,11 +232,17 @@ def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor
         return token.id if token.id is not None else numbers.setdefault(token.piece, len(numbers))
 
     def where(true: Callable[[int, Token], bool]) -> Bool[Tensor, "batch key"]:
-        return _pad([[true(j, token) for j, token in enumerate(row)] for row in keys], real_keys, fill=False)
+        return _pad(
+            [[true(j, token) for j, token in enumerate(row)] for row in keys], real_keys, fill=False
+        )
 
     special = where(lambda _, token: token.special)
-    special_queries = _pad([[t.special for t in s.tokens] for s in batch.sentences], batch.real, fill=False)
-    last = real_keys & (torch.arange(real_keys.shape[1], device=device) == real_keys.sum(dim=1)[:, None] - 1)
+    special_queries = _pad(
+        [[t.special for t in s.tokens] for s in batch.sentences], batch.real, fill=False
+    )
+    last = real_keys & (
+        torch.arange(real_keys.shape[1], device=device) == real_keys.sum(dim=1)[:, None] - 1
+    )
     first = where(lambda j, _: j == 0)
     out = specials == "exclude"
     ids = _pad([[-1 if t.special else number(t) for t in row] for row in keys], real_keys, fill=-1)
@@ -203,10 +251,17 @@ def marks_of(batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor
     if embeddings is not None and batch.kind != "cross":
         similar = SimilarWords(embeddings[ids.clamp_min(0)], ids, (ids >= 0) & ~punctuation)
     return Marks(
-        specials=specials, queries=batch.real & ~special_queries if out else batch.real,
-        keys=real_keys & ~special if out else real_keys, first=first, separator=special & ~first,
-        punctuation=punctuation, end=special & last & ~first, ids=ids, square=batch.kind != "cross", similar=similar,
-    )  # fmt: skip
+        specials=specials,
+        queries=batch.real & ~special_queries if out else batch.real,
+        keys=real_keys & ~special if out else real_keys,
+        first=first,
+        separator=special & ~first,
+        punctuation=punctuation,
+        end=special & last & ~first,
+        ids=ids,
+        square=batch.kind != "cross",
+        similar=similar,
+    )
 
 
 class _OneLayer:
@@ -219,18 +274,33 @@ class _OneLayer:
         self._lengths = None if handed is None else _lengths(layer, handed)
         new = partial(torch.zeros, device=run.marks.keys.device, dtype=torch.float64)
         self.sums, self.counts = new(n_batch, n_heads, n), new(n_batch, n)
-        self._received, self._seen_by, self._n_rows = new(n_batch, n_heads, n_keys), new(n_batch, n_keys), new(n_batch)
+        self._received, self._seen_by, self._n_rows = (
+            new(n_batch, n_heads, n_keys),
+            new(n_batch, n_keys),
+            new(n_batch),
+        )
         self.corner = new(n_batch, n_heads, CORNER, CORNER, dtype=torch.get_default_dtype())
         self.corner_seen = new(n_batch, CORNER, CORNER, dtype=torch.bool)
         self.fixed = new(n_batch, len(run.offsets), run.shares.stop)
         self.fixed_counts = new(n_batch, run.shares.stop)
         self.kept: list[Tensor] = []
         self.kept_counted: list[Tensor] = []
-        self._step = max(1, -(-run.marks.queries.shape[1] * n_keys // MOST_PAIRS)) if run.keep_rows else None
+        self._step = (
+            max(1, -(-run.marks.queries.shape[1] * n_keys // MOST_PAIRS)) if run.keep_rows else None
+        )
 
-    def add(self, run: MeasureHeads, weights: Float[Tensor, "batch head rows key"], first: int, *, whole: bool) -> None:
+    def add(
+        self,
+        run: MeasureHeads,
+        weights: Float[Tensor, "batch head rows key"],
+        first: int,
+        *,
+        whole: bool,
+    ) -> None:
         """Measure some of its rows."""
-        visible = visible_keys(self._scoring, first, first + weights.shape[2], weights.shape[3], weights.device)
+        visible = visible_keys(
+            self._scoring, first, first + weights.shape[2], weights.shape[3], weights.device
+        )
         rows = heads.rows_of(weights, visible[:, 0], first, run.marks)
         if run.order is not None:
             rows = heads.permute_keys(rows, run.order)
@@ -241,16 +311,22 @@ class _OneLayer:
             self.counts[:, number] += n
         self._add_shares(run.at["keys"], heads.shares(rows, targets), targets.counts)
         if run.at["peaks"]:
-            self._add_shares(run.at["peaks"], heads.peaks(rows, run.offsets), targets.counts[:, run.peak_columns])
+            self._add_shares(
+                run.at["peaks"], heads.peaks(rows, run.offsets), targets.counts[:, run.peak_columns]
+            )
         if self._lengths is not None:
             weighed = heads.shares(heads.norm_weights(rows, self._lengths), targets)
-            self._add_shares(run.at["norms"], weighed[..., run.shares], targets.counts[:, run.shares])
+            self._add_shares(
+                run.at["norms"], weighed[..., run.shares], targets.counts[:, run.shares]
+            )
         self._received += rows.weights.sum(dim=2)
         self._seen_by += rows.seen.sum(dim=1)
         self._n_rows += rows.counted.sum(dim=1)
         self._add_corner(rows)
         if self._is_first and run.marks.square:
-            self.fixed += heads.shares(heads.fixed_offsets(rows, run.offsets), targets)[..., run.shares]
+            self.fixed += heads.shares(heads.fixed_offsets(rows, run.offsets), targets)[
+                ..., run.shares
+            ]
             self.fixed_counts += targets.counts[:, run.shares]
         if self._step is not None:
             here = slice(-first % self._step, None, self._step)
@@ -258,7 +334,10 @@ class _OneLayer:
             self.kept_counted.append(rows.counted[:, here])
 
     def _add_shares(
-        self, at: list[int], sums: Float[Tensor, "batch head some"], counts: Float[Tensor, "batch some"]
+        self,
+        at: list[int],
+        sums: Float[Tensor, "batch head some"],
+        counts: Float[Tensor, "batch some"],
     ) -> None:
         self.sums[:, :, at] += sums
         self.counts[:, at] += counts
@@ -293,7 +372,9 @@ def is_punctuation(text: str) -> bool:
     return bool(text) and all(unicodedata.category(character).startswith("P") for character in text)
 
 
-def _lengths(layer: Layer, handed: Float[Tensor, "head d_v small"]) -> Float[Tensor, "batch head key"]:
+def _lengths(
+    layer: Layer, handed: Float[Tensor, "head d_v small"]
+) -> Float[Tensor, "batch head key"]:
     """How long what each key hands over is: its value, through the part of the output projection that is its head's."""
     value = for_each_head(layer.value.to(handed.dtype), handed.shape[0])
     lengths: Tensor = torch.linalg.vector_norm(torch.matmul(value, handed), dim=-1)
@@ -324,9 +405,13 @@ class FindLinks:
         """Match the words of a new batch with its tokens, and forget the last one."""
         self._marks = marks_of(batch, self._specials)
         given = [((), ()) if one is None else (one.words, one.links) for one in self._annotated]
-        aligned = [align(one.tokens, words) for one, (words, _) in zip(batch.sentences, given, strict=True)]
+        aligned = [
+            align(one.tokens, words) for one, (words, _) in zip(batch.sentences, given, strict=True)
+        ]
         self._to = _assign([tokens for tokens, _ in aligned], batch.real)  # (B, K, U)
-        self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(1, 2)  # (B, U, Q)
+        self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(
+            1, 2
+        )  # (B, U, Q)
         self._places = [
             [(units[link.query], units[link.key]) for link in links]
             for (_, units), (_, links) in zip(aligned, given, strict=True)
@@ -340,14 +425,19 @@ class FindLinks:
         self._is_open, self._scoring = True, layer.scoring
         n_units = self._to.shape[2]
         dtype = torch.promote_types(layer.query.dtype, torch.float32)
-        self._words = torch.zeros(*layer.query.shape[:2], n_units, n_units, dtype=dtype, device=self._to.device)
+        self._words = torch.zeros(
+            *layer.query.shape[:2], n_units, n_units, dtype=dtype, device=self._to.device
+        )
 
     def observe(self, block: Block) -> None:
         """Add what these rows give to words."""
         first, n_rows, n_keys = block.first_row, *block.weights.shape[2:]
         visible = visible_keys(self._scoring, first, first + n_rows, n_keys, block.weights.device)
         weights = heads.rows_of(block.weights, visible[:, 0], first, self._marks).weights
-        to, mean = self._to.to(weights.dtype), self._from[:, :, first : first + n_rows].to(weights.dtype)
+        to, mean = (
+            self._to.to(weights.dtype),
+            self._from[:, :, first : first + n_rows].to(weights.dtype),
+        )
         self._words += mean[:, None] @ (weights @ to[:, None])  # (B, H, U, U)
 
     def result(self) -> tuple[LinkHits | None, ...]:
@@ -360,12 +450,21 @@ class FindLinks:
             if one is None:
                 found.append(None)
                 continue
-            kept = [link for link, place in zip(one.links, places, strict=True) if None not in place]
-            found.append(LinkHits(
-                names=tuple(link.relation for link in kept), hits=hits[first : first + len(kept)],
-                distances=np.array([link.key - link.query for link in kept], dtype=np.int64),
-                lost=tuple(link.relation for link, place in zip(one.links, places, strict=True) if None in place),
-            ))  # fmt: skip
+            kept = [
+                link for link, place in zip(one.links, places, strict=True) if None not in place
+            ]
+            found.append(
+                LinkHits(
+                    names=tuple(link.relation for link in kept),
+                    hits=hits[first : first + len(kept)],
+                    distances=np.array([link.key - link.query for link in kept], dtype=np.int64),
+                    lost=tuple(
+                        link.relation
+                        for link, place in zip(one.links, places, strict=True)
+                        if None in place
+                    ),
+                )
+            )
             first += len(kept)
         return tuple(found)
 
@@ -376,17 +475,28 @@ class FindLinks:
         self._is_open = False
         itself = torch.eye(self._words.shape[2], dtype=torch.bool, device=self._words.device)
         words = self._words.masked_fill(itself, 0.0)
-        flat = [(row, *place) for row, places in enumerate(self._places) for place in places if None not in place]
-        batch, query, key = torch.tensor(flat, dtype=torch.long, device=words.device).reshape(-1, 3).T
+        flat = [
+            (row, *place)
+            for row, places in enumerate(self._places)
+            for place in places
+            if None not in place
+        ]
+        batch, query, key = (
+            torch.tensor(flat, dtype=torch.long, device=words.device).reshape(-1, 3).T
+        )
         ways = []
         for dim in (3, 2):
             most = words.max(dim=dim)  # (B, H, U)
             guess, weight = most.indices[batch, :, query], most.values[batch, :, query]  # (link, H)
-            ways.append((guess == key[:, None]) & (weight > 0))  # no weight on any other word: no guess
+            ways.append(
+                (guess == key[:, None]) & (weight > 0)
+            )  # no weight on any other word: no guess
         self._hits.append(torch.stack(ways, dim=1))
 
 
-def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> tuple[list[int | None], list[int | None]]:
+def align(
+    tokens: Sequence[Token], words: Sequence[tuple[int, int]]
+) -> tuple[list[int | None], list[int | None]]:
     """Match tokens with words by the characters that they have in common.
 
     A unit is a word with its tokens, or words that share one, such as "didn't". Gives the unit of each token, None for
@@ -399,20 +509,34 @@ def align(tokens: Sequence[Token], words: Sequence[tuple[int, int]]) -> tuple[li
         else range(bisect_right(ends, token.span[0]), bisect_left(starts, token.span[1]))
         for token in tokens
     ]
-    unit = list(range(len(words)))  # of each word, the first of those it shares tokens with: they stand in a row
-    for several in sorted((several for several in covered if several), key=lambda several: several.start):
+    unit = list(
+        range(len(words))
+    )  # of each word, the first of those it shares tokens with: they stand in a row
+    for several in sorted(
+        (several for several in covered if several), key=lambda several: several.start
+    ):
         for word in several:
             unit[word] = min(unit[word], unit[several.start])
     has_token = {word for several in covered for word in several}
-    numbers = {first: number for number, first in enumerate(sorted({unit[word] for word in has_token}))}
-    of_words = [numbers[one] if word in has_token and unit.count(one) == 1 else None for word, one in enumerate(unit)]
+    numbers = {
+        first: number for number, first in enumerate(sorted({unit[word] for word in has_token}))
+    }
+    of_words = [
+        numbers[one] if word in has_token and unit.count(one) == 1 else None
+        for word, one in enumerate(unit)
+    ]
     return [numbers[unit[several.start]] if several else None for several in covered], of_words
 
 
 def _assign(
     units: Sequence[Sequence[int | None]], real: Bool[Tensor, "batch token"]
 ) -> Float[Tensor, "batch token unit"]:
-    places = [(b, t, unit) for b, row in enumerate(units) for t, unit in enumerate(row) if unit is not None]
+    places = [
+        (b, t, unit)
+        for b, row in enumerate(units)
+        for t, unit in enumerate(row)
+        if unit is not None
+    ]
     n_units = 1 + max((unit for _, _, unit in places), default=0)
     assigned = torch.zeros(*real.shape, n_units, device=real.device)
     batch, token, unit = torch.tensor(places, dtype=torch.long, device=real.device).reshape(-1, 3).T

@@ -30,15 +30,21 @@ class Marks:
     """What is known of the tokens of a batch."""
 
     specials: Specials  # whether special tokens take part
-    queries: Bool[Tensor, "batch query"]  # tokens that look: neither padding nor special tokens that are left out
+    queries: Bool[
+        Tensor, "batch query"
+    ]  # tokens that look: neither padding nor special tokens that are left out
     keys: Bool[Tensor, "batch key"]  # likewise those that are looked at
     first: Bool[Tensor, "batch key"]  # where the key is the sentence's first token
     separator: Bool[Tensor, "batch key"]  # where the key is a special token that is not the first
     punctuation: Bool[Tensor, "batch key"]  # where the key is a punctuation mark
     end: Bool[Tensor, "batch key"]  # where the key is a special token that ends its sentence
-    ids: Int[Tensor, "batch key"]  # the number of each token in the vocabulary; all special tokens and padding are -1
+    ids: Int[
+        Tensor, "batch key"
+    ]  # the number of each token in the vocabulary; all special tokens and padding are -1
     square: bool  # whether queries and keys are the same tokens. If not, no offset and no repetition is measured
-    similar: SimilarWords | None = None  # of words; None where the model has no vectors, or queries are other tokens
+    similar: SimilarWords | None = (
+        None  # of words; None where the model has no vectors, or queries are other tokens
+    )
 
 
 class SimilarWords:
@@ -51,7 +57,10 @@ class SimilarWords:
     """
 
     def __init__(
-        self, vectors: Float[Tensor, "batch key d"], ids: Int[Tensor, "batch key"], words: Bool[Tensor, "batch key"]
+        self,
+        vectors: Float[Tensor, "batch key d"],
+        ids: Int[Tensor, "batch key"],
+        words: Bool[Tensor, "batch key"],
     ) -> None:
         unit = torch.nn.functional.normalize(vectors.double(), dim=-1)
         self._cosine = unit @ unit.transpose(1, 2)  # (B, K, K)
@@ -59,9 +68,15 @@ class SimilarWords:
         self._between = words[:, :, None] & words[:, None] & (ids[:, :, None] != ids[:, None])
         self._known: tuple[int, Tensor, tuple[Tensor, Tensor]] | None = None
 
-    def ranks(self, rows: Rows) -> tuple[Float[Tensor, "batch rows key"], Bool[Tensor, "batch rows key"]]:
+    def ranks(
+        self, rows: Rows
+    ) -> tuple[Float[Tensor, "batch rows key"], Bool[Tensor, "batch rows key"]]:
         """Each word's rank, and which words these are; none in rows that see fewer than `FEWEST_WORDS`."""
-        if self._known and self._known[0] == rows.first_row and torch.equal(self._known[1], rows.seen):
+        if (
+            self._known
+            and self._known[0] == rows.first_row
+            and torch.equal(self._known[1], rows.seen)
+        ):
             return self._known[2]
         here = slice(rows.first_row, rows.first_row + rows.weights.shape[2])
         words = rows.seen & self._between[:, here]
@@ -72,11 +87,16 @@ class SimilarWords:
         side = rows.offsets.sign().double().expand_as(words)
         rarity = self._rarity[:, None].expand_as(words)
         left = [torch.where(words, one, 0.0) for one in (far, side, rarity, self._cosine[:, here])]
-        left = [torch.where(words, one - one.sum(dim=-1, keepdim=True) / n.clamp_min(1), 0.0) for one in left]
+        left = [
+            torch.where(words, one - one.sum(dim=-1, keepdim=True) / n.clamp_min(1), 0.0)
+            for one in left
+        ]
         for first, one in enumerate(left):
             size = (one * one).sum(dim=-1, keepdim=True).clamp_min(_COLLINEAR)
             for after in range(first + 1, len(left)):
-                left[after] = left[after] - (left[after] * one).sum(dim=-1, keepdim=True) / size * one
+                left[after] = (
+                    left[after] - (left[after] * one).sum(dim=-1, keepdim=True) / size * one
+                )
         order = left[-1].masked_fill(~words, torch.inf).argsort(dim=-1, stable=True).argsort(dim=-1)
         ranks = torch.where(words, (order + 0.5) / n.clamp_min(1), 0.0).to(rows.weights)
         self._known = rows.first_row, rows.seen, (ranks, words)
@@ -95,7 +115,9 @@ class Largest:
 
     weight: Float[Tensor, "batch head rows"]  # the largest, the end of the sentence left out
     key: Int[Tensor, "batch head rows"]  # where the largest of all is; of several, the first
-    found: Bool[Tensor, "batch head rows"]  # whether there is any: a row that is not counted has no weight
+    found: Bool[
+        Tensor, "batch head rows"
+    ]  # whether there is any: a row that is not counted has no weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +125,9 @@ class Rows:
     """Some rows of one layer, with all that measures need; what several of them share is worked out once."""
 
     weights: Float[Tensor, "batch head rows key"]  # A; 0 where `seen` is False
-    seen: Bool[Tensor, "batch rows key"]  # which keys each row sees; none of those of a row that is not counted
+    seen: Bool[
+        Tensor, "batch rows key"
+    ]  # which keys each row sees; none of those of a row that is not counted
     first_row: int  # the number of the first row held
     marks: Marks  # of the whole batch
 
@@ -127,7 +151,11 @@ class Rows:
 
     def at(self, offset: int) -> Target:
         """Where the key is so far after the query; nowhere in cross attention."""
-        return self.offsets == offset if self.marks.square else torch.zeros_like(self.offsets, dtype=torch.bool)
+        return (
+            self.offsets == offset
+            if self.marks.square
+            else torch.zeros_like(self.offsets, dtype=torch.bool)
+        )
 
     def on(self, keys: Bool[Tensor, "batch key"]) -> Target:
         """Where the key is one of these, for every row."""
@@ -157,7 +185,9 @@ class Rows:
     @cached_property
     def largest_entropy(self) -> Float[Tensor, "batch 1 rows"]:
         """The largest that there can be, in nats: the logarithm of the number of keys that the row sees."""
-        return self.seen.sum(dim=-1).clamp_min(2).log()[:, None]  # a row that is not counted has no weight at all
+        return (
+            self.seen.sum(dim=-1).clamp_min(2).log()[:, None]
+        )  # a row that is not counted has no weight at all
 
     @cached_property
     def distance(self) -> Float[Tensor, "batch head rows"]:
@@ -167,7 +197,9 @@ class Rows:
     @cached_property
     def spread(self) -> Float[Tensor, "batch head rows"]:
         """The standard deviation of |i - j| under A, in tokens."""
-        return (self._far - self.distance[..., None]).square_().mul_(self.weights).sum(dim=-1).sqrt()
+        return (
+            (self._far - self.distance[..., None]).square_().mul_(self.weights).sum(dim=-1).sqrt()
+        )
 
     @cached_property
     def _far(self) -> Float[Tensor, "rows key"]:
@@ -177,11 +209,17 @@ class Rows:
     def top(self) -> Largest:
         """The largest weight of each row, with the end of the sentence and without."""
         end = self.marks.end
-        weight, key = (self.weights * ~end[:, None, None]).max(dim=-1)  # (B, H, rows); of equal ones the first
+        weight, key = (self.weights * ~end[:, None, None]).max(
+            dim=-1
+        )  # (B, H, rows); of equal ones the first
         on_end = torch.matmul(self.weights, end.to(self.weights)[:, None, :, None])[..., 0]
         is_end = on_end > weight  # the end comes after all other keys
         last = end.to(key).argmax(dim=-1)[:, None, None]
-        return Largest(weight=weight, key=torch.where(is_end, last, key), found=torch.maximum(weight, on_end) > 0)
+        return Largest(
+            weight=weight,
+            key=torch.where(is_end, last, key),
+            found=torch.maximum(weight, on_end) > 0,
+        )
 
     def total(self, values: Float[Tensor, "batch head rows"]) -> Sums:
         """A value of each row, 0 in rows that are not counted, summed."""
@@ -191,7 +229,10 @@ class Rows:
         """The largest weight of each row, the end of the sentence left out, as a query and as a key."""
         counted = self.counted
         if self.marks.square:
-            counted = counted & ~self.marks.end[:, self.first_row : self.first_row + self.weights.shape[2]]
+            counted = (
+                counted
+                & ~self.marks.end[:, self.first_row : self.first_row + self.weights.shape[2]]
+            )
         return (self.top.weight * counted[:, None]).sum(dim=-1), _number(counted)
 
     def similar(self) -> Sums:
@@ -200,7 +241,9 @@ class Rows:
             return self.nothing()
         ranks, words = self.marks.similar.ranks(self)
         on_words = (self.weights * words[:, None]).sum(dim=-1)
-        mean = (self.weights * ranks[:, None]).sum(dim=-1) / on_words.clamp_min(torch.finfo(on_words.dtype).tiny)
+        mean = (self.weights * ranks[:, None]).sum(dim=-1) / on_words.clamp_min(
+            torch.finfo(on_words.dtype).tiny
+        )
         counted = words.any(dim=-1)
         even = torch.where(on_words > 0, mean, 0.5)  # no weight on any word is no preference
         return (even * counted[:, None]).double().sum(dim=-1), _number(counted)
@@ -227,9 +270,11 @@ class Received:
 
 
 def rows_of(
-    weights: Float[Tensor, "batch head rows key"], visible: Bool[Tensor, "#batch #rows key"], first_row: int,
+    weights: Float[Tensor, "batch head rows key"],
+    visible: Bool[Tensor, "#batch #rows key"],
+    first_row: int,
     marks: Marks,
-) -> Rows:  # fmt: skip
+) -> Rows:
     """A block of rows as the measures take it.
 
     Where special tokens are left out, what they got is taken away and each row is scaled to sum to what it did: the
@@ -242,7 +287,9 @@ def rows_of(
     kept = weights * seen[:, None]
     if marks.specials == "exclude":
         whole = weights.sum(dim=-1, keepdim=True)
-        kept = kept * (whole / kept.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny))
+        kept = kept * (
+            whole / kept.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
+        )
     return Rows(weights=kept, seen=seen, first_row=first_row, marks=marks)
 
 
@@ -250,7 +297,9 @@ def rows_of(
 class Targets:
     """Where the keys of each share are, for some rows."""
 
-    cells: Float[Tensor, "batch cells share"]  # 1 where a row sees such a key, or 0; those of all rows in a row
+    cells: Float[
+        Tensor, "batch cells share"
+    ]  # 1 where a row sees such a key, or 0; those of all rows in a row
     counts: Float[Tensor, "batch share"]  # how many rows see one
 
 
@@ -274,7 +323,9 @@ def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offse
     places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
     offset = top.key - places - offsets[0]
     counted = top.found & (offset >= 0) & (offset < len(offsets)) & rows.marks.square
-    hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)  # the last place is for all that is elsewhere
+    hits = rows.weights.new_zeros(
+        n_batch, n_heads, len(offsets) + 1
+    )  # the last place is for all that is elsewhere
     hits.scatter_add_(2, torch.where(counted, offset, len(offsets)), counted.to(hits))
     return hits[..., :-1]
 
@@ -289,7 +340,11 @@ def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
     """The same rows with their weights dealt out to other keys: what chance makes of a pattern."""
     keys = order[:, None, None].expand(-1, *rows.weights.shape[1:])
     seen = order[:, None].expand(-1, rows.seen.shape[1], -1)
-    return replace(rows, weights=rows.weights.gather(3, keys.expand_as(rows.weights)), seen=rows.seen.gather(2, seen))
+    return replace(
+        rows,
+        weights=rows.weights.gather(3, keys.expand_as(rows.weights)),
+        seen=rows.seen.gather(2, seen),
+    )
 
 
 def norm_weights(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
@@ -297,7 +352,9 @@ def norm_weights(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
 
     Lengths: ||(x_j W_V + b_V) W_O||. Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
     """
-    total = torch.matmul(rows.weights, lengths[..., None]).clamp_min(torch.finfo(lengths.dtype).tiny)
+    total = torch.matmul(rows.weights, lengths[..., None]).clamp_min(
+        torch.finfo(lengths.dtype).tiny
+    )
     return replace(rows, weights=(rows.weights * lengths[:, :, None]).div_(total))
 
 

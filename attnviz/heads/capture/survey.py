@@ -18,7 +18,15 @@ from attnviz.heads import relations, survey, tally
 from attnviz.heads.capture.divergences import divergence_between, divergences
 from attnviz.heads.capture.measure import BatchMeasures, FindLinks, FindWeights, MeasureHeads
 from attnviz.heads.changes.compare import check_alike
-from attnviz.heads.measures import CHANCE, MEASURES, SHUFFLED, UNTRAINED, Entry, measures_of, of_rows
+from attnviz.heads.measures import (
+    CHANCE,
+    MEASURES,
+    SHUFFLED,
+    UNTRAINED,
+    Entry,
+    measures_of,
+    of_rows,
+)
 from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.survey import BAD_LINES, About, Sample, Survey, Surveys
@@ -33,10 +41,17 @@ TOKENS_SHOWN = 6
 
 
 def survey_models(
-    lines: Iterable[CorpusLine | BadLine], sources: Sequence[Source], settings: SurveySettings | None = None, *,
-    measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS, so_far: Surveys | None = None,
-    n_lines: int = 0, tell: Callable[[Surveys, int], object] | None = None, corpus: str = "",
-) -> Surveys:  # fmt: skip
+    lines: Iterable[CorpusLine | BadLine],
+    sources: Sequence[Source],
+    settings: SurveySettings | None = None,
+    *,
+    measures: tuple[Entry, ...] = MEASURES,
+    tokens: int = TOKENS,
+    so_far: Surveys | None = None,
+    n_lines: int = 0,
+    tell: Callable[[Surveys, int], object] | None = None,
+    corpus: str = "",
+) -> Surveys:
     """Measure every head of a model, or of two, on every sentence of a corpus, and take the controls.
 
     What the first model says, where it says something, the second is made to say. Lines that cannot be used, or
@@ -70,7 +85,9 @@ def survey_models(
     return replace(found, each=tuple(map(Runner.with_controls, sides, found.each)))
 
 
-def _measure(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]) -> Iterator[Surveys]:
+def _measure(
+    sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]
+) -> Iterator[Surveys]:
     """What lines say, a batch at a time; those that no model can read are added to the bad."""
     given: list[tuple[tuple[Batch, ...], Annotation | None]] = []
     for line in lines:
@@ -78,25 +95,36 @@ def _measure(sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[Bad
             given.append((_read_by(sides, line.text, f"line {line.number}, "), line.annotated))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
-    for together in in_batches({at: several[0] for at, (several, _) in enumerate(given)}, sides[0].tokens):
+    for together in in_batches(
+        {at: several[0] for at, (several, _) in enumerate(given)}, sides[0].tokens
+    ):
         read_by = zip(*(given[at][0] for at in together), strict=True)
         yield _run(sides, list(map(join, read_by)), [given[at][1] for at in together])
 
 
-def _run(sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]) -> Surveys:
+def _run(
+    sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]
+) -> Surveys:
     """What a batch says that each model runs on; and of two models, how far apart their rows are."""
     ran = [side.run(batch, annotated) for side, batch in zip(sides, batches, strict=True)]
     each = tuple(found for _, found in ran)
     if len(sides) == 1:
         return Surveys(each=each)
     check_alike(*each)
-    (rows, counted), (rows_after, counted_after) = (measured.rows for measured, _ in ran if measured.rows)
+    (rows, counted), (rows_after, counted_after) = (
+        measured.rows for measured, _ in ran if measured.rows
+    )
     if not bool((counted == counted_after.to(counted.device)).all()):
-        raise ModelError("these models let other tokens look at others: their patterns are not of the same rows")
+        raise ModelError(
+            "these models let other tokens look at others: their patterns are not of the same rows"
+        )
     sums = divergence_between(rows, rows_after.to(rows.device), counted)
     n_rows = counted.sum(dim=1).double().cpu().numpy()[:, None, None]
     shape = each[0].heads.sums.shape[1:3]
-    return Surveys(each=each, divergences=tally.tally_sentences(sums.reshape(-1, *shape), n_rows, _keys(batches[0])))
+    return Surveys(
+        each=each,
+        divergences=tally.tally_sentences(sums.reshape(-1, *shape), n_rows, _keys(batches[0])),
+    )
 
 
 def _keys(batch: Batch) -> list[int]:
@@ -107,12 +135,19 @@ class Runner:
     """A model with what it takes to measure its heads, in batches of so many `tokens`: the only one, or one of two."""
 
     def __init__(
-        self, source: Source, settings: SurveySettings, measures: tuple[Entry, ...] = MEASURES, tokens: int = TOKENS,
-        *, of_two: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        source: Source,
+        settings: SurveySettings,
+        measures: tuple[Entry, ...] = MEASURES,
+        tokens: int = TOKENS,
+        *,
+        of_two: bool = False,
+    ) -> None:
         self.source, self.tokens = source, tokens
         self._settings, self._entries, self._of_two = settings, measures, of_two
-        self.leader: Runner | None = None  # of two, what generates: what it does, this is made to generate
+        self.leader: Runner | None = (
+            None  # of two, what generates: what it does, this is made to generate
+        )
         self._measures = of_rows(measures_of(measures, settings.max_offset))
         self._weights: FindWeights | None = None
 
@@ -129,7 +164,9 @@ class Runner:
         read = {key: self.encode(*given) for key, given in texts.items()}
         singles = {key: read[key] for key in sample.texts}
         controls = dict(sample.controls)
-        mixed = {key: one for key, single in singles.items() if (one := shuffle(single, key)) is not None}
+        mixed = {
+            key: one for key, single in singles.items() if (one := shuffle(single, key)) is not None
+        }
         if len(mixed) == len(singles):
             controls[SHUFFLED] = self._control(mixed)
         controls[CHANCE] = self._control(singles, dealt=True)
@@ -139,15 +176,22 @@ class Runner:
             try:
                 source = self.source.untrained(seed)
             except ModelError as error:
-                return replace(found, sample=replace(sample, controls=controls, no_random=str(error)))
+                return replace(
+                    found, sample=replace(sample, controls=controls, no_random=str(error))
+                )
             other = Runner(source, self._settings, self._entries, self.tokens)
             if self.source.generates:  # it reads what the trained model generates
                 said = {key: single.sentences[0].target for key, single in read.items()}
                 read = {key: other.encode(*given, target=said[key]) for key, given in texts.items()}
             measured, counts = other._control({key: read[key] for key in sample.texts})
             sums.append(np.ascontiguousarray(measured[..., places]))
-            links.append(other._links({key: (read[key], one) for key, one in sample.annotated.items()}))
-        controls[UNTRAINED] = np.concatenate(sums, axis=1), np.ascontiguousarray(counts[..., places])
+            links.append(
+                other._links({key: (read[key], one) for key, one in sample.annotated.items()})
+            )
+        controls[UNTRAINED] = (
+            np.concatenate(sums, axis=1),
+            np.ascontiguousarray(counts[..., places]),
+        )
         hits = {
             key: replace(one, hits=np.concatenate([seed[key].hits for seed in links], axis=2))
             for key, one in links[0].items()
@@ -161,17 +205,34 @@ class Runner:
         settings = self._settings
         # What a model says that never ends has a word more than may be given: cut alike, both say the same.
         truncate = settings.truncate or target is not None
-        read = self.source.encode([text], [pair], truncate=truncate, kind=settings.kind, targets=[target])
+        read = self.source.encode(
+            [text], [pair], truncate=truncate, kind=settings.kind, targets=[target]
+        )
         said = read.sentences[0].target
-        return read if not self._of_two or target is not None or said is None else self.encode(text, pair, said)
+        return (
+            read
+            if not self._of_two or target is not None or said is None
+            else self.encode(text, pair, said)
+        )
 
-    def run(self, batch: Batch, annotated: Sequence[Annotation | None]) -> tuple[BatchMeasures, Survey]:
+    def run(
+        self, batch: Batch, annotated: Sequence[Annotation | None]
+    ) -> tuple[BatchMeasures, Survey]:
         """Measure a batch: all that is measured, with the rows if they are kept, and what is kept of it."""
         settings, sentences = self._settings, batch.sentences
         # What is annotated are the words that are read: attention to or from those that are said is between others.
-        between = [one if sentence.keys is None else None for one, sentence in zip(annotated, sentences, strict=True)]
-        links = [FindLinks(between, settings.specials)] if any(one is not None for one in between) else []
-        measured, receipt = self._stream(batch, links, keep_rows=self._of_two or settings.similarity)
+        between = [
+            one if sentence.keys is None else None
+            for one, sentence in zip(annotated, sentences, strict=True)
+        ]
+        links = (
+            [FindLinks(between, settings.specials)]
+            if any(one is not None for one in between)
+            else []
+        )
+        measured, receipt = self._stream(
+            batch, links, keep_rows=self._of_two or settings.similarity
+        )
         keys = _keys(batch)
         sums, counts = measured.sums, measured.counts
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
@@ -182,28 +243,46 @@ class Runner:
             if said is not None and one is not None
         ]
         n_said = sum(one is not None for one in annotated)
-        related = relations.count_links([(key, one) for key, _, one in linked], *sums.shape[1:3]) if n_said else None
+        related = (
+            relations.count_links([(key, one) for key, _, one in linked], *sums.shape[1:3])
+            if n_said
+            else None
+        )
         return measured, Survey(
             about=About(
-                model=self.source.name, weights=self._digest, kind=batch.kind or self.source.kinds[0],
-                specials=settings.specials, sample=settings.controls, max_offset=settings.max_offset,
+                model=self.source.name,
+                weights=self._digest,
+                kind=batch.kind or self.source.kinds[0],
+                specials=settings.specials,
+                sample=settings.controls,
+                max_offset=settings.max_offset,
             ),
             measures=tuple(one.name for one in self._measures),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
             offsets=tally.tally_sentences(measured.fixed, measured.fixed_counts[:, None], keys),
             places=survey.places_of(measured.corner, measured.corner_seen, keys),
-            examples=survey.examples_of(sums, counts, keys, [one.text for one in sentences], enough),
+            examples=survey.examples_of(
+                sums, counts, keys, [one.text for one in sentences], enough
+            ),
             sample=self._sample(batch, keys, (sums, counts), linked),
-            similarity=divergences(*measured.rows) if settings.similarity and measured.rows else None,
+            similarity=divergences(*measured.rows)
+            if settings.similarity and measured.rows
+            else None,
             relations=related and replace(related, n_other=n_said - len(linked)),
-            n_tokens=int(batch.real.sum()), n_cut=sum(sentence.is_cut for sentence in sentences),
-            worst=receipt.differences, tolerance=receipt.tolerance, dtype=receipt.dtype,
-        )  # fmt: skip
+            n_tokens=int(batch.real.sum()),
+            n_cut=sum(sentence.is_cut for sentence in sentences),
+            worst=receipt.differences,
+            tolerance=receipt.tolerance,
+            dtype=receipt.dtype,
+        )
 
     def _sample(
-        self, batch: Batch, keys: Sequence[int], measured: survey.PerSentence,
+        self,
+        batch: Batch,
+        keys: Sequence[int],
+        measured: survey.PerSentence,
         linked: Sequence[tuple[int, Annotation, LinkHits]],
-    ) -> Sample:  # fmt: skip
+    ) -> Sample:
         """The sentences of the smallest keys, with what the heads do there that may be a role."""
         size = self._settings.controls
         every = {key: (one.text, one.pair) for key, one in zip(keys, batch.sentences, strict=True)}
@@ -214,43 +293,62 @@ class Runner:
         annotated = relations.sample_links((key, said) for key, said, _ in linked) if size else {}
         hits = {key: one for key, said, one in linked if said == annotated.get(key)}
         return Sample(
-            size=size, texts=texts, roles=tuple(self._measures[place].name for place in places),
-            controls={survey.OWN: (own[0], own[1])}, linked={key: every[key] for key in annotated},
-            annotated=annotated, own={key: hits[key] for key in annotated},
-        )  # fmt: skip
+            size=size,
+            texts=texts,
+            roles=tuple(self._measures[place].name for place in places),
+            controls={survey.OWN: (own[0], own[1])},
+            linked={key: every[key] for key in annotated},
+            annotated=annotated,
+            own={key: hits[key] for key in annotated},
+        )
 
     def _stream(
-        self, batch: Batch, others: Sequence[Observer] = (), *, keep_rows: bool = False,
+        self,
+        batch: Batch,
+        others: Sequence[Observer] = (),
+        *,
+        keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
-    ) -> tuple[BatchMeasures, Receipt]:  # fmt: skip
+    ) -> tuple[BatchMeasures, Receipt]:
         if self._weights is None:
             self._weights = FindWeights()
             self.source.stream(take_first(batch), [self._weights])
         observer = MeasureHeads(
-            self._settings.specials, self._weights.handed, keep_rows=keep_rows, dealt=dealt,
-            embeddings=self._weights.embeddings, measures=self._measures, max_offset=self._settings.max_offset,
-        )  # fmt: skip
+            self._settings.specials,
+            self._weights.handed,
+            keep_rows=keep_rows,
+            dealt=dealt,
+            embeddings=self._weights.embeddings,
+            measures=self._measures,
+            max_offset=self._settings.max_offset,
+        )
         receipt = self.source.stream(batch, [observer, *others])
         return observer.result(), receipt
 
     def _control(self, singles: Mapping[int, Batch], *, dealt: bool = False) -> survey.PerSentence:
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         for together in in_batches(singles, self.tokens):
-            measured, _ = self._stream(join(together.values()), dealt=list(together) if dealt else None)
+            measured, _ = self._stream(
+                join(together.values()), dealt=list(together) if dealt else None
+            )
             parts |= zip(together, zip(measured.sums, measured.counts, strict=True), strict=True)
         sums, counts = (np.stack([parts[key][at] for key in singles]) for at in (0, 1))
         return sums, counts
 
     def _links(self, given: Mapping[int, tuple[Batch, Annotation]]) -> dict[int, LinkHits]:
         hits: dict[int, LinkHits | None] = {}
-        for together in in_batches({key: single for key, (single, _) in given.items()}, self.tokens):
+        for together in in_batches(
+            {key: single for key, (single, _) in given.items()}, self.tokens
+        ):
             find = FindLinks([given[key][1] for key in together], self._settings.specials)
             self.source.stream(join(together.values()), [find])
             hits |= zip(together, find.result(), strict=True)
         return {key: one for key in given if (one := hits[key]) is not None}
 
 
-def check_readable(text: str, sources: Sequence[Source], settings: SurveySettings | None = None) -> None:
+def check_readable(
+    text: str, sources: Sequence[Source], settings: SurveySettings | None = None
+) -> None:
     """Make sure that a model can read a sentence, and two the same tokens of it.
 
     Raises InputError: one cannot read it; ModelError: two cut it into other tokens, or have other kinds of attention;
@@ -260,16 +358,20 @@ def check_readable(text: str, sources: Sequence[Source], settings: SurveySetting
 
 
 def _sides(
-    sources: Sequence[Source], settings: SurveySettings | None, measures: tuple[Entry, ...] = MEASURES,
+    sources: Sequence[Source],
+    settings: SurveySettings | None,
+    measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
-) -> list[Runner]:  # fmt: skip
+) -> list[Runner]:
     settings = settings or SurveySettings()
     if len(sources) == 1:
         return [Runner(sources[0], settings, measures, tokens)]
     before, after = sources
     kind = expect_kind(before, settings.kind, None)
     _expect_both(before, after, kind)
-    if len(before.kinds) + len(after.kinds) > len(sources):  # a model of one's own has one, known when it has read
+    if len(before.kinds) + len(after.kinds) > len(
+        sources
+    ):  # a model of one's own has one, known when it has read
         settings = replace(settings, kind=kind)
     one, other = (Runner(source, settings, measures, tokens, of_two=True) for source in sources)
     other.leader = one if before.generates else None
@@ -291,17 +393,23 @@ def _read_by(sides: Sequence[Runner], text: str, where: str = "") -> tuple[Batch
     others = [side.encode(text, target=first.sentences[0].target) for side in sides[1:]]
     for side, other in zip(sides[1:], others, strict=True):
         _expect_both(sides[0].source, side.source, first.kind or sides[0].source.kinds[0])
-        _check_tokens(where, first.sentences[0], other.sentences[0], sides[0].source.name, side.source.name)
+        _check_tokens(
+            where, first.sentences[0], other.sentences[0], sides[0].source.name, side.source.name
+        )
     return first, *others
 
 
-def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name_after: str) -> None:
+def _check_tokens(
+    where: str, before: Sentence, after: Sentence, name: str, name_after: str
+) -> None:
     """Make sure that both models read the very same pieces: only then is a row of one the row of the other."""
     for one, other in ((before.tokens, after.tokens), (before.keys or (), after.keys or ())):
         pieces = [[(token.piece, token.special) for token in tokens] for tokens in (one, other)]
         if pieces[0] == pieces[1]:
             continue
-        same = next((at for at, pair in enumerate(zip(*pieces, strict=False)) if pair[0] != pair[1]), None)
+        same = next(
+            (at for at, pair in enumerate(zip(*pieces, strict=False)) if pair[0] != pair[1]), None
+        )
         start = max(0, (min(len(one), len(other)) if same is None else same) - 1)
         raise ModelError(
             f"these models cut {'sentences' if where else 'this sentence'} into other tokens: {where}"
@@ -311,6 +419,8 @@ def _check_tokens(where: str, before: Sentence, after: Sentence, name: str, name
 
 
 def _list_tokens(tokens: Sequence[Token], start: int) -> str:
-    shown = " ".join(clip(visible(token.piece), 20) for token in tokens[start : start + TOKENS_SHOWN])
+    shown = " ".join(
+        clip(visible(token.piece), 20) for token in tokens[start : start + TOKENS_SHOWN]
+    )
     more = len(tokens) > start + TOKENS_SHOWN
     return f"{'… ' if start else ''}{shown}{' …' if more else ''} ({len(tokens)} tokens)"

@@ -37,9 +37,15 @@ from attnviz.heads.tally import Tally
 
 
 def changes(
-    before: Survey, after: Survey, divergences: Tally | None = None, *, corpus: str, corpus_after: str | None = None,
-    thresholds: Mapping[str, float] | None = None, entries: Iterable[Entry] = MEASURES,
-) -> Changes:  # fmt: skip
+    before: Survey,
+    after: Survey,
+    divergences: Tally | None = None,
+    *,
+    corpus: str,
+    corpus_after: str | None = None,
+    thresholds: Mapping[str, float] | None = None,
+    entries: Iterable[Entry] = MEASURES,
+) -> Changes:
     """What two models' heads do otherwise.
 
     `divergences` of each head's rows in both are summed over sentences; None where only surveys are there. `corpus`
@@ -51,23 +57,44 @@ def changes(
     paired = survey.same_sentences(before, after)
     one = compare(before, corpus=corpus, thresholds=thresholds, entries=entries)
     other = compare(
-        after, corpus=corpus if corpus_after is None else corpus_after, thresholds=thresholds, entries=entries
+        after,
+        corpus=corpus if corpus_after is None else corpus_after,
+        thresholds=thresholds,
+        entries=entries,
     )
     differences = _differences(before, after)
     pattern = None if divergences is None else divergences.estimate()
     yardsticks = _yardsticks(one)
     heads = []
-    for first, second, (nearest, others) in zip(one.heads, other.heads, yardsticks.T.tolist(), strict=True):
+    for first, second, (nearest, others) in zip(
+        one.heads, other.heads, yardsticks.T.tolist(), strict=True
+    ):
         value, low, high = (math.nan,) * 3 if pattern is None else pattern.at(*first.place)
-        heads.append(Change(
-            before=first, after=second, pattern=value, low=low, high=high, nearest=nearest, others=others,
-            role_differs=_differs(first, second, differences, before, after),
-        ))  # fmt: skip
+        heads.append(
+            Change(
+                before=first,
+                after=second,
+                pattern=value,
+                low=low,
+                high=high,
+                nearest=nearest,
+                others=others,
+                role_differs=_differs(first, second, differences, before, after),
+            )
+        )
     return Changes(
-        before=one, after=other, pattern=pattern, measures=one.measures, differences=differences, paired=paired,
-        heads=tuple(heads), notes=tuple(_notes(one, other, pattern, paired=paired)),
-        relations=relation_changes(before.relations, after.relations, one.relations, other.relations),
-    )  # fmt: skip
+        before=one,
+        after=other,
+        pattern=pattern,
+        measures=one.measures,
+        differences=differences,
+        paired=paired,
+        heads=tuple(heads),
+        notes=tuple(_notes(one, other, pattern, paired=paired)),
+        relations=relation_changes(
+            before.relations, after.relations, one.relations, other.relations
+        ),
+    )
 
 
 def check_alike(before: Survey, after: Survey) -> None:
@@ -87,7 +114,9 @@ def check_alike(before: Survey, after: Survey) -> None:
                 f"{there[what]}"
             )
     if before.measures != after.measures or len(before.heads.sums) != len(after.heads.sums):
-        raise RecordError("these cannot be compared: they hold other measures, or were measured by another version")
+        raise RecordError(
+            "these cannot be compared: they hold other measures, or were measured by another version"
+        )
     if survey.same_sentences(before, after) and before.n_tokens != after.n_tokens:
         raise RecordError(
             f"the same sentences are {before.n_tokens:,} tokens to {names[0]} and {after.n_tokens:,} to {names[1]}: "
@@ -104,7 +133,10 @@ def sort_changes(found: Changes) -> list[Change]:
     def largest(change: Change) -> float:
         if found.pattern is not None:
             return change.pattern if change.pattern > 0 else 0.0  # where it was not measured, too
-        return max((abs(one.scaled) for one in largest_changes(found, change) if one.established), default=0.0)
+        return max(
+            (abs(one.scaled) for one in largest_changes(found, change) if one.established),
+            default=0.0,
+        )
 
     return sorted(found.heads, key=lambda change: -largest(change))
 
@@ -118,14 +150,20 @@ def change_on_map(found: Changes, change: Change) -> float:
 
 def largest_changes(found: Changes, change: Change, n: int | None = None) -> list[Difference]:
     """The measures of one head that changed most: those that are established first, then by their size."""
-    every = [found.difference(one.name, *change.before.place) for one in found.measures if is_main(one)]
+    every = [
+        found.difference(one.name, *change.before.place) for one in found.measures if is_main(one)
+    ]
     there = [one for one in every if abs(one.value) > ROUNDING]
     return sorted(there, key=lambda one: (not one.established, -abs(one.scaled)))[:n]
 
 
 def is_main(measure: Measure) -> bool:
     """Whether a measure is looked through for what changed most; entropy is, as a share of the largest."""
-    return measure.offset is None and measure.takes not in {"norms", "unknown"} and measure.unit != "nats"
+    return (
+        measure.offset is None
+        and measure.takes not in {"norms", "unknown"}
+        and measure.unit != "nats"
+    )
 
 
 def _differences(before: Survey, after: Survey) -> Estimates:
@@ -153,7 +191,9 @@ def _yardsticks(before: HeadComparison) -> Float64[np.ndarray, "yardstick one"]:
     return np.stack([others.min(axis=1), others.mean(axis=1)])
 
 
-def _differs(before: HeadProfile, after: HeadProfile, differences: Estimates, one: Survey, other: Survey) -> bool:
+def _differs(
+    before: HeadProfile, after: HeadProfile, differences: Estimates, one: Survey, other: Survey
+) -> bool:
     """Whether what the clearest role before or after is judged by, a measure or a relation, has changed for sure."""
     at, measures = before.place, (*one.measures, "variability")
     for name in {profile.role.measure for profile in (before, after) if profile.role}:
@@ -166,7 +206,9 @@ def _differs(before: HeadProfile, after: HeadProfile, differences: Estimates, on
     return False
 
 
-def _notes(before: HeadComparison, after: HeadComparison, pattern: Estimates | None, *, paired: bool) -> Iterable[Note]:
+def _notes(
+    before: HeadComparison, after: HeadComparison, pattern: Estimates | None, *, paired: bool
+) -> Iterable[Note]:
     if pattern is None:
         yield Note("saved_numbers")
     if not paired:
@@ -181,7 +223,10 @@ Scored: TypeAlias = tuple[Real[np.ndarray, " group"], Real[np.ndarray, " group"]
 
 
 def relation_changes(
-    before: Relations | None, after: Relations | None, best: tuple[Relation, ...], best_after: tuple[Relation, ...]
+    before: Relations | None,
+    after: Relations | None,
+    best: tuple[Relation, ...],
+    best_after: tuple[Relation, ...],
 ) -> tuple[RelationChange, ...]:
     """For each relation that both were measured on, in the order of `best`, how much better or worse it is found."""
     if before is None or after is None:
@@ -191,7 +236,10 @@ def relation_changes(
     for one, other in ((one, there[one.name]) for one in best if one.name in there):
         sides = ((before, one), (after, other))
         value, low, high = difference(
-            *(_score_counts(which, best.name, int(best.reverse), best.layer, best.head) for which, best in sides)
+            *(
+                _score_counts(which, best.name, int(best.reverse), best.layer, best.head)
+                for which, best in sides
+            )
         )
         found.append(RelationChange(before=one, after=other, value=value, low=low, high=high))
     return tuple(found)
@@ -205,7 +253,9 @@ def role_difference(
         return None
     for name, way in product(before.names, (FORWARD, REVERSE)):
         if name_of(name, reverse=way == REVERSE) == role and name in after.names:
-            return difference(*(_score_counts(found, name, way, *head) for found in (before, after)))
+            return difference(
+                *(_score_counts(found, name, way, *head) for found in (before, after))
+            )
     return None
 
 
@@ -217,14 +267,19 @@ def difference(before: Scored, after: Scored) -> tuple[float, float, float]:
     of confidence limits about effect measures"). Ten links of which both models find all give a difference of 0
     without any group, and still one of the models may miss the next.
     """
-    (one, low, high), (other, low_after, high_after) = tally.share(*before).at(), tally.share(*after).at()
+    (one, low, high), (other, low_after, high_after) = (
+        tally.share(*before).at(),
+        tally.share(*after).at(),
+    )
     value = other - one
     if math.isnan(value):
         return math.nan, math.nan, math.nan
     shares, shares_after = (tally.left_out(*one) for one in (before, after))
     drawn = tally.interval(_apart(shares, shares_after)[:, None], tally.effective(before[1])[None])
     n = int(min(before[1][0], after[1][0]))
-    together = _correlation(shares[1:], shares_after[1:]) * n / (n + tally.Z**2)  # two links that agree are no proof
+    together = (
+        _correlation(shares[1:], shares_after[1:]) * n / (n + tally.Z**2)
+    )  # two links that agree are no proof
     below = _reach(other - low_after, high - one, together)
     above = _reach(high_after - other, one - low, together)
     ends = np.array([drawn.low[0], drawn.high[0], value - below, value + above])

@@ -19,7 +19,9 @@ from attnviz.settings import Place
 from attnviz.storage.formats import CHANGES, Formats
 from attnviz.text.arguments import check_call
 
-MOST = math.log(2)  # the divergence of two rows that share no key, in nats: no pattern changes by more
+MOST = math.log(
+    2
+)  # the divergence of two rows that share no key, in nats: no pattern changes by more
 ROUNDING = 1e-6  # up to here a number is exact: what is less is no change
 
 
@@ -88,7 +90,9 @@ class Change:
     high: float  # the upper end
     nearest: float  # a yardstick: the divergence, in the first model, from the head most like it; NaN where unknown
     others: float  # another: the mean divergence, in the first model, from every other head
-    role_differs: bool  # whether a measure that the roles before and after are judged by has changed for sure
+    role_differs: (
+        bool  # whether a measure that the roles before and after are judged by has changed for sure
+    )
 
     @property
     def name(self) -> str:
@@ -135,12 +139,16 @@ class Changes(HeadResult):
 
     before: HeadComparison  # what each head of the first model does
     after: HeadComparison  # what each head of the second does
-    pattern: Estimates | None  # how far each head's is from the other model's; None of saved numbers
+    pattern: (
+        Estimates | None
+    )  # how far each head's is from the other model's; None of saved numbers
     measures: tuple[Measure, ...]  # what was measured
     differences: Estimates  # of each measure of each head, after less before
     paired: bool  # whether both were measured on the same sentences
     heads: tuple[Change, ...]  # each head, layer after layer
-    relations: tuple[RelationChange, ...] = ()  # between words, that both were measured on; the most frequent first
+    relations: tuple[
+        RelationChange, ...
+    ] = ()  # between words, that both were measured on; the most frequent first
     notes: tuple[Note, ...] = ()  # what a reader should know
 
     def __repr__(self) -> str:
@@ -171,7 +179,9 @@ class Changes(HeadResult):
             )
         blind = [change.name for change in self.heads if math.isnan(change.pattern)]
         if blind:
-            raise InputError(f"there is no row to compare heads by (head {blind[0]}): no sentence has two tokens")
+            raise InputError(
+                f"there is no row to compare heads by (head {blind[0]}): no sentence has two tokens"
+            )
         above = [change for change in self.heads if change.pattern > threshold]
         return tuple(sorted(above, key=lambda change: -change.pattern))
 
@@ -185,7 +195,14 @@ class Changes(HeadResult):
         before, after = (one.estimate(measure, layer, head)[0] for one in (self.before, self.after))
         number = self.before.names.index(measure)
         value, low, high = self.differences.at(layer, head, number)
-        return Difference(measure=self.measures[number], before=before, after=after, value=value, low=low, high=high)
+        return Difference(
+            measure=self.measures[number],
+            before=before,
+            after=after,
+            value=value,
+            low=low,
+            high=high,
+        )
 
     def change(self, layer: Place | int, head: int | None = None) -> Change:
         """One head: ``change(1, 2)``, ``change("1.2")``, or ``changes[1, 2]``. Raises as `HeadComparison.head`."""

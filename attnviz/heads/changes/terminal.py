@@ -32,10 +32,14 @@ LEAST_ROLE = 11  # cells that each of two roles takes in a narrow window, so tha
 FEW = 6  # so many heads, roles and relations stand on the first screen
 
 
-def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool = False) -> list[Text]:
+def draw(
+    changes: Changes, screen: Screen, language: str = "en", *, full: bool = False
+) -> list[Text]:
     """What changed between two models: on one screen what changed most, in full all heads and relations in tables."""
     out = Writer(screen, language)
-    lines = out.tell("changes_title", "bold", before=changes.before.model, after=changes.after.model)
+    lines = out.tell(
+        "changes_title", "bold", before=changes.before.model, after=changes.after.model
+    )
     lines += out.prose(wording.finding(changes, language), "bold")
     lines += out.prose(wording.corpora_of(changes, language, "layers_heads" if full else "mapped"))
     heads = wording.changed_heads(changes)
@@ -50,15 +54,23 @@ def draw(changes: Changes, screen: Screen, language: str = "en", *, full: bool =
     if relations := list(_relations(changes, out, full=full)):
         lines += [Text(), *relations]
     lines += [Text(), *_notes(changes, out, full=full)]
-    return lines if full else [*lines, *out.tell("more_changes", "dim", head=sort_changes(changes)[0].name)]
+    return (
+        lines
+        if full
+        else [*lines, *out.tell("more_changes", "dim", head=sort_changes(changes)[0].name)]
+    )
 
 
-def draw_watch(above: Sequence[Change], threshold: float, screen: Screen, language: str = "en") -> list[Text]:
+def draw_watch(
+    above: Sequence[Change], threshold: float, screen: Screen, language: str = "en"
+) -> list[Text]:
     """What a watch says: which heads changed by more than was allowed, or that none did."""
     out, n, limit = Writer(screen, language), len(above), f"{threshold:g}"
     if not above:
         return out.tell("unchanged_watch", limit=limit)
-    names = ", ".join(f"{change.name} ({out.number(change.pattern, 3)})" for change in above[: cells.BAD_SHOWN])
+    names = ", ".join(
+        f"{change.name} ({out.number(change.pattern, 3)})" for change in above[: cells.BAD_SHOWN]
+    )
     more = " " + say("and_more", language, n=n - cells.BAD_SHOWN) if n > cells.BAD_SHOWN else ""
     return out.tell("changed_watch", n=n, limit=limit, names=names, more=more)
 
@@ -76,7 +88,8 @@ def _map(changes: Changes, screen: Screen) -> Iterator[Text]:
             text, style = _draw_difference(shown, room, screen)
         is_marked = change.role_changed and len(text) < room
         return Text.assemble(
-            (text, style), Writer(screen).mark(established=change.role_established) if is_marked else ""
+            (text, style),
+            Writer(screen).mark(established=change.role_established) if is_marked else "",
         )
 
     yield from draw_grid(changes.before, screen, cell)
@@ -103,8 +116,13 @@ def _draw_difference(value: float, room: int, screen: Screen) -> tuple[str, Styl
 def _roles(moved: Sequence[wording.RoleMove], out: Writer) -> Iterator[Text]:
     names, *others = wording.role_columns(moved, out.language)
     rules = [rule_style(one.rule, out.screen) for one in moved]
-    styled = [Text(spell(name, out.screen), style) for name, style in zip(names.cells, rules, strict=True)]
-    columns = [Column(title, texts, right=right, least=0 if right else 10) for title, texts, right in others]
+    styled = [
+        Text(spell(name, out.screen), style) for name, style in zip(names.cells, rules, strict=True)
+    ]
+    columns = [
+        Column(title, texts, right=right, least=0 if right else 10)
+        for title, texts, right in others
+    ]
     yield from table([Column(names.title, styled, least=10), *columns], out.screen)
 
 
@@ -112,28 +130,46 @@ def _heads(heads: Sequence[Change], changes: Changes, out: Writer) -> Iterator[T
     wide = out.screen.width
     columns = [out.column("head", [change.name for change in heads])]
     if changes.pattern is not None:
-        patterns = [Text(out.number(one.pattern, 3), Style(bold=one.beyond_nearest or None)) for one in heads]
+        patterns = [
+            Text(out.number(one.pattern, 3), Style(bold=one.beyond_nearest or None))
+            for one in heads
+        ]
         columns.append(out.column("change", patterns, right=True))
-        columns.append(out.column("95 %", [out.interval(one.low, one.high, 3) for one in heads], right=True))
+        columns.append(
+            out.column("95 %", [out.interval(one.low, one.high, 3) for one in heads], right=True)
+        )
         if wide >= WITH_BARS:
-            columns.append(out.column("", [bar(one.pattern / MOST, BAR, out.screen) for one in heads]))
+            columns.append(
+                out.column("", [bar(one.pattern / MOST, BAR, out.screen) for one in heads])
+            )
         if wide >= WITH_SHARE:
-            shares = [out.number(one.share) if math.isnan(one.share) else f"{one.share:.0%}" for one in heads]
-            columns.append(out.column("of_others", [Text(share, "dim") for share in shares], right=True))
+            shares = [
+                out.number(one.share) if math.isnan(one.share) else f"{one.share:.0%}"
+                for one in heads
+            ]
+            columns.append(
+                out.column("of_others", [Text(share, "dim") for share in shares], right=True)
+            )
     columns.append(Column(f"  {out.say('role')}", [_role(one, out) for one in heads], least=16))
     measured = [largest_changes(changes, one, 2) for one in heads]
-    columns.append(out.column("changed_most", [_measure(found[:1], out) for found in measured], least=10))
+    columns.append(
+        out.column("changed_most", [_measure(found[:1], out) for found in measured], least=10)
+    )
     if wide >= WITH_TWO:
         columns.append(Column("", [_measure(found[1:], out) for found in measured], least=10))
     yield from table(columns, out.screen, gap=1 if wide < WITH_SHARE else 2)
 
 
 def _role(change: Change, out: Writer) -> Text:
-    most = out.screen.width if out.screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
+    most = (
+        out.screen.width if out.screen.width >= WITH_BARS or not change.role_changed else LEAST_ROLE
+    )
     before, after = (_name(role, most, out) for role in change.roles)
     if not change.role_changed:
         return Text.assemble("  ", before)
-    return Text.assemble(f"{out.mark(established=change.role_established)} ", before, spell(" → ", out.screen), after)
+    return Text.assemble(
+        f"{out.mark(established=change.role_established)} ", before, spell(" → ", out.screen), after
+    )
 
 
 def _name(role: Role | None, most: int, out: Writer) -> Text:
@@ -175,7 +211,10 @@ def _relations(changes: Changes, out: Writer, *, full: bool) -> Iterator[Text]:
 
 def _relation_columns(relations: Sequence[RelationChange], out: Writer) -> Iterator[Column]:
     marked = [f"{out.mark(established=one.established)} {one.name}" for one in relations]
-    signed = [out.screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True) for one in relations]
+    signed = [
+        out.screen.paint_signed(one.value, 1.0) if one.established else Style(dim=True)
+        for one in relations
+    ]
     names, *others = wording.relation_columns(relations, out.language)
     yield out.column(f"  {names.title}", marked, least=10)
     for title, texts, right in others:
@@ -186,7 +225,9 @@ def _relation_columns(relations: Sequence[RelationChange], out: Writer) -> Itera
             yield out.column(title, texts, right=right)
     if out.screen.width >= WITH_WAYS:
         ways = (
-            dict.fromkeys("head→dep" if best.reverse else "dep→head" for best in (one.before, one.after))
+            dict.fromkeys(
+                "head→dep" if best.reverse else "dep→head" for best in (one.before, one.after)
+            )
             for one in relations
         )
         yield out.column("looks", map(" / ".join, ways))
@@ -210,7 +251,11 @@ def _notes(changes: Changes, out: Writer, *, full: bool) -> Iterator[Text]:
     for note in changes.notes:
         if full or note.code not in MINOR:
             yield from out.tell("note", text=note_words(note, language))
-    for one in (changes.before,) if changes.before.bad == changes.after.bad else (changes.before, changes.after):
+    for one in (
+        (changes.before,)
+        if changes.before.bad == changes.after.bad
+        else (changes.before, changes.after)
+    ):
         yield from cells.draw_bad_lines(one, out)
     for text in wording.proofs(changes, language):
         yield from out.prose(text, "bold")

@@ -42,7 +42,10 @@ def moves(found: Changes) -> list[RoleMove]:
             if role is not None:
                 sides.setdefault(role.name, RoleMove(role.rule, [], []))[side].append(change)  # type: ignore[union-attr]  # 1 and 2 are lists
     moved = [one for one in sides.values() if one.lost or one.got]
-    return sorted(moved, key=lambda one: (bool(one.before and one.after), not one.before, -len(one.lost + one.got)))
+    return sorted(
+        moved,
+        key=lambda one: (bool(one.before and one.after), not one.before, -len(one.lost + one.got)),
+    )
 
 
 def finding(found: Changes, language: str = "en") -> str:
@@ -51,7 +54,9 @@ def finding(found: Changes, language: str = "en") -> str:
     if not heads:
         return say("nothing_changed", language)
     beyond = [change for change in heads if change.beyond_nearest]
-    is_known = found.pattern is not None and bool(np.isfinite([change.nearest for change in found.heads]).any())
+    is_known = found.pattern is not None and bool(
+        np.isfinite([change.nearest for change in found.heads]).any()
+    )
     shown = (beyond or heads)[:NAMED]
     if found.pattern is not None:
         sizes = [f"{change.pattern:.2f}" for change in shown]
@@ -67,7 +72,9 @@ def finding(found: Changes, language: str = "en") -> str:
         ("roles_new", [one.rule.short for one in moves(found) if not one.before]),
     ):
         if roles:
-            parts.append(say(phrase, language, roles=", ".join(roles[:NAMED]) + ", …" * (len(roles) > NAMED)))
+            parts.append(
+                say(phrase, language, roles=", ".join(roles[:NAMED]) + ", …" * (len(roles) > NAMED))
+            )
     return "; ".join(parts)
 
 
@@ -84,7 +91,9 @@ def corpora_of(found: Changes, language: str = "en", phrase: str = "layers_heads
     if first == second and found.paired:
         return f"{what}; {say('both_on', language, sample=first)}"
     sides = (("before", first), ("after", second))
-    return "; ".join([what, *(say("on", language, side=say(side, language), sample=one) for side, one in sides)])
+    return "; ".join(
+        [what, *(say("on", language, side=say(side, language), sample=one) for side, one in sides)]
+    )
 
 
 def group_by_change(found: Changes) -> Iterator[tuple[str, list[str]]]:
@@ -107,7 +116,11 @@ def group_by_change(found: Changes) -> Iterator[tuple[str, list[str]]]:
 
 def counts(found: Changes, language: str = "en") -> str:
     """How many heads changed in which way, in a line."""
-    ways = [f"{say(phrase, language)}: {len(names):,}" for phrase, names in group_by_change(found) if names]
+    ways = [
+        f"{say(phrase, language)}: {len(names):,}"
+        for phrase, names in group_by_change(found)
+        if names
+    ]
     return say("counts", language, ways="; ".join(ways))
 
 
@@ -125,7 +138,10 @@ def relations(found: Changes) -> list[RelationChange]:
 def heads_of(one: RelationChange) -> str:
     """The head that finds a relation best before, and the one that does after, where it is another or looks back."""
     turned = one.before.reverse != one.after.reverse
-    before, after = (f"{best.layer}.{best.head}{'←' * (turned and best.reverse)}" for best in (one.before, one.after))
+    before, after = (
+        f"{best.layer}.{best.head}{'←' * (turned and best.reverse)}"
+        for best in (one.before, one.after)
+    )
     return before if before == after else f"{before} → {after}"
 
 
@@ -157,10 +173,16 @@ def relation_columns(changed: Sequence[RelationChange], language: str = "en") ->
     return [
         Cells(say("relation", language), [one.name for one in changed]),
         Cells("n", [links_of(one) for one in changed], right=True),
-        Cells(say("before", language), [f"{one.before.accuracy:.2f}" for one in changed], right=True),
+        Cells(
+            say("before", language), [f"{one.before.accuracy:.2f}" for one in changed], right=True
+        ),
         Cells(say("after", language), [f"{one.after.accuracy:.2f}" for one in changed], right=True),
         Cells(say("change", language), [with_sign(one.value) for one in changed], right=True),
-        Cells("95 %", [f"{with_sign(one.low)} to {with_sign(one.high)}" for one in changed], right=True),
+        Cells(
+            "95 %",
+            [f"{with_sign(one.low)} to {with_sign(one.high)}" for one in changed],
+            right=True,
+        ),
         Cells(say("best_head_title", language), [heads_of(one) for one in changed]),
     ]
 
@@ -189,7 +211,9 @@ def on_relations(found: Changes, language: str = "en", shown: int | None = None)
 def how_measured(found: Changes, language: str = "en") -> str:
     """How to read differences of measures, and how many intervals would exclude 0 though nothing had changed."""
     at = [at for at, one in enumerate(found.measures) if is_main(one)]
-    values, low, high = (getattr(found.differences, part)[..., at] for part in ("value", "low", "high"))
+    values, low, high = (
+        getattr(found.differences, part)[..., at] for part in ("value", "low", "high")
+    )
     n = int((np.isfinite(low) & (np.abs(values) > 0)).sum())
     sure = int(((low > 0) | (high < 0)).sum())
     expected = say("expected", language, n=n, sure=sure, expected=round(n / 20)) if n else ""
@@ -211,8 +235,16 @@ def on_map(found: Changes, language: str = "en") -> str:
 def how_to_read(found: Changes, language: str = "en", start: str = "") -> list[str]:
     """How to read what changed, in lines; on a first screen, whose first line begins with `start`, in fewer."""
     pattern = say("how_pattern", language, most=f"{MOST:.2f}") if found.pattern is not None else ""
-    first, more = "; ".join(filter(None, [start, pattern])), [] if start else [say("where_from", language)]
-    return [*([first] if first else []), say("how_role", language), say("not_explanation", language), *more]
+    first, more = (
+        "; ".join(filter(None, [start, pattern])),
+        [] if start else [say("where_from", language)],
+    )
+    return [
+        *([first] if first else []),
+        say("how_role", language),
+        say("not_explanation", language),
+        *more,
+    ]
 
 
 def proofs(found: Changes, language: str = "en") -> list[str]:

@@ -27,7 +27,9 @@ COLUMN, SLIDE = 7.0, 8.2
 """Inches of the widest picture that has the map and a table alone; and of one of them on a slide, before it grows."""
 EMPTY = "#f4f4f4"  # of a head with no clear role
 KEY = 0.17  # inches that a colour with its sign is high
-Inches: TypeAlias = tuple[float, float]  # how far across and down: where a corner is, how large a cell
+Inches: TypeAlias = tuple[
+    float, float
+]  # how far across and down: where a corner is, how large a cell
 
 
 def rule_of(role: Role | RoleRule | None) -> RoleRule | None:
@@ -52,7 +54,9 @@ def grid_size(n_layers: int, n_heads: int, cell: Inches) -> Inches:
     return BESIDE + n_heads * cell[0], ABOVE + n_layers * cell[1]
 
 
-def draw_grid(page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str) -> None:
+def draw_grid(
+    page: Page, comparison: HeadComparison, corner: Inches, cell: Inches, language: str
+) -> None:
     """Draw the grid: a cell a head, layers from top to bottom, heads from left to right, with their numbers."""
     for head in comparison.heads:
         swatch(page, head.role, place_of(head.place, corner, cell))
@@ -65,7 +69,9 @@ def place_of(head: tuple[int, int], corner: Inches, cell: Inches) -> Place:
     return left + BESIDE + number * across, top + ABOVE + layer * down, across, down
 
 
-def write_inside(page: Page, place: Place, text: str, room: float, leading: float, **style: Any) -> None:
+def write_inside(
+    page: Page, place: Place, text: str, room: float, leading: float, **style: Any
+) -> None:
     """Write a text into the middle of a cell, in letters that leave it room across; none where these are too small."""
     left, top, width, height = place
     size = min(TEXT, room / max(page.pen.width(text, 1.0), POINT), height / POINT / leading)
@@ -73,7 +79,9 @@ def write_inside(page: Page, place: Place, text: str, room: float, leading: floa
         page.text(left + width / 2, top + height / 2, text, size, ha="center", va="center", **style)
 
 
-def number_grid(page: Page, shape: tuple[int, int], corner: Inches, cell: Inches, language: str) -> None:
+def number_grid(
+    page: Page, shape: tuple[int, int], corner: Inches, cell: Inches, language: str
+) -> None:
     """Write the numbers of layers and heads along a grid of so many, as many as have room, and what they are."""
     (n_layers, n_heads), (left, top), (across, down) = shape, corner, cell
     x, y = left + BESIDE, top + ABOVE
@@ -91,12 +99,17 @@ def swatch(page: Page, role: Role | RoleRule | None, place: Place) -> None:
     colour = EMPTY if rule is None else rule.colour
     doubtful = isinstance(role, Role) and not role.established
     patch = page.box(
-        place, facecolor=paler(colour, 0.82) if doubtful else colour,
-        edgecolor=paler(colour, 0.45) if doubtful else "none", hatch="////" if doubtful else None, linewidth=0,
+        place,
+        facecolor=paler(colour, 0.82) if doubtful else colour,
+        edgecolor=paler(colour, 0.45) if doubtful else "none",
+        hatch="////" if doubtful else None,
+        linewidth=0,
         zorder=2,
-    )  # fmt: skip
+    )
     patch.set_hatch_linewidth(0.7)
-    page.box(place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3)
+    page.box(
+        place, fill=False, edgecolor="white", linewidth=1.0 if height > 0.15 else 0.3, zorder=3
+    )
     if rule is not None:
         is_white = not doubtful and ink(np.array([[*bytes.fromhex(colour[1:])]], dtype=np.uint8))[0]
         letters = "white" if is_white else BLACK
@@ -118,7 +131,13 @@ def draw_key(page: Page, role: Role | RoleRule | None, corner: Inches) -> None:
     """Draw the colour and the sign of a role, beside which its words stand."""
     swatch(page, role, (*corner, key_width(role, page.pen), KEY))
     if role is None:
-        page.box((*corner, key_width(role, page.pen), KEY), fill=False, edgecolor=FRAME, linewidth=0.4, zorder=3)
+        page.box(
+            (*corner, key_width(role, page.pen), KEY),
+            fill=False,
+            edgecolor=FRAME,
+            linewidth=0.4,
+            zorder=3,
+        )
 
 
 def fitting(pen: Pen, columns: Iterable[Cells], room: float) -> list[Cells]:
@@ -133,19 +152,27 @@ def fitting(pen: Pen, columns: Iterable[Cells], room: float) -> list[Cells]:
 
 def table_width(pen: Pen, columns: Sequence[Cells]) -> float:
     """The width of a table, in inches."""
-    return sum(pen.widest([one.title, *one.cells]) for one in columns) + BETWEEN * (len(columns) - 1)
+    return sum(pen.widest([one.title, *one.cells]) for one in columns) + BETWEEN * (
+        len(columns) - 1
+    )
 
 
 def draw_table(
-    page: Page, columns: Sequence[Cells], corner: Inches, *,
-    roles: Sequence[Role | RoleRule | None] = (), quiet: Sequence[bool] = (),
-) -> None:  # fmt: skip
+    page: Page,
+    columns: Sequence[Cells],
+    corner: Inches,
+    *,
+    roles: Sequence[Role | RoleRule | None] = (),
+    quiet: Sequence[bool] = (),
+) -> None:
     """Draw a table at (left, top), a line a row: behind the keys of roles, if it is of these; the unsure in grey."""
     x, top = corner
     for number, role in enumerate(roles, 1):
         draw_key(page, role, (x, top + number * ENTRY + (ENTRY - KEY) / 2))
     x += keys_width(page.pen, roles)
-    quiet = quiet or [not isinstance(role, RoleRule) and not (role and role.established) for role in roles]
+    quiet = quiet or [
+        not isinstance(role, RoleRule) and not (role and role.established) for role in roles
+    ]
     for title, cells, right in columns:
         wide = page.pen.widest([title, *cells])
         at, ha = (x + wide, "right") if right else (x, "left")
@@ -162,10 +189,15 @@ def about(comparison: HeadComparison, language: str) -> str:
     return " · ".join(map(visible, words))
 
 
-def heading(pen: Pen, title: str, about: Sequence[str], room: float, larger: float | None = None) -> list[Line]:
+def heading(
+    pen: Pen, title: str, about: Sequence[str], room: float, larger: float | None = None
+) -> list[Line]:
     """The title, so many times as large as usual, or as large as fits on a line up to a limit; and what it is about."""
     larger = larger or min(1.35, max(1.0, 1.35 * room / pen.width(title, 1.35 * TITLE)))
-    return [*lines(pen, [title], room, TITLE * larger, leading=1.5), *lines(pen, about, room, colour=GREY)]
+    return [
+        *lines(pen, [title], room, TITLE * larger, leading=1.5),
+        *lines(pen, about, room, colour=GREY),
+    ]
 
 
 def begin_page(pen: Pen, width: float) -> Page:
@@ -188,10 +220,17 @@ def is_brief(style: Style) -> bool:
 
 
 def draw_brief(
-    pen: Pen, style: Style, draw_map: Callable[[Page, Inches, Inches], None], *,
-    shape: tuple[int, int], words: tuple[str, Sequence[str]], columns: Sequence[Cells], least: float,
-    scale: float = 0.0, roles: Sequence[Role | None] = (),
-) -> None:  # fmt: skip
+    pen: Pen,
+    style: Style,
+    draw_map: Callable[[Page, Inches, Inches], None],
+    *,
+    shape: tuple[int, int],
+    words: tuple[str, Sequence[str]],
+    columns: Sequence[Cells],
+    least: float,
+    scale: float = 0.0,
+    roles: Sequence[Role | None] = (),
+) -> None:
     """Draw a map with a table below it, or on a slide beside it; the title and the notes are `words`.
 
     `draw_map` is given the corner and the size of a cell of so many layers and heads. In inches: the page is `least`

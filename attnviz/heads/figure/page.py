@@ -25,13 +25,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 10.0  # inches of the page
-LEFT, GAP = 4.2, 0.5  # inches of the left column, which has words and the example; and between the columns
+LEFT, GAP = (
+    4.2,
+    0.5,
+)  # inches of the left column, which has words and the example; and between the columns
 SIDE, BARS = 3.2, 1.4  # inches of the example, and the height of the bars by offset
 NAMES = 0.95  # inches of the names of measures
 ROW = 0.24  # inches of a measure
 MARKS = {
-    "shuffled": ("x", "#d55e00"), "untrained": ("^", "#009e73"), "offset": ("s", "#999999"), "chance": ("D", "#cc79a7"),
-}  # fmt: skip
+    "shuffled": ("x", "#d55e00"),
+    "untrained": ("^", "#009e73"),
+    "offset": ("s", "#999999"),
+    "chance": ("D", "#cc79a7"),
+}
 """The shape and the colour of each control."""
 PLAIN = "#555555"  # of a head with no clear role
 MOST_TICKS = 17
@@ -39,29 +45,53 @@ MOST_TICKS = 17
 
 
 def draw(
-    comparison: HeadComparison, layer: int, head: int, *, patterns: Mapping[str, Attention] | None = None,
+    comparison: HeadComparison,
+    layer: int,
+    head: int,
+    *,
+    patterns: Mapping[str, Attention] | None = None,
     language: str = "en",
-) -> Picture:  # fmt: skip
+) -> Picture:
     """A picture of one head. Raises SelectionError: there is no such head."""
     profile = comparison.head(layer, head)
-    cards = [card_of(card, (patterns or {}).get(card.role.name), language) for card in own_card(profile, comparison)]
-    title, notes, full = finding(profile, language), _notes(comparison, profile, language), WIDTH - 2 * MARGIN
+    cards = [
+        card_of(card, (patterns or {}).get(card.role.name), language)
+        for card in own_card(profile, comparison)
+    ]
+    title, notes, full = (
+        finding(profile, language),
+        _notes(comparison, profile, language),
+        WIDTH - 2 * MARGIN,
+    )
     roles, what = _roles(profile, comparison, language), about(comparison, language)
     with usual_settings():
-        said = [title, what, *notes, *(text for text, _ in roles), *(text for card in cards for text in card.texts)]
+        said = [
+            title,
+            what,
+            *notes,
+            *(text for text, _ in roles),
+            *(text for card in cards for text in card.texts),
+        ]
         pen = blank_figure([*said, "√→–·—“”…"])  # noqa: RUF001
         page = begin_page(pen, WIDTH)
         top = page.write(heading(pen, title, [what], full, 1.35), MARGIN) + 0.25
         words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]
         sheet = next((card.sheet for card in cards), None)
         strongest = [strongest_of(comparison, profile, role) for role in profile.roles[:1]]
-        more = [f"{say('strongest_one', language)} “{visible(one.text)}” {one.score:.2f}" for one in strongest if one]
+        more = [
+            f"{say('strongest_one', language)} “{visible(one.text)}” {one.score:.2f}"
+            for one in strongest
+            if one
+        ]
         sentences = lines(pen, [*(card.sentence for card in cards), *more], LEFT, colour=GREY)
         end = page.write(sentences, page.write(words, top) + 0.12 * bool(sentences))
         beside, over = (
             (0.0, 0.0)
             if sheet is None
-            else (pen.widest(labels_of(side)) + 0.05 for side in (sheet.query_labels, sheet.key_labels))
+            else (
+                pen.widest(labels_of(side)) + 0.05
+                for side in (sheet.query_labels, sheet.key_labels)
+            )
         )
         weights_from = end + over + 0.1
         end = weights_from + SIDE + 0.1 if sheet is not None else end
@@ -82,22 +112,37 @@ def draw(
         if dots:
             ax = page.axes((right, top + 0.2, WIDTH - MARGIN - 0.1 - right, dots))
             draw_measures(ax, pen, comparison, profile, language)
-    return Picture(pen, f"{title}: {visible(comparison.model)}", f"{wording.sample(comparison)}; {proof(comparison)}")
+    return Picture(
+        pen,
+        f"{title}: {visible(comparison.model)}",
+        f"{wording.sample(comparison)}; {proof(comparison)}",
+    )
 
 
 def finding(profile: HeadProfile, language: str = "en") -> str:
     """What the head does, in a line."""
     role = profile.role
     phrase = "head_none" if role is None else "head_does" if role.established else "head_may"
-    return say(phrase, language, head=profile.name, role=visible(wording.role_words(role, language)))
+    return say(
+        phrase, language, head=profile.name, role=visible(wording.role_words(role, language))
+    )
 
 
-def _roles(profile: HeadProfile, comparison: HeadComparison, language: str) -> list[tuple[str, str]]:
+def _roles(
+    profile: HeadProfile, comparison: HeadComparison, language: str
+) -> list[tuple[str, str]]:
     if not profile.roles:
         close = wording.closest_roles(comparison, profile, language)
-        return [(say("no_threshold", language), BLACK), *([(visible(close), GREY)] if close else [])]
+        return [
+            (say("no_threshold", language), BLACK),
+            *([(visible(close), GREY)] if close else []),
+        ]
     texts = ((wording.role_score, BLACK), (wording.how_sure, GREY))
-    return [(visible(say_of(role, language)), colour) for role in profile.roles for say_of, colour in texts]
+    return [
+        (visible(say_of(role, language)), colour)
+        for role in profile.roles
+        for say_of, colour in texts
+    ]
 
 
 def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> list[str]:
@@ -107,7 +152,9 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
             value, low, high = estimate_of(comparison, measure.name, profile)
             if not math.isnan(value):
                 between = wording.ends(low, high, narrow=measure.narrow)
-                others.append(f"{measure.name} {value:.2f} {measure.unit}{between and f' ({between})'}")
+                others.append(
+                    f"{measure.name} {value:.2f} {measure.unit}{between and f' ({between})'}"
+                )
     near = visible(wording.list_alike(comparison, profile, language))
     own = [one for one in comparison.relations if (one.layer, one.head) == profile.place]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
@@ -117,7 +164,11 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
         proof(comparison, language),
         *([" · ".join(others)] if others else []),
         *([near] if near else []),
-        *(wording.note_words(note, language) for note in comparison.notes if note.code not in wording.MINOR),
+        *(
+            wording.note_words(note, language)
+            for note in comparison.notes
+            if note.code not in wording.MINOR
+        ),
         "; ".join([*how, say("narrow", language), say("not_explanation", language)]),
     ]
 
@@ -128,7 +179,9 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
 def shares(comparison: HeadComparison) -> list[str]:
     """The measures that are shares of 1, but for those by offset, which have a picture of their own, and of norms."""
     return [
-        one.name for one in comparison.measures if one.unit == "share" and one.offset is None and one.takes != "norms"
+        one.name
+        for one in comparison.measures
+        if one.unit == "share" and one.offset is None and one.takes != "norms"
     ]
 
 
@@ -141,7 +194,9 @@ def shown_offsets(comparison: HeadComparison, profile: HeadProfile) -> tuple[int
     return tuple(at for at in offsets if seen[0] <= at <= seen[-1])
 
 
-def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str) -> None:
+def draw_offsets(
+    ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str
+) -> None:
     """Draw the mean weight at each offset as bars with their intervals."""
     offsets = shown_offsets(comparison, profile)
     found = np.array([at_offset(comparison, offset, profile) for offset in offsets])
@@ -157,12 +212,16 @@ def draw_offsets(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadPr
     ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(offsets[0] - 0.6, offsets[-1] + 0.6))
     step = -(-len(offsets) // MOST_TICKS)
     ticks = [offset for offset in offsets if offset % step == 0]
-    ax.set_xticks(ticks, [f"{offset:+d}" if offset else "0" for offset in ticks], **pen.style(SMALL))
+    ax.set_xticks(
+        ticks, [f"{offset:+d}" if offset else "0" for offset in ticks], **pen.style(SMALL)
+    )
     ax.set_title(say("at_offsets", language), loc="left", pad=6, **pen.style(TEXT + 0.5))
     _plain(ax, pen)
 
 
-def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str) -> None:
+def draw_measures(
+    ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadProfile, language: str
+) -> None:
     """Draw each share as a dot with its interval, and its controls beside it."""
     names = shares(comparison)
     colour = profile.role.rule.colour if profile.role else PLAIN
@@ -173,9 +232,15 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
             continue
         values = np.array([control_of(comparison, control, name, profile) for name in names])
         drawn = ax.scatter(
-            values, rows, marker=marker, s=16, linewidth=1.1, label=CONTROLS[control].short(language), color=shade,
+            values,
+            rows,
+            marker=marker,
+            s=16,
+            linewidth=1.1,
+            label=CONTROLS[control].short(language),
+            color=shade,
             zorder=6,
-        )  # fmt: skip
+        )
         if marker != "x":
             drawn.set_facecolor("none")
             drawn.set_edgecolor(shade)
@@ -183,22 +248,45 @@ def draw_measures(ax: Axes, pen: Pen, comparison: HeadComparison, profile: HeadP
         if math.isnan(value):
             ax.text(0.0, row, "—", ha="center", va="center", **pen.style(SMALL, color=GREY))
         if not math.isnan(low):
-            ax.plot([low, high], [row, row], color=colour, linewidth=2.4, alpha=0.6, zorder=4, solid_capstyle="butt")
+            ax.plot(
+                [low, high],
+                [row, row],
+                color=colour,
+                linewidth=2.4,
+                alpha=0.6,
+                zorder=4,
+                solid_capstyle="butt",
+            )
     ax.scatter(
-        found[:, 0], rows, s=30, color=colour, edgecolor="white", linewidth=0.5, label=say("this_head", language),
+        found[:, 0],
+        rows,
+        s=30,
+        color=colour,
+        edgecolor="white",
+        linewidth=0.5,
+        label=say("this_head", language),
         zorder=5,
-    )  # fmt: skip
+    )
     ax.set(xlim=(-0.02, 1.02), ylim=(len(names) - 0.5, -0.5))
     doubted = {one.name for one in comparison.measures if one.narrow}
     marked = [f"{wording.TOO_NARROW}{name}" if name in doubted else name for name in names]
     ax.set_yticks(rows, marked, **pen.style(SMALL + 0.5))
-    ax.set_xticks(np.linspace(0, 1, 6), [f"{x:.1f}" for x in np.linspace(0, 1, 6)], **pen.style(SMALL))
+    ax.set_xticks(
+        np.linspace(0, 1, 6), [f"{x:.1f}" for x in np.linspace(0, 1, 6)], **pen.style(SMALL)
+    )
     ax.set_title(say("measures_title", language), loc="left", pad=6, **pen.style(TEXT + 0.5))
     handles, labels = ax.get_legend_handles_labels()
     legend = ax.legend(
-        handles[::-1], labels[::-1], loc="upper center", bbox_to_anchor=(0.5, -0.28 / (ROW * max(len(names), 1))),
-        ncols=len(labels), frameon=False, borderpad=0, handletextpad=0.1, columnspacing=1.0,
-    )  # fmt: skip
+        handles[::-1],
+        labels[::-1],
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.28 / (ROW * max(len(names), 1))),
+        ncols=len(labels),
+        frameon=False,
+        borderpad=0,
+        handletextpad=0.1,
+        columnspacing=1.0,
+    )
     for text in legend.get_texts():
         text.set(**pen.style(SMALL + 0.5))
     _plain(ax, pen)

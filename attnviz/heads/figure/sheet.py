@@ -18,7 +18,14 @@ from attnviz.heads.figure.grid import Inches, draw_key, key_width
 from attnviz.heads.measures import ENOUGH_ROWS
 from attnviz.heads.record import HeadComparison, Role
 from attnviz.heads.relations import FAMILY
-from attnviz.heads.selection import RoleCard, by_role, received_by_words, strongest, strongest_links, without_card
+from attnviz.heads.selection import (
+    RoleCard,
+    by_role,
+    received_by_words,
+    strongest,
+    strongest_links,
+    without_card,
+)
 from attnviz.heads.wording import proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Line, Page, height_of, lines
@@ -46,9 +53,13 @@ MOST_LINES = 2  # lines of what a head does, and of its sentence
 
 
 def draw(
-    comparison: HeadComparison, *, patterns: Mapping[str, Attention] | None = None, unseen: str = "",
-    language: str = "en", style: Style = STYLES["sheet"],
-) -> Picture:  # fmt: skip
+    comparison: HeadComparison,
+    *,
+    patterns: Mapping[str, Attention] | None = None,
+    unseen: str = "",
+    language: str = "en",
+    style: Style = STYLES["sheet"],
+) -> Picture:
     """A picture of a comparison; of one sentence, where its weights are known, what each head looks at in it.
 
     On a slide and in a column stand the map and the roles alone, in letters that can be read there. Raises
@@ -62,8 +73,17 @@ def draw(
     about = grid.about(comparison, language)
     over = _heading(comparison, unseen if cards else "", language)
     with usual_settings():
-        texts = [title, about, over, *notes, *(text for card in cards for text in card.texts), "√→–·"]  # noqa: RUF001
-        pen = blank_figure([*texts, *(visible(wording.role_words(role, language)) for role in roles)])
+        texts = [
+            title,
+            about,
+            over,
+            *notes,
+            *(text for card in cards for text in card.texts),
+            "√→–·",
+        ]  # noqa: RUF001
+        pen = blank_figure(
+            [*texts, *(visible(wording.role_words(role, language)) for role in roles)]
+        )
         page = grid.begin_page(pen, WIDTH)
         top = page.write(grid.heading(pen, title, [about], FULL), MARGIN) + 0.16
         shape = comparison.n_layers, comparison.n_heads
@@ -82,10 +102,17 @@ def draw(
         what = lines(pen, [over] if cards else [], FULL - BAR - 0.6, TEXT + 1)
         cards_top = page.write(what, below) + 0.12 * bool(cards)
         if any(card.sheet for card in cards):
-            page.colour_bar(colours(), (WIDTH - MARGIN - BAR - 0.12, below, BAR), {0.0: "0", 1.0: "1"}, along=True)
+            page.colour_bar(
+                colours(),
+                (WIDTH - MARGIN - BAR - 0.12, below, BAR),
+                {0.0: "0", 1.0: "1"},
+                along=True,
+            )
         foot = draw_cards(page, cards, cards_top) + 0.04
         grid.end_page(page, page.write(lines(pen, notes, FULL), foot) + MARGIN)
-    return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
+    return Picture(
+        pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}"
+    )
 
 
 def finding(comparison: HeadComparison, language: str = "en") -> str:
@@ -95,10 +122,16 @@ def finding(comparison: HeadComparison, language: str = "en") -> str:
         return say("found_words", language, n_heads=n_heads)
     if not comparison.n_established:
         return say("found_none", language, n_heads=n_heads)
-    sure = {role: len(row) for row in by_role(comparison) if (role := row[0].role) is not None and role.established}
+    sure = {
+        role: len(row)
+        for row in by_role(comparison)
+        if (role := row[0].role) is not None and role.established
+    }
     most = max(sure, key=lambda role: sure[role])
     if sure[most] > 1:
-        which = say("found_most", language, role=visible(wording.role_words(most, language)), n=sure[most])
+        which = say(
+            "found_most", language, role=visible(wording.role_words(most, language)), n=sure[most]
+        )
     else:
         names = [visible(role.rule.short) for role in sure]
         which = ": " + ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
@@ -110,10 +143,14 @@ def _heading(comparison: HeadComparison, unseen: str, language: str) -> str:
         return f"{say('cards_links', language)}; {say('pattern_axes', language)}"
     more = without_card(comparison)
     left = say("cards_more", language, n=more) if more else ""
-    return "; ".join([
-        say("cards" if comparison.n_established else "cards_unsure", language) + left,
-        say("no_patterns", language, why=visible(unseen)) if unseen else say("pattern_axes", language),
-    ])  # fmt: skip
+    return "; ".join(
+        [
+            say("cards" if comparison.n_established else "cards_unsure", language) + left,
+            say("no_patterns", language, why=visible(unseen))
+            if unseen
+            else say("pattern_axes", language),
+        ]
+    )
 
 
 def _notes(comparison: HeadComparison, language: str) -> list[str]:
@@ -121,9 +158,9 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
         how = [say("one_few", language)]
     else:
         why = wording.doubts(comparison.heads, language)
-        how = [say("solid", language)] * bool(comparison.n_established) + [say("hatched", language, why=why)] * bool(
-            why
-        )
+        how = [say("solid", language)] * bool(comparison.n_established) + [
+            say("hatched", language, why=why)
+        ] * bool(why)
         if any(math.isfinite(role.low) for head in comparison.heads for role in head.roles):
             how.append(say("resampled", language))
         if any(role.narrow for head in comparison.heads for role in head.roles[:1]):
@@ -133,9 +170,14 @@ def _notes(comparison: HeadComparison, language: str) -> list[str]:
     notes = [
         wording.note_words(note, language)
         for note in comparison.notes
-        if note.code not in wording.MINOR and not (note.code == "few_sentences" and comparison.attention is not None)
+        if note.code not in wording.MINOR
+        and not (note.code == "few_sentences" and comparison.attention is not None)
     ]
-    return [proof(comparison, language), *notes, "; ".join([*how, say("not_explanation", language)])]
+    return [
+        proof(comparison, language),
+        *notes,
+        "; ".join([*how, say("not_explanation", language)]),
+    ]
 
 
 def _word_cell(n_layers: int, n_heads: int) -> Inches:
@@ -157,25 +199,39 @@ def _draw_words(page: Page, record: Attention, corner: Inches, cell: Inches, lan
         grid.write_inside(page, place, word, cell[0] - 0.05, 1.3, zorder=4, color=letters)
     grid.number_grid(page, shape, corner, cell, language)
     page.text(
-        WIDTH - MARGIN, corner[1] + 0.02, say("one_map_colour", language), SMALL + 1, va="top", ha="right", color=GREY
+        WIDTH - MARGIN,
+        corner[1] + 0.02,
+        say("one_map_colour", language),
+        SMALL + 1,
+        va="top",
+        ha="right",
+        color=GREY,
     )
 
 
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
     rows, title = by_role(comparison), finding(comparison, language)
     roles = [row[0].role for row in rows]
-    notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[style.caption]
+    notes = {"all": _notes(comparison, language), "receipt": [proof(comparison, language)], "": []}[
+        style.caption
+    ]
     with usual_settings():
         rules = [role.rule for role in roles if role is not None]
         said = (text for rule in rules for text in (rule.short, rule.sign, rule.say(language)))
         pen = blank_figure([title, *notes, "–·", *said])  # noqa: RUF001
         grid.draw_brief(
-            pen if style.height else replace(pen, least=style.least), style,
+            pen if style.height else replace(pen, least=style.least),
+            style,
             lambda page, corner, cell: grid.draw_grid(page, comparison, corner, cell, language),
-            shape=(comparison.n_layers, comparison.n_heads), words=(title, notes), roles=roles,
-            columns=wording.role_columns(rows, language), least=0.0 if style.height else style.width or 0.0,
-        )  # fmt: skip
-    return Picture(pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}")
+            shape=(comparison.n_layers, comparison.n_heads),
+            words=(title, notes),
+            roles=roles,
+            columns=wording.role_columns(rows, language),
+            least=0.0 if style.height else style.width or 0.0,
+        )
+    return Picture(
+        pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}"
+    )
 
 
 # The cards.
@@ -198,19 +254,27 @@ class HeadCard:
         return [self.title, self.words, self.sentence, *tokens]
 
 
-def cards_of(comparison: HeadComparison, patterns: Mapping[str, Attention], language: str) -> list[HeadCard]:
+def cards_of(
+    comparison: HeadComparison, patterns: Mapping[str, Attention], language: str
+) -> list[HeadCard]:
     """The cards of a comparison: of each established role; of one sentence the strongest links between its words."""
     record = comparison.attention
     if record is None:
-        return [card_of(card, patterns.get(card.role.name), language) for card in strongest(comparison)]
+        return [
+            card_of(card, patterns.get(card.role.name), language) for card in strongest(comparison)
+        ]
     return [
         HeadCard(
-            role=None, title=say("of_head", language, head=f"{layer}.{head}"),
-            words=visible(f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}"),
-            sentence="", sheet=_weights(record, layer, head),
+            role=None,
+            title=say("of_head", language, head=f"{layer}.{head}"),
+            words=visible(
+                f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}"
+            ),
+            sentence="",
+            sheet=_weights(record, layer, head),
         )
         for (query, key), (weight, layer, head) in strongest_links(record)
-    ]  # fmt: skip
+    ]
 
 
 def card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard:
@@ -223,10 +287,12 @@ def card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard
     else:
         sentence = say("no_example_rows", language, rows=ENOUGH_ROWS)
     return HeadCard(
-        role=role, title=f"{card.head.name} · {visible(role.rule.short)} {role.score:.2f}",
-        words=visible(role.rule.say(language)), sentence=sentence,
+        role=role,
+        title=f"{card.head.name} · {visible(role.rule.short)} {role.score:.2f}",
+        words=visible(role.rule.say(language)),
+        sentence=sentence,
         sheet=None if record is None else _weights(record, card.head.layer, card.head.head),
-    )  # fmt: skip
+    )
 
 
 def _weights(record: Attention, layer: int, head: int) -> Sheet:
@@ -245,7 +311,10 @@ def _lines(card: HeadCard, pen: Pen) -> list[Line]:
     for text, colour in ((card.words, BLACK), (card.sentence, GREY)):
         found = pen.wrap(text, CARD, TEXT, MOST_LINES + 1)
         if len(found) > MOST_LINES:
-            found = [*found[: MOST_LINES - 1], clip(found[MOST_LINES - 1], len(found[MOST_LINES - 1]) - 1)]
+            found = [
+                *found[: MOST_LINES - 1],
+                clip(found[MOST_LINES - 1], len(found[MOST_LINES - 1]) - 1),
+            ]
         written += [Line(line, TEXT, colour, LINE) for line in found]
     return written
 
@@ -254,7 +323,9 @@ def draw_cards(page: Page, cards: Sequence[HeadCard], top: float) -> float:
     """Draw cards of one size, `ACROSS` in a row, and return where the next row would stand."""
     pen, written = page.pen, [_lines(card, page.pen) for card in cards]
     sheets = [card.sheet for card in cards if card.sheet is not None]
-    beside = pen.widest([label for sheet in sheets for label in labels_of(sheet.query_labels)]) + 0.05
+    beside = (
+        pen.widest([label for sheet in sheets for label in labels_of(sheet.query_labels)]) + 0.05
+    )
     above = pen.widest([label for sheet in sheets for label in labels_of(sheet.key_labels)]) + 0.08
     side = min(SIDE if len(cards) > ACROSS else FEW, CARD - beside)
     text = max(map(height_of, written), default=0.0)
@@ -273,7 +344,9 @@ def draw_cards(page: Page, cards: Sequence[HeadCard], top: float) -> float:
     return top + pitch * -(-len(cards) // ACROSS)
 
 
-def draw_weights(page: Page, sheet: Sheet, place: tuple[float, float, float], largest: float = CELL) -> None:
+def draw_weights(
+    page: Page, sheet: Sheet, place: tuple[float, float, float], largest: float = CELL
+) -> None:
     """Draw a pattern at (left, top, side) with its words at the left and above, thinned where they have no room."""
     left, top, side = place
     panel = sheet.panels[0]
@@ -281,8 +354,19 @@ def draw_weights(page: Page, sheet: Sheet, place: tuple[float, float, float], la
     cell = min(largest, side / max(len(queries), len(keys)))
     size = min(TEXT, max(LEAST_TEXT, cell / POINT / 1.15))
     step = max(1, round(size * 1.15 * POINT / cell + 0.49))
-    page.image(pixels(panel.matrix, panel.top, colours()), (left, top, cell * len(keys), cell * len(queries)))
+    page.image(
+        pixels(panel.matrix, panel.top, colours()),
+        (left, top, cell * len(keys), cell * len(queries)),
+    )
     for at in range(0, len(queries), step):
         page.text(left - 0.05, top + (at + 0.5) * cell, queries[at], size, ha="right", va="center")
     for at in range(0, len(keys), step):
-        page.text(left + (at + 0.5) * cell, top - 0.05, keys[at], size, ha="center", va="bottom", rotation=90)
+        page.text(
+            left + (at + 0.5) * cell,
+            top - 0.05,
+            keys[at],
+            size,
+            ha="center",
+            va="bottom",
+            rotation=90,
+        )

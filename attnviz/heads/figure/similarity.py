@@ -16,7 +16,19 @@ from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import description, proof, sample, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, legend_above, lines, page_of, scale_marks
-from attnviz.render.figure.pen import FRAME, GREY, LEAST_TEXT, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen, ordinal
+from attnviz.render.figure.pen import (
+    FRAME,
+    GREY,
+    LEAST_TEXT,
+    MARGIN,
+    PITCH,
+    POINT,
+    SMALL,
+    TEXT,
+    TITLE,
+    Pen,
+    ordinal,
+)
 from attnviz.render.palette import MARKERS, colours, levels, readable
 from attnviz.text.display import visible
 
@@ -28,10 +40,20 @@ CELL = 0.24  # inches of the largest cell
 SIDES = (2.4, 8.0, 11.3)
 """Inches of the matrix: the least; the usual; the most, for heads whose labels have no room on
 less: up to 144."""
-TREE, STRIP = 1.0, 0.12  # inches that the tree takes beside the matrix, and the colours of the roles
+TREE, STRIP = (
+    1.0,
+    0.12,
+)  # inches that the tree takes beside the matrix, and the colours of the roles
 BAR = 0.62  # inches of the upright scale, with its numbers and its unit
-WIDTH, HEIGHTS = 7.0, (3.2, 6.4)  # inches of the axes: across; the least and the most in height, one scale on both axes
-PLAIN = {"facecolor": "#a0a0a0", "edgecolor": "white", "linewidth": 0.4}  # the look of heads with no clear role
+WIDTH, HEIGHTS = (
+    7.0,
+    (3.2, 6.4),
+)  # inches of the axes: across; the least and the most in height, one scale on both axes
+PLAIN = {
+    "facecolor": "#a0a0a0",
+    "edgecolor": "white",
+    "linewidth": 0.4,
+}  # the look of heads with no clear role
 AROUND = 0.45  # inches at the left of the axes and below them
 DOT = 5.0  # the diameter of a point, in points
 _GAP = 2.0  # points that a label keeps from a dot
@@ -48,13 +70,16 @@ def draw_clusters(comparison: HeadComparison, language: str = "en") -> Picture:
     side = max(least, min(n * CELL, max(usual, min(most, n * PITCH * LEAST_TEXT / TEXT))))
     size, step = _thin(side / n)
     title = say("clusters_title", language, model=visible(comparison.model))
-    about = [visible(text) for text in (description(comparison, language), sample(comparison, language))]
+    about = [
+        visible(text) for text in (description(comparison, language), sample(comparison, language))
+    ]
     largest = float(np.sqrt(similarity.divergences.max()))
     named = say("each_named", language, n=step, nth=ordinal(step)) if step > 1 else ""
     how = [
-        proof(comparison, language), say("pairs_axes", language, names=named),
+        proof(comparison, language),
+        say("pairs_axes", language, names=named),
         say("pairs_colour", language, largest=f"{largest:.2g}", farthest=f"{FARTHEST:.2f}"),
-    ]  # fmt: skip
+    ]
     with usual_settings():
         pen = blank_figure([title, *about, say("distance", language), *how])
         reach = pen.widest(names, size) + 0.06
@@ -73,7 +98,14 @@ def draw_clusters(comparison: HeadComparison, language: str = "en") -> Picture:
         _draw_pairs(page, comparison, similarity, (left, top, side))
         page.colour_bar(colours()[::-1], (bar, top, 2.4), scale_marks(0.0, largest or FARTHEST))
         page.text(
-            bar + BAR, top + 1.2, say("distance", language), SMALL, rotation=90, ha="right", va="center", color=GREY
+            bar + BAR,
+            top + 1.2,
+            say("distance", language),
+            SMALL,
+            rotation=90,
+            ha="right",
+            va="center",
+            color=GREY,
         )
         page.write(below, end)
     return Picture(pen, title, proof(comparison))
@@ -82,7 +114,9 @@ def draw_clusters(comparison: HeadComparison, language: str = "en") -> Picture:
 def expect_similarity(comparison: HeadComparison) -> HeadSimilarity:
     """How alike its heads are. Raises SelectionError: they were not compared, or there is one only."""
     if comparison.similarity is None:
-        raise SelectionError("the heads were not compared with one another: there are no clusters to draw")
+        raise SelectionError(
+            "the heads were not compared with one another: there are no clusters to draw"
+        )
     if len(comparison.heads) < 2:
         raise SelectionError("a picture of clusters needs two heads or more")
     return comparison.similarity
@@ -101,7 +135,11 @@ def branches(similarity: HeadSimilarity) -> tuple[list[np.ndarray], Int64[np.nda
     forks = []
     for merge, (one, other, far, _) in enumerate(similarity.linkage):
         a, b = int(one), int(other)
-        forks.append(np.array([[height[a], place[a]], [far, place[a]], [far, place[b]], [height[b], place[b]]]))
+        forks.append(
+            np.array(
+                [[height[a], place[a]], [far, place[a]], [far, place[b]], [height[b], place[b]]]
+            )
+        )
         place[n + merge] = (place[a] + place[b]) / 2
         height[n + merge] = far
     return forks, order
@@ -114,7 +152,10 @@ def _thin(cell: float) -> tuple[float, int]:
 
 
 def _draw_pairs(
-    page: Page, comparison: HeadComparison, similarity: HeadSimilarity, place: tuple[float, float, float]
+    page: Page,
+    comparison: HeadComparison,
+    similarity: HeadSimilarity,
+    place: tuple[float, float, float],
 ) -> None:
     """Draw the matrix at (left, top, side) in the tree's order, with the tree, the roles and the names on two sides."""
     left, top, side = place
@@ -127,26 +168,38 @@ def _draw_pairs(
     n = len(heads)
     size, step = _thin(side / n)
     for row in range(0, n, step):
-        page.text(left + side + 0.05, top + (row + 0.5) * (side / n), heads[row].name, size, va="center")
+        page.text(
+            left + side + 0.05, top + (row + 0.5) * (side / n), heads[row].name, size, va="center"
+        )
     _draw_tree(page, forks, (left - STRIP - 0.04, top, side))
     for row, head in enumerate(heads):
         swatch(page, head.role, (left - STRIP - 0.04, top + row * side / n, STRIP, side / n))
     for column in range(0, n, step):
         middle = left + (column + 0.5) * side / n
-        page.text(middle, top + side + 0.05, heads[column].name, size, rotation=90, ha="center", va="top")
+        page.text(
+            middle, top + side + 0.05, heads[column].name, size, rotation=90, ha="center", va="top"
+        )
     _draw_tree(page, forks, (left, top, side), upright=True)
 
 
 def _draw_tree(
-    page: Page, forks: Sequence[np.ndarray], place: tuple[float, float, float], *, upright: bool = False
+    page: Page,
+    forks: Sequence[np.ndarray],
+    place: tuple[float, float, float],
+    *,
+    upright: bool = False,
 ) -> None:
     from matplotlib.collections import LineCollection
 
     left, top, side = place
     farthest = max(*(float(fork[1, 0]) for fork in forks), 1e-12)
     along = [(left if upright else top) + fork[:, 1] * side / (len(forks) + 1) for fork in forks]
-    away = [(top if upright else left) - 0.03 - (TREE - 0.1) * fork[:, 0] / farthest for fork in forks]
-    points = [np.stack((a, b) if upright else (b, a), axis=1) for a, b in zip(along, away, strict=True)]
+    away = [
+        (top if upright else left) - 0.03 - (TREE - 0.1) * fork[:, 0] / farthest for fork in forks
+    ]
+    points = [
+        np.stack((a, b) if upright else (b, a), axis=1) for a, b in zip(along, away, strict=True)
+    ]
     page.ax.add_collection(LineCollection(points, colors=GREY, linewidths=0.7))
 
 
@@ -154,12 +207,17 @@ def draw_points(comparison: HeadComparison, language: str = "en") -> Picture:
     """A page of the heads as points, in the colours of their roles. Raises SelectionError: they were not compared."""
     similarity = expect_similarity(comparison)
     title = say("scatter_title", language, model=visible(comparison.model))
-    about = [visible(text) for text in (description(comparison, language), sample(comparison, language))]
+    about = [
+        visible(text) for text in (description(comparison, language), sample(comparison, language))
+    ]
     groups = [_group(head, language) for head in comparison.heads]
     notes = [proof(comparison, language), say("kept", language, share=100 * similarity.kept)]
     with usual_settings():
         pen = blank_figure([title, *about, *groups, *notes, *_axes(language)])
-        above = [*lines(pen, [title], WIDTH, TITLE * 1.2, leading=1.4), *lines(pen, about, WIDTH, colour=GREY)]
+        above = [
+            *lines(pen, [title], WIDTH, TITLE * 1.2, leading=1.4),
+            *lines(pen, about, WIDTH, colour=GREY),
+        ]
         across, up = np.ptp(similarity.points, axis=0)
         height = min(HEIGHTS[1], max(HEIGHTS[0], WIDTH * up / across)) if across else HEIGHTS[0]
         pen.figure.set_size_inches(10, 10)
@@ -167,14 +225,22 @@ def draw_points(comparison: HeadComparison, language: str = "en") -> Picture:
         looks = {group: _look(head) for head, group in zip(comparison.heads, groups, strict=True)}
         none = say("no_role", language)
         legend, unnamed = draw_scatter(
-            ax, similarity.points, [head.name for head in comparison.heads], groups, pen, looks=looks, last=none,
+            ax,
+            similarity.points,
+            [head.name for head in comparison.heads],
+            groups,
+            pen,
+            looks=looks,
+            last=none,
             axes=_axes(language),
-        )  # fmt: skip
+        )
         if unnamed:
             notes.append(say("unnamed", language, n=unnamed))
         noted = lines(pen, [*notes, say("not_explanation", language)], WIDTH)
         top = MARGIN + height_of(above) + 0.2 + legend
-        page = page_of(pen, AROUND + WIDTH + 2 * MARGIN, top + height + AROUND + height_of(noted) + MARGIN)
+        page = page_of(
+            pen, AROUND + WIDTH + 2 * MARGIN, top + height + AROUND + height_of(noted) + MARGIN
+        )
         page.write(above, MARGIN)
         page.move(ax, (MARGIN + AROUND, top, WIDTH, height))
         page.write(noted, top + height + AROUND)
@@ -189,7 +255,11 @@ def _group(head: HeadProfile, language: str) -> str:
     role = head.role
     if role is None:
         return say("no_role", language)
-    return role.rule.short if role.established else say("doubtful_group", language, role=role.rule.short)
+    return (
+        role.rule.short
+        if role.established
+        else say("doubtful_group", language, role=role.rule.short)
+    )
 
 
 def _look(head: HeadProfile) -> dict[str, Any]:
@@ -202,9 +272,16 @@ def _look(head: HeadProfile) -> dict[str, Any]:
 
 
 def draw_scatter(
-    ax: Axes, points: Points, labels: Sequence[str], groups: Sequence[str], pen: Pen, *,
-    looks: Mapping[str, Mapping[str, Any]], last: str = NO_ROLE, axes: tuple[str, str] = ("", ""),
-) -> tuple[float, int]:  # fmt: skip
+    ax: Axes,
+    points: Points,
+    labels: Sequence[str],
+    groups: Sequence[str],
+    pen: Pen,
+    *,
+    looks: Mapping[str, Mapping[str, Any]],
+    last: str = NO_ROLE,
+    axes: tuple[str, str] = ("", ""),
+) -> tuple[float, int]:
     """Draw heads as points with their labels, one scale on both axes: a look for each group, that of no role last.
 
     The axes must have their size: labels are put where there is room on it. Gives the height of the legend above
@@ -214,7 +291,9 @@ def draw_scatter(
     for index, group in enumerate(named):
         here = points[[one == group for one in groups]]
         marker = MARKERS[(index + index // len(MARKERS)) % len(MARKERS)]
-        ax.scatter(here[:, 0], here[:, 1], s=DOT**2, marker=marker, label=group, zorder=3, **looks[group])
+        ax.scatter(
+            here[:, 0], here[:, 1], s=DOT**2, marker=marker, label=group, zorder=3, **looks[group]
+        )
     _limit(ax, points)
     unnamed = _label(ax, points, labels, pen)
     ax.grid(color="#eeeeee", linewidth=0.6)
@@ -255,9 +334,15 @@ def _label(ax: Axes, points: Points, labels: Sequence[str], pen: Pen) -> int:
         if not (label and free[head]):
             continue
         ax.annotate(
-            label, tuple(points[head]), xytext=tuple(offsets[head]), textcoords="offset points", ha="center",
-            va="center_baseline", zorder=4, **pen.style(size),
-        )  # fmt: skip
+            label,
+            tuple(points[head]),
+            xytext=tuple(offsets[head]),
+            textcoords="offset points",
+            ha="center",
+            va="center_baseline",
+            zorder=4,
+            **pen.style(size),
+        )
         if away[head]:  # a line leads to the label, and ends where it meets it
             part = np.min(sizes[head] / 2 / np.maximum(np.abs(offsets[head]), 1e-9))
             end = dots[head] + offsets[head] * (1 - part)

@@ -29,8 +29,12 @@ LEAST_CELL, WIDEST_CELL = 3, 8
 BAD_SHOWN = 5  # so many lines that could not be used are named
 MOST_NAMES = 48  # so many heads are named in one list
 SEEN = 0.005  # a share below this reads 0.00
-LEAST_TOP = 0.2  # the least weight that a small pattern's full height stands for: an even head looks even
-CellOf: TypeAlias = Callable[[HeadProfile, int], Text]  # gives what stands for a head in so many cells
+LEAST_TOP = (
+    0.2  # the least weight that a small pattern's full height stands for: an even head looks even
+)
+CellOf: TypeAlias = Callable[
+    [HeadProfile, int], Text
+]  # gives what stands for a head in so many cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ class Writer:
     def numbers(self, phrase: str, values: Iterable[float], style: str = "", **how: Any) -> Column:
         """A column of measures."""
         texts = map(self.number, values)
-        return self.column(phrase, [Text(text, style) if style else text for text in texts], right=True, **how)
+        return self.column(
+            phrase, [Text(text, style) if style else text for text in texts], right=True, **how
+        )
 
 
 def bar(share: float, width: int, screen: Screen) -> str:
@@ -92,7 +98,9 @@ def spark(values: Sequence[float], screen: Screen) -> str:
     top = max([LEAST_TOP, *(value for value in values if not math.isnan(value))])
     steps = UP if screen.unicode else UP_ASCII
     return "".join(
-        " " if math.isnan(value) or value <= 0 else steps[max(1, round(value / top * (len(steps) - 1)))]
+        " "
+        if math.isnan(value) or value <= 0
+        else steps[max(1, round(value / top * (len(steps) - 1)))]
         for value in values
     )
 
@@ -128,10 +136,14 @@ def list_heads(title: Text, names: Sequence[str], out: Writer, indent: int) -> I
         start = Text(" " * indent)
     more = len(names) - MOST_NAMES
     text = " ".join([*names[:MOST_NAMES], *([out.say("and_more", n=more)] if more > 0 else [])])
-    yield from behind(start, wrap(text, out.screen, first=start.cell_len, indent=indent, most=READABLE))
+    yield from behind(
+        start, wrap(text, out.screen, first=start.cell_len, indent=indent, most=READABLE)
+    )
 
 
-def draw_grid(comparison: HeadComparison, screen: Screen, cell_of: CellOf, widest: int = WIDEST_CELL) -> Iterator[Text]:
+def draw_grid(
+    comparison: HeadComparison, screen: Screen, cell_of: CellOf, widest: int = WIDEST_CELL
+) -> Iterator[Text]:
     """A cell for each head, layers downward, heads across, with their numbers."""
     left = len(str(comparison.n_layers - 1)) + 2
     across = max(1, min(comparison.n_heads, (screen.width - left) // LEAST_CELL))

@@ -12,7 +12,14 @@ from attnviz.attention import Attention
 from attnviz.heads.record import HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.relations import FAMILY, terms_of
 from attnviz.heads.roles import CONTROLS, TOO_FEW
-from attnviz.heads.selection import HeadRole, by_role, received_by_words, sorted_heads, strongest_link, strongest_links
+from attnviz.heads.selection import (
+    HeadRole,
+    by_role,
+    received_by_words,
+    sorted_heads,
+    strongest_link,
+    strongest_links,
+)
 from attnviz.heads.terminal.cells import Writer, bar, draw_grid, draw_notes, role_style, rule_style
 from attnviz.heads.wording import MINOR, description, plural, reason_of, role_columns, sample, say
 from attnviz.render.palette import LEVELS
@@ -28,7 +35,13 @@ LINES, FEWEST_ROLES = 48, 6
 NO_SIGN = "·"  # stands on the map for a head without a clear role
 GROUPS = 5  # so many groups of heads that look alike are shown
 WIDEST_TOKEN = 10  # cells that a head takes on the map at most
-SHARES = ("self", "previous", "next", "first", "separator")  # the shares that the table of all heads has
+SHARES = (
+    "self",
+    "previous",
+    "next",
+    "first",
+    "separator",
+)  # the shares that the table of all heads has
 
 
 def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:
@@ -39,7 +52,11 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     lines = out.tell("title", "bold", model=comparison.model)
     lines += out.prose(description(comparison, language, "mapped"))
     lines += out.prose(sample(comparison, language))
-    lines += [Text(), *draw_grid(comparison, screen, lambda head, room: _sign(head, room, screen)), Text()]
+    lines += [
+        Text(),
+        *draw_grid(comparison, screen, lambda head, room: _sign(head, room, screen)),
+        Text(),
+    ]
     shown = [note for note in comparison.notes if note.code not in MINOR]
     best = next((row[0].head for row in rows if row[0].role is not None), comparison.heads[0])
     hidden = len(comparison.notes) - len(shown)
@@ -50,7 +67,11 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
         roles = [*_roles(rows[:n], out)]
         if n < len(rows):
             roles += out.tell("more_roles", "dim", n=len(rows) - n)
-        roles += [Text(), *_relations(comparison.relations, out), *_legend([row[0].role for row in rows[:n]], out)]
+        roles += [
+            Text(),
+            *_relations(comparison.relations, out),
+            *_legend([row[0].role for row in rows[:n]], out),
+        ]
         if len(lines) + len(roles) + len(ends) <= LINES:
             break
     return [*lines, *roles, *ends]
@@ -70,8 +91,14 @@ def _roles(rows: Sequence[Sequence[HeadRole]], out: Writer) -> Iterator[Text]:
     roles = [row[0].role for row in rows]
     rules = [None if role is None else role.rule for role in roles]
     named, _, _, scores, _, meaning = role_columns(rows, out.language)
-    names = [Text(spell(name, screen), rule_style(rule, screen)) for name, rule in zip(named.cells, rules, strict=True)]
-    ends = ["" if role is None else out.interval(role.low, role.high, narrow=role.narrow) for role in roles]
+    names = [
+        Text(spell(name, screen), rule_style(rule, screen))
+        for name, rule in zip(named.cells, rules, strict=True)
+    ]
+    ends = [
+        "" if role is None else out.interval(role.low, role.high, narrow=role.narrow)
+        for role in roles
+    ]
     columns = [
         Column("", [_role_sign(role, out) for role in roles]),
         out.column("role", names, least=12 if screen.width < WITH_CONTROLS else 22),
@@ -92,7 +119,11 @@ def _rival(role: Role | None, out: Writer) -> str:
     if role is None or role.rival is None:
         return ""
     one = role.rival
-    which = CONTROLS[one.name].short(out.language) if one.offset is None else out.say("at_offset", n=one.offset)
+    which = (
+        CONTROLS[one.name].short(out.language)
+        if one.offset is None
+        else out.say("at_offset", n=one.offset)
+    )
     return f"{out.number(one.high)} {which}"
 
 
@@ -118,9 +149,12 @@ def _relations(relations: Sequence[Relation], out: Writer) -> Iterator[Text]:
     sure = sum(one.established for one in relations)
     few = sum(one.doubt is not None and one.doubt.code in TOO_FEW for one in relations)
     words = say(
-        "relations_rest" if sure else "relations_none", out.language, n=len(relations), sure=sure,
+        "relations_rest" if sure else "relations_none",
+        out.language,
+        n=len(relations),
+        sure=sure,
         few=say("relations_few", out.language, n=few) if few else "",
-    )  # fmt: skip
+    )
     yield from out.prose(f"{words}; {say('halves', out.language)}" if sure else words, "dim")
 
 
@@ -129,14 +163,18 @@ def _legend(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
     there = [role for role in roles if role is not None]
     if width < WITH_WORDS:
         rules = [role.rule for role in there]
-        words = [f"{rule.short}: {rule.say(language)}" for rule in rules if rule.family != FAMILY.name]
+        words = [
+            f"{rule.short}: {rule.say(language)}" for rule in rules if rule.family != FAMILY.name
+        ]
         if terms := terms_of(rules, language):
             words.append(say("terms", language, terms=", ".join(terms)))
         yield from out.prose("; ".join(words), "dim")
     doubts: dict[str, list[str]] = {}
     for role in there:
         if role.doubt is not None:
-            doubts.setdefault(reason_of(role.doubt, language, brief=True), []).append(role.rule.short)
+            doubts.setdefault(reason_of(role.doubt, language, brief=True), []).append(
+                role.rule.short
+            )
     marks = say("marks", language) + say("marked_so", language) * bool(doubts)
     yield from out.prose(marks + say("to_beat_is", language) * (width >= WITH_CONTROLS), "dim")
     if any(role.narrow for role in there):
@@ -146,12 +184,19 @@ def _legend(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
 
 
 def draw_sentence(
-    comparison: HeadComparison, record: Attention, screen: Screen, language: str = "en", *, full: bool = False
+    comparison: HeadComparison,
+    record: Attention,
+    screen: Screen,
+    language: str = "en",
+    *,
+    full: bool = False,
 ) -> list[Text]:
     """What the heads do on one sentence."""
     out = Writer(screen, language)
     lines = out.tell("one_title", "bold", model=comparison.model)
-    lines += out.prose(f"{sample(comparison, language)}; {description(comparison, language, 'mapped')}")
+    lines += out.prose(
+        f"{sample(comparison, language)}; {description(comparison, language, 'mapped')}"
+    )
     if comparison.roles_on is None:
         lines += out.tell("one_few")
     lines.append(Text())
@@ -182,13 +227,27 @@ def _sorts(roles: HeadComparison, record: Attention, out: Writer) -> Iterator[Te
     rows = []
     for one in sorted_heads(roles, record):
         head, role = one.best or (None, None)
-        words = out.say("sort_none") if role is None else f"{role.rule.short} {out.number(role.score)}"
+        words = (
+            out.say("sort_none") if role is None else f"{role.rule.short} {out.number(role.score)}"
+        )
         linked = max(one.cells, key=lambda cell: cell[2], default=None)
         cell = "" if linked is None else f"{linked[0]} → {linked[1]} {out.number(linked[2])}"
         cell += out.say("sort_any", head=linked[3]) if head is None and linked is not None else ""
-        strong = "" if one.strongest is None else f"{one.strongest[0]} → {one.strongest[1]} {one.strongest[2]:.2f}"
+        strong = (
+            ""
+            if one.strongest is None
+            else f"{one.strongest[0]} → {one.strongest[1]} {one.strongest[2]:.2f}"
+        )
         mine = f"{out.mark(established=head is not None)} {one.sort.words[out.language == 'ko']}"
-        rows.append([Text(mine, role_style(role, out.screen)), head.name if head else "", words, cell, strong])
+        rows.append(
+            [
+                Text(mine, role_style(role, out.screen)),
+                head.name if head else "",
+                words,
+                cell,
+                strong,
+            ]
+        )
     titles = "sort", "head", "role", "sort_links", "top_link"
     columns = zip(titles, zip(*rows, strict=True), strict=True)
     yield from table([out.column(title, cells, least=10) for title, cells in columns], out.screen)
@@ -213,30 +272,43 @@ def _arrow(record: Attention, query: int, key: int) -> str:
 
 
 def _groups(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    several = sorted((names for names in comparison.clusters.values() if len(names) > 1), key=len, reverse=True)
+    several = sorted(
+        (names for names in comparison.clusters.values() if len(names) > 1), key=len, reverse=True
+    )
     if not several:
         return
     yield from out.tell("alike")
     for names in several[:GROUPS]:
         start = f"{len(names):>4}  "
-        yield Text(start + fit(" ".join(names), out.screen.width - len(start), out.screen), no_wrap=True)
+        yield Text(
+            start + fit(" ".join(names), out.screen.width - len(start), out.screen), no_wrap=True
+        )
 
 
 def _table(comparison: HeadComparison, record: Attention, out: Writer) -> Iterator[Text]:
     received, heads = received_by_words(record), comparison.heads
     most = [int(received[one.place].argmax()) for one in heads]
     links = [strongest_link(record, *one.place) for one in heads]
-    found = ["" if link is None else f"{_arrow(record, *link[:2])} {out.number(link[2])}" for link in links]
+    found = [
+        "" if link is None else f"{_arrow(record, *link[:2])} {out.number(link[2])}"
+        for link in links
+    ]
     columns = [
         out.column("head", [one.name for one in heads]),
         *(
-            Column(one.label, [out.number(comparison.estimate(name, *head.place)[0]) for head in heads], right=True)
+            Column(
+                one.label,
+                [out.number(comparison.estimate(name, *head.place)[0]) for head in heads],
+                right=True,
+            )
             for name in SHARES
             for one in comparison.measures
             if one.name == name
         ),
         out.column("most", [record.key_tokens[at].text for at in most], least=8),
-        out.numbers("share", [float(received[one.place][at]) for one, at in zip(heads, most, strict=True)]),
+        out.numbers(
+            "share", [float(received[one.place][at]) for one, at in zip(heads, most, strict=True)]
+        ),
         out.column("top_link", found, least=12),
     ]
     yield from table(columns, out.screen)

@@ -34,7 +34,10 @@ AIRY, AIRY_RELATIONS = 130, 80
 LEAST_ROLE = (12, 26, 33)
 """Cells that a role keeps: in a narrow window, beside controls, and beside bars, of which the last give way to it."""
 _BOLD = Style(bold=True)
-ALIKE, BRIEF = 6, 4  # so many of the heads most like this one are named; so many measures on the first screen
+ALIKE, BRIEF = (
+    6,
+    4,
+)  # so many of the heads most like this one are named; so many measures on the first screen
 FAR_SHOWN = 6  # offsets shown beyond those that are usual, where more were measured: the strongest
 WIDEST_BAR = 40  # cells of the longest bar of an offset
 NARROW = 72  # the windows, in cells, below which columns stand closer
@@ -42,11 +45,20 @@ WITH_MEANINGS = 104  # the windows, in cells, from which on each measure stands 
 
 
 def draw_table(
-    comparison: HeadComparison, screen: Screen, *, sort: str = "head", role: Sequence[str] = (),
-    layers: Sequence[int] = (), heads: Sequence[int] = (), language: str = "en",
-) -> list[Text]:  # fmt: skip
+    comparison: HeadComparison,
+    screen: Screen,
+    *,
+    sort: str = "head",
+    role: Sequence[str] = (),
+    layers: Sequence[int] = (),
+    heads: Sequence[int] = (),
+    language: str = "en",
+) -> list[Text]:
     """All heads, their clusters, and all relations. Raises SelectionError: no such measure, role, layer or head."""
-    out, rows = Writer(screen, language), choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads)
+    out, rows = (
+        Writer(screen, language),
+        choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads),
+    )
     lines = out.tell("title", "bold", model=comparison.model)
     lines += out.prose(description(comparison, language))
     lines += [*out.prose(sample(comparison, language)), Text()]
@@ -58,7 +70,9 @@ def draw_table(
         lines += out.tell("sorted", "dim", what=one.name + (f" ({meaning})" if meaning else ""))
     lines += _rows(comparison, rows, out, sort) if rows else out.tell("no_such_role")
     if n := len(comparison.heads) - len(rows):
-        lines += out.tell("others_hidden" if role or layers or heads else "many_hidden", n=n, most=MOST)
+        lines += out.tell(
+            "others_hidden" if role or layers or heads else "many_hidden", n=n, most=MOST
+        )
     lines += _clusters(comparison, out)
     if comparison.relations:
         lines += [Text(), *draw_relations(comparison.relations, out)]
@@ -68,37 +82,53 @@ def draw_table(
     return [*lines, *cells.draw_notes(comparison, comparison.notes, out)]
 
 
-def _rows(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer, sort: str) -> Iterator[Text]:
+def _rows(
+    comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer, sort: str
+) -> Iterator[Text]:
     wide = out.screen.width
     roles = [one.role for one in heads]
     columns = [
         out.column("head", [one.head.name for one in heads]),
         Column(
-            f"  {out.say('role')}", [_role(one, out) for one in heads],
+            f"  {out.say('role')}",
+            [_role(one, out) for one in heads],
             least=LEAST_ROLE[(wide >= WITH_CONTROLS) + (wide >= WITH_BARS)],
         ),
         out.numbers("score", [role.score if role else math.nan for role in roles]),
         out.column(
-            "95 %", [out.interval(role.low, role.high, narrow=role.narrow) if role else "" for role in roles],
+            "95 %",
+            [
+                out.interval(role.low, role.high, narrow=role.narrow) if role else ""
+                for role in roles
+            ],
             right=True,
         ),
-    ]  # fmt: skip
+    ]
     if _has_patterns(comparison):
         reach = MAX_OFFSET if wide >= WITH_BARS else MAX_OFFSET // 2
         left, right = f"-{reach}", f"+{reach}"
         ruler = left + "0".center(2 * reach + 1 - len(left) - len(right)) + right
         patterns = [
-            Text(cells.spark(by_offset(comparison, head, reach), out.screen), cells.role_style(role, out.screen))
+            Text(
+                cells.spark(by_offset(comparison, head, reach), out.screen),
+                cells.role_style(role, out.screen),
+            )
             for head, role in heads
         ]
         columns.insert(1, Column(ruler, patterns))
     if sort not in {"head", "role", "score"}:
         measure = selection.find_measure(sort, comparison.measures)
-        values = [out.number(comparison.estimate(measure.name, *one.head.place)[0]) for one in heads]
+        values = [
+            out.number(comparison.estimate(measure.name, *one.head.place)[0]) for one in heads
+        ]
         columns.insert(-2, Column(measure.label, values, right=True))
     if wide >= WITH_CONTROLS:
         columns += [
-            Column(kind.titles[wide >= WITH_NUMBERS], [_control(one, kind.name, out) for one in heads], right=True)
+            Column(
+                kind.titles[wide >= WITH_NUMBERS],
+                [_control(one, kind.name, out) for one in heads],
+                right=True,
+            )
             for kind in _controls(comparison)
         ]
     if wide >= WITH_BARS:
@@ -117,7 +147,9 @@ def _has_patterns(comparison: HeadComparison) -> bool:
 
 def by_offset(comparison: HeadComparison, profile: HeadProfile, reach: int) -> list[float]:
     """The mean weight at each offset, from so many tokens back to so many ahead; NaN where it was not measured."""
-    return [selection.at_offset(comparison, offset, profile)[0] for offset in range(-reach, reach + 1)]
+    return [
+        selection.at_offset(comparison, offset, profile)[0] for offset in range(-reach, reach + 1)
+    ]
 
 
 def _role(one: HeadRole, out: Writer) -> Text:
@@ -162,9 +194,16 @@ def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) 
     yield "; ".join(f"{short}: {words}" for short, words in rules.items())
     yield say("marks", language)
     if kinds := _controls(comparison):
-        named = ", ".join(f"{kind.titles[width >= WITH_NUMBERS]}: {kind.say(language)}" for kind in kinds)
+        named = ", ".join(
+            f"{kind.titles[width >= WITH_NUMBERS]}: {kind.say(language)}" for kind in kinds
+        )
         is_wide = width >= WITH_CONTROLS
-        yield say("columns" if is_wide else "columns_hidden", language, controls=named, cells=WITH_CONTROLS)
+        yield say(
+            "columns" if is_wide else "columns_hidden",
+            language,
+            controls=named,
+            cells=WITH_CONTROLS,
+        )
     if any(role.narrow for role in roles):
         yield say("narrow", language)
     pattern = [say("pattern", language, least=cells.LEAST_TOP)] if _has_patterns(comparison) else []
@@ -179,10 +218,16 @@ def _clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
         return
     yield Text()
     yield from out.tell("alike")
-    groups = [(out.say("cluster", n=cluster), names) for cluster, names in sorted(clusters.items()) if len(names) > 1]
+    groups = [
+        (out.say("cluster", n=cluster), names)
+        for cluster, names in sorted(clusters.items())
+        if len(names) > 1
+    ]
     alone = [names[0] for names in clusters.values() if len(names) == 1]
     for what, names in [*groups, *([(out.say("alone"), alone)] if alone else [])]:
-        yield from cells.list_heads(Text.assemble((f"{len(names):>4}  {what}", "dim")), names, out, 18)
+        yield from cells.list_heads(
+            Text.assemble((f"{len(names):>4}  {what}", "dim")), names, out, 18
+        )
 
 
 def draw_relations(relations: Sequence[Relation], out: Writer) -> Iterator[Text]:
@@ -207,7 +252,9 @@ def draw_relations(relations: Sequence[Relation], out: Writer) -> Iterator[Text]
         out.column("head", [f"{one.layer}.{one.head}" for one in relations]),
         out.numbers("right", [one.accuracy for one in relations]),
         out.column("95 %", [out.interval(one.low, one.high) for one in relations], right=True),
-        out.column("offset", [f"{one.fixed.offset:+d} {up_to(one.fixed)}" for one in relations], right=True),
+        out.column(
+            "offset", [f"{one.fixed.offset:+d} {up_to(one.fixed)}" for one in relations], right=True
+        ),
         out.column("rand", [up_to(one.random) for one in relations], right=True),
     ]
     yield from out.tell("relations_title")
@@ -216,12 +263,20 @@ def draw_relations(relations: Sequence[Relation], out: Writer) -> Iterator[Text]
 
 
 def draw_head(
-    comparison: HeadComparison, layer: int, head: int, screen: Screen, *, full: bool = False, language: str = "en"
+    comparison: HeadComparison,
+    layer: int,
+    head: int,
+    screen: Screen,
+    *,
+    full: bool = False,
+    language: str = "en",
 ) -> list[Text]:
     """One head's page, or in full all that is known of it. Raises SelectionError: there is no such head."""
     profile, out = comparison.head(layer, head), Writer(screen, language)
     lines = out.tell("head_title", "bold", head=profile.name, model=comparison.model)
-    lines += out.tell("place", layer=profile.layer, head=profile.head, what=description(comparison, language))
+    lines += out.tell(
+        "place", layer=profile.layer, head=profile.head, what=description(comparison, language)
+    )
     lines += [Text(), *_roles(profile, comparison, out)]
     on = [Text(), *out.prose(sample(comparison, language))]
     if not full:
@@ -248,7 +303,10 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
         yield from out.prose(text, cells.role_style(role, screen) + _BOLD, indent=2)
         inner = Writer(replace(screen, width=screen.width - 2), language)
         yield from (Text("  ") + line for line in inner.prose(how_sure(role, language)))
-        examples = selection.example_of(comparison, profile, role), selection.strongest_of(comparison, profile, role)
+        examples = (
+            selection.example_of(comparison, profile, role),
+            selection.strongest_of(comparison, profile, role),
+        )
         for phrase, example in zip(("example", "strongest_one"), examples, strict=True):
             if example is not None:
                 start, end = f"  {out.say(phrase)} ", f"  {out.number(example.score)}"
@@ -257,8 +315,14 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
 
 
 def _brief(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    values = {one.name: selection.estimate_of(comparison, one.name, profile)[0] for one in comparison.shares}
-    names = sorted((name for name, value in values.items() if not math.isnan(value)), key=lambda name: -values[name])
+    values = {
+        one.name: selection.estimate_of(comparison, one.name, profile)[0]
+        for one in comparison.shares
+    }
+    names = sorted(
+        (name for name, value in values.items() if not math.isnan(value)),
+        key=lambda name: -values[name],
+    )
     weights = [f"{name.replace('_', ' ')} {out.number(values[name])}" for name in names[:BRIEF]]
     yield from out.tell("mean_weights", weights=", ".join(weights))
     pattern = by_offset(comparison, profile, MAX_OFFSET)
@@ -276,20 +340,32 @@ def _style(profile: HeadProfile, out: Writer) -> Style:
 def _held_against(profile: HeadProfile, _: HeadComparison, out: Writer) -> Iterator[Text]:
     for role in profile.roles:
         if role.controls:
-            least = out.say("from_on", measure=role.rule.short, threshold=out.number(role.rule.threshold))
+            least = out.say(
+                "from_on", measure=role.rule.short, threshold=out.number(role.rule.threshold)
+            )
             words = [f"  {CONTROLS[one.name].say(out.language, one)}" for one in role.controls]
             columns = [
                 out.column(f"{least} · {out.say('held_against')}", words, least=16),
                 out.numbers("value", [one.value for one in role.controls]),
-                out.column("95 %", [out.interval(one.low, one.high) for one in role.controls], right=True),
-                out.column("", [Text(out.say("could") if one.rules_out else "", "dim") for one in role.controls]),
+                out.column(
+                    "95 %", [out.interval(one.low, one.high) for one in role.controls], right=True
+                ),
+                out.column(
+                    "",
+                    [
+                        Text(out.say("could") if one.rules_out else "", "dim")
+                        for one in role.controls
+                    ],
+                ),
             ]
             yield from table(columns, out.screen, gap=1 if out.screen.width < NARROW else 2)
 
 
 def _offsets(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     """Its pattern averaged by offset: its numbers with their intervals, how often the largest is there, a bar."""
-    found = {offset: selection.at_offset(comparison, offset, profile) for offset in comparison.offsets}
+    found = {
+        offset: selection.at_offset(comparison, offset, profile) for offset in comparison.offsets
+    }
     values = {offset: value for offset, (value, _, _) in found.items() if not math.isnan(value)}
     if not values:
         yield from out.tell("not_measured")
@@ -303,8 +379,18 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> I
         out.column("offset", [f"{offset:+d}" if offset else "0" for offset in shown], right=True),
         out.numbers("weight", [found[offset][0] for offset in shown]),
         out.column("95 %", [out.interval(*found[offset][1:]) for offset in shown], right=True),
-        out.numbers("peak", [selection.at_offset(comparison, one, profile, "peak")[0] for one in shown], "dim"),
-        out.column("", [Text(cells.bar(part, width, out.screen).rstrip(), _style(profile, out)) for part in parts]),
+        out.numbers(
+            "peak",
+            [selection.at_offset(comparison, one, profile, "peak")[0] for one in shown],
+            "dim",
+        ),
+        out.column(
+            "",
+            [
+                Text(cells.bar(part, width, out.screen).rstrip(), _style(profile, out))
+                for part in parts
+            ],
+        ),
     ]
     yield from table(columns, out.screen)
     hidden = [value for offset, value in values.items() if offset not in shown]
@@ -323,7 +409,10 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> 
     measures = [one for one in comparison.measures if one.offset is None]
     names, is_wide = [one.name for one in measures], out.screen.width >= NARROW
     found = [selection.estimate_of(comparison, name, profile) for name in names]
-    ends = [out.interval(low, high, narrow=one.narrow) for one, (_, low, high) in zip(measures, found, strict=True)]
+    ends = [
+        out.interval(low, high, narrow=one.narrow)
+        for one, (_, low, high) in zip(measures, found, strict=True)
+    ]
     columns = [
         out.column("measure", names),
         out.numbers("value", [value for value, _, _ in found]),
@@ -331,18 +420,27 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> 
     ]
     for control, kind in CONTROLS.items():
         if control in comparison.controls:
-            values = [out.number(selection.control_of(comparison, control, name, profile)) for name in names]
+            values = [
+                out.number(selection.control_of(comparison, control, name, profile))
+                for name in names
+            ]
             title, dim = kind.titles[is_wide], [Text(value, "dim") for value in values]
             columns.append(Column(title, dim, right=True, gap=1 + is_wide))
     if out.screen.width >= WITH_MEANINGS:
-        columns.append(out.column("", [Text(one.say(out.language), "dim") for one in measures], least=10))
+        columns.append(
+            out.column("", [Text(one.say(out.language), "dim") for one in measures], least=10)
+        )
     yield from table(columns, out.screen)
 
 
 def _sentences(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
     screen, of_roles = out.screen, [role.measure for role in profile.roles]
     others = [*(one.name for one in comparison.shares), "entropy_share", "distance", "confidence"]
-    names = [name for name in dict.fromkeys([*of_roles, *others]) if comparison.examples.get((profile.name, name))]
+    names = [
+        name
+        for name in dict.fromkeys([*of_roles, *others])
+        if comparison.examples.get((profile.name, name))
+    ]
     if not names:
         return
     wide = min(max(map(len, names)), screen.width // 3)
@@ -351,7 +449,9 @@ def _sentences(profile: HeadProfile, comparison: HeadComparison, out: Writer) ->
         examples = comparison.examples[profile.name, name]
         for index, example in enumerate(examples if name in of_roles else examples[:1]):
             start = f"{fit(name, wide, screen) if index == 0 else '':<{wide}}  {out.number(example.score):>4}  "
-            yield Text(start + fit(f"“{example.text}”", screen.width - len(start), screen), no_wrap=True)
+            yield Text(
+                start + fit(f"“{example.text}”", screen.width - len(start), screen), no_wrap=True
+            )
 
 
 def _alike(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
@@ -372,4 +472,6 @@ def _alike(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
 
 
 def _relations(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    return draw_relations([one for one in comparison.relations if (one.layer, one.head) == profile.place], out)
+    return draw_relations(
+        [one for one in comparison.relations if (one.layer, one.head) == profile.place], out
+    )

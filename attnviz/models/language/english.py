@@ -65,7 +65,10 @@ def generate(random: Random, kind: str | None = None, kinds: Kinds | None = None
 
 
 def marked(
-    kind: str, *parts: str, refers: tuple[str, str, str] | None = None, link: tuple[str, str, str] | None = None
+    kind: str,
+    *parts: str,
+    refers: tuple[str, str, str] | None = None,
+    link: tuple[str, str, str] | None = None,
 ) -> GoldSentence:
     """A sentence from its words; those in square brackets are decided by the grammar.
 
@@ -73,11 +76,18 @@ def marked(
     """
     shown = " ".join(parts).split()
     plain = tuple(word.strip("[]") for word in shown)
-    links = () if link is None else (Link(query=plain.index(link[0]), key=plain.index(link[1]), relation=link[2]),)
+    links = (
+        ()
+        if link is None
+        else (Link(query=plain.index(link[0]), key=plain.index(link[1]), relation=link[2]),)
+    )
     return GoldSentence(
-        words=plain, kind=kind, decided=frozenset(i for i, word in enumerate(shown) if word.startswith("[")),
-        reference=None if refers is None else Reference(*map(plain.index, refers)), links=links,
-    )  # fmt: skip
+        words=plain,
+        kind=kind,
+        decided=frozenset(i for i, word in enumerate(shown) if word.startswith("[")),
+        reference=None if refers is None else Reference(*map(plain.index, refers)),
+        links=links,
+    )
 
 
 def _maybe(random: Random, adjectives: tuple[Adjective, ...], chance: float = 0.5) -> str:
@@ -125,10 +135,13 @@ def _verb(random: Random, subject: str, verb: Verb, *, many: bool) -> tuple[str,
     how = random.choice(("plain", "past", "past", "is", "was", "n't", "can"))
     not_ = random.choice(("don't" if many else "doesn't", "didn't"))
     form = {
-        "plain": verb.base if many else verb.third, "past": verb.past,
-        "is": f"{am_is_are(subject, many=many)} {verb.ing}", "was": f"{was_were(subject, many=many)} {verb.ing}",
-        "n't": f"{not_} {verb.base}", "can": f"{random.choice(words.MODALS)} {verb.base}",
-    }  # fmt: skip
+        "plain": verb.base if many else verb.third,
+        "past": verb.past,
+        "is": f"{am_is_are(subject, many=many)} {verb.ing}",
+        "was": f"{was_were(subject, many=many)} {verb.ing}",
+        "n't": f"{not_} {verb.base}",
+        "can": f"{random.choice(words.MODALS)} {verb.base}",
+    }
     times = words.TIMES.get("past" if how == "was" else how, ())
     return form[how], random.choice(("", *times, random.choice(words.ADVERBS)))
 
@@ -141,10 +154,11 @@ def _reference(random: Random) -> GoldSentence:
     first, second = (_maybe(random, FITTING[noun], 0.3) for noun in (animal, place))
     verb = random.choice(words.MOVES).base
     return marked(
-        "reference", f"the {first} {animal.one} {random.choice(tuple(words.FAILED))} {verb} the {second} {place.one}",
+        "reference",
+        f"the {first} {animal.one} {random.choice(tuple(words.FAILED))} {verb} the {second} {place.one}",
         f"[because] [it] [was] {random.choice(tuple(words.HOW))} {last} .",
         refers=("it", animal.one, place.one) if lives else ("it", place.one, animal.one),
-    )  # fmt: skip
+    )
 
 
 def _copula(random: Random) -> GoldSentence:
@@ -154,7 +168,9 @@ def _copula(random: Random) -> GoldSentence:
     subject, be = noun.many if many else noun.one, "are" if many else "is"
     place = f"near the {near.many if near_many else near.one}" if random.random() < 0.6 else ""
     adjective = random.choice(FITTING[noun] + words.FEELINGS).english
-    return marked("copula", "the", subject, place, f"[{be}]", adjective, ".", link=(be, subject, AGREEMENT))
+    return marked(
+        "copula", "the", subject, place, f"[{be}]", adjective, ".", link=(be, subject, AGREEMENT)
+    )
 
 
 def _action(random: Random) -> GoldSentence:
@@ -164,7 +180,9 @@ def _action(random: Random) -> GoldSentence:
 
 def _two_clauses(random: Random) -> GoldSentence:
     """I like tea but she drinks coffee."""
-    return marked("joined", *_actions(random), random.choice(("and", "but", "or")), *_actions(random), ".")
+    return marked(
+        "joined", *_actions(random), random.choice(("and", "but", "or")), *_actions(random), "."
+    )
 
 
 def _actions(random: Random) -> tuple[str, str, str]:
@@ -179,10 +197,13 @@ def _actions(random: Random) -> tuple[str, str, str]:
     do = "do" if many else "does"
     failed = random.choice((f"{do}n't", *words.FAILED, random.choice(words.MODALS)))
     done = {
-        "plain": verb.base if many else verb.third, "past": verb.past,
-        "ing": f"{am_is_are(subject, many=many)} {verb.ing}", "was": f"{was_were(subject, many=many)} {verb.ing}",
-        "not": f"[{do}] [not] {verb.base}", "n't": f"{failed} {verb.base}",
-    }  # fmt: skip
+        "plain": verb.base if many else verb.third,
+        "past": verb.past,
+        "ing": f"{am_is_are(subject, many=many)} {verb.ing}",
+        "was": f"{was_were(subject, many=many)} {verb.ing}",
+        "not": f"[{do}] [not] {verb.base}",
+        "n't": f"{failed} {verb.base}",
+    }
     return subject, done[how], _object(random, verb, known=known)
 
 
@@ -204,7 +225,10 @@ def _where(random: Random) -> str:
     which, many = random.random(), random.random() < 0.15
     if which < 0.1:
         return random.choice(
-            (f"in {random.choice(words.TOWNS[2:])}", f"at {random.choice(('school', 'work', 'home'))}")
+            (
+                f"in {random.choice(words.TOWNS[2:])}",
+                f"at {random.choice(('school', 'work', 'home'))}",
+            )
         )
     if which < 0.5:
         place = random.choice(words.PLACES + words.ROOMS)
@@ -233,7 +257,11 @@ def _go(random: Random) -> GoldSentence:
     subject, many = _subject(random)
     verb, when = _verb(random, subject, random.choice(words.GOES), many=many)
     town = random.random() < 0.5
-    where = random.choice(words.TOWNS) if town else f"the {random.choice(words.PLACES + words.ROOMS).one}"
+    where = (
+        random.choice(words.TOWNS)
+        if town
+        else f"the {random.choice(words.PLACES + words.ROOMS).one}"
+    )
     with_ = f"with {_whom(random)}" if random.random() < 0.2 else ""
     return marked("go", subject, verb, random.choice(("to", "to", "from")), where, with_, when, ".")
 
@@ -243,7 +271,9 @@ def _give(random: Random) -> GoldSentence:
     subject, many = _somebody(random)
     verb, when = _verb(random, subject, random.choice(words.GIVES), many=many)
     whom = _whom(random) if random.random() < 0.6 else _own(random, words.PEOPLE)
-    return marked("give", subject, verb, whom, _phrase(random, random.choice(words.TOOLS)), when, ".")
+    return marked(
+        "give", subject, verb, whom, _phrase(random, random.choice(words.TOOLS)), when, "."
+    )
 
 
 def _be(random: Random) -> GoldSentence:
@@ -256,11 +286,16 @@ def _be(random: Random) -> GoldSentence:
     found = {
         "so": f"{random.choice(('', '', 'so', *words.HOW))} {random.choice(words.FEELINGS + words.TRAITS).english}",
         "who": random.choice(
-            (_own(random, words.PEOPLE, many=not one), _phrase(random, random.choice(words.PEOPLE), many=not one))
+            (
+                _own(random, words.PEOPLE, many=not one),
+                _phrase(random, random.choice(words.PEOPLE), many=not one),
+            )
         ).replace("my friend", "my best friend"),
         "where": _where(random),
     }
-    return marked("be", subject, be, found[what], random.choice(words.TIMES["past"]) if past else "", ".")
+    return marked(
+        "be", subject, be, found[what], random.choice(words.TIMES["past"]) if past else "", "."
+    )
 
 
 def _have(random: Random) -> GoldSentence:
@@ -281,9 +316,17 @@ def _reason(random: Random) -> GoldSentence:
     where = f"to {random.choice(words.TOWNS)}" if goes else _where(random)
     last = random.choice(words.FEELINGS).english
     return marked(
-        "reason", subject, random.choice((first.past, f"didn't {first.base}")), where, "because", subject, was,
-        random.choice(("", *words.HOW)), last, ".",
-    )  # fmt: skip
+        "reason",
+        subject,
+        random.choice((first.past, f"didn't {first.base}")),
+        where,
+        "because",
+        subject,
+        was,
+        random.choice(("", *words.HOW)),
+        last,
+        ".",
+    )
 
 
 def _question(random: Random) -> GoldSentence:
@@ -292,40 +335,55 @@ def _question(random: Random) -> GoldSentence:
     be, do = am_is_are(subject, many=many), random.choice(("do" if many else "does", "did"))
     verb = random.choice(words.ACTIONS)
     thing, lives = random.choice(words.LIVING + words.TOOLS), ("go", "live", "sleep", "work")
-    return marked("question", random.choice((
-        f"where {be} {subject} [?]",
-        f"where is the {thing.one} [?]",
-        f"{random.choice(('who', 'what', 'why'))} {do} {subject} {verb.base} [?]",
-        f"{do} {subject} {verb.base} {_object(random, verb, known=True)} [?]",
-        f"{random.choice(('where', 'when', 'why'))} {do} {subject} {random.choice(lives)} [?]",
-        f"who is {_own(random, words.PEOPLE)} [?]",
-        f"what is {random.choice(('this', 'that', 'it', 'your name', 'my name'))} [?]",
-        f"how {random.choice(('', 'old'))} {be} {subject} [?]",
-        f"{be} {subject} {random.choice(words.FEELINGS).english} [?]",
-        f"who {random.choice((verb.past, verb.third))} {_object(random, verb, known=True)} [?]",
-    )))  # fmt: skip
+    return marked(
+        "question",
+        random.choice(
+            (
+                f"where {be} {subject} [?]",
+                f"where is the {thing.one} [?]",
+                f"{random.choice(('who', 'what', 'why'))} {do} {subject} {verb.base} [?]",
+                f"{do} {subject} {verb.base} {_object(random, verb, known=True)} [?]",
+                f"{random.choice(('where', 'when', 'why'))} {do} {subject} {random.choice(lives)} [?]",
+                f"who is {_own(random, words.PEOPLE)} [?]",
+                f"what is {random.choice(('this', 'that', 'it', 'your name', 'my name'))} [?]",
+                f"how {random.choice(('', 'old'))} {be} {subject} [?]",
+                f"{be} {subject} {random.choice(words.FEELINGS).english} [?]",
+                f"who {random.choice((verb.past, verb.third))} {_object(random, verb, known=True)} [?]",
+            )
+        ),
+    )
 
 
 def _this(random: Random) -> GoldSentence:
     """This is my cat; those are apples; my name is Kim; hello, Kim."""
     noun = random.choice(words.COUNTED)
-    return marked("this", random.choice((
-        f"{random.choice(('this', 'that'))} is {_own(random, (noun,))} .",
-        f"{random.choice(('this', 'that'))} is {_phrase(random, noun)} .",
-        f"{random.choice(('these', 'those'))} are {_own(random, (noun,), many=True)} .",
-        f"{random.choice(words.OWNERS)} name is {random.choice(words.NAMES)} .",
-        f"{random.choice(words.HELLO)} , {random.choice(words.NAMES)} {random.choice('.!')}",
-    )))  # fmt: skip
+    return marked(
+        "this",
+        random.choice(
+            (
+                f"{random.choice(('this', 'that'))} is {_own(random, (noun,))} .",
+                f"{random.choice(('this', 'that'))} is {_phrase(random, noun)} .",
+                f"{random.choice(('these', 'those'))} are {_own(random, (noun,), many=True)} .",
+                f"{random.choice(words.OWNERS)} name is {random.choice(words.NAMES)} .",
+                f"{random.choice(words.HELLO)} , {random.choice(words.NAMES)} {random.choice('.!')}",
+            )
+        ),
+    )
 
 
 def _weather(random: Random) -> GoldSentence:
     """The sky is blue; it was cold yesterday."""
     noun, past = random.choice(words.NATURE), random.random() < 0.4
     what = random.choice(("raining", "snowing", "sunny", "cold", "hot", "warm"))
-    so = random.choice((f"the {noun.one} {{}} {random.choice(FITTING[noun]).english}", f"it {{}} {what}"))
+    so = random.choice(
+        (f"the {noun.one} {{}} {random.choice(FITTING[noun]).english}", f"it {{}} {what}")
+    )
     return marked(
-        "weather", so.format("was" if past else "is"), random.choice(("", *words.TIMES["past" if past else "is"])), ".",
-    )  # fmt: skip
+        "weather",
+        so.format("was" if past else "is"),
+        random.choice(("", *words.TIMES["past" if past else "is"])),
+        ".",
+    )
 
 
 def _reflexive(random: Random) -> GoldSentence:
@@ -337,9 +395,14 @@ def _reflexive(random: Random) -> GoldSentence:
     self_ = "themselves" if many else "herself" if she else "himself"
     who = noun.many if many else noun.one
     return marked(
-        "reflexive", "the", _maybe(random, FITTING[noun]), who, verb.base if many else verb.third, f"[{self_}] .",
+        "reflexive",
+        "the",
+        _maybe(random, FITTING[noun]),
+        who,
+        verb.base if many else verb.third,
+        f"[{self_}] .",
         link=(self_, who, COREFERENCE),
-    )  # fmt: skip
+    )
 
 
 def _all(random: Random) -> GoldSentence:
@@ -353,10 +416,16 @@ def _existence(random: Random) -> GoldSentence:
     """There is a prince; is there a prince?"""
     many = random.random() < 0.3
     noun = random.choice(words.COUNTED)
-    what = f"{random.choice(words.NUMBERS)} {noun.many}" if many else _phrase(random, noun, definite=False)
+    what = (
+        f"{random.choice(words.NUMBERS)} {noun.many}"
+        if many
+        else _phrase(random, noun, definite=False)
+    )
     be = "are" if many else "is"
     if random.random() < 0.5:
-        there = "[there]" if many else "there"  # "she is a doctor" is a sentence too, "she are" is not
+        there = (
+            "[there]" if many else "there"
+        )  # "she is a doctor" is a sentence too, "she are" is not
         return marked("existence", f"{there} [{be}]", what, "[.]")
     return marked("existence", f"[{be}] [there]", what, "[?]")
 
@@ -364,7 +433,11 @@ def _existence(random: Random) -> GoldSentence:
 def _although(random: Random) -> GoldSentence:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program: one "not", here or there."""
     subject = random.choice(tuple(words.PRONOUNS))
-    score, when, exam = random.choice(words.SCORES), random.choice(tuple(words.WHEN)), random.choice(tuple(words.EXAMS))
+    score, when, exam = (
+        random.choice(words.SCORES),
+        random.choice(tuple(words.WHEN)),
+        random.choice(tuple(words.EXAMS)),
+    )
     enter, program = random.choice(tuple(words.ENTER)), random.choice(tuple(words.PROGRAMS))
     first, second = ("[not]", "") if random.random() < 0.5 else ("", "[not]")
     return marked(
@@ -375,8 +448,21 @@ def _although(random: Random) -> GoldSentence:
 
 
 KINDS: Kinds = {
-    "reference": (_reference, 5), "copula": (_copula, 3), "action": (_action, 5), "reflexive": (_reflexive, 1),
-    "all": (_all, 0.3), "existence": (_existence, 1.5), "although": (_although, 1), "joined": (_two_clauses, 0.5),
-    "stay": (_stay, 2), "go": (_go, 1), "give": (_give, 0.5), "be": (_be, 1.5), "have": (_have, 0.7),
-    "reason": (_reason, 0.7), "question": (_question, 1.5), "this": (_this, 0.5), "weather": (_weather, 0.3),
-}  # fmt: skip
+    "reference": (_reference, 5),
+    "copula": (_copula, 3),
+    "action": (_action, 5),
+    "reflexive": (_reflexive, 1),
+    "all": (_all, 0.3),
+    "existence": (_existence, 1.5),
+    "although": (_although, 1),
+    "joined": (_two_clauses, 0.5),
+    "stay": (_stay, 2),
+    "go": (_go, 1),
+    "give": (_give, 0.5),
+    "be": (_be, 1.5),
+    "have": (_have, 0.7),
+    "reason": (_reason, 0.7),
+    "question": (_question, 1.5),
+    "this": (_this, 0.5),
+    "weather": (_weather, 0.3),
+}

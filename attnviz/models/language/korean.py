@@ -14,12 +14,21 @@ from random import Random
 from typing import NamedTuple
 
 from attnviz.models.language import lexicon as words
-from attnviz.models.language.lexicon import Noun, am_is_are, in_korean, takes_plural, was_were, with_particle
+from attnviz.models.language.lexicon import (
+    Noun,
+    am_is_are,
+    in_korean,
+    takes_plural,
+    was_were,
+    with_particle,
+)
 
 PEOPLE, ANIMALS, PLACES = map(in_korean, (words.PEOPLE, words.ANIMALS, words.PLACES))
 QUALITIES, FEELINGS, SHAPES = map(in_korean, (words.QUALITIES, words.FEELINGS, words.SHAPES))
 VERBS, MOVES = map(in_korean, (words.VERBS, words.MOVES))
-OBJECTS = {verb.objects: in_korean(words.OBJECTS[verb.objects]) for verb in VERBS}  # which nouns a verb takes
+OBJECTS = {
+    verb.objects: in_korean(words.OBJECTS[verb.objects]) for verb in VERBS
+}  # which nouns a verb takes
 
 HOWS = {
     "": ("plain", "past", "is", "was", "do not", "did not", "don't", "didn't", "couldn't"),
@@ -35,7 +44,9 @@ class Pair:
 
     english: tuple[str, ...]  # the words of the source
     korean: tuple[str, ...]  # the words of the translation
-    sure: frozenset[tuple[int, int]]  # (Korean position, English position) of words that mean the same
+    sure: frozenset[
+        tuple[int, int]
+    ]  # (Korean position, English position) of words that mean the same
     # the sure ones, and those that only go together: an article with its noun's translation
     possible: frozenset[tuple[int, int]]
 
@@ -79,12 +90,16 @@ def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
         for links, listed in zip((sure, goes_with), tags, strict=False):
             links |= {(index, place) for tag in listed.split("+") for place in places[tag]}
     return Pair(
-        english=tuple(word for word, *_ in english), korean=tuple(word for word, *_ in korean),
-        sure=frozenset(sure), possible=frozenset(sure | goes_with),
-    )  # fmt: skip
+        english=tuple(word for word, *_ in english),
+        korean=tuple(word for word, *_ in korean),
+        sure=frozenset(sure),
+        possible=frozenset(sure | goes_with),
+    )
 
 
-def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: bool | None = None) -> Piece:
+def _noun(
+    random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: bool | None = None
+) -> Piece:
     """A noun with its article and perhaps an adjective. A new topic takes 이/가, a known one 은/는."""
     noun = random.choice(nouns)
     adjective = random.choice(QUALITIES) if random.random() < 0.4 else None
@@ -92,7 +107,10 @@ def _noun(random: Random, nouns: Sequence[Noun], role: str, tag: str, *, known: 
     role = "subject" if role == "topic" and not known else role
     english, korean = f"{noun.one}/{tag}", with_particle(noun.korean, role)
     if adjective:
-        english, korean = f"{adjective.english}/{tag}-so {english}", f"{adjective.korean}/{tag}-so {korean}"
+        english, korean = (
+            f"{adjective.english}/{tag}-so {english}",
+            f"{adjective.korean}/{tag}-so {korean}",
+        )
     article = "the" if known else "an" if english[0] in "aeiou" else "a"
     return Piece(f"{article}/{tag}-article {english}", f"{korean}/{tag}/{tag}-article")
 
@@ -124,12 +142,18 @@ def _clause(random: Random, *, before: str = "", how: str | None = None) -> Piec
     found = _object(random, OBJECTS[verb.objects])
     how = how or random.choice(HOWS[before])
     if how == "plain":
-        done = Piece(f"{verb.base if plain else verb.third}/verb", f"{verb.doing if before else verb.present}/verb")
+        done = Piece(
+            f"{verb.base if plain else verb.third}/verb",
+            f"{verb.doing if before else verb.present}/verb",
+        )
     elif how == "past":
         done = Piece(f"{verb.past}/verb", f"{verb.doing if before else verb.did}/verb")
     elif how in {"is", "was"}:
         be = (am_is_are if how == "is" else was_were)(pronoun or "", many=plain)
-        done = Piece(f"{be}/be {verb.ing}/verb", f"{verb.going}/verb {'있다' if how == 'is' else '있었다'}/be")
+        done = Piece(
+            f"{be}/be {verb.ing}/verb",
+            f"{verb.going}/verb {'있다' if how == 'is' else '있었다'}/be",
+        )
     else:
         do = how.removesuffix("n't").removesuffix(" not")
         failed = "않기" if before else {"do": "않는다", "did": "않았다", "could": "못했다"}[do]
@@ -156,7 +180,9 @@ def _is_so(random: Random, *, before: str = "") -> Piece:
     adjective = random.choice(QUALITIES)
     be = am_is_are(pronoun or "", many=pronoun is not None and takes_plural(pronoun))
     word = adjective.being if before else adjective.is_so
-    return Piece(f"{subject.english} {be}/be {adjective.english}/so", f"{subject.korean} {word}/so/be")
+    return Piece(
+        f"{subject.english} {be}/be {adjective.english}/so", f"{subject.korean} {word}/so/be"
+    )
 
 
 def _existence(random: Random) -> Piece:
@@ -186,20 +212,35 @@ def _reference(random: Random) -> Piece:
         f"because it was {how}/how {adjective.english}/so"
     )
     if lives:
-        return Piece(english, f"{topic} {because} {with_particle(place.korean, 'object')}/place/that {did_not}")
-    return Piece(english, f"{with_particle(place.korean, 'subject')}/place/it+that {because} {topic} {did_not}")
+        return Piece(
+            english,
+            f"{topic} {because} {with_particle(place.korean, 'object')}/place/that {did_not}",
+        )
+    return Piece(
+        english,
+        f"{with_particle(place.korean, 'subject')}/place/it+that {because} {topic} {did_not}",
+    )
 
 
 def _although(random: Random) -> Piece:
     """Although I did not get 95 in last TOEFL, I could get in the Ph.D program."""
     pronoun = random.choice(tuple(words.PRONOUNS))
-    score, when, exam = random.choice(words.SCORES), random.choice(tuple(words.WHEN)), random.choice(tuple(words.EXAMS))
+    score, when, exam = (
+        random.choice(words.SCORES),
+        random.choice(tuple(words.WHEN)),
+        random.choice(tuple(words.EXAMS)),
+    )
     enter, program = random.choice(tuple(words.ENTER)), random.choice(tuple(words.PROGRAMS))
     course = random.choice(words.PROGRAMS[program][1])
     failed = random.random() < 0.5
     did, got, can, could = "did", "받았지만/get/although+did", "could not", "없었다/not/could"
     if failed:
-        did, got, can, could = "did not", "받지/get 못했지만/not/although+did", "could", "있었다/could"
+        did, got, can, could = (
+            "did not",
+            "받지/get 못했지만/not/although+did",
+            "could",
+            "있었다/could",
+        )
     return Piece(
         f"although {pronoun}/subject {did} get {score}/score in {when}/last {exam}/exam , "
         f"{pronoun}/subject2 {can} {enter}/enter in/in2 the {program}/program {course}/course",
@@ -216,12 +257,15 @@ def _clauses(random: Random, n: int) -> Piece:
         how = random.choice(HOWS[""])
         first = _clause(random, how=how).tagged("1")
         if joint == "before":  # English says when; Korean leaves that to the end of the sentence
-            second = _clause(random, before=words.JOINTS[joint], how="plain" if how in PRESENT else "past")
+            second = _clause(
+                random, before=words.JOINTS[joint], how="plain" if how in PRESENT else "past"
+            )
         else:
             second = random.choice((_clause, _is_so))(random, before=words.JOINTS[joint])
         second = second.tagged("2")
         return Piece(
-            f"{first.english} {joint} {second.english}", f"{second.korean} {words.JOINTS[joint]}/{joint} {first.korean}"
+            f"{first.english} {joint} {second.english}",
+            f"{second.korean} {words.JOINTS[joint]}/{joint} {first.korean}",
         )
     pieces = [random.choice((_clause, _clause, _is_so))(random).tagged(str(i)) for i in range(n)]
     english, korean = pieces[0]
@@ -232,9 +276,12 @@ def _clauses(random: Random, n: int) -> Piece:
 
 
 KINDS: dict[str, tuple[Callable[[Random], Piece], float]] = {
-    "clause": (_clause, 5), "is so": (_is_so, 1), "existence": (_existence, 1), "reference": (_reference, 1.5),
+    "clause": (_clause, 5),
+    "is so": (_is_so, 1),
+    "existence": (_existence, 1),
+    "reference": (_reference, 1.5),
     "although": (_although, 1),
-}  # fmt: skip
+}
 """Each kind of single sentence, with how often it comes up relative to the others."""
 
 
@@ -249,7 +296,9 @@ def _grammar() -> re.Pattern[str]:
         return f"(?:the|a|an) (?:{good} )?{one_of(one.one for one in nouns)}"
 
     good = one_of(one.english for one in QUALITIES)
-    base, third, past, going = (one_of(getattr(v, form) for v in VERBS) for form in ("base", "third", "past", "ing"))
+    base, third, past, going = (
+        one_of(getattr(v, form) for v in VERBS) for form in ("base", "third", "past", "ing")
+    )
     not_ = "(?:(?:do|does|did) not|don't|doesn't|didn't|couldn't)"
     verb = f"(?:{base}|{third}|{past}|(?:am|are|is|was|were) {going}|{not_} {base})"
     subject = f"(?:{one_of(words.PRONOUNS)}|{noun(PEOPLE + ANIMALS)})"

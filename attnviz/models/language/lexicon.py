@@ -113,16 +113,26 @@ def ends_in_consonant(word: str) -> bool:
 
 
 PARTICLES = {
-    "topic": ("은", "는"), "subject": ("이", "가"), "object": ("을", "를"), "with": ("과", "와"),
-    "is": ("이에요", "예요"), "was": ("이었어요", "였어요"), "too": ("도", "도"), "to": ("으로", "로"),
-    "at": ("에서", "에서"), "in": ("에", "에"), "whom": ("에게", "에게"),
-}  # fmt: skip
+    "topic": ("은", "는"),
+    "subject": ("이", "가"),
+    "object": ("을", "를"),
+    "with": ("과", "와"),
+    "is": ("이에요", "예요"),
+    "was": ("이었어요", "였어요"),
+    "too": ("도", "도"),
+    "to": ("으로", "로"),
+    "at": ("에서", "에서"),
+    "in": ("에", "에"),
+    "whom": ("에게", "에게"),
+}
 """What follows a final consonant, and what follows none."""
 
 
 def particle_of(noun: str, role: str) -> str:
     """The particle of a Korean noun by its final consonant; before 로 ㄹ counts as none."""
-    with_final = ends_in_consonant(noun) and not (role == "to" and (ord(noun[-1]) - 0xAC00) % 28 == 8)
+    with_final = ends_in_consonant(noun) and not (
+        role == "to" and (ord(noun[-1]) - 0xAC00) % 28 == 8
+    )
     return PARTICLES[role][not with_final]
 
 
@@ -139,7 +149,11 @@ def read_words(name: str) -> Listed:
     """The words of a file, in which a line is a group of them: "people: prince=왕자 ...", "verbs taking food: ..."."""
     lines = Path(__file__).with_name(name).read_text("utf-8").replace("\n  ", " ").splitlines()
     groups = (line.split(": ", 1) for line in lines if not line.startswith("#"))
-    return tuple((*group.partition(" taking ")[::2], word) for group, words in groups for word in words.split())
+    return tuple(
+        (*group.partition(" taking ")[::2], word)
+        for group, words in groups
+        for word in words.split()
+    )
 
 
 def words_of(listed: Listed, group: str) -> tuple[str, ...]:
@@ -162,13 +176,17 @@ def _verbs(group: str) -> tuple[Verb, ...]:
     return tuple(_verb(word, objects) for name, objects, word in _LISTED if name == group)
 
 
-PEOPLE, ANIMALS, PLACES, ROOMS, NATURE = map(_nouns, ("people", "animals", "places", "rooms", "nature"))
+PEOPLE, ANIMALS, PLACES, ROOMS, NATURE = map(
+    _nouns, ("people", "animals", "places", "rooms", "nature")
+)
 FURNITURE, TOOLS, CLOTHES, INSTRUMENTS, VEHICLES = map(
     _nouns, ("furniture", "tools", "clothes", "instruments", "vehicles")
 )
 FOOD, DRINKS, WRITINGS = map(_nouns, ("food", "drinks", "writings"))
 SPOTS = FURNITURE + _nouns("spots")  # what one can be on, under or behind
-THINGS = DRINKS + WRITINGS + _nouns("pictures") + INSTRUMENTS + VEHICLES + CLOTHES + TOOLS + FURNITURE
+THINGS = (
+    DRINKS + WRITINGS + _nouns("pictures") + INSTRUMENTS + VEHICLES + CLOTHES + TOOLS + FURNITURE
+)
 LIVING, COUNTED = PEOPLE + ANIMALS, PEOPLE + ANIMALS + FOOD + THINGS
 NOUNS = tuple(dict.fromkeys(PEOPLE + ANIMALS + PLACES + ROOMS + SPOTS + FOOD + THINGS + NATURE))
 
@@ -184,14 +202,28 @@ somebody with something."""
 VERBS = ACTIONS + MOVES
 
 OBJECTS = {
-    "any": COUNTED, "people": PEOPLE, "animals": ANIMALS, "food": FOOD, "drinks": DRINKS,
-    "writings": WRITINGS, "goods": FOOD + THINGS, "tools": TOOLS, "clothes": CLOTHES, "instruments": INSTRUMENTS,
-    "vehicles": VEHICLES, "places": PLACES, "rooms": ROOMS,
-}  # fmt: skip
+    "any": COUNTED,
+    "people": PEOPLE,
+    "animals": ANIMALS,
+    "food": FOOD,
+    "drinks": DRINKS,
+    "writings": WRITINGS,
+    "goods": FOOD + THINGS,
+    "tools": TOOLS,
+    "clothes": CLOTHES,
+    "instruments": INSTRUMENTS,
+    "vehicles": VEHICLES,
+    "places": PLACES,
+    "rooms": ROOMS,
+}
 """Which nouns a verb takes."""
 
-NAMES, TOWNS, SUBJECTS, SUBSTANCES, LIQUIDS = map(_of, ("names", "towns", "subjects", "substances", "liquids"))
-NUMBERS, MODALS, OWNERS, PREPOSITIONS, ADVERBS = map(_of, ("numbers", "modals", "owners", "prepositions", "adverbs"))
+NAMES, TOWNS, SUBJECTS, SUBSTANCES, LIQUIDS = map(
+    _of, ("names", "towns", "subjects", "substances", "liquids")
+)
+NUMBERS, MODALS, OWNERS, PREPOSITIONS, ADVERBS = map(
+    _of, ("numbers", "modals", "owners", "prepositions", "adverbs")
+)
 """Words of one form: names, goals without an article, what is not counted, ..."""
 
 
@@ -239,14 +271,27 @@ ENTER = {"get": "들어갈", "stay": "머물"}  # to get in, and to stay in: Kor
 JOINTS = {"because": "때문에", "before": "전에"}
 ALL = {"you": "너희", "them": "그들", "us": "우리"}  # before 모두를: all of you
 HOW = {"too": "너무", "very": "매우"}
-FAILED = {"didn't": "않았다", "couldn't": "못했다"}  # what did not happen: Korean after a verb's form in 지
+FAILED = {
+    "didn't": "않았다",
+    "couldn't": "못했다",
+}  # what did not happen: Korean after a verb's form in 지
 TIMES = {
     "past": ("yesterday", "last night", "this morning"),
     "plain": ("often", "every day", "every morning"),
     "is": ("now", "today"),
 }
 """What can stand at the end of a sentence, by the form of its verb."""
-HELLO = ("hello", "goodbye", "good morning", "good night", "thank you", "please", "sorry", "yes", "no")
+HELLO = (
+    "hello",
+    "goodbye",
+    "good morning",
+    "good night",
+    "thank you",
+    "please",
+    "sorry",
+    "yes",
+    "no",
+)
 
 
 def with_article(phrase: str) -> str:

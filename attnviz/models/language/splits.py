@@ -30,7 +30,9 @@ _SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 
 def split_of(words: Sequence[str]) -> Split:
     """Which split a sentence belongs to: eight in ten to training, one each to the others."""
-    content = " ".join(word for word in words if word not in _LIGHT and not word.startswith(hangul.PIECE))
+    content = " ".join(
+        word for word in words if word not in _LIGHT and not word.startswith(hangul.PIECE)
+    )
     tenth = hashlib.blake2b(content.encode(), digest_size=8).digest()[0] % 10
     return "validation" if tenth == 8 else "test" if tenth == 9 else "train"
 
@@ -56,7 +58,9 @@ def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[P
             yield pair
 
 
-def corpus_lines(n: int, *, kind: str | None = None, language: Language = "english") -> tuple[CorpusLine, ...]:
+def corpus_lines(
+    n: int, *, kind: str | None = None, language: Language = "english"
+) -> tuple[CorpusLine, ...]:
     """Test sentences of which words are known to belong together, each once; of a construction or of any.
 
     Raises ValueError: there are not so many.
@@ -67,7 +71,9 @@ def corpus_lines(n: int, *, kind: str | None = None, language: Language = "engli
     while len(found) < n and (line := next(known, None)) is not None:
         found.setdefault(line.text, replace(line, number=len(found) + 1))
     if len(found) < n:
-        raise ValueError(f"there are only {len(found)} such sentences among {MOST_DRAWN * n}, not {n}")
+        raise ValueError(
+            f"there are only {len(found)} such sentences among {MOST_DRAWN * n}, not {n}"
+        )
     return tuple(found.values())
 
 
@@ -89,7 +95,9 @@ def line_of(sentence: GoldSentence) -> CorpusLine:
             words.append((len(text) - len(piece), len(text)))
         word_of.append(len(words) - 1)
     found = sentence.reference
-    refers = () if found is None else (Link(query=found.pronoun, key=found.noun, relation=COREFERENCE),)
+    refers = (
+        () if found is None else (Link(query=found.pronoun, key=found.noun, relation=COREFERENCE),)
+    )
     links = (*refers, *sentence.links)
     links = tuple(replace(link, query=word_of[link.query], key=word_of[link.key]) for link in links)
     return CorpusLine(number=1, text=text, annotated=Annotation(words=tuple(words), links=links))

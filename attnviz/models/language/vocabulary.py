@@ -11,7 +11,15 @@ from unicodedata import normalize
 from attnviz.models.config import Language
 from attnviz.models.language import hangul, lexicon
 from attnviz.models.language.hangul import PIECE
-from attnviz.models.language.korean import ANIMALS, FEELINGS, PEOPLE, PLACES, QUALITIES, SHAPES, VERBS
+from attnviz.models.language.korean import (
+    ANIMALS,
+    FEELINGS,
+    PEOPLE,
+    PLACES,
+    QUALITIES,
+    SHAPES,
+    VERBS,
+)
 from attnviz.models.language.lexicon import in_korean, with_particle
 
 PAD, UNKNOWN, START, END, MASK = "<pad>", "<unknown>", "<start>", "<end>", "<mask>"
@@ -66,11 +74,21 @@ def english() -> Vocabulary:
     )
     return _vocabulary(
         *alike(),
-        *(lexicon.TOWNS, lexicon.NUMBERS, lexicon.OWNERS, lexicon.PREPOSITIONS, lexicon.ADVERBS, lexicon.MODALS),
+        *(
+            lexicon.TOWNS,
+            lexicon.NUMBERS,
+            lexicon.OWNERS,
+            lexicon.PREPOSITIONS,
+            lexicon.ADVERBS,
+            lexicon.MODALS,
+        ),
         *(time.split() for times in lexicon.TIMES.values() for time in times),
-        *(hello.split() for hello in lexicon.HELLO), lexicon.PRONOUNS,
-        (found for _, found, _, _ in lexicon.PRONOUNS.values()), *_EXAMS_AND_PROGRAMS, grammar.split(),
-    )  # fmt: skip
+        *(hello.split() for hello in lexicon.HELLO),
+        lexicon.PRONOUNS,
+        (found for _, found, _, _ in lexicon.PRONOUNS.values()),
+        *_EXAMS_AND_PROGRAMS,
+        grammar.split(),
+    )
 
 
 def alike(language: Language = "english") -> tuple[tuple[str, ...], ...]:
@@ -97,10 +115,13 @@ def source() -> Vocabulary:
     )
     return _vocabulary(
         (noun.one for noun in in_korean(lexicon.NOUNS)),
-        *((verb.base, verb.third, verb.past, verb.ing) for verb in VERBS), lexicon.PRONOUNS,
+        *((verb.base, verb.third, verb.past, verb.ing) for verb in VERBS),
+        lexicon.PRONOUNS,
         (found for _, found, _, _ in lexicon.PRONOUNS.values()),
-        (adjective.english for adjective in in_korean(lexicon.ADJECTIVES)), *_EXAMS_AND_PROGRAMS, grammar.split(),
-    )  # fmt: skip
+        (adjective.english for adjective in in_korean(lexicon.ADJECTIVES)),
+        *_EXAMS_AND_PROGRAMS,
+        grammar.split(),
+    )
 
 
 @functools.cache
@@ -109,17 +130,29 @@ def target() -> Vocabulary:
     living = PEOPLE + ANIMALS
     grammar = "있다 있니 있었다 없었다 않는다 않기 그리고 모두를 받지 받았지만 못했지만 수 . ?"
     return _vocabulary(
-        (with_particle(noun.korean, role) for noun in living for role in ("topic", "subject", "object")),
+        (
+            with_particle(noun.korean, role)
+            for noun in living
+            for role in ("topic", "subject", "object")
+        ),
         (with_particle(noun.korean, "object") for noun in in_korean(lexicon.NOUNS)),
-        (with_particle(place.korean, "subject") for place in PLACES), (f"{place.korean}에서" for place in PLACES),
+        (with_particle(place.korean, "subject") for place in PLACES),
+        (f"{place.korean}에서" for place in PLACES),
         *((verb.present, verb.did, verb.going, verb.not_, verb.doing) for verb in VERBS),
         *((topic, found, subject) for topic, _, found, subject in lexicon.PRONOUNS.values()),
         *((adjective.korean, adjective.is_so, adjective.being) for adjective in QUALITIES),
-        (adjective.being for adjective in FEELINGS + SHAPES), (f"{score}점을" for score in lexicon.SCORES),
-        (f"{exam}에서" for exam in lexicon.EXAMS.values()), (program for program, _ in lexicon.PROGRAMS.values()),
-        *(words.values() for words in (lexicon.WHEN, lexicon.COURSES, lexicon.ENTER, lexicon.HOW, lexicon.FAILED)),
-        lexicon.JOINTS.values(), lexicon.ALL.values(), grammar.split(),
-    )  # fmt: skip
+        (adjective.being for adjective in FEELINGS + SHAPES),
+        (f"{score}점을" for score in lexicon.SCORES),
+        (f"{exam}에서" for exam in lexicon.EXAMS.values()),
+        (program for program, _ in lexicon.PROGRAMS.values()),
+        *(
+            words.values()
+            for words in (lexicon.WHEN, lexicon.COURSES, lexicon.ENTER, lexicon.HOW, lexicon.FAILED)
+        ),
+        lexicon.JOINTS.values(),
+        lexicon.ALL.values(),
+        grammar.split(),
+    )
 
 
 @functools.cache

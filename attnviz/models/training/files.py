@@ -34,7 +34,9 @@ class ModelCard:
     plan: TrainingPlan  # how it was made
     source: Vocabulary  # the words it reads
     target: Vocabulary | None = None  # the words it generates; None where they are those it reads
-    quality: Mapping[str, float] = field(default_factory=dict)  # what was measured on test sentences, by name
+    quality: Mapping[str, float] = field(
+        default_factory=dict
+    )  # what was measured on test sentences, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,9 @@ def save_state(path: Path, name: str, plan: TrainingPlan, state: State) -> None:
     """Write where training stopped, so that it can go on."""
     from safetensors.torch import save as serialised
 
-    path.write_bytes(serialised(state.tensors, {"step": str(state.step), "plan": _described(name, plan)}))
+    path.write_bytes(
+        serialised(state.tensors, {"step": str(state.step), "plan": _described(name, plan)})
+    )
 
 
 def load_state(path: Path, name: str, plan: TrainingPlan) -> State:
@@ -110,8 +114,18 @@ def load(path: Path) -> tuple[ModelCard, Model]:
         with torch.random.fork_rng(devices=[]):
             model = ARCHITECTURES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
         model.load_state_dict(weights, assign=True)
-    except (ModelError, RuntimeError, TypeError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
-        raise FileFormatError(f"{path} holds no model of attnviz: its weights are not of the sizes it tells") from error
+    except (
+        ModelError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        LookupError,
+        ArithmeticError,
+        MemoryError,
+    ) as error:
+        raise FileFormatError(
+            f"{path} holds no model of attnviz: its weights are not of the sizes it tells"
+        ) from error
     return card, model.eval()
 
 
@@ -122,7 +136,9 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
             if "card" not in (file.metadata() or {}):
-                raise FileFormatError(f"{path} holds no model of attnviz, as attnviz train writes one")
+                raise FileFormatError(
+                    f"{path} holds no model of attnviz, as attnviz train writes one"
+                )
             described = json.loads(file.metadata()["card"])
             weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
     except (OSError, SafetensorError, ValueError, RecursionError) as error:
@@ -135,7 +151,9 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
             learns=msgspec.convert(described["learns"], str),
             clauses=tuple(described["clauses"]),
         )
-        source, target = (msgspec.convert(described[side] or (), tuple[str, ...]) for side in ("source", "target"))
+        source, target = (
+            msgspec.convert(described[side] or (), tuple[str, ...]) for side in ("source", "target")
+        )
         card = ModelCard(
             name=msgspec.convert(described["name"], str),
             plan=plan,
@@ -143,12 +161,23 @@ def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
             target=Vocabulary(target) if target else None,
             quality=msgspec.convert(described["quality"], dict[str, float]),
         )
-    except (LookupError, TypeError, ValueError, AttributeError, RecursionError, ModelError) as error:
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        ModelError,
+    ) as error:
         reason = f"train it again ({type(error).__name__}: {error})"
-        raise FileFormatError(f"{path} holds no model of attnviz that this version reads: {reason}") from error
+        raise FileFormatError(
+            f"{path} holds no model of attnviz that this version reads: {reason}"
+        ) from error
     n_weights = sum(weight.numel() for weight in weights.values())
     if any(isinstance(size, int) and size > n_weights for size in asdict(plan.config).values()):
-        raise FileFormatError(f"{path} holds no model of attnviz: its weights are not of the sizes it tells")
+        raise FileFormatError(
+            f"{path} holds no model of attnviz: its weights are not of the sizes it tells"
+        )
     return card, weights
 
 

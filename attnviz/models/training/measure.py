@@ -39,7 +39,9 @@ def decided_words(model: LanguageEncoder, n: int = SAMPLES) -> float:
     rows = torch.arange(len(words))
     hidden = shown[rows, places]
     shown[rows, places] = model.config.mask
-    named = torch.cat([model(part).logits.argmax(dim=-1) for part in torch.split(shown, 512)])  # (B, T)
+    named = torch.cat(
+        [model(part).logits.argmax(dim=-1) for part in torch.split(shown, 512)]
+    )  # (B, T)
     return float((named[rows, places] == hidden).float().mean())
 
 
@@ -57,7 +59,9 @@ def _numbers(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> list[
 
 def places(sentences: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
     """Where "it" is in each sentence, and the noun that it stands for."""
-    pronouns, nouns = zip(*((s.reference.pronoun, s.reference.noun) for s in sentences if s.reference), strict=True)
+    pronouns, nouns = zip(
+        *((s.reference.pronoun, s.reference.noun) for s in sentences if s.reference), strict=True
+    )
     return torch.tensor(pronouns), torch.tensor(nouns)
 
 
@@ -81,13 +85,18 @@ def weights(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor
 def weights_from_it(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
     """Each head's weights from "it" [layer, head, sentence, key]."""
     rows, (pronouns, _) = torch.arange(len(sentences)), places(sentences)
-    return weights(model, sentences)[rows, :, :, pronouns].movedim(0, 2)  # (B, L, H, T) -> (L, H, B, T)
+    return weights(model, sentences)[rows, :, :, pronouns].movedim(
+        0, 2
+    )  # (B, L, H, T) -> (L, H, B, T)
 
 
 def _right(from_it: Tensor, sentences: Sequence[GoldSentence]) -> Tensor:
     """Whether the largest weight from "it" is on the noun it stands for, or on its particle [..., sentence]."""
     looked, nouns = from_it.argmax(dim=-1), places(sentences)[1]
-    particles = [s.words[noun + 1].startswith(PIECE) for s, noun in zip(sentences, nouns.tolist(), strict=True)]
+    particles = [
+        s.words[noun + 1].startswith(PIECE)
+        for s, noun in zip(sentences, nouns.tolist(), strict=True)
+    ]
     return (looked >= nouns) & (looked <= nouns + torch.tensor(particles).long())
 
 
@@ -106,7 +115,9 @@ def reference_head(model: LanguageEncoder, n: int = SAMPLES, kind: str = "refere
     right = _right(from_it, found).float().mean(dim=-1)
     on_noun = from_it[:, :, torch.arange(len(found)), places(found)[1]].mean(dim=-1)  # (L, H)
     heads = torch.cartesian_prod(*map(torch.arange, right.shape)).tolist()
-    layer, head = max(heads, key=lambda at: (float(right[tuple(at)]), at[0], float(on_noun[tuple(at)])))
+    layer, head = max(
+        heads, key=lambda at: (float(right[tuple(at)]), at[0], float(on_noun[tuple(at)]))
+    )
     return layer, head
 
 
@@ -136,12 +147,17 @@ def _reference(sentence: GoldSentence) -> Reference:
 
 ENDS: dict[Language, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "english": (tuple(one.english for one in FEELINGS), tuple(one.english for one in SHAPES)),
-    "korean": (tuple(one.because for one in hangul.FEELINGS), tuple(one.because for one in hangul.SHAPES)),
+    "korean": (
+        tuple(one.because for one in hangul.FEELINGS),
+        tuple(one.because for one in hangul.SHAPES),
+    ),
 }
 """How sentences of reference end in each language: with what is felt by who lives, or with the shape of a place."""
 
 
-def turn_all(sentences: Sequence[GoldSentence], language: Language = "english") -> list[GoldSentence]:
+def turn_all(
+    sentences: Sequence[GoldSentence], language: Language = "english"
+) -> list[GoldSentence]:
     """The same sentences, so turned that each pronoun stands for the other noun.
 
     Tired is turned to wide, or back; with 자기 subject and object are exchanged.
@@ -151,7 +167,9 @@ def turn_all(sentences: Sequence[GoldSentence], language: Language = "english") 
         if sentence.kind == "own":
             found.append(turn_particles(sentence))
         else:
-            others = shapes if sentence.words[_reference(sentence).pronoun + 3] in feelings else feelings
+            others = (
+                shapes if sentence.words[_reference(sentence).pronoun + 3] in feelings else feelings
+            )
             found.append(turn(sentence, others[i % len(others)]))
     return found
 
@@ -180,13 +198,19 @@ def next_words(model: LanguageDecoder, n: int = SAMPLES) -> float:
     """How surprised the model is by each next word, in nats; the end of the sentence counts as a word."""
     config = model.config
     english = vocabulary.english()
-    words = pad_numbers([[*english.encode(s.words), config.end] for s in islice(splits.sentences("test"), n)])
+    words = pad_numbers(
+        [[*english.encode(s.words), config.end] for s in islice(splits.sentences("test"), n)]
+    )
     logits, _ = model(words[:, :-1])
     target = words[:, 1:].flatten()
-    return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), target, ignore_index=config.pad))
+    return float(
+        torch.nn.functional.cross_entropy(logits.flatten(0, 1), target, ignore_index=config.pad)
+    )
 
 
-def some_pairs(split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> list[Pair]:
+def some_pairs(
+    split: Split, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
+) -> list[Pair]:
     """So many pairs of a split, in turn of each number of clauses; None is any number."""
     streams = cycle([splits.pairs(split, seed, number) for seed, number in enumerate(clauses)])
     return [next(stream) for stream in islice(streams, n)]
@@ -214,7 +238,9 @@ class Hits(NamedTuple):
 def hits(model: Translator, pairs: Sequence[Pair]) -> Hits:
     """Translate each sentence."""
     source, target = encode_pairs(pairs, model.config.end)
-    words = model.translate(source, max_length=target.shape[1]).words  # what comes later is wrong anyway
+    words = model.translate(
+        source, max_length=target.shape[1]
+    ).words  # what comes later is wrong anyway
     words = torch.nn.functional.pad(words, (0, target.shape[1] - words.shape[1]))
     here = target != model.config.pad
     return Hits((words == target) & here, here, here & (target != model.config.end))
@@ -256,7 +282,10 @@ def alignment_errors(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     """The alignment error rate of each head's largest weights [layer, head]."""
     looks = alignments(model, pairs)
     return torch.tensor(
-        [[alignment_error(lambda b, t, h=head: int(h[b, t]), pairs) for head in layer] for layer in looks]  # type: ignore[misc]
+        [
+            [alignment_error(lambda b, t, h=head: int(h[b, t]), pairs) for head in layer]
+            for layer in looks
+        ]  # type: ignore[misc]
     )
 
 
@@ -265,17 +294,26 @@ def diagonal_error(pairs: Sequence[Pair]) -> float:
     return alignment_error(lambda b, t: t * len(pairs[b].english) // len(pairs[b].korean), pairs)
 
 
-def alignment_head(model: Translator, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> Head:
+def alignment_head(
+    model: Translator, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
+) -> Head:
     """The head that aligns best, chosen on validation pairs."""
     return best(-alignment_errors(model, some_pairs("validation", n, clauses)))
 
 
-def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)) -> dict[str, float]:
+def quality(
+    model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (None,)
+) -> dict[str, float]:
     """What is measured of a model on so many test sentences, by name; heads are chosen on validation sentences."""
     if isinstance(model, LanguageEncoder):
-        found = {"decided words right": decided_words(model, n)} | _reference_quality(model, n, "reference")
+        found = {"decided words right": decided_words(model, n)} | _reference_quality(
+            model, n, "reference"
+        )
         if model.config.language == "korean":
-            found |= {f"자기: {what}": value for what, value in _reference_quality(model, n, "own").items()}
+            found |= {
+                f"자기: {what}": value
+                for what, value in _reference_quality(model, n, "own").items()
+            }
         return found
     if isinstance(model, LanguageDecoder):
         return {"nats a word": next_words(model, n)}
@@ -294,18 +332,23 @@ def quality(model: Model, n: int = SAMPLES, clauses: Sequence[int | None] = (Non
 
 
 def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, float]:
-    validation, test = (references(split, n, kind, model.config.language) for split in ("validation", "test"))
+    validation, test = (
+        references(split, n, kind, model.config.language) for split in ("validation", "test")
+    )
     head, new = reference_head(model, n, kind), untrained(model.config)
     return {
         "referents named right": named_referents(model, n, kind),
         "reference layer": head[0],
         "reference head": head[1],
         "reference head looks right": float(right_looks(model, test)[head]),
-        f"reference head turns with the {'particles' if kind == 'own' else 'last word'}":
-            turning_looks(model, head, test),
-        "best head of random weights looks right": float(right_looks(new, test)[reference_head(new, n, kind)]),
+        f"reference head turns with the {'particles' if kind == 'own' else 'last word'}": turning_looks(
+            model, head, test
+        ),
+        "best head of random weights looks right": float(
+            right_looks(new, test)[reference_head(new, n, kind)]
+        ),
         "best fixed offset looks right": offset_looks(fixed_offset(validation), test),
-    }  # fmt: skip
+    }
 
 
 def untrained(config: LanguageConfig) -> LanguageEncoder:
@@ -318,16 +361,27 @@ def untrained(config: LanguageConfig) -> LanguageEncoder:
 Unit = Literal["share", "nats", "layer", "head"]
 
 _OF_REFERENCE: dict[str, Unit] = {
-    "referents named right": "share", "reference layer": "layer", "reference head": "head",
-    "reference head looks right": "share", "reference head turns with the last word": "share",
-    "reference head turns with the particles": "share", "best head of random weights looks right": "share",
+    "referents named right": "share",
+    "reference layer": "layer",
+    "reference head": "head",
+    "reference head looks right": "share",
+    "reference head turns with the last word": "share",
+    "reference head turns with the particles": "share",
+    "best head of random weights looks right": "share",
     "best fixed offset looks right": "share",
-}  # fmt: skip
+}
 UNITS: dict[str, Unit] = {
-    "decided words right": "share", **_OF_REFERENCE, **{f"자기: {name}": unit for name, unit in _OF_REFERENCE.items()},
-    "nats a word": "nats", "translated without a fault": "share", "words right": "share", "alignment layer": "layer",
-    "alignment head": "head", "alignment error": "share", "alignment error of the diagonal": "share",
-}  # fmt: skip
+    "decided words right": "share",
+    **_OF_REFERENCE,
+    **{f"자기: {name}": unit for name, unit in _OF_REFERENCE.items()},
+    "nats a word": "nats",
+    "translated without a fault": "share",
+    "words right": "share",
+    "alignment layer": "layer",
+    "alignment head": "head",
+    "alignment error": "share",
+    "alignment error of the diagonal": "share",
+}
 """The unit of each figure that `quality` measures; a head comes right after its layer."""
 
 
@@ -339,7 +393,9 @@ def quality_lines(quality: Mapping[str, float]) -> list[str]:
             case "layer":
                 layer = value
             case "head":
-                heads.append(f"{name}, found on validation sentences: {layer:.0f}.{value:.0f} (layer.head)")
+                heads.append(
+                    f"{name}, found on validation sentences: {layer:.0f}.{value:.0f} (layer.head)"
+                )
             case "share":
                 lines.append(f"{name}: {100 * value:.1f} %")
             case _:

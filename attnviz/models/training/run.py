@@ -45,20 +45,30 @@ def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> 
         SettingsError: a seed below 0, or no step.
     """
     if name not in trained():
-        raise InputError(f"there is no home-built model {name!r} to train: there are {', '.join(trained())}")
+        raise InputError(
+            f"there is no home-built model {name!r} to train: there are {', '.join(trained())}"
+        )
     if (seed is not None and seed < 0) or (steps is not None and steps < 1):
         raise SettingsError("a seed is at least 0, and there is at least one step")
     plan = HOME_BUILT[name].plan()
     own = plan.recipe
-    return replace(plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps))
+    return replace(
+        plan, recipe=replace(own, seed=own.seed if seed is None else seed, steps=steps or own.steps)
+    )
 
 
 @check_call()
 def train(
-    name: str, path: str | os.PathLike[str], *, seed: int | None = None, steps: int | None = None,
-    begin: Callable[[int, int], None] | None = None, progress: Callable[[int, float], None] | None = None,
-    stop: Callable[[], bool] = lambda: False, write: Callable[[Path, Callable[[Path], object]], object] = write_whole,
-) -> ModelCard | State:  # fmt: skip
+    name: str,
+    path: str | os.PathLike[str],
+    *,
+    seed: int | None = None,
+    steps: int | None = None,
+    begin: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, float], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    write: Callable[[Path, Callable[[Path], object]], object] = write_whole,
+) -> ModelCard | State:
     """Train a home-built model again, as the one that comes with attnviz was: the same seed gives the same weights.
 
     Training that was stopped is kept beside the path (`unfinished`); the same call goes on from there. At the end the
@@ -107,9 +117,12 @@ def train(
 
 
 def take_steps(
-    task: Task, *, state: State | None = None, progress: Callable[[int, float], None] | None = None,
+    task: Task,
+    *,
+    state: State | None = None,
+    progress: Callable[[int, float], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> State:  # fmt: skip
+) -> State:
     """Train a task's model to the end of its recipe, or until `stop`, which is called after each step, returns True.
 
     What one step does depends on the weights, the optimizer and the step's number alone, so training that was stopped
@@ -151,7 +164,9 @@ def rate_at(step: int, recipe: Recipe) -> float:
 
 
 def _state(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> State:
-    tensors = {f"weights.{name}": tensor.detach().clone() for name, tensor in model.state_dict().items()}
+    tensors = {
+        f"weights.{name}": tensor.detach().clone() for name, tensor in model.state_dict().items()
+    }
     for name, parameter in model.state_dict(keep_vars=True).items():
         for key, value in optimizer.state[parameter].items():
             tensors[f"optimizer.{name}.{key}"] = value.detach().clone()
@@ -161,12 +176,18 @@ def _state(step: int, model: nn.Module, optimizer: torch.optim.Optimizer) -> Sta
 def _restore(state: State, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     prefix = "weights."
     model.load_state_dict(
-        {name.removeprefix(prefix): tensor for name, tensor in state.tensors.items() if name.startswith(prefix)}
+        {
+            name.removeprefix(prefix): tensor
+            for name, tensor in state.tensors.items()
+            if name.startswith(prefix)
+        }
     )
     for name, parameter in model.state_dict(keep_vars=True).items():
         start = f"optimizer.{name}."
         optimizer.state[parameter] = {
-            key.removeprefix(start): tensor.clone() for key, tensor in state.tensors.items() if key.startswith(start)
+            key.removeprefix(start): tensor.clone()
+            for key, tensor in state.tensors.items()
+            if key.startswith(start)
         }
 
 
@@ -176,7 +197,11 @@ def exchange_heads(attention: MultiHeadAttention, one: int, other: int) -> None:
     order = list(range(attention.n_heads))
     order[one], order[other] = other, one
     rows = torch.arange(attention.d_model).view(attention.n_heads, attention.d_k)[order].flatten()
-    for projection in (attention.query_projection, attention.key_projection, attention.value_projection):
+    for projection in (
+        attention.query_projection,
+        attention.key_projection,
+        attention.value_projection,
+    ):
         projection.weight.copy_(projection.weight[rows])
         projection.bias.copy_(projection.bias[rows])
     attention.output_projection.weight.copy_(attention.output_projection.weight[:, rows])
@@ -186,9 +211,12 @@ def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
     """All that is known about a trained model, measured on unseen sentences."""
     language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
     return ModelCard(
-        name=name, plan=plan, source=vocabulary.source() if language is None else vocabulary.of_language(language),
-        target=vocabulary.target() if language is None else None, quality=measure.quality(model, clauses=plan.clauses),
-    )  # fmt: skip
+        name=name,
+        plan=plan,
+        source=vocabulary.source() if language is None else vocabulary.of_language(language),
+        target=vocabulary.target() if language is None else None,
+        quality=measure.quality(model, clauses=plan.clauses),
+    )
 
 
 @contextmanager

@@ -29,9 +29,11 @@ IGNORED = -100  # the target that no loss counts
 Model: TypeAlias = LanguageEncoder | LanguageDecoder | RecurrentTranslator | TranslationTransformer
 
 ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = {
-    "encoder": (LanguageEncoder, LanguageConfig), "decoder": (LanguageDecoder, LanguageConfig),
-    "recurrent": (RecurrentTranslator, RecurrentConfig), "translation": (TranslationTransformer, TranslationConfig),
-}  # fmt: skip
+    "encoder": (LanguageEncoder, LanguageConfig),
+    "decoder": (LanguageDecoder, LanguageConfig),
+    "recurrent": (RecurrentTranslator, RecurrentConfig),
+    "translation": (TranslationTransformer, TranslationConfig),
+}
 """What each architecture that is trained is built of, and what its sizes are."""
 
 
@@ -69,8 +71,12 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
     """
     random = Random(f"hidden {recipe.seed} {step}")
     language = model.config.language
-    batch = list(islice(splits.sentences("train", random.randrange(2**62), language=language), recipe.batch))
-    words = pad_numbers([vocabulary.of_language(language).encode(_perhaps_open(random, s.words)) for s in batch])
+    batch = list(
+        islice(splits.sentences("train", random.randrange(2**62), language=language), recipe.batch)
+    )
+    words = pad_numbers(
+        [vocabulary.of_language(language).encode(_perhaps_open(random, s.words)) for s in batch]
+    )
     shown, hidden = hide(random, words, model.config, recipe.unknown)
     referents = torch.full_like(words, IGNORED)
     for row, sentence in enumerate(batch):
@@ -85,7 +91,9 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
     return loss
 
 
-def hide(random: Random, words: Tensor, config: LanguageConfig, unknown: float) -> tuple[Tensor, Tensor]:
+def hide(
+    random: Random, words: Tensor, config: LanguageConfig, unknown: float
+) -> tuple[Tensor, Tensor]:
     """One noun, adjective or verb in four is to be named, and one other word in ten.
 
     Of those three in five are hidden, one in five is another word, one as it was. BERT shows eight in ten hidden, and
@@ -116,20 +124,28 @@ def next_word(model: LanguageDecoder, recipe: Recipe, step: int) -> Tensor:
     random = Random(f"next {recipe.seed} {step}")
     batch = list(islice(splits.sentences("train", random.randrange(2**62)), recipe.batch))
     words = pad_numbers(
-        [[*vocabulary.english().encode(_perhaps_open(random, s.words)), model.config.end] for s in batch]
+        [
+            [*vocabulary.english().encode(_perhaps_open(random, s.words)), model.config.end]
+            for s in batch
+        ]
     )
     vectors, _ = model.encode(words[:, :-1], attend=dropping_heads(recipe.drop_heads, random))
     return _loss_at(words[:, 1:], vectors, model.word_projection, model.config.pad)
 
 
-def _loss_at(targets: Tensor, vectors: Tensor, projection: nn.Module, ignored: int = IGNORED) -> Tensor:
+def _loss_at(
+    targets: Tensor, vectors: Tensor, projection: nn.Module, ignored: int = IGNORED
+) -> Tensor:
     """Cross entropy where there is a target; only there are vectors projected to words."""
     there = targets != ignored
     return cross_entropy(projection(vectors[there]), targets[there])
 
 
 def translation(
-    model: RecurrentTranslator | TranslationTransformer, recipe: Recipe, clauses: Sequence[int | None], step: int
+    model: RecurrentTranslator | TranslationTransformer,
+    recipe: Recipe,
+    clauses: Sequence[int | None],
+    step: int,
 ) -> Tensor:
     """To generate an English sentence in Korean, each word after the right ones before it (teacher forcing)."""
     random = Random(f"translate {recipe.seed} {step}")
@@ -137,7 +153,9 @@ def translation(
     pairs = list(islice(splits.pairs("train", random.randrange(2**62), n_clauses), recipe.batch))
     source, target = encode_pairs(pairs, model.config.end)
     source = _with_unknown(random, source, recipe.unknown, model.config)
-    read = _with_unknown(random, target, recipe.forget, model.config)  # what the decoder reads, not what it generates
+    read = _with_unknown(
+        random, target, recipe.forget, model.config
+    )  # what the decoder reads, not what it generates
     if isinstance(model, TranslationTransformer):
         logits = model(source, read, attend_cross=dropping_heads(recipe.drop_heads, random)).logits
     else:
@@ -146,7 +164,10 @@ def translation(
 
 
 def _with_unknown(random: Random, words: Tensor, share: float, config: WordsConfig) -> Tensor:
-    chosen = torch.rand(words.shape, generator=torch.Generator().manual_seed(random.randrange(2**62))) < share
+    chosen = (
+        torch.rand(words.shape, generator=torch.Generator().manual_seed(random.randrange(2**62)))
+        < share
+    )
     return words.masked_fill(chosen & (words != config.pad), config.unknown)
 
 
@@ -170,7 +191,9 @@ def dropping_heads(share: float, random: Random) -> AttendFunction:
         return scaled_dot_product_attention
     generator = torch.Generator().manual_seed(random.randrange(2**62))
 
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def attend(
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         context, weights = scaled_dot_product_attention(query, key, value, mask)
         kept = torch.rand(*context.shape[:2], 1, 1, generator=generator) >= share  # (B, H, 1, 1)
         return context * kept / (1 - share), weights

@@ -22,20 +22,39 @@ from attnviz.render.fonts import Typefaces, typefaces_for
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LETTERS = {"svg.hashsalt": "attnviz", "image.composite_image": False, "svg.fonttype": "none", "pdf.fonttype": 42}
-FALLBACKS = (
-    b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic', 'Apple SD Gothic Neo', sans-serif"
-)
+LETTERS = {
+    "svg.hashsalt": "attnviz",
+    "image.composite_image": False,
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+}
+FALLBACKS = b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic', 'Apple SD Gothic Neo', sans-serif"
 """The fonts in which an SVG is read where ours is not installed; the first are as wide."""
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
     ".png": {
         "metadata": {"Title": "{title}", "Description": "{description}", "Software": "attnviz"},
-        "pil_kwargs": {"compress_level": 2},  # nearly as small as at higher levels, in half the time
+        "pil_kwargs": {
+            "compress_level": 2
+        },  # nearly as small as at higher levels, in half the time
     },
-    ".svg": {"metadata": {"Title": "{title}", "Description": "{description}", "Creator": "attnviz", "Date": None}},
-    ".pdf": {"metadata": {"Title": "{title}", "Subject": "{description}", "Creator": "attnviz", "CreationDate": None}},
+    ".svg": {
+        "metadata": {
+            "Title": "{title}",
+            "Description": "{description}",
+            "Creator": "attnviz",
+            "Date": None,
+        }
+    },
+    ".pdf": {
+        "metadata": {
+            "Title": "{title}",
+            "Subject": "{description}",
+            "Creator": "attnviz",
+            "CreationDate": None,
+        }
+    },
 }
 """By ending what Matplotlib's `savefig` is given; no file holds the time of its making."""
 
@@ -66,7 +85,9 @@ class Picture:
         """
         words = {"{title}": self.title, "{description}": self.description}
         fields = OPTIONS[suffix]["metadata"].items()
-        options = OPTIONS[suffix] | {"metadata": {field: words.get(text, text) for field, text in fields}}
+        options = OPTIONS[suffix] | {
+            "metadata": {field: words.get(text, text) for field, text in fields}
+        }
         most = MOST_PIXELS if self.style.exact_dpi else PIXELS
         dpi = min(self.style.dpi, most / max(self.figure.get_size_inches()))
         if self.style.transparent:
@@ -121,6 +142,8 @@ def usual_settings() -> Iterator[None]:
     """
     from matplotlib import rc_context, rcParamsDefault
 
-    usual: dict[Any, Any] = {name: value for name, value in rcParamsDefault.items() if name != "backend"}
+    usual: dict[Any, Any] = {
+        name: value for name, value in rcParamsDefault.items() if name != "backend"
+    }
     with rc_context(usual | LETTERS):
         yield

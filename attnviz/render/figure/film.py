@@ -62,23 +62,47 @@ def _write_gif(reels: Sequence[Reel], path: Path) -> None:
         table = np.array(colours.getpalette(), dtype=np.uint8).reshape(-1, 3)
         table[(table >= NEARLY_WHITE).all(axis=1)] = 255
         colours.putpalette(table.tobytes())
-        images += [Image.fromarray(one).quantize(palette=colours, dither=Image.Dither.NONE) for one in reel.pictures]
+        images += [
+            Image.fromarray(one).quantize(palette=colours, dither=Image.Dither.NONE)
+            for one in reel.pictures
+        ]
     first, *others = images
     durations = [round(1000 * seconds) for _, seconds in _timed(reels)]
-    first.save(path, format="GIF", save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
+    first.save(
+        path,
+        format="GIF",
+        save_all=True,
+        append_images=others,
+        duration=durations,
+        loop=0,
+        optimize=True,
+    )
 
 
 def expect_writer(suffix: str) -> str:
     """The program that such a film needs, asked for before anything is drawn; an `OutputError` where it is missing."""
     path = which("ffmpeg") if suffix == ".mp4" else ""
     if path is None:
-        raise OutputError("an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif")
+        raise OutputError(
+            "an .mp4 needs the program ffmpeg, which is not installed: install it, or write a .gif"
+        )
     return path
 
 
 def _write_mp4(reels: Sequence[Reel], path: Path) -> None:
     height, width, _ = reels[0].pictures[0].shape
-    source = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", str(A_SECOND), "-i", "-"]
+    source = [
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-s",
+        f"{width}x{height}",
+        "-r",
+        str(A_SECOND),
+        "-i",
+        "-",
+    ]
     # Players know no other colours than these, and browsers begin to show what has its index in front.
     target = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-movflags", "+faststart", f"file:{path}"]
     command = [expect_writer(".mp4"), "-y", "-loglevel", "error", *source, *target]
@@ -92,11 +116,15 @@ def _write_mp4(reels: Sequence[Reel], path: Path) -> None:
                             ffmpeg.stdin.write(picture.data)
                     ffmpeg.stdin.close()
         except OSError as error:
-            raise OutputError(f"ffmpeg cannot be run here ({error.strerror}): write a .gif") from None
+            raise OutputError(
+                f"ffmpeg cannot be run here ({error.strerror}): write a .gif"
+            ) from None
         if ffmpeg.returncode:
             messages.seek(0)
             reasons = messages.read().decode(errors="replace").split("\n")
-            reason = next((line.strip() for line in reversed(reasons) if line.strip()), "it does not say why")
+            reason = next(
+                (line.strip() for line in reversed(reasons) if line.strip()), "it does not say why"
+            )
             raise OutputError(f"ffmpeg cannot write an .mp4 here ({reason}): write a .gif")
 
 

@@ -13,7 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEGEND_GAP, MARGIN, POINT, SMALL, TEXT, Pen, upward
+from attnviz.render.figure.pen import (
+    BLACK,
+    FRAME,
+    GREY,
+    LEGEND_GAP,
+    MARGIN,
+    POINT,
+    SMALL,
+    TEXT,
+    Pen,
+    upward,
+)
 from attnviz.render.fonts import boxes
 
 if TYPE_CHECKING:
@@ -37,9 +48,15 @@ class Line:
 
 
 def lines(
-    pen: Pen, texts: Iterable[str], width: float, size: float = TEXT, *, colour: str | None = None,
-    leading: float = 1.35, most: int | None = None,
-) -> list[Line]:  # fmt: skip
+    pen: Pen,
+    texts: Iterable[str],
+    width: float,
+    size: float = TEXT,
+    *,
+    colour: str | None = None,
+    leading: float = 1.35,
+    most: int | None = None,
+) -> list[Line]:
     """Texts, each in `most` lines no wider than `width` (inches), in letters of `size` (points).
 
     Without a `colour` the first text, which is the receipt, is black, the others are grey. From line to line it is
@@ -74,12 +91,16 @@ class Page:
         """Write a text; `style` is what Matplotlib's `text` takes."""
         self.ax.text(left, top, text, **self.pen.style(size, **style))
 
-    def write_upward(self, left: float, top: float, text: str, size: float = TEXT, **style: Any) -> None:
+    def write_upward(
+        self, left: float, top: float, text: str, size: float = TEXT, **style: Any
+    ) -> None:
         """Write a text from below to above, as `upward` has it."""
         text, turned = upward(text)
         self.text(left, top, text, size, rotation=turned, multialignment="center", **style)
 
-    def write(self, written: Sequence[Line], top: float, left: float = MARGIN, *, va: str = "top") -> float:
+    def write(
+        self, written: Sequence[Line], top: float, left: float = MARGIN, *, va: str = "top"
+    ) -> float:
         """Write lines below one another, and return where the next would stand; `va`: what of a line stands there."""
         for line in written:
             self.text(left, top, line.text, line.size, va=va, color=line.colour)
@@ -87,7 +108,10 @@ class Page:
         return top
 
     def image(
-        self, pixels: UInt8[np.ndarray, "row column channel"], place: Place, interpolation: str | None = "none"
+        self,
+        pixels: UInt8[np.ndarray, "row column channel"],
+        place: Place,
+        interpolation: str | None = "none",
     ) -> None:
         """Draw cells, each a pixel, and a thin frame round them, so that a pale one has its edges."""
         left, top, width, height = place
@@ -120,9 +144,13 @@ class Page:
         return left / width, 1 - (top + high) / height, wide / width, high / height
 
     def colour_bar(
-        self, table: UInt8[np.ndarray, "level rgb"], place: tuple[float, float, float], marks: Mapping[float, str], *,
+        self,
+        table: UInt8[np.ndarray, "level rgb"],
+        place: tuple[float, float, float],
+        marks: Mapping[float, str],
+        *,
         along: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """The colours of a scale, upright with the lowest below; or along, with the lowest at the left.
 
         `place` is left, top and length; `marks` are written beside the bar, by the share of its length. Matplotlib's
@@ -161,7 +189,9 @@ def scale_marks(low: float, high: float) -> dict[float, str]:
     if high <= low:
         return {0.0: f"{low:.3g}"}
     power = 10.0 ** math.floor(math.log10(high - low))
-    step = next(s * power for s in (0.1, 0.2, 0.25, 0.5, 1, 2) if (high - low) / (s * power) < MOST_MARKS)
+    step = next(
+        s * power for s in (0.1, 0.2, 0.25, 0.5, 1, 2) if (high - low) / (s * power) < MOST_MARKS
+    )
     first, last = math.ceil(low / step - 1e-6), math.floor(high / step + 1e-6)
     return {(i * step - low) / (high - low): f"{i * step:.4g}" for i in range(first, last + 1)}
 
@@ -177,11 +207,19 @@ def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **styl
     widest = pen.widest([line for name in names for line in name.split("\n")])
     room = ax.get_window_extent().width / pen.figure.dpi
     drawn = ax.legend(
-        ax.get_legend_handles_labels()[0], names, loc="lower left", bbox_to_anchor=(0.0, 1.0),
-        bbox_transform=ax.transAxes + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
+        ax.get_legend_handles_labels()[0],
+        names,
+        loc="lower left",
+        bbox_to_anchor=(0.0, 1.0),
+        bbox_transform=ax.transAxes
+        + ScaledTranslation(0.0, LEGEND_GAP, pen.figure.dpi_scale_trans),
         ncols=max(1, min(len(names), int(room / (widest + sample * TEXT * POINT)))),
-        frameon=False, fontsize=TEXT, borderpad=0, borderaxespad=0, **style,
-    )  # fmt: skip
+        frameon=False,
+        fontsize=TEXT,
+        borderpad=0,
+        borderaxespad=0,
+        **style,
+    )
     for text in drawn.get_texts():
         text.set(**pen.style())
     box = drawn.get_window_extent(pen.figure.canvas.get_renderer())  # type: ignore[attr-defined]

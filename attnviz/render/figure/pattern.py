@@ -10,9 +10,30 @@ import numpy as np
 
 from attnviz.errors import SelectionError
 from attnviz.render.figure.export import usual_settings
-from attnviz.render.figure.pen import BLACK, FRAME, GREY, LEAST_TEXT, PITCH, POINT, SMALL, TEXT, Pen, clipped, ordinal
+from attnviz.render.figure.pen import (
+    BLACK,
+    FRAME,
+    GREY,
+    LEAST_TEXT,
+    PITCH,
+    POINT,
+    SMALL,
+    TEXT,
+    Pen,
+    clipped,
+    ordinal,
+)
 from attnviz.render.fonts import typefaces_for
-from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, ink, levels, luminance, pixels
+from attnviz.render.palette import (
+    DEFAULT,
+    Palette,
+    colours,
+    has_blanks,
+    ink,
+    levels,
+    luminance,
+    pixels,
+)
 from attnviz.render.sheet import BLANK, Panel, Sheet
 
 if TYPE_CHECKING:
@@ -20,9 +41,14 @@ if TYPE_CHECKING:
 
 
 def draw_on(
-    ax: Axes, sheet: Sheet, palette: Palette = DEFAULT, *, title: str | None = "auto", cbar: bool = False,
+    ax: Axes,
+    sheet: Sheet,
+    palette: Palette = DEFAULT,
+    *,
+    title: str | None = "auto",
+    cbar: bool = False,
     annot: bool | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Draw the one pattern of a sheet on somebody's own axes; the other arguments are those of `draw_pattern`.
 
     Raises SelectionError: these are no axes of a figure, or there are more patterns.
@@ -30,7 +56,9 @@ def draw_on(
     if not hasattr(ax, "imshow"):
         raise SelectionError(f"{ax!r} is no Matplotlib axes")
     if len(sheet.panels) > 1:
-        raise SelectionError(f"an ax holds one pattern, and this is {sheet.size}: give layer and head")
+        raise SelectionError(
+            f"an ax holds one pattern, and this is {sheet.size}: give layer and head"
+        )
     root = ax.get_figure(root=True)
     if root is None:
         raise SelectionError("the ax given belongs to no figure")
@@ -50,9 +78,17 @@ def texts_of(sheet: Sheet) -> list[str]:
 
 
 def draw_pattern(
-    ax: Axes, sheet: Sheet, palette: Palette, pen: Pen, *, cell: float | None = None, upright: bool = True,
-    title: str | None = "auto", cbar: bool = False, annot: bool | None = None,
-) -> None:  # fmt: skip
+    ax: Axes,
+    sheet: Sheet,
+    palette: Palette,
+    pen: Pen,
+    *,
+    cell: float | None = None,
+    upright: bool = True,
+    title: str | None = "auto",
+    cbar: bool = False,
+    annot: bool | None = None,
+) -> None:
     """Draw one pattern on axes: rows are queries, columns are keys.
 
     Args:
@@ -71,7 +107,9 @@ def draw_pattern(
     table = colours(palette)
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     image = ax.imshow(
-        pixels(panel.matrix, panel.top, table), aspect="equal" if cell is None else "auto", interpolation="none"
+        pixels(panel.matrix, panel.top, table),
+        aspect="equal" if cell is None else "auto",
+        interpolation="none",
     )
     image.set_label(sheet.description)
     if cell is None:
@@ -85,34 +123,54 @@ def draw_pattern(
         ax.xaxis.tick_top()
         ax.xaxis.set_label_position("top")
     step = max(1, math.ceil(PITCH * 0.9 / cell))
-    ax.set_xticks(range(0, len(keys), step), keys[::step], rotation=90 if upright else 0, **pen.style())
+    ax.set_xticks(
+        range(0, len(keys), step), keys[::step], rotation=90 if upright else 0, **pen.style()
+    )
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)
-    thinned = sheet.say(f" (every {ordinal(step)} is named)", f" ({step}개마다 이름을 씀)") if step > 1 else ""
+    thinned = (
+        sheet.say(f" (every {ordinal(step)} is named)", f" ({step}개마다 이름을 씀)")
+        if step > 1
+        else ""
+    )
     place = ax.get_subplotspec()  # in a grid of one's own only the outer axes say what they are
     if place is None or place.is_last_row():
         ax.set_xlabel(
-            f"{sheet.say('key: looked at', '키: 보이는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet)
+            f"{sheet.say('key: looked at', '키: 보이는 쪽')}{thinned}",
+            labelpad=4,
+            **pen.style(color=pen.quiet),
         )
     if place is None or place.is_first_col():
         ax.set_ylabel(
-            f"{sheet.say('query: looking', '쿼리: 보는 쪽')}{thinned}", labelpad=4, **pen.style(color=pen.quiet)
+            f"{sheet.say('query: looking', '쿼리: 보는 쪽')}{thinned}",
+            labelpad=4,
+            **pen.style(color=pen.quiet),
         )
     ax.spines[:].set(color=FRAME, linewidth=0.6)
-    write_numbers(ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0))
+    write_numbers(
+        ax, panel, palette, pen, number_size(cell, annot, pen.least), place=(-0.5, -0.5, 1.0)
+    )
 
 
 def _bar_beside(ax: Axes, table: np.ndarray, top: float, pen: Pen) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, Normalize
 
-    bar = pen.figure.colorbar(ScalarMappable(Normalize(0, top or 1.0), ListedColormap(table / 255)), ax=ax)
+    bar = pen.figure.colorbar(
+        ScalarMappable(Normalize(0, top or 1.0), ListedColormap(table / 255)), ax=ax
+    )
     bar.ax.tick_params(labelsize=SMALL, color=pen.quiet, labelcolor=pen.quiet)
     bar.outline.set(edgecolor=FRAME, linewidth=0.6)
 
 
 def write_numbers(
-    ax: Axes, panel: Panel, palette: Palette, pen: Pen, size: float, *, place: tuple[float, float, float]
+    ax: Axes,
+    panel: Panel,
+    palette: Palette,
+    pen: Pen,
+    size: float,
+    *,
+    place: tuple[float, float, float],
 ) -> None:
     """Write the weights of a panel into its cells, of this size in points; 0 writes none.
 
@@ -122,7 +180,9 @@ def write_numbers(
     white = ink(colours(palette))[levels(panel.matrix, panel.top)]
     for row, column in np.argwhere(panel.matrix >= BLANK) if size else ():
         text = f"{panel.matrix[row, column]:.2f}"
-        style = pen.style(size, color="white" if white[row, column] else BLACK, ha="center", va="center", zorder=4)
+        style = pen.style(
+            size, color="white" if white[row, column] else BLACK, ha="center", va="center", zorder=4
+        )
         where = (left + (column + 0.5) * cell, top + (row + 0.5) * cell)
         ax.text(*where, "1" if text == "1.00" else text.removeprefix("0"), **style)
 

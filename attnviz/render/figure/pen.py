@@ -43,7 +43,13 @@ class Pen:
 
     def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
         """Keyword arguments of a text. Dollar signs are characters here, never mathematics."""
-        return {"fontfamily": self.typefaces.families, "fontsize": size, "parse_math": False, "color": self.ink, **more}
+        return {
+            "fontfamily": self.typefaces.families,
+            "fontsize": size,
+            "parse_math": False,
+            "color": self.ink,
+            **more,
+        }
 
     def width(self, text: str, size: float = TEXT) -> float:
         """How wide a text is, in inches."""
@@ -53,7 +59,9 @@ class Pen:
         """The width of the widest of these texts, in inches."""
         return max((self.width(text, size) for text in set(texts)), default=0.0)
 
-    def wrap(self, text: str, width: float, size: float = TEXT, most: int | None = None) -> list[str]:
+    def wrap(
+        self, text: str, width: float, size: float = TEXT, most: int | None = None
+    ) -> list[str]:
         """A text in `most` lines no wider than this; a word that is wider itself goes on in the next line.
 
         Words are measured one by one: no font moves letters together over a space.
@@ -61,7 +69,10 @@ class Pen:
         lines: list[str] = []
         end = math.inf  # of the last line, in inches
         for word in line_words(text):
-            if end + (more := self.width(" ", size) + self.width(word[:LONGEST_LINE], size)) <= width + TINY:
+            if (
+                end + (more := self.width(" ", size) + self.width(word[:LONGEST_LINE], size))
+                <= width + TINY
+            ):
                 lines[-1] += f" {word}"
                 end += more
                 continue
@@ -80,7 +91,9 @@ class Pen:
         n = min(len(text), LONGEST_LINE)
         if self.width(text[:n], size) <= width:
             return n
-        return max(1, bisect_right(range(1, n + 1), width, key=lambda end: self.width(text[:end], size)))
+        return max(
+            1, bisect_right(range(1, n + 1), width, key=lambda end: self.width(text[:end], size))
+        )
 
 
 @lru_cache(maxsize=2**14)  # the same text is measured often
@@ -88,7 +101,10 @@ def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> flo
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
 
-    font, renderer = FontProperties(family=list(families), size=size), cast("Any", RendererAgg)(1, 1, dpi)
+    font, renderer = (
+        FontProperties(family=list(families), size=size),
+        cast("Any", RendererAgg)(1, 1, dpi),
+    )
     pixels: float = renderer.get_text_width_height_descent(text, font, ismath=False)[0]
     return pixels / dpi
 

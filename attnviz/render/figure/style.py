@@ -30,13 +30,21 @@ class Style:
     """What a picture is for."""
 
     width: float | None = None  # of the picture, in inches; None: as wide as what is on it
-    height: float | None = None  # the most that it may be high, in inches; None: as high as what is on it
-    sizes: tuple[float, ...] = (TEXT,)  # of the letters, in points: the first in which every label has room
+    height: float | None = (
+        None  # the most that it may be high, in inches; None: as high as what is on it
+    )
+    sizes: tuple[float, ...] = (
+        TEXT,
+    )  # of the letters, in points: the first in which every label has room
     least: float = LEAST_TEXT  # the smallest that any letters may be, in points
     margin: float = MARGIN  # round the picture, in inches
     dpi: float = DPI  # dots an inch of a PNG
-    has_title: bool = True  # whether the sentence and the model stand above, where no other title is given
-    caption: str = "all"  # how much stands below: all that must be said, the receipt alone, or nothing
+    has_title: bool = (
+        True  # whether the sentence and the model stand above, where no other title is given
+    )
+    caption: str = (
+        "all"  # how much stands below: all that must be said, the receipt alone, or nothing
+    )
     transparent: bool = False  # whether what is the colour of the page is left open
     exact_dpi: bool = False  # whether a large PNG, too, has these dots an inch
 
@@ -44,14 +52,25 @@ class Style:
 STYLES = {
     "sheet": Style(),
     "slides": Style(
-        width=40 / 3, height=7.5, sizes=(20.0, 18.0, 16.0, 14.0, 12.0), least=10.0, margin=0.2, dpi=144.0,
+        width=40 / 3,
+        height=7.5,
+        sizes=(20.0, 18.0, 16.0, 14.0, 12.0),
+        least=10.0,
+        margin=0.2,
+        dpi=144.0,
         caption="receipt",
     ),
     "paper": Style(
-        width=3.3, sizes=(8.0, 7.5, 7.0, 6.5, 6.0), least=6.0, margin=0.03, dpi=600.0, has_title=False, caption="",
+        width=3.3,
+        sizes=(8.0, 7.5, 7.0, 6.5, 6.0),
+        least=6.0,
+        margin=0.03,
+        dpi=600.0,
+        has_title=False,
+        caption="",
         exact_dpi=True,
     ),
-}  # fmt: skip
+}
 """By name; a slide has 1,920 dots across, a paper's column 3.3 inches, as at ACL, IEEE and Nature."""
 
 
@@ -62,7 +81,9 @@ def inches(length: str) -> float:
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([^\W\d]*)\s*", length)
     if match is None or match[2] not in UNITS:
-        raise SettingsError(f"{length!r} is no length: give a number and its unit, {', '.join(UNITS)}", "width")
+        raise SettingsError(
+            f"{length!r} is no length: give a number and its unit, {', '.join(UNITS)}", "width"
+        )
     width = float(match[1]) * UNITS[match[2]]
     if not NARROWEST <= width <= WIDEST:
         raise SettingsError(f"{length} is not between {NARROWEST:g}in and {WIDEST:g}in", "width")
@@ -70,9 +91,14 @@ def inches(length: str) -> float:
 
 
 def style_of(
-    style: str = "sheet", *, width: str | None = None, dpi: int | None = None, font_size: float | None = None,
-    no_caption: bool = False, transparent: bool = False,
-) -> Style:  # fmt: skip
+    style: str = "sheet",
+    *,
+    width: str | None = None,
+    dpi: int | None = None,
+    font_size: float | None = None,
+    no_caption: bool = False,
+    transparent: bool = False,
+) -> Style:
     """A style, with what is wanted otherwise; or SettingsError: a width or dots an inch that no picture can have."""
     made = STYLES[style]
     if width is not None:
@@ -139,12 +165,17 @@ def _enlarge_artist(artist: Artist, factor: float) -> None:
             if isinstance(artist, Annotation) and artist.anncoords == "offset points":
                 artist.xyann = (artist.xyann[0] * factor, artist.xyann[1] * factor)
         case Line2D():
-            artist.set(linewidth=artist.get_linewidth() * factor, markersize=artist.get_markersize() * factor)
+            artist.set(
+                linewidth=artist.get_linewidth() * factor,
+                markersize=artist.get_markersize() * factor,
+            )
             artist.set_markeredgewidth(artist.get_markeredgewidth() * factor)
         case Patch():
             artist.set_linewidth(artist.get_linewidth() * factor)
         case Collection():
-            artist.set_linewidth([width * factor for width in np.atleast_1d(artist.get_linewidth())])
+            artist.set_linewidth(
+                [width * factor for width in np.atleast_1d(artist.get_linewidth())]
+            )
             if isinstance(artist, PathCollection):
                 artist.set_sizes(artist.get_sizes() * factor**2)
 
@@ -158,9 +189,11 @@ def _enlarge_distances(ax: Axes, factor: float) -> None:
         tick: Any = axis.get_major_ticks()[0]
         mark, label = tick.tick1line, tick.label1
         axis.set_tick_params(
-            pad=tick.get_pad() * factor, length=mark.get_markersize(), width=mark.get_markeredgewidth(),
+            pad=tick.get_pad() * factor,
+            length=mark.get_markersize(),
+            width=mark.get_markeredgewidth(),
             labelsize=label.get_fontsize(),  # by which Matplotlib chooses how many there are
-        )  # fmt: skip
+        )
 
 
 def _enlarge_legend(legend: Legend, factor: float) -> None:
@@ -171,7 +204,9 @@ def _enlarge_legend(legend: Legend, factor: float) -> None:
     from matplotlib.transforms import Affine2D
 
     axes, larger = legend.axes.transAxes, Affine2D().scale(factor)
-    legend.set_bbox_to_anchor(tuple(axes.inverted().transform(legend.get_bbox_to_anchor().p0)), axes)
+    legend.set_bbox_to_anchor(
+        tuple(axes.inverted().transform(legend.get_bbox_to_anchor().p0)), axes
+    )
     legend.borderaxespad *= factor
     for box in legend.findobj(PackerBase):
         box.pad, box.sep = (box.pad or 0) * factor, (box.sep or 0) * factor
@@ -189,5 +224,7 @@ def smallest_letters(figure: Figure) -> float:
     """The size of the smallest letters on a figure, in points."""
     from matplotlib.text import Text
 
-    shown = (text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip())
+    shown = (
+        text for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()
+    )
     return min(float(text.get_fontsize()) for text in shown)

@@ -20,15 +20,25 @@ from attnviz.render.palette import DEFAULT, colours, diverging
 from attnviz.text.display import hold_units
 
 HERE = Path(__file__).parent
-BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))  # scripts that make elements, and unpack numbers
+BASE = tuple(
+    HERE / f"{name}.js" for name in ("dom", "binary")
+)  # scripts that make elements, and unpack numbers
 SHARED = (*BASE, *(HERE / f"{name}.js" for name in ("colours", "pens", "save")))
 """Those, and what draws: before the scripts of a page that is drawn."""
 
 
 def build(
-    title: str, head: Sequence[tuple[str, str]], *, labels: object, data: bytes, own: Sequence[Path], language: str,
-    shared: Sequence[Path] = SHARED, body: str = "", rules: str = "",
-) -> str:  # fmt: skip
+    title: str,
+    head: Sequence[tuple[str, str]],
+    *,
+    labels: object,
+    data: bytes,
+    own: Sequence[Path],
+    language: str,
+    shared: Sequence[Path] = SHARED,
+    body: str = "",
+    rules: str = "",
+) -> str:
     """A page of its labels, its numbers, and the scripts and styles that show them.
 
     Args:
@@ -44,7 +54,9 @@ def build(
     """
     scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
     script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"  # in a scope of their own
-    styles = [path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"]
+    styles = [
+        path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"
+    ]
     style = "\n".join([*styles, *filter(None, [rules])])
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
@@ -52,7 +64,11 @@ def build(
     )
     lines = "\n".join(f'<p class="{name}">{escape(hold_units(text))}</p>' for name, text in head)
     plain = json.dumps(labels, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    block = f'<script type="application/octet-stream" id="data">{_in_text(data)}</script>\n' if data else ""
+    block = (
+        f'<script type="application/octet-stream" id="data">{_in_text(data)}</script>\n'
+        if data
+        else ""
+    )
     return f"""<!doctype html>
 <html lang="{language}">
 <head>
@@ -105,7 +121,9 @@ def palettes(name: str = DEFAULT, *, signed: bool = False) -> dict[str, str]:
 
     Those of `signed` numbers have it in their middle.
     """
-    light, on_dark = (diverging(on_dark=dark) if signed else colours(name, on_dark=dark) for dark in (False, True))
+    light, on_dark = (
+        diverging(on_dark=dark) if signed else colours(name, on_dark=dark) for dark in (False, True)
+    )
     dark = 255 - (255.0 - on_dark) * (255 - np.array(PAPER[True])) / 255
     return {"light": light.tobytes().hex(), "dark": dark.round().astype(np.uint8).tobytes().hex()}
 

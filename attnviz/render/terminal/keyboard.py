@@ -46,16 +46,24 @@ def expect_terminal(otherwise: str) -> None:
     try:
         import termios  # noqa: F401 - Windows has none
     except ImportError:
-        raise typer.BadParameter("--interactive needs a terminal as Linux and macOS have it") from None
+        raise typer.BadParameter(
+            "--interactive needs a terminal as Linux and macOS have it"
+        ) from None
     streams = [stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout)]
     if not all(streams) or os.environ.get("TERM") == "dumb" or in_notebook():
         raise typer.BadParameter(f"--interactive needs a terminal; without one, {otherwise}")
 
 
 def browse(
-    keys: Iterator[str], draw: Callable[[int, Console], Sequence[Text]], below: Callable[[int, Place, Console], str],
-    n_pages: int, *, console: Callable[[], Console], first: int = 0, grows: bool = False,
-) -> Literal["quit", "more"]:  # fmt: skip
+    keys: Iterator[str],
+    draw: Callable[[int, Console], Sequence[Text]],
+    below: Callable[[int, Place, Console], str],
+    n_pages: int,
+    *,
+    console: Callable[[], Console],
+    first: int = 0,
+    grows: bool = False,
+) -> Literal["quit", "more"]:
     """Show one page after another as the keys say, in `whole_screen`, until the one that quits.
 
     `draw` makes the lines of a page, by its number from 0, and `below` the line below them. Where the number of pages
@@ -64,7 +72,9 @@ def browse(
     place, top, seen = first, 0, None
     while True:
         size = os.get_terminal_size(sys.stdout.fileno())
-        room = max(1, (size.lines or 25) - 1)  # zero: a terminal such as a serial line does not know its size
+        room = max(
+            1, (size.lines or 25) - 1
+        )  # zero: a terminal such as a serial line does not know its size
         if seen != (size, place, top):
             screen = console()
             screen.width = size.columns or 80
@@ -76,7 +86,9 @@ def browse(
                 for line in lines[top:last]:
                     screen.print(line, soft_wrap=True)
             shown = [*output.get().splitlines(), *[""] * room][:room]
-            body = "".join(f"{line}\x1b[K\r\n" for line in shown)  # over the page before: it flickers less
+            body = "".join(
+                f"{line}\x1b[K\r\n" for line in shown
+            )  # over the page before: it flickers less
             foot = below(place, (top + 1, last, len(lines)), screen)
             sys.stdout.write(f"\x1b[H{body}\x1b[7m{foot}\x1b[m\x1b[K\x1b[J")
             sys.stdout.flush()
@@ -90,7 +102,9 @@ def browse(
             return "more"
         step = {"down": 1, "up": -1, "down a page": room - 1, "up a page": 1 - room}.get(key, 0)
         top = min(max(0, top + step), lowest)
-        target = {"next": place + 1, "back": place - 1, "first": 0, "last": n_pages - 1}.get(key, place)
+        target = {"next": place + 1, "back": place - 1, "first": 0, "last": n_pages - 1}.get(
+            key, place
+        )
         target = min(max(target, 0), n_pages - 1)
         place, top = target, top if target == place else 0
 
@@ -119,7 +133,12 @@ def pressed(patience: float = 0.0) -> Iterator[Iterator[str]]:
     except ImportError:  # Windows
         yield repeat("")
         return
-    if sys.stdin is None or not sys.stdin.isatty() or in_notebook() or (not patience and is_behind(sys.stdin)):
+    if (
+        sys.stdin is None
+        or not sys.stdin.isatty()
+        or in_notebook()
+        or (not patience and is_behind(sys.stdin))
+    ):
         yield repeat("")
         return
     keyboard = sys.stdin.fileno()

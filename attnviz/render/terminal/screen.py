@@ -16,7 +16,17 @@ import numpy as np
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.render.palette import DEFAULT, LEVELS, MIDDLE, colours, diverging, has_blanks, hexed, ink, signed_levels
+from attnviz.render.palette import (
+    DEFAULT,
+    LEVELS,
+    MIDDLE,
+    colours,
+    diverging,
+    has_blanks,
+    hexed,
+    ink,
+    signed_levels,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,12 +40,16 @@ class Screen:
     """What a terminal can show."""
 
     width: int = 80  # in cells
-    colour: bool = True  # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
+    colour: bool = (
+        True  # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
+    )
     dark: bool = True  # whether its background is dark
     unicode: bool = True  # whether it can show all characters
     encoding: str = "ascii"  # those that it can show otherwise
     palette: str = DEFAULT  # one of `attnviz.render.names.PALETTES`, or any other colormap's name
-    page: tuple[int, int, int] | None = None  # the colour of its background, where it is known: zero has no other
+    page: tuple[int, int, int] | None = (
+        None  # the colour of its background, where it is known: zero has no other
+    )
 
     @property
     def shades(self) -> str:
@@ -50,7 +64,9 @@ class Screen:
     @property
     def has_blanks(self) -> bool:
         """Whether cells of nearly no weight stay blank; else they have the palette's colour of 0."""
-        return not self.colour or has_blanks(colours(self.palette, on_dark=self.dark), on_dark=self.dark)
+        return not self.colour or has_blanks(
+            colours(self.palette, on_dark=self.dark), on_dark=self.dark
+        )
 
     def language(self, wanted: str) -> str:
         """The language wanted, or English where it cannot show Korean."""
@@ -70,7 +86,11 @@ class Screen:
         Zero, and any number on a screen without colour, has no background: its sign tells enough.
         """
         level = int(signed_levels(np.array([value]), top)[0])
-        return _styles(None, self.dark, self.page)[level] if self.colour and level != MIDDLE else Style()
+        return (
+            _styles(None, self.dark, self.page)[level]
+            if self.colour and level != MIDDLE
+            else Style()
+        )
 
     def scale_bar(self, cells: int, *, signed: bool = False) -> Text:
         """The colours from 0 up in so many cells, or the shades where there are none, and a space.
@@ -108,13 +128,22 @@ def console_here(color: Literal["auto", "always", "never"] = "auto") -> Console:
     """Standard output, as wide as the window; ``auto`` asks ``NO_COLOR``, ``FORCE_COLOR``, then the terminal."""
     from rich.console import Console
 
-    plain = color == "never" or (color == "auto" and bool(os.environ.get("NO_COLOR")))  # Rich still prints bold and dim
+    plain = color == "never" or (
+        color == "auto" and bool(os.environ.get("NO_COLOR"))
+    )  # Rich still prints bold and dim
     forced = not plain and (color == "always" or bool(os.environ.get("FORCE_COLOR")))
     usual: dict[str, Any] = {"highlight": False, "emoji": False, "markup": False, "no_color": plain}
-    console = Console(color_system=None if plain else "auto", force_terminal=forced or None, **usual)
-    if forced and console.color_system not in {"256", "truecolor"}:  # a pipe does not say what it can show
+    console = Console(
+        color_system=None if plain else "auto", force_terminal=forced or None, **usual
+    )
+    if forced and console.color_system not in {
+        "256",
+        "truecolor",
+    }:  # a pipe does not say what it can show
         console = Console(color_system="256", force_terminal=True, **usual)
-    if console.is_dumb_terminal and console.is_terminal:  # Rich takes 80 columns there, whatever the window has
+    if (
+        console.is_dumb_terminal and console.is_terminal
+    ):  # Rich takes 80 columns there, whatever the window has
         console.width = shutil.get_terminal_size().columns
     return console
 
@@ -127,11 +156,18 @@ def screen_of(console: Console, background: str, palette: str) -> Screen:
         number = os.environ.get("COLORFGBG", "").rpartition(";")[2]
         number = number or "15" * in_notebook()
         page = None if number.isdigit() else _background()
-        dark = number not in {"7", "15"} and (page is None or bool(np.array(page) @ (0.2126, 0.7152, 0.0722) <= HALF))
+        dark = number not in {"7", "15"} and (
+            page is None or bool(np.array(page) @ (0.2126, 0.7152, 0.0722) <= HALF)
+        )
     return Screen(
-        width=console.width, colour=colour, dark=dark, unicode=console.encoding.lower().startswith("utf"),
-        encoding=console.encoding, palette=palette, page=page,
-    )  # fmt: skip
+        width=console.width,
+        colour=colour,
+        dark=dark,
+        unicode=console.encoding.lower().startswith("utf"),
+        encoding=console.encoding,
+        palette=palette,
+        page=page,
+    )
 
 
 def _background() -> tuple[int, int, int] | None:
@@ -145,7 +181,11 @@ def _background() -> tuple[int, int, int] | None:
         import tty
     except ImportError:  # Windows has no such terminal
         return None
-    if sys.stdin is None or not (sys.stdin.isatty() and sys.stdout.isatty()) or is_behind(sys.stdin):
+    if (
+        sys.stdin is None
+        or not (sys.stdin.isatty() and sys.stdout.isatty())
+        or is_behind(sys.stdin)
+    ):
         return None
     keyboard = sys.stdin.fileno()
     before = termios.tcgetattr(keyboard)
@@ -153,7 +193,10 @@ def _background() -> tuple[int, int, int] | None:
     try:
         tty.setcbreak(keyboard)
         os.write(sys.stdout.fileno(), b"\x1b]11;?\x1b\\\x1b[c")
-        while not re.search(rb"\x1b\[\?[\d;]*c", answer) and select.select([keyboard], [], [], PATIENCE)[0]:
+        while (
+            not re.search(rb"\x1b\[\?[\d;]*c", answer)
+            and select.select([keyboard], [], [], PATIENCE)[0]
+        ):
             answer += os.read(keyboard, 256)
     except OSError:
         return None
@@ -162,13 +205,17 @@ def _background() -> tuple[int, int, int] | None:
     match = re.search(rb"\x1b\]11;rgba?:([0-9a-fA-F]+)/([0-9a-fA-F]+)/([0-9a-fA-F]+)", answer)
     if match is None:
         return None
-    red, green, blue = (round(255 * int(part, 16) / (16 ** len(part) - 1)) for part in match.groups())
+    red, green, blue = (
+        round(255 * int(part, 16) / (16 ** len(part) - 1)) for part in match.groups()
+    )
     return red, green, blue
 
 
 def in_notebook() -> bool:
     """Whether a cell of a notebook runs us: it calls itself a terminal, but has no keys and answers no question."""
-    return os.environ.get("TERM") == "xterm-color"  # as IPython's kernels say, and no terminal of today
+    return (
+        os.environ.get("TERM") == "xterm-color"
+    )  # as IPython's kernels say, and no terminal of today
 
 
 def is_behind(terminal: TextIO) -> bool:

@@ -39,7 +39,9 @@ def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Itera
     """
     gaps = [gap if column.gap is None else column.gap for column in columns]
     widths = [column.width for column in columns]
-    needs = [min(column.least or width, width) for column, width in zip(columns, widths, strict=True)]
+    needs = [
+        min(column.least or width, width) for column, width in zip(columns, widths, strict=True)
+    ]
     while len(columns) > 2 and sum(needs) + sum(gaps[1:]) > screen.width:
         columns, gaps, widths, needs = columns[:-1], gaps[:-1], widths[:-1], needs[:-1]
     spare = screen.width - sum(widths) - sum(gaps[1:])
@@ -83,11 +85,15 @@ def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[i
     while True:
         # Words of a first column that would leave no room for numbers are folded.
         widths = {0: min(needs[0][0], max(1, room // 2 - GAP)) if rest else min(needs[0][0], room)}
-        while rest and (len(widths) == 1 or sum(widths.values()) + len(widths) * GAP + needs[rest[0]][0] <= room):
+        while rest and (
+            len(widths) == 1 or sum(widths.values()) + len(widths) * GAP + needs[rest[0]][0] <= room
+        ):
             index = rest.pop(0)
             widths[index] = min(needs[index][0], room - widths[0] - GAP)
         free = room - GAP * (len(widths) - 1)
-        for _ in range(free - sum(widths.values())):  # cell by cell to the column that lacks most of its rows
+        for _ in range(
+            free - sum(widths.values())
+        ):  # cell by cell to the column that lacks most of its rows
             lacking = [index for index in widths if widths[index] < needs[index][1]]
             if not lacking:
                 break
@@ -99,7 +105,12 @@ def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[i
 
 
 def rows(
-    columns: Sequence[Column], widths: Sequence[int], screen: Screen, *, gap: int = GAP, folded: bool = False
+    columns: Sequence[Column],
+    widths: Sequence[int],
+    screen: Screen,
+    *,
+    gap: int = GAP,
+    folded: bool = False,
 ) -> Iterator[Text]:
     """The titles, if any, and the rows of columns that have these widths; a cell that is wider is cut or folded."""
 
@@ -109,10 +120,19 @@ def rows(
         return short
 
     titles = [Text(column.title, "dim") for column in columns]
-    cells = [[Text(cell) if isinstance(cell, str) else cell for cell in column.cells] for column in columns]
-    for index, row in enumerate((titles, *zip(*cells, strict=True)) if any(titles) else zip(*cells, strict=True)):
+    cells = [
+        [Text(cell) if isinstance(cell, str) else cell for cell in column.cells]
+        for column in columns
+    ]
+    for index, row in enumerate(
+        (titles, *zip(*cells, strict=True)) if any(titles) else zip(*cells, strict=True)
+    ):
         stacks = [
-            [cell] if cell.cell_len <= width else fold(cell, width) if folded else [cut(cell, width)]
+            [cell]
+            if cell.cell_len <= width
+            else fold(cell, width)
+            if folded
+            else [cut(cell, width)]
             for cell, width in zip(row, widths, strict=True)
         ]
         height = max(map(len, stacks))
@@ -123,7 +143,9 @@ def rows(
             yield _join(parts, columns, widths, gap)
 
 
-def _join(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], gap: int) -> Text:
+def _join(
+    cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], gap: int
+) -> Text:
     """One line of a table; a number with a background fills its column."""
     parts: list[Text | str] = []
     for cell, column, width in zip(cells, columns, widths, strict=True):

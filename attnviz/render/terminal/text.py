@@ -19,10 +19,26 @@ from attnviz.text.display import HELD, hold_units, visible
 
 SENTENCE_LINES = 4  # lines of a long text that are shown: its first ones and its last
 READABLE = 100  # cells that a line of prose may have; longer lines are hard to come back from
-MARKS = str.maketrans({
-    "“": '"', "”": '"', "’": "'", "·": "-", "–": "-", "—": "-", "−": "-", "×": "x", "√": "v", "…": "~",  # noqa: RUF001
-    "→": ">", "←": "<", "↔": "-", "␣": "_", "●": "*", "○": "o",
-})  # fmt: skip
+MARKS = str.maketrans(
+    {
+        "“": '"',
+        "”": '"',
+        "’": "'",
+        "·": "-",
+        "–": "-",
+        "—": "-",
+        "−": "-",
+        "×": "x",
+        "√": "v",
+        "…": "~",  # noqa: RUF001
+        "→": ">",
+        "←": "<",
+        "↔": "-",
+        "␣": "_",
+        "●": "*",
+        "○": "o",
+    }
+)
 """What stands for the marks of attnviz on a screen that does not know all characters: one cell for each."""
 
 
@@ -45,7 +61,9 @@ def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS)
         return text
     mark = spell("…", screen, marks)
     cut = set_cell_size(text, max(0, width - cell_len(mark)))
-    return (cut if text.startswith(cut) else cut[:-1]) + mark  # half of a wide letter would be a space
+    return (
+        cut if text.startswith(cut) else cut[:-1]
+    ) + mark  # half of a wide letter would be a space
 
 
 def centre(text: str, width: int) -> str:
@@ -55,9 +73,14 @@ def centre(text: str, width: int) -> str:
 
 
 def wrap(
-    text: str, screen: Screen, style: str | Style = "", *, indent: int = 0, first: int | None = None,
+    text: str,
+    screen: Screen,
+    style: str | Style = "",
+    *,
+    indent: int = 0,
+    first: int | None = None,
     most: int = READABLE,
-) -> list[Text]:  # fmt: skip
+) -> list[Text]:
     """The text, as the screen can show it, in lines no wider than the screen; no line where there is no text.
 
     Before each line `indent` cells are left free, before the first one `first`; on a wide screen a line has at `most`
@@ -71,7 +94,10 @@ def wrap(
     if start != indent and len(lines) > 1:
         lines[1:] = fold(Text(text[len(lines[0]) :].lstrip()), max(1, width - indent))
     margins = [start, *[indent] * (len(lines) - 1)]
-    return [Text(" " * margin + line.plain, style, no_wrap=True) for margin, line in zip(margins, lines, strict=True)]
+    return [
+        Text(" " * margin + line.plain, style, no_wrap=True)
+        for margin, line in zip(margins, lines, strict=True)
+    ]
 
 
 def fold(text: Text, width: int) -> list[Text]:
@@ -86,7 +112,9 @@ def fold(text: Text, width: int) -> list[Text]:
     return lines
 
 
-def legend(text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most: int = READABLE) -> list[Text]:
+def legend(
+    text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most: int = READABLE
+) -> list[Text]:
     """The scale of colours in so many cells, and what it means; further lines begin after so many cells."""
     bar = screen.scale_bar(cells)
     return behind(bar, wrap(text, screen, "dim", first=bar.cell_len, indent=indent, most=most))

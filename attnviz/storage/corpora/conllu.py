@@ -16,7 +16,9 @@ from attnviz.text.corpus import COREFERENCE, Annotation, BadLine, CorpusLine, Li
 from attnviz.text.display import clip, visible
 
 COLUMNS = 10
-MOST_LINES = 10_000  # of a sentence: a file without empty lines is no treebank, and must not fill the memory
+MOST_LINES = (
+    10_000  # of a sentence: a file without empty lines is no treebank, and must not fill the memory
+)
 _NAME = re.compile(r"(0|[1-9][0-9]{0,5})(?:([-.])([1-9][0-9]{0,5}))?")
 _KINDS = {None: "word", "-": "range", ".": "empty"}
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,5}")
@@ -50,9 +52,15 @@ def parse(sentence: SentenceLines) -> CorpusLine | BadLine:
         for number, (row, head) in enumerate(zip(sentence.words(), heads, strict=True))
         if head >= 0 and universal(row.columns[7]) != "punct"
     ]
-    pairs = sorted((later, earlier) for chain in chains for earlier, later in pairwise(sorted(chain)))
+    pairs = sorted(
+        (later, earlier) for chain in chains for earlier, later in pairwise(sorted(chain))
+    )
     links += [Link(query=later, key=earlier, relation=COREFERENCE) for later, earlier in pairs]
-    return CorpusLine(number=sentence.line, text=text, annotated=Annotation(words=tuple(spans), links=tuple(links)))
+    return CorpusLine(
+        number=sentence.line,
+        text=text,
+        annotated=Annotation(words=tuple(spans), links=tuple(links)),
+    )
 
 
 class _MalformedError(Exception):
@@ -88,7 +96,9 @@ class SentenceLines:
 
     line: int  # where it begins
     id_field: int = 0  # which part of an opened bracket names the entity, as the file declares
-    comments: dict[str, tuple[int, str]] = field(default_factory=dict)  # by name, each with its line
+    comments: dict[str, tuple[int, str]] = field(
+        default_factory=dict
+    )  # by name, each with its line
     rows: list[Row] = field(default_factory=list)
     fault: BadLine | None = None  # the first line that cannot be taken apart
 
@@ -131,10 +141,14 @@ def _comment(sentence: SentenceLines, number: int, line: str) -> None:
     name, value = name.strip(), value.strip()
     if name == "global.Entity" and equals:
         fields = value.split("-")
-        sentence.id_field = next((place for place, what in enumerate(fields) if what in {"eid", "GRP"}), 0)
+        sentence.id_field = next(
+            (place for place, what in enumerate(fields) if what in {"eid", "GRP"}), 0
+        )
     elif name in {"text", "sent_id"} and equals:
         if name in sentence.comments:
-            raise _MalformedError(number, f"a second # {name}, after that of line {sentence.comments[name][0]}")
+            raise _MalformedError(
+                number, f"a second # {name}, after that of line {sentence.comments[name][0]}"
+            )
         sentence.comments[name] = (number, value)
 
 
@@ -149,7 +163,9 @@ def _row(number: int, line: str) -> Row:
         raise _MalformedError(number, f"{quote(columns[0])} is no word's number")
     if not columns[1]:
         raise _MalformedError(number, f"word {columns[0]} has no form")
-    return Row(number, columns, int(name[1]), int(name[3] if name[2] == "-" else name[1]), _KINDS[name[2]])
+    return Row(
+        number, columns, int(name[1]), int(name[3] if name[2] == "-" else name[1]), _KINDS[name[2]]
+    )
 
 
 def _check_order(sentence: SentenceLines) -> None:
@@ -191,18 +207,24 @@ def _heads(sentence: SentenceLines) -> list[int]:
     for row in words:
         name, relation = row.columns[6], row.columns[7]
         if not _NUMBER.fullmatch(name):
-            raise _MalformedError(row.number, f"the head of {show_word(row)} is {quote(name)}, which is no number")
+            raise _MalformedError(
+                row.number, f"the head of {show_word(row)} is {quote(name)}, which is no number"
+            )
         if int(name) > len(words):
             what = f"the head of {show_word(row)} is {name}, but the last word of the sentence is {len(words)}"
             raise _MalformedError(row.number, what)
         if name == "0":
             if root is not None:
-                raise _MalformedError(row.number, f"a second root, {show_word(row)}, after {show_word(root)}")
+                raise _MalformedError(
+                    row.number, f"a second root, {show_word(row)}, after {show_word(root)}"
+                )
             root = row
         if relation in {"", "_"}:
             raise _MalformedError(row.number, f"{show_word(row)} has no relation to its head")
     if root is None:  # there is a circle too, which says less
-        raise _MalformedError(sentence.line, "the sentence has no root: the head of one word must be 0")
+        raise _MalformedError(
+            sentence.line, "the sentence has no root: the head of one word must be 0"
+        )
     heads = [int(row.columns[6]) - 1 for row in words]
     if circle := _circle(heads):
         names = " -> ".join(str(place + 1) for place in (*circle, circle[0]))
@@ -229,7 +251,9 @@ def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
     """The text of a sentence, and where each word lies in it."""
     tokens: list[tuple[Row, list[Row]]] = []
     for row in sentence.rows:
-        if row.kind == "range" or (row.kind == "word" and not (tokens and row.last <= tokens[-1][0].last)):
+        if row.kind == "range" or (
+            row.kind == "word" and not (tokens and row.last <= tokens[-1][0].last)
+        ):
             tokens.append((row, [row] if row.kind == "word" else []))
         elif row.kind == "word":
             tokens[-1][1].append(row)
@@ -241,9 +265,13 @@ def _spans(sentence: SentenceLines) -> tuple[str, list[tuple[int, int]]]:
     for (row, words), gap in zip(tokens, gaps, strict=True):
         if not text.startswith(row.form, place):
             there = quote(text[place : place + len(row.form)]) if text[place:] else "nothing more"
-            raise _MalformedError(row.number, f"the text (line {line}) has {there} where {show_word(row)} should be")
+            raise _MalformedError(
+                row.number, f"the text (line {line}) has {there} where {show_word(row)} should be"
+            )
         letters = "".join(word.form for word in words)
-        if len(letters) == len(row.form) and letters.casefold() == row.form.casefold():  # each has its own letters
+        if (
+            len(letters) == len(row.form) and letters.casefold() == row.form.casefold()
+        ):  # each has its own letters
             spans += pairwise(accumulate((len(word.form) for word in words), initial=place))
         else:  # all have the whole
             spans += [(place, place + len(row.form))] * len(words)
@@ -264,7 +292,9 @@ class _Brackets:
     """The brackets of one sentence, read from its first row to its last."""
 
     def __init__(self, id_field: int) -> None:
-        self.mentions: dict[tuple[str, int], set[int]] = {}  # by entity and number, the places of the words
+        self.mentions: dict[
+            tuple[str, int], set[int]
+        ] = {}  # by entity and number, the places of the words
         self.opened: list[tuple[str, int, Row]] = []
         self._id_field, self._count = id_field, 0
         self._in_parts: dict[tuple[str, str], int] = {}
@@ -315,14 +345,20 @@ def _chains(sentence: SentenceLines, heads: list[int]) -> Collection[set[int]]:
     for row in sentence.rows:
         if (value := row.misc("Entity")) is not None:
             if row.kind == "range":
-                raise _MalformedError(row.number, f"an entity is marked at {row.columns[0]}: mark it at its words")
+                raise _MalformedError(
+                    row.number, f"an entity is marked at {row.columns[0]}: mark it at its words"
+                )
             reader.read(row, value)
     for name, _, row in reader.opened:
-        raise _MalformedError(row.number, f"the bracket of entity {quote(name)} does not close in its sentence")
+        raise _MalformedError(
+            row.number, f"the bracket of entity {quote(name)} does not close in its sentence"
+        )
     chains: dict[str, set[int]] = {}
     for (name, _), inside in reader.mentions.items():
         outermost = (place for place in inside if heads[place] not in inside)
-        chains.setdefault(name, set()).add(min(outermost, key=lambda place: (_depth(place, heads), place)))
+        chains.setdefault(name, set()).add(
+            min(outermost, key=lambda place: (_depth(place, heads), place))
+        )
     return chains.values()
 
 

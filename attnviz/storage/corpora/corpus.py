@@ -28,13 +28,20 @@ from attnviz.text.display import WIDE, check_text, clip, from_utf8, visible
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-Format: TypeAlias = Literal["lines", "jsonl", "conllu"]  # a sentence a line; a JSON object a line; a treebank
+Format: TypeAlias = Literal[
+    "lines", "jsonl", "conllu"
+]  # a sentence a line; a JSON object a line; a treebank
 FIELD = "text"  # where a JSON object holds its sentence, unless another name is given
 _ENDINGS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
 _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 STANDARD_INPUT = "-"
 LONGEST = 2**20  # bytes that a line may have; a longer one is left out without being held
-COMPRESSED = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".xz": b"\xfd7zXZ\x00", ".zst": b"\x28\xb5\x2f\xfd"}
+COMPRESSED = {
+    ".gz": b"\x1f\x8b",
+    ".bz2": b"BZh",
+    ".xz": b"\xfd7zXZ\x00",
+    ".zst": b"\x28\xb5\x2f\xfd",
+}
 """Endings of compressed files, and the bytes that such files begin with."""
 
 
@@ -84,7 +91,9 @@ class Corpus:
 
     def __init__(self, path: str | os.PathLike[str], field: str | None, kind: Format) -> None:
         self._field, self._kind = field, kind
-        self.size: int | None = None  # the bytes of the file as it lies on the disk; None where it is no regular file
+        self.size: int | None = (
+            None  # the bytes of the file as it lies on the disk; None where it is no regular file
+        )
         self._close: Callable[[], object] = int  # standard input is not ours to close
         if str(path) == STANDARD_INPUT:
             self.name = "standard input"
@@ -114,7 +123,9 @@ class Corpus:
 
     def __iter__(self) -> Iterator[CorpusLine | BadLine]:
         lines = self._lines()
-        for line in read_conllu(lines) if self._kind == "conllu" else _sentences(lines, self._field):
+        for line in (
+            read_conllu(lines) if self._kind == "conllu" else _sentences(lines, self._field)
+        ):
             yield line if isinstance(line, BadLine) else _check(line)
 
     def _lines(self) -> Iterator[str | BadLine]:
@@ -125,7 +136,9 @@ class Corpus:
                 yield self._line(raw, number)
                 number += 1
         except EOFError:
-            raise InputError(f"{self.name} breaks off in line {number:,}: it was not packed whole") from None
+            raise InputError(
+                f"{self.name} breaks off in line {number:,}: it was not packed whole"
+            ) from None
         except (OSError, zlib.error, lzma.LZMAError) as error:
             raise self._unreadable(error, f" from line {number:,} on") from None
         finally:
@@ -151,7 +164,9 @@ class Corpus:
             first = self._source.look(max(len(start) for start in COMPRESSED.values()))
         except OSError as error:  # a folder, for one
             raise self._unreadable(error) from None
-        packed = next((ending for ending, start in COMPRESSED.items() if first.startswith(start)), None)
+        packed = next(
+            (ending for ending, start in COMPRESSED.items() if first.startswith(start)), None
+        )
         if packed == ".bz2" and suffix != ".bz2":  # three letters that a sentence may begin with
             packed = None
         if suffix in COMPRESSED and packed != suffix and first:
@@ -176,10 +191,14 @@ class Corpus:
 
     def _unreadable(self, error: Exception, where: str = "") -> InputError:
         reason = getattr(error, "strerror", None) or error
-        return InputError(f"{self.name} cannot be read{where}: {visible(' '.join(str(reason).split()))}")
+        return InputError(
+            f"{self.name} cannot be read{where}: {visible(' '.join(str(reason).split()))}"
+        )
 
 
-def read_corpus(path: str | os.PathLike[str], *, field: str | None = None, kind: Format | None = None) -> Corpus:
+def read_corpus(
+    path: str | os.PathLike[str], *, field: str | None = None, kind: Format | None = None
+) -> Corpus:
     """The sentences of a file, perhaps compressed (.gz, .bz2, .xz), or of standard input (``-``).
 
     Empty lines and lines of spaces are passed over; spaces around a sentence are no part of it. `field` is the name
@@ -188,10 +207,14 @@ def read_corpus(path: str | os.PathLike[str], *, field: str | None = None, kind:
     be read; while its lines are read, it breaks off.
     """
     if kind is None:
-        endings = [ending.lower() for ending in Path(path).suffixes if ending.lower() not in COMPRESSED]
+        endings = [
+            ending.lower() for ending in Path(path).suffixes if ending.lower() not in COMPRESSED
+        ]
         kind = _ENDINGS.get(endings[-1] if endings else "", "lines" if field is None else "jsonl")
     if field is not None and kind != "jsonl":
-        raise InputError(f"{visible(str(path))} is read as {kind}: only JSON lines have a field {clip(field, 40)!r}")
+        raise InputError(
+            f"{visible(str(path))} is read as {kind}: only JSON lines have a field {clip(field, 40)!r}"
+        )
     return Corpus(path, (field or FIELD) if kind == "jsonl" else None, kind)
 
 
@@ -219,7 +242,9 @@ def _sentences(lines: Iterator[str | BadLine], field: str | None) -> Iterator[Co
             yield line
         elif line.strip():
             text = line if field is None else _field(line, field, number)
-            yield text if isinstance(text, BadLine) else CorpusLine(number=number, text=text.strip())
+            yield (
+                text if isinstance(text, BadLine) else CorpusLine(number=number, text=text.strip())
+            )
 
 
 def _field(line: str, field: str, number: int) -> str | BadLine:
@@ -230,12 +255,18 @@ def _field(line: str, field: str, number: int) -> str | BadLine:
     except ValueError as error:
         return BadLine(number=number, reason=f"not JSON: {visible(str(error))}")
     if not isinstance(found, dict):
-        return BadLine(number=number, reason=f"no JSON object: there is no field {clip(field, 40)!r} in it")
+        return BadLine(
+            number=number, reason=f"no JSON object: there is no field {clip(field, 40)!r} in it"
+        )
     if field not in found:
         others = clip(visible(", ".join(found)), 60) or "none"
         return BadLine(number=number, reason=f"no field {clip(field, 40)!r}; there are: {others}")
     text = found[field]
-    return text if isinstance(text, str) else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
+    return (
+        text
+        if isinstance(text, str)
+        else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
+    )
 
 
 def _check(line: CorpusLine) -> CorpusLine | BadLine:
@@ -248,5 +279,7 @@ def _check(line: CorpusLine) -> CorpusLine | BadLine:
     except InputError as error:
         return BadLine(number=number, reason=str(error))
     if not any(unicodedata.category(character) not in _UNSEEN for character in text):
-        return BadLine(number=number, reason=f"nothing in it can be seen: {clip(visible(text), 30)}")
+        return BadLine(
+            number=number, reason=f"nothing in it can be seen: {clip(visible(text), 30)}"
+        )
     return line

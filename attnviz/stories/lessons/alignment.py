@@ -19,19 +19,36 @@ from attnviz.models.language.korean import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.wholes import TranslationTransformer
-from attnviz.stories.common import ROWS, head_name, open_model, receipt_of, row_view, steps_panel, story, table
+from attnviz.stories.common import (
+    ROWS,
+    head_name,
+    open_model,
+    receipt_of,
+    row_view,
+    steps_panel,
+    story,
+    table,
+)
 from attnviz.stories.record import Cell, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 RECURRENT, TRANSFORMER = NAMES = "toy-seq2seq", "toy-transformer"
-STEP, FORCED, WEIGHT = Phrase("step", "단계"), Phrase("forced word", "넣어 준 단어"), Phrase("weight", "가중치")
-SENTENCES = ("She is eating a green apple", "The animal didn't cross the street because it was too wide")
+STEP, FORCED, WEIGHT = (
+    Phrase("step", "단계"),
+    Phrase("forced word", "넣어 준 단어"),
+    Phrase("weight", "가중치"),
+)
+SENTENCES = (
+    "She is eating a green apple",
+    "The animal didn't cross the street because it was too wide",
+)
 RIGHT = ("그녀는 초록색 사과를 먹고 있다", "길이 너무 넓었기 때문에 동물은 건너지 않았다")
 """What the small language makes of them; both models generate it under teacher forcing."""
 N_PAIRS = 200  # test pairs that the alignment error rate is measured on
 GOLD_WORDS = range(9, 14)
 """English words of the test pair that is shown with its gold alignment: enough to cross, few enough to read."""
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | alignment error on unseen pairs: {RECURRENT} {one:.3f}, {TRANSFORMER} {two:.3f}, the diagonal {diagonal:.3f}
     | 처음 보는 문장 쌍의 정렬 오류율: {RECURRENT} {one:.3f}, {TRANSFORMER} {two:.3f}, 대각선 {diagonal:.3f}
 panel | {one.record.model}, {name}: “{one.record.text}” | {one.record.model}, {name}: “{one.record.text}”
@@ -88,7 +105,9 @@ view | {name}, before it generates “{word}”: it looks most at “{at}” ({w
 view_all | All heads of {TRANSFORMER}, on the first sentence. | 첫째 문장, {TRANSFORMER} 모델의 모든 헤드.
 wrong | by itself {name} generates “{words}” for “{sentence}”, which is not right
     | {name}: “{sentence}”에 대해 스스로 생성한 “{words}” (틀림)
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +153,10 @@ def crossing_pair() -> Pair:
 
 def golds(pair: Pair) -> list[list[int]]:
     """For each Korean word the English ones that surely mean it, by their places."""
-    return [sorted(place for step, place in pair.sure if step == index) for index in range(len(pair.korean))]
+    return [
+        sorted(place for step, place in pair.sure if step == index)
+        for index in range(len(pair.korean))
+    ]
 
 
 def tell() -> Story:
@@ -143,34 +165,63 @@ def tell() -> Story:
     card, recurrent = open_model(RECURRENT, RecurrentTranslator)
     other_card, transformer = open_model(TRANSFORMER, TranslationTransformer)
     heads = [  # those that were found to align best on validation pairs
-        (int(one.quality["alignment layer"]), int(one.quality["alignment head"])) for one in (card, other_card)
+        (int(one.quality["alignment layer"]), int(one.quality["alignment head"]))
+        for one in (card, other_card)
     ]
     sources = [open_source(name) for name in NAMES]
     first, second = (
-        [AlignmentHead(attend(text, source, target=right), head) for text, right in zip(SENTENCES, RIGHT, strict=True)]
+        [
+            AlignmentHead(attend(text, source, target=right), head)
+            for text, right in zip(SENTENCES, RIGHT, strict=True)
+        ]
         for source, head in zip(sources, heads, strict=True)
     )
     own = [tuple(attend(sentence, source).target for source in sources) for sentence in SENTENCES]
-    gold = AlignmentHead(attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)), heads[0])
+    gold = AlignmentHead(
+        attend(" ".join(pair.english), sources[0], target=" ".join(pair.korean)), heads[0]
+    )
     pairs = list(islice(splits.pairs("test"), N_PAIRS))
     models: tuple[measure.Translator, ...] = (recurrent, transformer)
-    errors = [float(measure.alignment_errors(one, pairs)[head]) for one, head in zip(models, heads, strict=True)]
+    errors = [
+        float(measure.alignment_errors(one, pairs)[head])
+        for one, head in zip(models, heads, strict=True)
+    ]
     diagonal = measure.diagonal_error(pairs)
     say = TEXTS.filled(
-        one=errors[0], two=errors[1], diagonal=diagonal, n=len(pairs), rows=ROWS, compared=_compared(errors, diagonal),
-    )  # fmt: skip
-    names = (say("named", name=name, head=head_name(head)) for name, head in zip(NAMES, heads, strict=True))
+        one=errors[0],
+        two=errors[1],
+        diagonal=diagonal,
+        n=len(pairs),
+        rows=ROWS,
+        compared=_compared(errors, diagonal),
+    )
+    names = (
+        say("named", name=name, head=head_name(head))
+        for name, head in zip(NAMES, heads, strict=True)
+    )
     rates = (*zip(names, errors, strict=True), (say("diagonal"), diagonal))
     shown = [*first, *second]
     parts: list[str | Table] = [
-        _what_is_seen(first, recurrent), *map(_steps, first, second), _by_themselves(own), _crossing(first),
-        _against_gold(gold, pair), "errors", table(say, "rates", rates),
-    ]  # fmt: skip
-    panels = (steps_panel(say("panel", one=one, name=head_name(one.head)), one.record, one.head) for one in shown)
+        _what_is_seen(first, recurrent),
+        *map(_steps, first, second),
+        _by_themselves(own),
+        _crossing(first),
+        _against_gold(gold, pair),
+        "errors",
+        table(say, "rates", rates),
+    ]
+    panels = (
+        steps_panel(say("panel", one=one, name=head_name(one.head)), one.record, one.head)
+        for one in shown
+    )
     return story(
-        say, parts, panels, receipt=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
-        views=_views(shown), records=[one.record for one in shown],
-    )  # fmt: skip
+        say,
+        parts,
+        panels,
+        receipt=_least_proved({RECURRENT: [*first, gold], TRANSFORMER: second}),
+        views=_views(shown),
+        records=[one.record for one in shown],
+    )
 
 
 def _views(shown: Sequence[AlignmentHead]) -> tuple[StoryView, ...]:
@@ -188,7 +239,9 @@ def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
     found = []
     for name, ones in shown.items():
         records = [one.record for one in ones]
-        least = receipt_of(max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf))
+        least = receipt_of(
+            max(records, key=lambda one: one.receipt.max_difference if one.receipt else np.inf)
+        )
         found.append(TEXTS("least", name=name, least=least, n=len(ones)))
     return join_phrases(found, "; ")
 
@@ -197,7 +250,9 @@ def _least_proved(shown: Mapping[str, Sequence[AlignmentHead]]) -> Phrase:
 def _what_is_seen(shown: Sequence[AlignmentHead], model: RecurrentTranslator) -> Phrase:
     sizes = ["{} x {}".format(*one.pattern.shape) for one in shown]
     encoded = model.encode(torch.tensor([[token.id or 0 for token in shown[-1].record.key_tokens]]))
-    keys, values = (states.shape[1] for states in (encoded.key, encoded.value) if states is not None)
+    keys, values = (
+        states.shape[1] for states in (encoded.key, encoded.value) if states is not None
+    )
     lengths = TEXTS("lengths", keys=keys, values=values)
     return TEXTS("seen", sizes=Phrase(" and ".join(sizes), ", ".join(sizes)), lengths=lengths)
 
@@ -225,7 +280,13 @@ def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> Phrase:
 
 def _crossing(shown: Sequence[AlignmentHead]) -> Phrase:
     paths = (
-        TEXTS("path", which=which, path=", ".join(map(str, one.path)), back=backward(one.path), moves=len(one.path) - 1)
+        TEXTS(
+            "path",
+            which=which,
+            path=", ".join(map(str, one.path)),
+            back=backward(one.path),
+            moves=len(one.path) - 1,
+        )
         for one, which in zip(shown, TEXTS.names("which"), strict=True)
     )
     return TEXTS("crossing", paths=join_phrases(paths))
@@ -242,5 +303,8 @@ def _against_gold(one: AlignmentHead, pair: Pair) -> Table:
 
 def _compared(errors: Sequence[float], diagonal: float) -> Phrase:
     ways = ("less" if error < diagonal else "no_less" for error in errors)
-    shown = (TEXTS(way, name=name, error=error) for way, name, error in zip(ways, NAMES, errors, strict=True))
+    shown = (
+        TEXTS(way, name=name, error=error)
+        for way, name, error in zip(ways, NAMES, errors, strict=True)
+    )
     return join_phrases(shown, " and ", ", ")

@@ -34,7 +34,8 @@ LENGTHS = (range(3, 6), range(6, 9), range(9, 12), range(12, 15), range(15, 18),
 N_SENTENCES = 40  # in each group
 STUDENT = 4.302653
 """Standard errors on each side of the mean that hold 95 % of Student's t with 2 degrees of freedom, for 3 seeds."""
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | of sentences of {long} words {one} are translated faultlessly with attention, {other} without
     | {long}단어 문장을 오류 없이 번역한 비율: 어텐션이 있으면 {one}, 없으면 {other}
 receipt | counted live: {SEEDS} models of each kind on {n_pairs} unseen test sentences, running free; no attention is
@@ -91,7 +92,9 @@ sentence | sentence | 문장
 panels | sentences without a fault; words right at their place | 오류 없는 문장; 제자리에 맞은 단어
 bands | {title} (bands: 95 %) | {title} (띠: 95 %)
 lengths | English words in the sentence (middle of each group) | 문장의 영어 단어 수 (묶음마다 가운데)
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 class LengthGroup(NamedTuple):
@@ -109,7 +112,10 @@ Results: TypeAlias = Mapping[str, Sequence[LengthGroup]]
 def open_kinds() -> Kinds:
     """The models with attention, and those without."""
     seeds = range(SEEDS)
-    return {w: [open_model(f"bottleneck-{w}-{seed}", RecurrentTranslator) for seed in seeds] for w in (WITH, WITHOUT)}
+    return {
+        w: [open_model(f"bottleneck-{w}-{seed}", RecurrentTranslator) for seed in seeds]
+        for w in (WITH, WITHOUT)
+    }
 
 
 def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
@@ -126,8 +132,13 @@ def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
 
 def measure_group(models: Sequence[RecurrentTranslator], pairs: Sequence[Pair]) -> LengthGroup:
     """How each seed's model does on each sentence."""
-    right, (here, *_), (inner, *_) = map(torch.stack, zip(*(hits(model, pairs) for model in models), strict=True))
-    return LengthGroup((right == here).all(dim=-1).double(), (right & inner).sum(dim=-1).double() / inner.sum(dim=-1))
+    right, (here, *_), (inner, *_) = map(
+        torch.stack, zip(*(hits(model, pairs) for model in models), strict=True)
+    )
+    return LengthGroup(
+        (right == here).all(dim=-1).double(),
+        (right & inner).sum(dim=-1).double() / inner.sum(dim=-1),
+    )
 
 
 def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
@@ -141,7 +152,9 @@ def share(values: Float[Tensor, "seed sentence"]) -> Estimate:
     of_seeds = STUDENT * float(by_seed.std()) / math.sqrt(len(by_seed))
     mean, low, high = Estimate.of_share(float(values.mean()), n)
     return Estimate(
-        mean, max(0.0, mean - math.hypot(of_seeds, mean - low)), min(1.0, mean + math.hypot(of_seeds, high - mean))
+        mean,
+        max(0.0, mean - math.hypot(of_seeds, mean - low)),
+        min(1.0, mean + math.hypot(of_seeds, high - mean)),
     )
 
 
@@ -160,7 +173,10 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
     """How the models of each kind do on each group of sentences."""
-    return {kind: [measure_group([m for _, m in ones], pairs) for pairs in groups] for kind, ones in kinds.items()}
+    return {
+        kind: [measure_group([m for _, m in ones], pairs) for pairs in groups]
+        for kind, ones in kinds.items()
+    }
 
 
 def gaps(results: Results) -> tuple[Estimate, Estimate]:
@@ -168,7 +184,10 @@ def gaps(results: Results) -> tuple[Estimate, Estimate]:
     half = len(LENGTHS) // 2
     shorter, longer = (
         difference(
-            *(share(torch.cat([group.exact for group in results[kind][part]], dim=1)) for kind in (WITH, WITHOUT))
+            *(
+                share(torch.cat([group.exact for group in results[kind][part]], dim=1))
+                for kind in (WITH, WITHOUT)
+            )
         )
         for part in (slice(half), slice(half, None))
     )
@@ -184,16 +203,25 @@ def tell() -> Story:
     middles, lengths = tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS), say("lengths")
     picture = (
         Lines(
-            say("bands", title=title), middles, lengths,
+            say("bands", title=title),
+            middles,
+            lengths,
             tuple(
                 Series.of(name, [share(group[what]) for group in results[kind]])
                 for kind, name in zip(kinds, say.names("kinds"), strict=True)
             ),
-            title, (0.0, 1.0),
+            title,
+            (0.0, 1.0),
         )
         for what, title in enumerate(say.names("panels"))
-    )  # fmt: skip
-    parts = _models(kinds), _table(results), _finding(results), _interval(results), _example(kinds, groups[-1][0])
+    )
+    parts = (
+        _models(kinds),
+        _table(results),
+        _finding(results),
+        _interval(results),
+        _example(kinds, groups[-1][0]),
+    )
     return story(say, parts, picture)
 
 
@@ -207,12 +235,21 @@ def _models(kinds: Kinds) -> Phrase:
     wide, wide_other = (model.config.d_hidden for model in models)
     sizes = [sum(parameter.numel() for parameter in model.parameters()) for model in models]
     config = cards[0].plan.config
-    plans = [replace(card.plan, config=config, recipe=replace(card.plan.recipe, seed=0)) for card in cards]
+    plans = [
+        replace(card.plan, config=config, recipe=replace(card.plan.recipe, seed=0))
+        for card in cards
+    ]
     return TEXTS(
-        "models", sizes=sizes, wide=wide, wide_other=wide_other, short=LENGTHS[0][0], long=LENGTHS[-1][-1],
-        alike=TEXTS("alike" if plans[0] == plans[1] else "not_alike"), most_clauses=CLAUSES[-1],
+        "models",
+        sizes=sizes,
+        wide=wide,
+        wide_other=wide_other,
+        short=LENGTHS[0][0],
+        long=LENGTHS[-1][-1],
+        alike=TEXTS("alike" if plans[0] == plans[1] else "not_alike"),
+        most_clauses=CLAUSES[-1],
         seen=TEXTS("as_seen" if set(CLAUSES) <= set(plans[0].clauses) else "unseen"),
-    )  # fmt: skip
+    )
 
 
 def _table(results: Results) -> Table:
@@ -226,14 +263,23 @@ def _table(results: Results) -> Table:
 
 
 def _finding(results: Results) -> Phrase:
-    ends = [[share(results[kind][place].exact).mean for place in (0, -1)] for kind in (WITH, WITHOUT)]
+    ends = [
+        [share(results[kind][place].exact).mean for place in (0, -1)] for kind in (WITH, WITHOUT)
+    ]
     change, change_other = (long - short for short, long in ends)
     (one_short, one_long), (other_short, other_long) = (map(percent, shares) for shares in ends)
     return TEXTS(
-        "finding", short=_span(LENGTHS[0]), long=_span(LENGTHS[-1]), one_short=one_short, one_long=one_long,
-        other_short=other_short, other_long=other_long, change=100 * change, change_other=100 * change_other,
+        "finding",
+        short=_span(LENGTHS[0]),
+        long=_span(LENGTHS[-1]),
+        one_short=one_short,
+        one_long=one_long,
+        other_short=other_short,
+        other_long=other_long,
+        change=100 * change,
+        change_other=100 * change_other,
         why=TEXTS("why") if change_other < min(change, 0.0) else Phrase("", ""),
-    )  # fmt: skip
+    )
 
 
 def _interval(results: Results) -> Phrase:

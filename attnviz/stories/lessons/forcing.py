@@ -26,7 +26,17 @@ from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.measure import Translator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import ROWS, Estimate, open_model, percent, receipt_of, row_view, steps_panel, story, table
+from attnviz.stories.common import (
+    ROWS,
+    Estimate,
+    open_model,
+    percent,
+    receipt_of,
+    row_view,
+    steps_panel,
+    story,
+    table,
+)
 from attnviz.stories.lessons.alignment import RECURRENT
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
 from attnviz.text.phrase import Phrase, Texts, join_phrases
@@ -38,7 +48,8 @@ CLAUSES = 4  # in each of them; the sentences of training have one fewer at most
 AFTER = 6  # steps after the first error that are looked at
 BEFORE = 2  # steps shown before the first error of a sentence
 SEVERAL = 4  # an error of so many words one after another goes on; one of fewer does not
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 receipt | free: {own}; forced: {right}; the shares are counted on {n} test sentences
     | 자유 생성: {own}; 교사 강요: {right}; 비율은 시험 문장 {n}개에서 셈
 no_error | no error on {n} unseen sentences: {right} of the words right forced, {own} free
@@ -119,7 +130,9 @@ around_columns | step; right; forced: generates; free: generates
     | 단계; 올바른 단어; 강요: 생성한 단어; 자유 생성: 생성한 단어
 steps_after | steps after the first error | 첫 오류 뒤 단계
 at_place | words right at their place | 제자리에 맞은 단어
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 WAYS = TEXTS.names("ways")
 
 
@@ -153,29 +166,44 @@ class TwoWays:
 
     def goes_on(self, words: Int[Tensor, "sentence longer"], row: int, first: int) -> int:
         """How many words of a sentence are wrong one after another, from a step on."""
-        right = (words[row, first : self.target.shape[1]] == self.target[row, first:]) | ~self.here[row, first:]
+        right = (words[row, first : self.target.shape[1]] == self.target[row, first:]) | ~self.here[
+            row, first:
+        ]
         return int(right.nonzero()[0]) if right.any() else len(right)
 
     def accuracy(self, words: Int[Tensor, "sentence longer"]) -> float:
         """The share of the right words that are generated, at their place."""
-        return int((words[:, : self.target.shape[1]] == self.target)[self.here].sum()) / int(self.here.sum())
+        return int((words[:, : self.target.shape[1]] == self.target)[self.here].sum()) / int(
+            self.here.sum()
+        )
 
     def in_order(self, words: Int[Tensor, "sentence longer"]) -> float:
         """The share of the right words generated in the right order, wherever they stand (longest common row)."""
-        longest = torch.zeros(len(words), words.shape[1] + 1, dtype=torch.long)  # common words up to each one
+        longest = torch.zeros(
+            len(words), words.shape[1] + 1, dtype=torch.long
+        )  # common words up to each one
         for word, here in zip(self.target.T, self.here.T, strict=True):
             same = (words == word[:, None]) & here[:, None]  # (B, S)
-            longest[:, 1:] = torch.where(same, longest[:, :-1] + 1, longest[:, 1:]).cummax(dim=1).values
+            longest[:, 1:] = (
+                torch.where(same, longest[:, :-1] + 1, longest[:, 1:]).cummax(dim=1).values
+            )
         return int(longest[:, -1].sum()) / int(self.here.sum())
 
     def after_error(self, most: int = AFTER) -> list[After]:
         """Step by step after the first error, as far as there are sentences that long."""
         found = []
         for steps in range(1, most + 1):
-            places = [(row, first + steps) for row, first in self.firsts if first + steps < self.target.shape[1]]
+            places = [
+                (row, first + steps)
+                for row, first in self.firsts
+                if first + steps < self.target.shape[1]
+            ]
             places = [place for place in places if self.here[place]]
             if n := len(places):
-                hits = (sum(bool(words[at] == self.target[at]) for at in places) for words in (self.forced, self.free))
+                hits = (
+                    sum(bool(words[at] == self.target[at]) for at in places)
+                    for words in (self.forced, self.free)
+                )
                 found.append(After(steps, n, *(Estimate.of_share(hit / n, n) for hit in hits)))
         return found
 
@@ -202,12 +230,16 @@ class ForcedStep(NamedTuple):
 def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> list[ForcedStep]:
     """What the model expects at each step of what it generated, or of what was forced on it."""
     source, target = (
-        torch.tensor([[token.id or 0 for token in tokens]]) for tokens in (record.key_tokens, record.query_tokens)
+        torch.tensor([[token.id or 0 for token in tokens]])
+        for tokens in (record.key_tokens, record.query_tokens)
     )
     steps = zip(record.query_tokens, model(source, target).logits[0].softmax(dim=-1), strict=True)
     return [
         ForcedStep(
-            token.text, float(chance[token.id or 0]), vocabulary.words[int(chance.argmax())], float(chance.max())
+            token.text,
+            float(chance[token.id or 0]),
+            vocabulary.words[int(chance.argmax())],
+            float(chance.max()),
         )
         for token, chance in steps
     ]
@@ -222,19 +254,38 @@ def tell() -> Story:
     pairs = list(islice(splits.pairs("test", clauses=CLAUSES), N_PAIRS))
     both = translate_ways(model, *encode_pairs(pairs, model.config.end))
     steps = [read(model, vocabulary, record) for record in records]
-    word = next((place for place, (own, made) in enumerate(zip(*steps, strict=False)) if own.word != made.word), None)
+    word = next(
+        (
+            place
+            for place, (own, made) in enumerate(zip(*steps, strict=False))
+            if own.word != made.word
+        ),
+        None,
+    )
     rows = enumerate(zip(*(record.pattern(0, 0) for record in records), strict=False))
-    row = next((place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6)), None)
+    row = next(
+        (place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6)), None
+    )
     say = TEXTS.filled(
-        own=receipt_of(free), right=receipt_of(forced), n=len(pairs), wrong=word, row=(row or 0) - 1, rows=ROWS,
-        command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`', more=f'`--target "{FORCED}"`',
-    )  # fmt: skip
+        own=receipt_of(free),
+        right=receipt_of(forced),
+        n=len(pairs),
+        wrong=word,
+        row=(row or 0) - 1,
+        rows=ROWS,
+        command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`',
+        more=f'`--target "{FORCED}"`',
+    )
     late = Phrase("", "") if word is None or row is None else say("late")
     title, measures, lines = _measures(both)
     parts = (
-        _two_ways(card.plan.recipe), _wrong_word(*steps), _what_follows(word, *steps), *measures,
-        *_one_sentence(both, pairs, vocabulary), say("patterns", late=late),
-    )  # fmt: skip
+        _two_ways(card.plan.recipe),
+        _wrong_word(*steps),
+        _what_follows(word, *steps),
+        *measures,
+        *_one_sentence(both, pairs, vocabulary),
+        say("patterns", late=late),
+    )
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
     views = (  # the first word that differs, and the first row that does, both ways
         row_view(TEXTS.filled(way=way, step=step), record, (0, 0), step, number)
@@ -258,12 +309,23 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
     return table(TEXTS, "wrong_word", rows)
 
 
-def _what_follows(place: int | None, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Phrase:
+def _what_follows(
+    place: int | None, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]
+) -> Phrase:
     if place is None or place + 1 >= min(len(free), len(forced)):
         return TEXTS("no_difference")
-    own, made, after_own, after_made = free[place], forced[place], free[place + 1], forced[place + 1]
-    verdict = TEXTS("english_decides" if after_own.expected == after_made.expected else "word_decides")
-    say = TEXTS.filled(place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict)
+    own, made, after_own, after_made = (
+        free[place],
+        forced[place],
+        free[place + 1],
+        forced[place + 1],
+    )
+    verdict = TEXTS(
+        "english_decides" if after_own.expected == after_made.expected else "word_decides"
+    )
+    say = TEXTS.filled(
+        place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict
+    )
     return say("what_follows")
 
 
@@ -273,7 +335,9 @@ def _measures(both: TwoWays) -> tuple[Phrase, tuple[Phrase | Table, ...], tuple[
     Returns a title, the parts of the story, and lines with their intervals; none where there is no error.
     """
     n, after = len(both.target), both.after_error()
-    placed, ordered = ([way(words) for words in (both.forced, both.free)] for way in (both.accuracy, both.in_order))
+    placed, ordered = (
+        [way(words) for words in (both.forced, both.free)] for way in (both.accuracy, both.in_order)
+    )
     right, own = map(percent, placed)
     say = TEXTS.filled(n=n, right=right, own=own)
     text = say("accuracy")
@@ -282,33 +346,66 @@ def _measures(both: TwoWays) -> tuple[Phrase, tuple[Phrase | Table, ...], tuple[
     wrong, last = len(both.firsts), after[-1]
     mended, unmended = percent(last.forced.mean), percent(last.free.mean)
     text = say(
-        "after_error", text=text, which=say("all" if wrong == n else "some", wrong=wrong), last=last,
-        forced=mended, free=unmended, verdict=say("goes_on" if last.forced.low > last.free.high else "by_chance"),
-    )  # fmt: skip
+        "after_error",
+        text=text,
+        which=say("all" if wrong == n else "some", wrong=wrong),
+        last=last,
+        forced=mended,
+        free=unmended,
+        verdict=say("goes_on" if last.forced.low > last.free.high else "by_chance"),
+    )
     rows = ((a.steps, a.n, percent(a.forced.mean), percent(a.free.mean)) for a in after)
-    series = Series.of(WAYS[1], [a.forced for a in after]), Series.of(WAYS[0], [a.free for a in after])
+    series = (
+        Series.of(WAYS[1], [a.forced for a in after]),
+        Series.of(WAYS[0], [a.free for a in after]),
+    )
     x = tuple(float(a.steps) for a in after)
     lines = Lines(say("lines"), x, say("steps_after"), series, say("at_place"), (0.0, 1.0))
     forced, free = map(percent, ordered)
-    near, far = (f"{100 * (one - other):.1f}" for one, other in (ordered, placed))  # words at another place, words lost
-    parts = text, table(say, "after", rows), say("moved", forced=forced, free=free, near=near, far=far)
+    near, far = (
+        f"{100 * (one - other):.1f}" for one, other in (ordered, placed)
+    )  # words at another place, words lost
+    parts = (
+        text,
+        table(say, "after", rows),
+        say("moved", forced=forced, free=free, near=near, far=far),
+    )
     return say("errors", last=last, mended=mended, unmended=unmended), parts, (lines,)
 
 
-def _one_sentence(both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary) -> tuple[Table, ...]:
+def _one_sentence(
+    both: TwoWays, pairs: Sequence[Pair], vocabulary: Vocabulary
+) -> tuple[Table, ...]:
     """The words around the first error of the first sentence in which its own error goes on and a mended one does not.
 
     Where there is no such sentence, of the first with an error.
     """
     if not both.firsts:
         return ()
-    lengths = [(both.goes_on(both.forced, *place), both.goes_on(both.free, *place)) for place in both.firsts]
-    found = [place for place, (forced, free) in zip(both.firsts, lengths, strict=True) if forced < SEVERAL <= free]
+    lengths = [
+        (both.goes_on(both.forced, *place), both.goes_on(both.free, *place))
+        for place in both.firsts
+    ]
+    found = [
+        place
+        for place, (forced, free) in zip(both.firsts, lengths, strict=True)
+        if forced < SEVERAL <= free
+    ]
     row, first = (found or both.firsts)[0]
     names = ("-", *vocabulary.words[1:])  # after its end it generates nothing
     rows: list[tuple[Cell, ...]] = []
     for place in range(max(0, first - BEFORE), min(int(both.here[row].sum()), first + AFTER + 1)):
-        right, *generated = (names[int(words[row, place])] for words in (both.target, both.forced, both.free))
-        rows.append((place, right, *(word if word == right else TEXTS("wrong", word=word) for word in generated)))
-    say = TEXTS.filled(what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english))
+        right, *generated = (
+            names[int(words[row, place])] for words in (both.target, both.forced, both.free)
+        )
+        rows.append(
+            (
+                place,
+                right,
+                *(word if word == right else TEXTS("wrong", word=word) for word in generated),
+            )
+        )
+    say = TEXTS.filled(
+        what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english)
+    )
     return (table(say, "around", rows),)

@@ -26,7 +26,8 @@ LENGTH = 14  # words of each English sentence
 N_SENTENCES, PROBES = 16, 4
 SEED = 0
 SHOWN = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances that the table has, of those of the picture
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | {far} words back: {chained} of the last word's gradient along the chain, {attended} along attention
     | {far}단어 앞까지 오는 기울기: 마지막 단어의 {chained}(사슬), {attended}(어텐션)
 chain | Along the chain the first of {LENGTH} words gets {chained} of what the last one gets: every step multiplies by
@@ -62,12 +63,16 @@ words_back | words back from the end of the sentence | 문장 끝에서 몇 단�
 share | share of the last word's gradient | 마지막 단어의 기울기에 대한 비율
 back | words back | 몇 단어 앞
 interval | {estimate} | {estimate}
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 def sentences(n: int = N_SENTENCES) -> list[Pair]:
     """Unseen test pairs of one length."""
-    return list(islice((pair for pair in splits.pairs("test", clauses=2) if len(pair.english) == LENGTH), n))
+    return list(
+        islice((pair for pair in splits.pairs("test", clauses=2) if len(pair.english) == LENGTH), n)
+    )
 
 
 def jacobian_norms(
@@ -79,7 +84,9 @@ def jacobian_norms(
     """
     squares = torch.zeros(x.shape[:2])
     for _ in range(PROBES):
-        (gradient,) = torch.autograd.grad(y, x, torch.randn(y.shape, generator=random), retain_graph=True)
+        (gradient,) = torch.autograd.grad(
+            y, x, torch.randn(y.shape, generator=random), retain_graph=True
+        )
         squares += gradient.square().sum(dim=-1)
     return (squares / PROBES).sqrt()
 
@@ -105,7 +112,12 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> tuple[Tensor, Te
         chain = jacobian_norms(encoded.last[0], x, random).flip(-1)
         if model.attention is None or encoded.key is None or encoded.value is None:
             return chain, None
-        state, word, weights, norms = encoded.last, torch.full_like(source[:, 0], model.config.start), [], []
+        state, word, weights, norms = (
+            encoded.last,
+            torch.full_like(source[:, 0], model.config.start),
+            [],
+            [],
+        )
         for right in target.T:
             context, looks = model.attention(state[0], encoded.key, encoded.value, encoded.mask)
             weights.append((looks * (right[:, None] != 0)).detach() if looks is not None else chain)
@@ -133,11 +145,17 @@ def tell() -> Story:
     ways = zip(TEXTS.names("ways"), (attention, chain, plain), strict=True)
     found = {way: means(norms) for way, norms in ways if norms is not None}
     attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
-    say = TEXTS.filled(far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs))
+    say = TEXTS.filled(
+        far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs)
+    )
     rows: list[tuple[Cell, ...]] = [
         (back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN
     ]
     series = tuple(Series.of(way, estimates) for way, estimates in found.items())
     x, words_back = tuple(map(float, range(LENGTH))), say("words_back")
     lines = Lines(say("picture"), x, words_back, series, say("share"), y_doubling=True)
-    return story(say, ("introduction", table(say, "table", rows, (say("back"), *found)), "chain", "cost"), [lines])
+    return story(
+        say,
+        ("introduction", table(say, "table", rows, (say("back"), *found)), "chain", "cost"),
+        [lines],
+    )

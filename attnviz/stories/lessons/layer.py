@@ -17,7 +17,8 @@ from attnviz.stories.record import Bars, Series, Story
 from attnviz.text.phrase import Phrase, Texts, join_phrases
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | through {n} layers the mean cosine between words goes from {came:.2f} to {left:.2f}
     | 단어 사이의 평균 코사인: 층 {n}개를 지나기 전 {came:.2f}, 지난 뒤 {left:.2f}
 receipt | verified: max difference {most} over {n} layers, between the steps and the layers' own output, and between the
@@ -64,7 +65,9 @@ layer | layer {number} | 층 {number}
 length | mean length | 평균 길이
 steps | came in; attention; + came in; norm; feed-forward; + normed; norm: out
     | 들어옴; 어텐션; + 들어온 것; 정규화; 피드포워드; + 정규화한 것; 정규화: 나감
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 STEPS = TEXTS.names("steps")  # what there is on the way through a layer, from first to last
 
 
@@ -83,7 +86,9 @@ def parts(layer: TransformerLayer, x: torch.Tensor) -> list[torch.Tensor]:
     normed = layer.attention_norm(summed)
     fed = layer.feed_forward(normed)
     both = normed + fed
-    return [part[0] for part in (x, attended, summed, normed, fed, both, layer.feed_forward_norm(both))]
+    return [
+        part[0] for part in (x, attended, summed, normed, fed, both, layer.feed_forward_norm(both))
+    ]
 
 
 def through(norm: nn.LayerNorm, x: torch.Tensor) -> list[float]:
@@ -126,11 +131,21 @@ def tell() -> Story:
     sums = [step[place].length for step in steps for place in (2, 5)]
     kept, summed = (", ".join(f"{step[place].kept:.2f}" for step in steps) for place in (1, 2))
     say = TEXTS.filled(
-        n=len(layers), last=len(layers) - 1, most=small(max(differences)), d_model=model.config.d_model,
-        came=steps[0][0].alike, left=steps[-1][-1].alike, low=min(longer), high=max(longer), kept=kept, summed=summed,
-        shortest=min(sums), longest=max(sums), root=model.config.d_model**0.5,
+        n=len(layers),
+        last=len(layers) - 1,
+        most=small(max(differences)),
+        d_model=model.config.d_model,
+        came=steps[0][0].alike,
+        left=steps[-1][-1].alike,
+        low=min(longer),
+        high=max(longer),
+        kept=kept,
+        summed=summed,
+        shortest=min(sums),
+        longest=max(sums),
+        root=model.config.d_model**0.5,
         norms=through(layers[-1].feed_forward_norm, vectors[-2]),
-    )  # fmt: skip
+    )
     rows = [
         (number, name, *step)
         for number, layer_steps in enumerate(steps)
@@ -140,7 +155,8 @@ def tell() -> Story:
     alike = _similarity_in_words([steps[0][0].alike, *(step[-1].alike for step in steps)])
     cosines = partial(signed, axes=(say("word"), say("word")), top=1.0, rows=words, columns=words)
     lengths: dict[str, list[float]] = {
-        say("layer", number=i): [step.length for step in layer_steps] for i, layer_steps in enumerate(steps)
+        say("layer", number=i): [step.length for step in layer_steps]
+        for i, layer_steps in enumerate(steps)
     }
     return story(
         say,

@@ -19,9 +19,12 @@ from attnviz.stories.record import Bars, Cell, Lines, Matrix, Series, Story, Tab
 from attnviz.text.phrase import Phrase, Texts
 
 TOPICS = (
-    Phrase("Korea", "한국"), Phrase("cooking", "요리"), Phrase("history", "역사"), Phrase("animals", "동물"),
+    Phrase("Korea", "한국"),
+    Phrase("cooking", "요리"),
+    Phrase("history", "역사"),
+    Phrase("animals", "동물"),
     Phrase("space", "우주"),
-)  # fmt: skip
+)
 """What the numbers of queries and keys stand for, one each."""
 SPINES: dict[str, tuple[int, ...]] = {
     "Korean Cooking": (1, 2, 0, 0, 0),
@@ -49,7 +52,8 @@ SPINE, WEIGHT = Phrase("on the spine", "책등"), Phrase("weight", "가중치")
 TIMES = Phrase("scores times", "스코어에 곱한 수")
 FACTORS = (0.0, 0.25, 1.0, 4.0, 16.0)
 DOUBLED = tuple(2.0**power for power in range(-4, 5))
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | “{exact}” is found with {best:.2f} of the weight; the next book gets {second:.2f}
     | “{exact}”: 찾던 책의 가중치가 {best:.2f}, 그다음 책이 {second:.2f}
 dictionary | A dictionary knows only yes and no. “{exact}” is there: out come {held}. “{absent}” stands on no spine: out
@@ -103,12 +107,16 @@ vectors | queries (?) and keys as vectors | 벡터로 나타낸 쿼리(?)와 키
 vector_axes | sought (?), then on the spines; topic | 찾는 제목(?), 그다음 책등; 주제
 shares | how much of each book comes back | 책마다 돌아오는 몫
 lines | sought: “{exact}”; scores multiplied | 찾는 제목: “{exact}”; 스코어에 수를 곱함
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 def vectors() -> tuple[Tensor, Tensor, Tensor]:
     """Queries [query, topic], keys [key, topic] and values [key, kind of page]."""
-    query, key, value = (torch.tensor(list(made.values())).double() for made in (SOUGHT, SPINES, CONTENTS))
+    query, key, value = (
+        torch.tensor(list(made.values())).double() for made in (SOUGHT, SPINES, CONTENTS)
+    )
     return query, key, value
 
 
@@ -118,7 +126,9 @@ def sharpen(factors: tuple[float, ...]) -> tuple[Tensor, Tensor]:
     The scores are multiplied by each factor; the query is, which comes to the same.
     """
     query, key, value = vectors()
-    return scaled_dot_product_attention(torch.tensor(factors).double()[:, None] * query[:1], key, value)
+    return scaled_dot_product_attention(
+        torch.tensor(factors).double()[:, None] * query[:1], key, value
+    )
 
 
 def tell() -> Story:
@@ -131,19 +141,37 @@ def tell() -> Story:
     out, mixed = (_pages(numbers) for numbers in context.tolist())
     nearest = sorted(zip(weights[1].tolist(), SPINES, strict=True), reverse=True)[:3]
     say = TEXTS.filled(
-        exact=exact, absent=absent, best=best, second=second, out=out, mixed=mixed, n=len(TOPICS),
-        held=_pages(CONTENTS[exact]), nothing=TEXTS("nothing"),
+        exact=exact,
+        absent=absent,
+        best=best,
+        second=second,
+        out=out,
+        mixed=mixed,
+        n=len(TOPICS),
+        held=_pages(CONTENTS[exact]),
+        nothing=TEXTS("nothing"),
         nearest=", ".join(f"{title} ({share:.2f})" for share, title in nearest),
-    )  # fmt: skip
+    )
     library = (
         Table(title, (SPINE, *names), tuple((name, *numbers) for name, numbers in made.items()))
-        for title, names, made in zip(say.names("tables"), (TOPICS, PAGES), (SPINES, CONTENTS), strict=True)
+        for title, names, made in zip(
+            say.names("tables"), (TOPICS, PAGES), (SPINES, CONTENTS), strict=True
+        )
     )
     found, other = (_scored(*one) for one in zip(SOUGHT, scores, weights, strict=True))
     parts: list[str | Table] = [
-        "introduction", *library, "dictionary", "soft", found, "found", other, "absent", "multiplied",
-        _sharpened(say, exact), *_on_one_another(weights[0]),
-    ]  # fmt: skip
+        "introduction",
+        *library,
+        "dictionary",
+        "soft",
+        found,
+        "found",
+        other,
+        "absent",
+        "multiplied",
+        _sharpened(say, exact),
+        *_on_one_another(weights[0]),
+    ]
     titles, topics = say.names("vector_axes")
     rows, made = (*(f"? {title}" for title in SOUGHT), *SPINES), torch.cat([query, key]).numpy()
     shares = Series.each(dict(zip(SOUGHT, weights.tolist(), strict=True)))
@@ -159,16 +187,26 @@ def tell() -> Story:
 def _pages(numbers: Sequence[float]) -> Phrase:
     """As ``180 pages of recipes, 10 of dates and 10 of animals``."""
     *most, last = (f"{number:.0f} of {kind}" for number, kind in zip(numbers, PAGES, strict=True))
-    korean = ", ".join(f"{kind.ko} {number:.0f}쪽" for number, kind in zip(numbers, PAGES, strict=True))
+    korean = ", ".join(
+        f"{kind.ko} {number:.0f}쪽" for number, kind in zip(numbers, PAGES, strict=True)
+    )
     return Phrase(f"{', '.join(most)} and {last}".replace(" of", " pages of", 1), korean)
 
 
 def _scored(title: str, scores: Tensor, weights: Tensor) -> Table:
     shares = weights.tolist()
-    products = [[weight * pages for pages in CONTENTS[spine]] for spine, weight in zip(SPINES, shares, strict=True)]
+    products = [
+        [weight * pages for pages in CONTENTS[spine]]
+        for spine, weight in zip(SPINES, shares, strict=True)
+    ]
     books = zip(SPINES, scores.tolist(), shares, products, strict=True)
     rows = [(spine, score, weight, *pages) for spine, score, weight, pages in books]
-    total: tuple[Cell, ...] = (TEXTS("sum"), "", float(weights.sum()), *map(sum, zip(*products, strict=True)))
+    total: tuple[Cell, ...] = (
+        TEXTS("sum"),
+        "",
+        float(weights.sum()),
+        *map(sum, zip(*products, strict=True)),
+    )
     columns = SPINE, TEXTS("score"), WEIGHT, *(TEXTS("weighed", kind=kind) for kind in PAGES)
     return table(TEXTS.filled(title=title), "sought", [*rows, total], columns, digits=2)
 
@@ -176,10 +214,19 @@ def _scored(title: str, scores: Tensor, weights: Tensor) -> Table:
 def _sharpened(say: Texts, title: str) -> Table:
     contexts, weights = sharpen(FACTORS)
     rows = zip(FACTORS, weights.tolist(), contexts.tolist(), strict=True)
-    weight_of, pages_of = (say("weight_of", spine=s) for s in SPINES), (say("pages_of", kind=k) for k in PAGES)
+    weight_of, pages_of = (
+        (say("weight_of", spine=s) for s in SPINES),
+        (say("pages_of", kind=k) for k in PAGES),
+    )
     soft = ((f"{factor:g}", *row, *context) for factor, row, context in rows)
     held = *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title])
-    return table(say, "sharpened", [*soft, (say("as_dictionary"), *held)], (TIMES, *weight_of, *pages_of), digits=2)
+    return table(
+        say,
+        "sharpened",
+        [*soft, (say("as_dictionary"), *held)],
+        (TIMES, *weight_of, *pages_of),
+        digits=2,
+    )
 
 
 def _on_one_another(weights: Tensor) -> tuple[Phrase, ...]:
@@ -187,5 +234,9 @@ def _on_one_another(weights: Tensor) -> tuple[Phrase, ...]:
     alike: dict[str, list[str]] = {}
     for spine, weight in zip(SPINES, weights.tolist(), strict=True):
         alike.setdefault(f"{weight:.12f}", []).append(spine)
-    named = (Phrase(" and ".join(spines), ", ".join(spines)) for spines in alike.values() if len(spines) > 1)
+    named = (
+        Phrase(" and ".join(spines), ", ".join(spines))
+        for spines in alike.values()
+        if len(spines) > 1
+    )
     return tuple(TEXTS("on_one_another", names=names) for names in named)

@@ -17,14 +17,25 @@ from attnviz.models.attention import attention_scores, causal_mask, scaled_dot_p
 from attnviz.models.training.measure import Head
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder
 from attnviz.stories import common
-from attnviz.stories.common import ROWS, head_name, largest, numbers, open_model, receipt_of, small, square, words_of
+from attnviz.stories.common import (
+    ROWS,
+    head_name,
+    largest,
+    numbers,
+    open_model,
+    receipt_of,
+    small,
+    square,
+    words_of,
+)
 from attnviz.stories.record import Bars, Series, Story, StoryView, Table
 from attnviz.text.phrase import Phrase, Texts
 
 SENTENCE = "She is eating a green apple"
 OTHER = "She is eating a green cake"  # the same but for its last word
 ROW = 2  # the word whose row the table follows: it has words before it and after it
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | of a row's weight {ways.a_row:.2f} is on later words in toy; {causal.a_row:.2f} in toy-decoder, masked
     | 한 행의 가중치 가운데 뒤 단어로 가는 몫: toy {ways.a_row:.2f}, 마스크를 쓰는 toy-decoder {causal.a_row:.2f}
 introduction | “{SENTENCE}”, read by two models. toy is an encoder, as BERT is: every word looks at every word.
@@ -77,7 +88,9 @@ view_step | How the row of “{word}” is computed: the softmax over the words 
 view_all | All heads of toy-decoder: nothing stands above any diagonal.
     | toy-decoder의 모든 헤드: 대각선 위에는 아무것도 없습니다.
 change | change of a weight | 가중치의 변화
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 class Read:
@@ -92,7 +105,9 @@ class Read:
         self.record, other = (attend(text, source) for text in (SENTENCE, OTHER))
         first, second = self.record.weights, other.weights
         # The weight that each row puts on later words; all of it; and its mean over the rows that have later words.
-        self.ahead: Float64[np.ndarray, "layer head query"] = np.triu(first, k=1).sum(axis=-1, dtype=np.float64)
+        self.ahead: Float64[np.ndarray, "layer head query"] = np.triu(first, k=1).sum(
+            axis=-1, dtype=np.float64
+        )
         self.future, self.a_row = float(self.ahead.sum()), float(self.ahead[:, :, :-1].mean())
         # For each word but the last, the largest change of its rows, in any layer and head; then of the outputs there.
         self.changes: list[float] = np.abs(first - second).max(axis=(0, 1, 3))[:-1].tolist()
@@ -103,7 +118,9 @@ def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
     """One head's scores before mask and softmax [query, key]."""
     kept: list[Tensor] = []
 
-    def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+    def attend(
+        query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         kept.append(attention_scores(query, key))
         return scaled_dot_product_attention(query, key, value, mask)
 
@@ -125,19 +142,33 @@ def tell() -> Story:
     pattern = causal.record.pattern(*backward)
     still = max(*causal.changes, causal.outputs)
     say = TEXTS.filled(
-        ways=ways, causal=causal, ahead=head_name(forward), back=head_name(backward), name=head_name(backward),
-        seen=receipt_of(ways.record), masked=receipt_of(causal.record), word=words[ROW], last=words[-1],
-        other=others[-1], heads=math.prod(causal.record.weights.shape[:2]), moved=max(ways.changes),
-        over=ways.ahead[forward][ROW], rows=ROWS, still=small(still),
-    )  # fmt: skip
+        ways=ways,
+        causal=causal,
+        ahead=head_name(forward),
+        back=head_name(backward),
+        name=head_name(backward),
+        seen=receipt_of(ways.record),
+        masked=receipt_of(causal.record),
+        word=words[ROW],
+        last=words[-1],
+        other=others[-1],
+        heads=math.prod(causal.record.weights.shape[:2]),
+        moved=max(ways.changes),
+        over=ways.ahead[forward][ROW],
+        rows=ROWS,
+        still=small(still),
+    )
     none = small(causal.future) if causal.future else say("none")
     say = say.filled(none=none, text=say("changes" if still else "stays"))
     models = {"toy": ways, "toy-decoder": causal}
     rows = (
-        (name, *(f"{weight:.3f}" if weight else "0" for weight in (model.future, model.a_row)),
-         *(small(change) for change in (max(model.changes), model.outputs)))
+        (
+            name,
+            *(f"{weight:.3f}" if weight else "0" for weight in (model.future, model.a_row)),
+            *(small(change) for change in (max(model.changes), model.outputs)),
+        )
         for name, model in models.items()
-    )  # fmt: skip
+    )
     changes = Series.each({name: model.changes for name, model in models.items()})
     steps = _steps(say, scores_of(onward, one, backward), pattern, words)
     ahead = StoryView(text=say("view_ahead"), head=forward, query=ROW)
@@ -148,7 +179,11 @@ def tell() -> Story:
         ("introduction", *steps, common.table(say, "changes_table", rows), "ahead", "picture"),
         (
             square(say("both_ways"), ways.record.pattern(*forward), words),
-            square(say("left_to_right"), np.where(np.tri(len(words), dtype=bool), pattern, np.nan), words),
+            square(
+                say("left_to_right"),
+                np.where(np.tri(len(words), dtype=bool), pattern, np.nan),
+                words,
+            ),
             Bars(say("bars"), tuple(words[:-1]), changes, say("change")),
         ),
         views=(ahead, back, step, StoryView(text=say("view_all"), record=1)),
@@ -156,12 +191,20 @@ def tell() -> Story:
     )
 
 
-def _steps(say: Texts, scores: Tensor, pattern: np.ndarray, words: list[str]) -> tuple[Table, Phrase]:
+def _steps(
+    say: Texts, scores: Tensor, pattern: np.ndarray, words: list[str]
+) -> tuple[Table, Phrase]:
     """One row, from its scores to its weights, computed by hand."""
     masked = scores.masked_fill(~causal_mask(len(words)), -torch.inf)[ROW]
     exponentials = (masked - masked.max()).exp()
     weights, bare = exponentials / exponentials.sum(), scores[ROW].softmax(dim=-1)
-    numbers = zip(say.names("steps"), (scores[ROW], masked, exponentials, weights, bare), strict=True)
-    table = Table(say("steps_title"), (say("step"), *words), tuple((step, *row.tolist()) for step, row in numbers))
+    numbers = zip(
+        say.names("steps"), (scores[ROW], masked, exponentials, weights, bare), strict=True
+    )
+    table = Table(
+        say("steps_title"),
+        (say("step"), *words),
+        tuple((step, *row.tolist()) for step, row in numbers),
+    )
     apart = small(float(np.abs(weights.numpy() - pattern[ROW]).max()))
     return table, say("by_hand", lost=float(bare[ROW + 1 :].sum()), apart=apart)

@@ -28,7 +28,8 @@ SHORT = "The animal didn't cross the street because it was too tired."
 LONG = "Although I did not get 95 in last TOEFL, I could get in the Ph.D program."
 PAD = "[PAD]"
 N_SENTENCES = 300  # test sentences among which those with a word to be named are taken
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | without the mask {share} of a row's weight is on padding, and words change by {changes} of their length
     | 마스크가 없으면 한 행의 가중치 가운데 {share}가 패딩으로 가고, 단어는 길이의 {changes}만큼 바뀜
 receipt | the masked batch: {proof}; without the mask: {proof_without}
@@ -66,10 +67,14 @@ ways | with the mask; without the mask | 마스크 있음; 마스크 없음
 way | {name}: {way} | {name}: {way}
 bars | how far each word is from what it is alone | 혼자 읽을 때와 단어가 다른 정도
 length | share of the vector's length | 벡터 길이에 대한 비율
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
-def unmasked(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+def unmasked(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
     """Attention that forgets the mask."""
     del mask
     return scaled_dot_product_attention(query, key, value)
@@ -88,17 +93,24 @@ def seen_in(model: LanguageEncoder, both: Tensor, **more: Any) -> tuple[Reading,
 def hidden_words(vocabulary: Vocabulary, config: WordsConfig) -> tuple[Tensor, Tensor, Tensor]:
     """Test sentences, each with a word hidden that the grammar decides [sentence, word]; its place; which it is."""
     found = [one for one in islice(splits.sentences("test"), N_SENTENCES) if one.decided]
-    ids, places = numbers(vocabulary, [one.words for one in found]), torch.tensor([min(one.decided) for one in found])
+    ids, places = (
+        numbers(vocabulary, [one.words for one in found]),
+        torch.tensor([min(one.decided) for one in found]),
+    )
     hidden = ids[torch.arange(len(found)), places]
     return ids.scatter(1, places[:, None], config.mask), places, hidden
 
 
 @torch.inference_mode()
-def accuracy(model: LanguageEncoder, hidden: tuple[Tensor, Tensor, Tensor], *, masked: bool) -> float:
+def accuracy(
+    model: LanguageEncoder, hidden: tuple[Tensor, Tensor, Tensor], *, masked: bool
+) -> float:
     """The share of hidden words that the model names right, all sentences in one batch."""
     ids, places, words = hidden
     reading = model(ids) if masked else model(ids, attend=unmasked)
-    return float((reading.logits.argmax(dim=-1)[torch.arange(len(ids)), places] == words).float().mean())
+    return float(
+        (reading.logits.argmax(dim=-1)[torch.arange(len(ids)), places] == words).float().mean()
+    )
 
 
 @torch.inference_mode()
@@ -111,24 +123,39 @@ def tell() -> Story:
     (right, whole), (wrong, without) = seen_in(model, both), seen_in(model, both, attend=unmasked)
     masked, forgotten = (record.weights[:, :, :n] for record in (whole, without))
     on_padding = [weights[..., n:].sum(axis=-1) for weights in (masked, forgotten)]
-    changes = [((one.vectors[0, :n] - alone).norm(dim=-1) / alone.norm(dim=-1)).tolist() for one in (right, wrong)]
+    changes = [
+        ((one.vectors[0, :n] - alone).norm(dim=-1) / alone.norm(dim=-1)).tolist()
+        for one in (right, wrong)
+    ]
     head, hidden = common.largest(on_padding[1]), hidden_words(card.source, model.config)
     over = on_padding[1][head]
     place = int(over.argmax())
     say = TEXTS.filled(
-        share=percent(on_padding[1].mean()), changes=percent(np.mean(changes[1])),
-        rows=common.ROWS, still=small(max(changes[0])), name=common.head_name(head), most=percent(over.mean()),
-        longest=both.shape[1], n_padding=both.shape[1] - n, word=words[place], over=over[place],
-        right=percent(accuracy(model, hidden, masked=True)), wrong=percent(accuracy(model, hidden, masked=False)),
-        proof=receipt_of(attend_all([SHORT, LONG], open_source("toy"))[0]), proof_without=receipt_of(without),
-    )  # fmt: skip
+        share=percent(on_padding[1].mean()),
+        changes=percent(np.mean(changes[1])),
+        rows=common.ROWS,
+        still=small(max(changes[0])),
+        name=common.head_name(head),
+        most=percent(over.mean()),
+        longest=both.shape[1],
+        n_padding=both.shape[1] - n,
+        word=words[place],
+        over=over[place],
+        right=percent(accuracy(model, hidden, masked=True)),
+        wrong=percent(accuracy(model, hidden, masked=False)),
+        proof=receipt_of(attend_all([SHORT, LONG], open_source("toy"))[0]),
+        proof_without=receipt_of(without),
+    )
     rows = (
         (way, percent(weights.mean()), percent(weights.max()), small(np.mean(c)), small(max(c)))
         for way, weights, c in zip(say.names("rows"), on_padding, changes, strict=True)
     )
     hatched, ways = masked[head].copy(), say.names("ways")
     hatched[:, n:] = np.nan
-    columns, top = (*words, *[PAD] * (both.shape[1] - n)), float(max(masked[head].max(), forgotten[head].max()))
+    columns, top = (
+        (*words, *[PAD] * (both.shape[1] - n)),
+        float(max(masked[head].max(), forgotten[head].max())),
+    )
     panels = (
         Matrix(say("way", way=way), values, tuple(words), columns, limits=(0.0, top))
         for way, values in zip(ways, (hatched, forgotten[head]), strict=True)
@@ -137,8 +164,17 @@ def tell() -> Story:
     row = StoryView(text=say("view_masked"), head=head, query=place)
     return common.story(
         say,
-        (say("introduction", n=n), common.table(say, "compared", rows), "change", say("counted", n=len(hidden[0]))),
+        (
+            say("introduction", n=n),
+            common.table(say, "compared", rows),
+            "change",
+            say("counted", n=len(hidden[0])),
+        ),
         (*panels, Bars(say("bars"), tuple(words), series, say("length"))),
-        views=(row, replace(row, text=say("view_forgotten"), record=1), StoryView(text=say("view_all"), record=1)),
+        views=(
+            row,
+            replace(row, text=say("view_forgotten"), record=1),
+            StoryView(text=say("view_all"), record=1),
+        ),
         records=(whole, without),
     )

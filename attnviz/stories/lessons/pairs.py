@@ -29,14 +29,23 @@ PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))
 """The first two should look at each other much, the third little."""
 NAMES = tuple(map("-".join, PAIRS))
 CONTROL = NAMES[-1]
-WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))  # each pair both ways: who looks, and at what
-FROM_END = {VERB: 5, ADJECTIVE: 3, NOUN: 2}  # how far from its end such a word stands in "... eating a green apple."
-SENTENCES = 200  # how many unseen sentences heads are chosen on, and as many others that they are tried on
+WAYS = tuple(
+    way for pair in PAIRS for way in (pair, pair[::-1])
+)  # each pair both ways: who looks, and at what
+FROM_END = {
+    VERB: 5,
+    ADJECTIVE: 3,
+    NOUN: 2,
+}  # how far from its end such a word stands in "... eating a green apple."
+SENTENCES = (
+    200  # how many unseen sentences heads are chosen on, and as many others that they are tried on
+)
 
 
 Rates: TypeAlias = Sequence[tuple[float, float]]
 """For each way, how often the largest weight goes it, and how often it goes as far from other words."""
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 trained | It learned to name hidden words and what “it” stands for, not what to look at.
     | toy는 가려진 단어와 “it”이 가리키는 명사를 대도록 배웠지, 무엇을 보라고 배우지는 않았습니다.
 title | {shown_who}: {listed} | {shown_who}: {listed}
@@ -105,13 +114,17 @@ share | share of unseen sentences | 학습에 쓰지 않은 문장에서의 비�
 view | In head {head}, “{one}” gives {weight:.2f} of its weight to “{other}”.
     | 헤드 {head}에서 “{one}”이 “{other}”에 주는 가중치는 {weight:.2f}입니다.
 view_all | All heads at once. | 모든 헤드를 한눈에.
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 def sentences(split: Split, n: int = SENTENCES) -> list[GoldSentence]:
     """Unseen sentences that end as "... eating a green apple." does: verb, article, adjective, noun, full stop."""
     adjectives = {adjective.english for adjective in QUALITIES}
-    return list(islice((s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives), n))
+    return list(
+        islice((s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives), n)
+    )
 
 
 def looks(looked: Tensor, found: Sequence[GoldSentence]) -> tuple[Tensor, Tensor]:
@@ -125,7 +138,9 @@ def looks(looked: Tensor, found: Sequence[GoldSentence]) -> tuple[Tensor, Tensor
     for looker, other in WAYS:
         here, there = n - FROM_END[looker], places + FROM_END[looker] - FROM_END[other]
         hits = looked == there  # (B, L, H, T)
-        others = (places < n[:, None]) & (there >= 0) & (there < n[:, None]) & (places != here[:, None])  # (B, T)
+        others = (
+            (places < n[:, None]) & (there >= 0) & (there < n[:, None]) & (places != here[:, None])
+        )  # (B, T)
         rates.append(hits[rows, :, :, here].float().mean(dim=0))
         elsewhere.append((hits & others[:, None, None]).sum(dim=(0, 3)) / others.sum())
     return torch.stack(rates), torch.stack(elsewhere)
@@ -133,39 +148,66 @@ def looks(looked: Tensor, found: Sequence[GoldSentence]) -> tuple[Tensor, Tensor
 
 def choose(look: Look, n: int) -> tuple[list[Head], Rates]:
     """For each way the head that goes it most often beyond the same step elsewhere; and how often in test sentences."""
-    (rate, elsewhere), rates = (looks(look(s), s) for s in (sentences("validation", n), sentences("test", n)))
+    (rate, elsewhere), rates = (
+        looks(look(s), s) for s in (sentences("validation", n), sentences("test", n))
+    )
     heads = [divmod(int(lead.argmax()), lead.shape[1]) for lead in rate - elsewhere]
-    return heads, [(float(r[head]), float(e[head])) for r, e, head in zip(*rates, heads, strict=True)]
+    return heads, [
+        (float(r[head]), float(e[head])) for r, e, head in zip(*rates, heads, strict=True)
+    ]
 
 
 @torch.inference_mode()
 def tell(model: Model = None) -> Story:
     """The demo: three pairs of one sentence, over all heads and in the heads that other sentences choose."""
     source = common.open_own(model or TOY)
-    (record,), name, is_toy = common.read_words(source, [SENTENCE]), common.name_of(source), source.name == TOY
+    (record,), name, is_toy = (
+        common.read_words(source, [SENTENCE]),
+        common.name_of(source),
+        source.name == TOY,
+    )
     *ways, n = common.looks_of(source, SENTENCES)
     (heads, rates), (_, of_random) = (choose(look, n) for look in ways)
     weights = record.weights
     shares = (percent(rates[way][0]) for way in better_ways(rates))
     say = TEXTS.filled(
-        name=name, n=len(WORDS), even=1 / len(WORDS), n_others=n, n_validation=n,
+        name=name,
+        n=len(WORDS),
+        even=1 / len(WORDS),
+        n_others=n,
+        n_validation=n,
         listed=", ".join(f"{pair} {share}" for pair, share in zip(NAMES, shares, strict=True)),
         trained=TEXTS("trained") if is_toy else Phrase("", ""),
-    )  # fmt: skip
+    )
     rows: Iterator[tuple[Cell, ...]] = (
-        (_way(way), "{}.{}".format(*head), *map(percent, (*mine, random)), between(weights[head], way)[0])
+        (
+            _way(way),
+            "{}.{}".format(*head),
+            *map(percent, (*mine, random)),
+            between(weights[head], way)[0],
+        )
         for way, head, mine, (random, _) in zip(WAYS, heads, rates, of_random, strict=True)
     )
     parts: list[str | Table] = [
-        "introduction", "heads", common.table(say, "tried", rows), _clear_pairs(rates, of_random, n),
-        *(["one_way"] if record.kind == "decoder" else []), *_verdict(rates, [there for there, _ in of_random]),
-        _pairs(weights), _means(weights.mean(axis=(0, 1))), *common.notes_of([record]),
-    ]  # fmt: skip
+        "introduction",
+        "heads",
+        common.table(say, "tried", rows),
+        _clear_pairs(rates, of_random, n),
+        *(["one_way"] if record.kind == "decoder" else []),
+        *_verdict(rates, [there for there, _ in of_random]),
+        _pairs(weights),
+        _means(weights.mean(axis=(0, 1))),
+        *common.notes_of([record]),
+    ]
     picture = _picture(name, weights, heads, rates, of_random)
     return common.story(
-        say.filled(shown_who=say("who" if is_toy else "who_else")), parts, picture,
-        receipt=common.receipt_of(record), views=_views(weights, heads, rates), records=() if is_toy else (record,),
-    )  # fmt: skip
+        say.filled(shown_who=say("who" if is_toy else "who_else")),
+        parts,
+        picture,
+        receipt=common.receipt_of(record),
+        views=_views(weights, heads, rates),
+        records=() if is_toy else (record,),
+    )
 
 
 def _views(weights: np.ndarray, heads: Sequence[Head], rates: Rates) -> Iterator[StoryView]:
@@ -174,7 +216,9 @@ def _views(weights: np.ndarray, heads: Sequence[Head], rates: Rates) -> Iterator
         (one, other), head = WAYS[way], heads[way]
         weight = between(weights[head], WAYS[way])[0]
         text = TEXTS("view", head="{}.{}".format(*head), one=one, other=other, weight=weight)
-        yield StoryView(text=text, sentence=SENTENCE, head=head, query=WORDS.index(one), key=WORDS.index(other))
+        yield StoryView(
+            text=text, sentence=SENTENCE, head=head, query=WORDS.index(one), key=WORDS.index(other)
+        )
     yield StoryView(text=TEXTS("view_all"), sentence=SENTENCE)
 
 
@@ -244,30 +288,44 @@ def _verdict(rates: Rates, random: Sequence[float]) -> tuple[Phrase, ...]:
     orders, found = [], []
     for what, ways in zip(TEXTS.names("yardsticks"), (rates, by_chance), strict=True):
         better = (
-            max(both, key=lambda shares: shares[0] - shares[1]) for both in zip(ways[::2], ways[1::2], strict=True)
+            max(both, key=lambda shares: shares[0] - shares[1])
+            for both in zip(ways[::2], ways[1::2], strict=True)
         )
         leads = dict(zip(NAMES, better, strict=True))
         order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
         shares = ((name, *map(percent, leads[name])) for name in order)
-        listed = join_phrases((TEXTS("against", pair=p, there=there, elsewhere=e) for p, there, e in shares), ", ")
+        listed = join_phrases(
+            (TEXTS("against", pair=p, there=there, elsewhere=e) for p, there, e in shares), ", "
+        )
         above = order[order.index(CONTROL) + 1 :]
         end = TEXTS("above", names=_and(above)) if above else TEXTS("last")
         found.append(TEXTS("yardstick", what=what, listed=listed, end=end))
         orders.append(order)
     one, other = orders
     agreed = "disagree" if one[0] != other[0] else "one_leads" if one != other else "agree"
-    return join_phrases(found), TEXTS("verdict", agreed=TEXTS(agreed, leads=one[0]), rows=common.ROWS)
+    return join_phrases(found), TEXTS(
+        "verdict", agreed=TEXTS(agreed, leads=one[0]), rows=common.ROWS
+    )
 
 
-def _picture(name: str, weights: np.ndarray, heads: Sequence[Head], rates: Rates, of_random: Rates) -> Iterator[Panel]:
+def _picture(
+    name: str, weights: np.ndarray, heads: Sequence[Head], rates: Rates, of_random: Rates
+) -> Iterator[Panel]:
     """The heads that link the first two pairs, the mean over all, and how often each way is gone."""
     linked: dict[Head, list[Phrase]] = {}
     for way in better_ways(rates)[:-1]:
         linked.setdefault(heads[way], []).append(_way(WAYS[way]))
     top = float(max(weights[head].max() for head in linked))
     for head, ways in linked.items():
-        yield square(join_phrases([head_name(head), join_phrases(ways, ", ")], ": "), weights[head], WORDS, top)
+        yield square(
+            join_phrases([head_name(head), join_phrases(ways, ", ")], ": "),
+            weights[head],
+            WORDS,
+            top,
+        )
     yield square(TEXTS("mean"), weights.mean(axis=(0, 1)), WORDS, top)
     (there, elsewhere), (random, _) = zip(*rates, strict=True), zip(*of_random, strict=True)
-    series = Series.each({name: there, TEXTS("elsewhere", name=name): elsewhere, TEXTS("random"): random})
+    series = Series.each(
+        {name: there, TEXTS("elsewhere", name=name): elsewhere, TEXTS("random"): random}
+    )
     yield Bars(TEXTS("bars"), tuple(map(_way, WAYS)), series, TEXTS("share"))

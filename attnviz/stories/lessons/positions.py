@@ -18,7 +18,8 @@ N_POSITIONS = 64  # how many positions the picture shows
 SMALL = 4  # a width at which every number can be followed by hand
 STARTS = (0, 10, 30)
 STEPS = (0, 1, 2, 5, 10, 20)
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | positions as waves: cosine {nearest:.3f} between neighbours, {farthest:.3f} at a distance of {far}
     | 파동으로 나타낸 위치: 코사인이 이웃끼리는 {nearest:.3f}, {far}칸 떨어지면 {farthest:.3f}
 why | Attention by itself sees a set of words, not a row of them: it compares vectors, and a vector does not say where
@@ -63,7 +64,9 @@ waves | sin: the numbers 2i of the vectors (d = {D_MODEL}); cos: the numbers 2i 
     | sin: 벡터의 2i번째 수 (d = {D_MODEL}); cos: 벡터의 2i + 1번째 수 (d = {D_MODEL})
 alike | how alike two positions are (cosine) | 두 위치가 얼마나 비슷한가 (코사인)
 rows | three rows of it: one shape, moved | 그 가운데 세 행: 같은 모양이 옮겨질 뿐
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 def wavelength(i: int, d_model: int) -> float:
@@ -82,16 +85,27 @@ def tell() -> Story:
     dots, far, n_clocks = table @ table.T, N_POSITIONS - 1, D_MODEL // 2
     cosines = dots / dots[0, 0]
     say = TEXTS.filled(
-        nearest=cosines[0, 1], farthest=cosines[0, far], far=far, length=float(dots[0, 0] ** 0.5),
-        off=max(abs(dots[start, start + step] - by_cosines(step)) for start in STARTS for step in STEPS),
-        n_small=SMALL // 2, fast=wavelength(0, SMALL), slow=wavelength(1, SMALL),
-        n_clocks=n_clocks, first=wavelength(0, D_MODEL), last=wavelength(n_clocks - 1, D_MODEL),
-    )  # fmt: skip
+        nearest=cosines[0, 1],
+        farthest=cosines[0, far],
+        far=far,
+        length=float(dots[0, 0] ** 0.5),
+        off=max(
+            abs(dots[start, start + step] - by_cosines(step)) for start in STARTS for step in STEPS
+        ),
+        n_small=SMALL // 2,
+        fast=wavelength(0, SMALL),
+        slow=wavelength(1, SMALL),
+        n_clocks=n_clocks,
+        first=wavelength(0, D_MODEL),
+        last=wavelength(n_clocks - 1, D_MODEL),
+    )
     slower = [f" / {10_000 ** (2 * i / SMALL):.0f}" if i else "" for i in range(SMALL // 2)]
     columns = "pos", *(f"{wave}(pos{by})" for by in slower for wave in ("sin", "cos"))
     rows = ((place, *row) for place, row in enumerate(sinusoidal_positions(6, SMALL).tolist()))
     by_hand = common.table(say, "by_hand", rows, columns, digits=4)
-    products = {f"pos = {start}": [float(dots[start, start + step]) for step in STEPS] for start in STARTS}
+    products = {
+        f"pos = {start}": [float(dots[start, start + step]) for step in STEPS] for start in STARTS
+    }
     products[say("sum")] = [by_cosines(step) for step in STEPS]
     columns = "", *(f"k = {step}" for step in STEPS)
     title = f"PE(pos) . PE(pos + k), d = {D_MODEL}"
@@ -99,8 +113,18 @@ def tell() -> Story:
     position = say("position")
     three = Series.each({say("place", start=start): cosines[start] for start in STARTS})
     picture: list[Panel] = [
-        *(signed(title, table[:, number::2], (position, "i"), 1.0) for number, title in enumerate(say.names("waves"))),
+        *(
+            signed(title, table[:, number::2], (position, "i"), 1.0)
+            for number, title in enumerate(say.names("waves"))
+        ),
         Matrix(say("alike"), cosines, row_title=position, column_title=position),
-        Lines(say("rows"), tuple(map(float, range(N_POSITIONS))), position, three, say("cosine"), (0.0, 1.0)),
+        Lines(
+            say("rows"),
+            tuple(map(float, range(N_POSITIONS))),
+            position,
+            three,
+            say("cosine"),
+            (0.0, 1.0),
+        ),
     ]
     return story(say, ("why", by_hand, "clocks", "distance", by_distance, "length"), picture)

@@ -24,9 +24,12 @@ from attnviz.text.phrase import Phrase, Texts, join_phrases
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = "it"
-SENTENCES = measure.SAMPLES  # how many unseen sentences each share of toy is measured on: as many as what the card says
+SENTENCES = (
+    measure.SAMPLES
+)  # how many unseen sentences each share of toy is measured on: as many as what the card says
 
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title_same | {who}“it” looks at {first} ({here:.2f}), and with {wide} too ({there:.2f})
     | {who}“it”이 보는 단어는 {first} ({here:.2f}), {wide}이어도 같음 ({there:.2f})
 title | {who}“it” looks at {first} ({here:.2f}); with {wide} at {second} ({there:.2f})
@@ -80,7 +83,9 @@ view_step | How “it” comes to that: q and k of “it” and “{word}”, nu
 view_all | All heads at once: which others turn with the last word?
     | 모든 헤드: 마지막 단어를 바꾸면 함께 달라지는 헤드는?
 bars | {name}: the row of “it” | {name}: “it”의 행
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 class Resolution(NamedTuple):
@@ -100,16 +105,21 @@ def looks_from_it(look: Look, sentences: Sequence[GoldSentence]) -> Tensor:
 def best_head(look: Look, n: int) -> Head:
     """The head that looks at the right noun most often, chosen on validation sentences."""
     found = measure.references("validation", n)
-    return measure.best((looks_from_it(look, found) == measure.places(found)[1]).double().mean(dim=-1))
+    return measure.best(
+        (looks_from_it(look, found) == measure.places(found)[1]).double().mean(dim=-1)
+    )
 
 
-def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: int) -> list[Resolution]:
+def measure_shares(
+    name: str, looks: Sequence[Look], heads: Sequence[Head], n: int
+) -> list[Resolution]:
     """A model's head and that of random weights on so many unseen sentences; then what needs neither head nor model."""
     test = measure.references("test", n)
     others = measure.turn_all(test)
     offset = measure.fixed_offset(measure.references("validation", n))
     (mine, mine_turned), (random, random_turned) = (
-        [looks_from_it(look, some)[head] for some in (test, others)] for look, head in zip(looks, heads, strict=True)
+        [looks_from_it(look, some)[head] for some in (test, others)]
+        for look, head in zip(looks, heads, strict=True)
     )
     (it, nouns), (_, other_nouns) = map(measure.places, (test, others))
     first = torch.minimum(nouns, other_nouns)
@@ -131,7 +141,11 @@ def measure_shares(name: str, looks: Sequence[Look], heads: Sequence[Head], n: i
 def tell(model: Model = None) -> Story:
     """The demo: one row of attention in two sentences that differ in their last word."""
     source = common.open_own(model or TOY)
-    records, name, is_toy = list(common.read_words(source, (TIRED, WIDE))), common.name_of(source), source.name == TOY
+    records, name, is_toy = (
+        list(common.read_words(source, (TIRED, WIDE))),
+        common.name_of(source),
+        source.name == TOY,
+    )
     words = [words_of(text) for text in (TIRED, WIDE)]
     it, named = words[0].index(IT), 0.0
     nouns: Sequence[str] = ("", "")
@@ -148,32 +162,60 @@ def tell(model: Model = None) -> Story:
     (first, here), (second, there) = looks_most = [
         (w[row.argmax()], row.max()) for w, row in zip(words, rows, strict=True)
     ]
-    says = [TEXTS.filled(end=w[-2], word=at, weight=most) for w, (at, most) in zip(words, looks_most, strict=True)]
+    says = [
+        TEXTS.filled(end=w[-2], word=at, weight=most)
+        for w, (at, most) in zip(words, looks_most, strict=True)
+    ]
     mine, random, *_, coin = found
     say = TEXTS.filled(
-        name=name, head=head_name(head), n=n, tired=TIRED[:-1], told=TEXTS("told") if is_toy else Phrase("", ""),
-        who="" if is_toy else f"{name} {head[0]}.{head[1]}: ", first=first, here=here, second=second, there=there,
-        wide=words[1][-2], turns=percent(mine.turned), random=percent(random.turned), coin=percent(coin.turned),
-        rows=common.ROWS, share=percent(named), looks=percent(mine.right),
+        name=name,
+        head=head_name(head),
+        n=n,
+        tired=TIRED[:-1],
+        told=TEXTS("told") if is_toy else Phrase("", ""),
+        who="" if is_toy else f"{name} {head[0]}.{head[1]}: ",
+        first=first,
+        here=here,
+        second=second,
+        there=there,
+        wide=words[1][-2],
+        turns=percent(mine.turned),
+        random=percent(random.turned),
+        coin=percent(coin.turned),
+        rows=common.ROWS,
+        share=percent(named),
+        looks=percent(mine.right),
         more=TEXTS("more") if named > mine.right else Phrase("", ""),
-    )  # fmt: skip
+    )
     mine_turned, random_turned = (Estimate.of_share(one.turned, n) for one in (mine, random))
     clear = mine_turned.low > max(random_turned.high, coin.turned)
     shares = ((one.who, percent(one.right), percent(one.turned)) for one in found)
     parts: list[str | Table] = [
-        "introduction", _looks(says, nouns), *(["ahead"] if records[0].kind == "decoder" else []),
-        _row(words, rows), common.table(say, "table", shares), *(["whole"] if is_toy else []),
-        say("turned", verdict=say("more_than_chance" if clear else "no_more")), *common.notes_of(records),
-    ]  # fmt: skip
+        "introduction",
+        _looks(says, nouns),
+        *(["ahead"] if records[0].kind == "decoder" else []),
+        _row(words, rows),
+        common.table(say, "table", shares),
+        *(["whole"] if is_toy else []),
+        say("turned", verdict=say("more_than_chance" if clear else "no_more")),
+        *common.notes_of(records),
+    ]
     return common.story(
-        say, parts, _picture(patterns, head, words, rows), title="title_same" if first == second else "title",
-        receipt=receipt_of(records[0]), views=_views(says, head, it, int(rows[0].argmax()) if is_toy else None),
+        say,
+        parts,
+        _picture(patterns, head, words, rows),
+        title="title_same" if first == second else "title",
+        receipt=receipt_of(records[0]),
+        views=_views(says, head, it, int(rows[0].argmax()) if is_toy else None),
         records=() if is_toy else records,
-    )  # fmt: skip
+    )
 
 
 def _looks(says: list[Texts], nouns: Sequence[str]) -> Phrase:
-    looks = (say("looks_and_names" if noun else "looks", noun=noun) for say, noun in zip(says, nouns, strict=True))
+    looks = (
+        say("looks_and_names" if noun else "looks", noun=noun)
+        for say, noun in zip(says, nouns, strict=True)
+    )
     found = join_phrases(looks, "; ", " ")
     return join_phrases([Phrase(f"{found[0].upper()}{found[1:]}.", found.ko), TEXTS("one_word")])
 
@@ -184,7 +226,9 @@ def _views(says: list[Texts], head: Head, it: int, key: int | None) -> list[Stor
         StoryView(text=say("view"), sentence=text, record=number, head=head, query=it)
         for number, (say, text) in enumerate(zip(says, (TIRED, WIDE), strict=True))
     ]
-    step = [] if key is None else [replace(views[0], text=says[0]("view_step"), key=key, step="score")]
+    step = (
+        [] if key is None else [replace(views[0], text=says[0]("view_step"), key=key, step="score")]
+    )
     return [*views, *step, StoryView(text=TEXTS("view_all"), sentence=TIRED)]
 
 
@@ -200,7 +244,9 @@ def _labels(words: list[list[str]], between: str) -> tuple[str, ...]:
     return tuple(between.join(dict.fromkeys(pair)) for pair in zip(*words, strict=True))
 
 
-def _picture(patterns: list[np.ndarray], head: Head, words: list[list[str]], rows: list[np.ndarray]) -> Iterator[Panel]:
+def _picture(
+    patterns: list[np.ndarray], head: Head, words: list[list[str]], rows: list[np.ndarray]
+) -> Iterator[Panel]:
     name, top = head_name(head), float(max(pattern.max() for pattern in patterns))
     for pattern, sentence in zip(patterns, words, strict=True):
         yield common.square(TEXTS("pattern", name=name, end=sentence[-2]), pattern, sentence, top)

@@ -26,7 +26,8 @@ WAYS = {
     "sinusoidal": Phrase("sinusoidal, added", "사인, 더함"),
     "learned": Phrase("learned, added", "학습, 더함"),
 }
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | at one distance the score differs from place to place by {alone} if rotary, by {added} if sinusoidal
     | 같은 거리에서 스코어가 자리마다 다른 정도: 회전 위치 {alone}, 사인 위치 {added}
 length | Turning changes no length: over {N} positions the vector is {length:.3f} long, to within {off}. Query and key
@@ -63,7 +64,9 @@ angles | rotation: cosine of each pair's angle | 회전: 짝마다 각도의 코
 pairs | position; pair of numbers i | 위치; 수의 짝 i
 scores | scores: {way} | 스코어: {way}
 axes | position of the query; position of the key | 쿼리의 위치; 키의 위치
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 def angles(n: int = N, d: int = D) -> Float[Tensor, "position pair"]:
@@ -76,7 +79,9 @@ def rotate(x: Float[Tensor, "position d"]) -> Float[Tensor, "position d"]:
     """Each pair of numbers (2i, 2i + 1) of each row turned by its angle: (a cos - b sin, a sin + b cos)."""
     turn = angles(*x.shape)
     a, b = x[:, 0::2], x[:, 1::2]
-    return torch.stack([a * turn.cos() - b * turn.sin(), a * turn.sin() + b * turn.cos()], dim=-1).flatten(1)
+    return torch.stack(
+        [a * turn.cos() - b * turn.sin(), a * turn.sin() + b * turn.cos()], dim=-1
+    ).flatten(1)
 
 
 def two_words() -> tuple[Tensor, Tensor, Tensor]:
@@ -94,7 +99,9 @@ def scores() -> dict[str, Float[Tensor, "position position"]]:
     one, other, table = two_words()
     waves = sinusoidal_positions(N, D).double()
     turned = rotate(one.expand(N, D)), rotate(other.expand(N, D))
-    ways = zip(WAYS, (turned, (one + waves, other + waves), (one + table, other + table)), strict=True)
+    ways = zip(
+        WAYS, (turned, (one + waves, other + waves), (one + table, other + table)), strict=True
+    )
     return {way: query @ key.T / math.sqrt(D) for way, (query, key) in ways}
 
 
@@ -110,23 +117,38 @@ def tell() -> Story:
     apart = {way: spread(values) for way, values in found.items()}
     one, turn, turned = two_words()[0], angles(), rotate(two_words()[0].expand(N, D))
     say = TEXTS.filled(
-        alone=small(apart["rotary"]), added=f"{apart['sinusoidal']:.3f}", table=f"{apart['learned']:.3f}",
-        length=float(one.norm()), off=small(float((turned.norm(dim=-1) - one.norm()).abs().max())), n_pairs=D // 2,
-    )  # fmt: skip
+        alone=small(apart["rotary"]),
+        added=f"{apart['sinusoidal']:.3f}",
+        table=f"{apart['learned']:.3f}",
+        length=float(one.norm()),
+        off=small(float((turned.norm(dim=-1) - one.norm()).abs().max())),
+        n_pairs=D // 2,
+    )
     position, angle_0, pair_0, angle_1, pair_1 = say.names("turns")
     turns = (
-        (place, *(x for i in (0, 1) for x in (float(turn[place, i]), *turned[place, 2 * i : 2 * i + 2].tolist())))
+        (
+            place,
+            *(
+                x
+                for i in (0, 1)
+                for x in (float(turn[place, i]), *turned[place, 2 * i : 2 * i + 2].tolist())
+            ),
+        )
         for place in (0, 1, 2, DISTANCE, 10)
     )
     at_places = table(say, "turned", turns, (position, angle_0, pair_0, "", angle_1, pair_1, ""))
     places, most = [(start, start + DISTANCE) for start in STARTS], say.names("places")
     rows: list[tuple[Cell, ...]] = [
-        (WAYS[way], *(float(values[at]) for at in places), small(apart[way])) for way, values in found.items()
+        (WAYS[way], *(float(values[at]) for at in places), small(apart[way]))
+        for way, values in found.items()
     ]
     distances = table(say, "distances", rows, (most[0], *(f"{m}, {n}" for m, n in places), most[1]))
     axes = say.names("axes")
     picture = (
         signed(say("angles"), angles(4 * N).cos().numpy(), say.names("pairs"), 1.0),
-        *(signed(say("scores", way=WAYS[way]), values.numpy(), axes) for way, values in found.items()),
+        *(
+            signed(say("scores", way=WAYS[way]), values.numpy(), axes)
+            for way, values in found.items()
+        ),
     )
     return story(say, ("introduction", at_places, "length", distances, "why"), picture)

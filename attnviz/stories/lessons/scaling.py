@@ -21,7 +21,8 @@ WIDTHS = tuple(2**power for power in range(10))  # each d_k that is tried
 N_QUERIES, N_KEYS = 2000, 10
 SEED = 0
 WINNER = 0.99  # a weight that leaves next to nothing to the other keys
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title | at d_k = {widest} the largest weight is {last.largest.mean:.2f}; of scores divided by sqrt(d_k),
     {held.largest.mean:.2f}
     | d_k = {widest}에서 가장 큰 가중치는 {last.largest.mean:.2f}, 스코어를 sqrt(d_k)로 나누면 {held.largest.mean:.2f}
@@ -73,7 +74,9 @@ panels | how far scores spread; how peaked the softmax over {N_KEYS} keys is; wh
     | 스코어가 퍼진 정도; 키 {N_KEYS}개의 소프트맥스가 쏠린 정도; 학습에 남는 기울기
 heights | variance of a score; largest weight, mean; sum of |d weight / d score|
     | 스코어의 분산; 가장 큰 가중치의 평균; |d 가중치 / d 스코어|의 합
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,9 @@ class ScoreStatistics:
     variance: Estimate  # of a score
     largest: Estimate  # the largest weight of a row
     entropy: Estimate  # of a row's weights, in nats
-    movement: Estimate  # the slopes of a row's weights by its scores: the sum of |d weight / d score|
+    movement: (
+        Estimate  # the slopes of a row's weights by its scores: the sum of |d weight / d score|
+    )
     one_sided: float  # the share of rows in which one key has more than `WINNER`
 
 
@@ -125,9 +130,14 @@ def tell() -> Story:
     plain, divided = experiment()
     last, held = plain[-1], divided[-1]
     say = TEXTS.filled(
-        widest=WIDTHS[-1], last=last, held=held, times=held.movement.mean / last.movement.mean,
-        winners=100 * last.one_sided, even=1 / N_KEYS, most=math.log(N_KEYS),
-    )  # fmt: skip
+        widest=WIDTHS[-1],
+        last=last,
+        held=held,
+        times=held.movement.mean / last.movement.mean,
+        winners=100 * last.one_sided,
+        even=1 / N_KEYS,
+        most=math.log(N_KEYS),
+    )
     measures = ("variance", "largest", "entropy", "movement")
     columns = (way for name in say.names("columns") for way in (name, say("divided", what=name)))
     rows = (
@@ -138,11 +148,18 @@ def tell() -> Story:
     drawn = {"variance": None, "largest": 1.0, "movement": 2.0}  # and how high its axis goes
     picture = (
         Lines(
-            title, tuple(map(float, WIDTHS)), "d_k",
+            title,
+            tuple(map(float, WIDTHS)),
+            "d_k",
             tuple(Series.of(how, [getattr(one, name) for one in way]) for how, way in ways.items()),
-            height, None if top is None else (0.0, top), doubling=True, y_doubling=top is None,
+            height,
+            None if top is None else (0.0, top),
+            doubling=True,
+            y_doubling=top is None,
         )
-        for (name, top), title, height in zip(drawn.items(), say.names("panels"), say.names("heights"), strict=True)
-    )  # fmt: skip
+        for (name, top), title, height in zip(
+            drawn.items(), say.names("panels"), say.names("heights"), strict=True
+        )
+    )
     numbers = table(say, "table", rows, ("d_k", *columns), digits=2)
     return story(say, ("variance", "experiment", numbers, "spread", "peaks", "slopes"), picture)

@@ -25,8 +25,12 @@ WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K, N_HEADS = 20, 5, 4
 NOT_A_DIVISOR = 3  # heads among which the width cannot be shared out
 SEED = 0
-QUERY, KEY = 1, 3  # the cell that is computed number by number: the row of "love", the column of "all"
-TEXTS = Texts("""
+QUERY, KEY = (
+    1,
+    3,
+)  # the cell that is computed number by number: the row of "love", the column of "all"
+TEXTS = Texts(
+    """
 title | “{word}” looks most at “{most}” ({weight:.2f}); {N_HEADS} heads at once and one by one differ by {heads}
     | “{word}”: 가장 많이 보는 단어는 “{most}” ({weight:.2f}); 헤드 {N_HEADS}개를 한꺼번에 또는 하나씩, 차이 {heads}
 weights | the weights: the softmax of each row of scores; each row sums to 1
@@ -90,7 +94,9 @@ view | One head: “{word}” looks most at “{at}” ({weight:.2f}).
 view_all | {N_HEADS} heads side by side on the same words. | 같은 단어를 나란히 보는 헤드 {N_HEADS}개.
 one_pattern | one head: weights | 헤드 하나: 가중치
 head_pattern | head {i} of {N_HEADS}: weights | 헤드 {N_HEADS}개 중 {i}번: 가중치
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 class OneHead(NamedTuple):
@@ -122,7 +128,11 @@ def models() -> tuple[SelfAttention, MultiHeadAttention]:
 
 def one_head(model: SelfAttention, x: Float[Tensor, "1 word d_model"]) -> OneHead:
     """What one head computes, with all that lies between its vectors and its output."""
-    query, key, value = model.query_projection(x), model.key_projection(x), model.value_projection(x)
+    query, key, value = (
+        model.query_projection(x),
+        model.key_projection(x),
+        model.value_projection(x),
+    )
     output, weights = model(x)
     return OneHead(query, key, value, attention_scores(query, key), weights, output)
 
@@ -133,10 +143,15 @@ def apart(model: MultiHeadAttention, x: Float[Tensor, "1 word d_model"]) -> floa
     output, weights = model(x)
     contexts, differences = [], []
     for head in range(N_HEADS):
-        one, rows = SelfAttention(D_MODEL, model.d_k), slice(head * model.d_k, (head + 1) * model.d_k)
+        one, rows = (
+            SelfAttention(D_MODEL, model.d_k),
+            slice(head * model.d_k, (head + 1) * model.d_k),
+        )
         for name in ("query_projection", "key_projection", "value_projection"):
             alone, all_heads = one.get_submodule(name), model.get_submodule(name)
-            alone.load_state_dict({part: tensor[rows] for part, tensor in all_heads.state_dict().items()})
+            alone.load_state_dict(
+                {part: tensor[rows] for part, tensor in all_heads.state_dict().items()}
+            )
         context, pattern = one(x)
         contexts.append(context)
         differences.append((pattern - weights[:, head]).abs().max())
@@ -171,47 +186,86 @@ def tell() -> Story:
     with watch(four) as side_by_side:
         output, weights = four(x)
     (together, separate), difference = fused(four, x), apart(four, x)
-    own, other = float((head.weights @ head.value - head.output).abs().max()), float((together - separate).abs().max())
+    own, other = (
+        float((head.weights @ head.value - head.output).abs().max()),
+        float((together - separate).abs().max()),
+    )
     proved, heads, three = map(small, (own, difference, other))
     row, n, n_out = head.weights[0, QUERY], weights.shape[1], together.shape[-1]
     say = TEXTS.filled(
-        word=WORDS[QUERY], other=WORDS[KEY], most=WORDS[int(row.argmax())], weight=float(row.max()),
-        proved=proved, heads=heads, three=three, words=" ".join(WORDS), n=len(WORDS), shape=_shape(head.output),
-    )  # fmt: skip
+        word=WORDS[QUERY],
+        other=WORDS[KEY],
+        most=WORDS[int(row.argmax())],
+        weight=float(row.max()),
+        proved=proved,
+        heads=heads,
+        three=three,
+        words=" ".join(WORDS),
+        n=len(WORDS),
+        shape=_shape(head.output),
+    )
     four_heads = say(
-        "four_heads", n=n, d_k=D_MODEL // n, shape=_shape(weights), mixed=_shape(output),
-        same=_sameness(difference, "to_the_last_bit"), refused=refusal(MultiHeadAttention, D_MODEL, NOT_A_DIVISOR),
-    )  # fmt: skip
+        "four_heads",
+        n=n,
+        d_k=D_MODEL // n,
+        shape=_shape(weights),
+        mixed=_shape(output),
+        same=_sameness(difference, "to_the_last_bit"),
+        refused=refusal(MultiHeadAttention, D_MODEL, NOT_A_DIVISOR),
+    )
     one_projection = say(
-        "one_projection", n_in=x.shape[-1], n_out=n_out, n_part=n_out // 3, shape=_shape(together),
+        "one_projection",
+        n_in=x.shape[-1],
+        n_out=n_out,
+        n_part=n_out // 3,
+        shape=_shape(together),
         exact=_sameness(other, "exactly"),
-    )  # fmt: skip
+    )
     steps = zip(say.names("steps"), say.names("formulas"), map(_shape, (x, *head)), strict=True)
     tables = (
-        Table(say(title), (say("a_word"), *columns), tuple((w, *r) for w, r in zip(WORDS, rows.tolist(), strict=True)))
+        Table(
+            say(title),
+            (say("a_word"), *columns),
+            tuple((w, *r) for w, r in zip(WORDS, rows.tolist(), strict=True)),
+        )
         for title, columns, rows in (
-            ("scores", WORDS, head.scores[0]), ("weights", WORDS, head.weights[0]),
+            ("scores", WORDS, head.scores[0]),
+            ("weights", WORDS, head.weights[0]),
             ("output", number_names(D_K), head.output[0]),
         )
-    )  # fmt: skip
+    )
     scores, *others = tables
     records = alone.attention(WORDS), side_by_side.attention(WORDS)
     panels = say("one_pattern"), *(say("head_pattern", i=i) for i in range(N_HEADS))
     return story(
         say,
         (
-            "one_head", table(say, "shapes", steps), scores, _one_cell(say, head), *others,
-            four_heads, one_projection, _number_by_number(say, together, separate),
+            "one_head",
+            table(say, "shapes", steps),
+            scores,
+            _one_cell(say, head),
+            *others,
+            four_heads,
+            one_projection,
+            _number_by_number(say, together, separate),
         ),
-        (square(*one, WORDS) for one in zip(panels, torch.cat([head.weights, weights[0]]).numpy(), strict=True)),
-        views=(row_view(say, records[0], (0, 0), QUERY, 0), StoryView(text=say("view_all"), record=1)),
+        (
+            square(*one, WORDS)
+            for one in zip(panels, torch.cat([head.weights, weights[0]]).numpy(), strict=True)
+        ),
+        views=(
+            row_view(say, records[0], (0, 0), QUERY, 0),
+            StoryView(text=say("view_all"), record=1),
+        ),
         records=records,
-    )  # fmt: skip
+    )
 
 
 def written_out(query: Tensor, key: Tensor) -> str:
     """The products of two vectors as a sum."""
-    return " + ".join(f"({q:.3f} x {k:.3f})" for q, k in zip(query.tolist(), key.tolist(), strict=True))
+    return " + ".join(
+        f"({q:.3f} x {k:.3f})" for q, k in zip(query.tolist(), key.tolist(), strict=True)
+    )
 
 
 def _one_cell(say: Texts, head: OneHead) -> Phrase:
@@ -233,8 +287,15 @@ def _number_by_number(say: Texts, together: Tensor, separate: Tensor) -> Table:
         for how, vector in zip(say.names("ways"), (together, separate), strict=True):
             first, last = number * n, number * n + D_K - 1
             numbers = vector[0, QUERY, first : last + 1].tolist()
-            rows.append((say("what", what=what, how=how), say("columns", first=first, last=last), *numbers))
-    return Table(say("number_by_number"), (*say.names("number_columns"), *number_names(D_K)), tuple(rows), digits=4)
+            rows.append(
+                (say("what", what=what, how=how), say("columns", first=first, last=last), *numbers)
+            )
+    return Table(
+        say("number_by_number"),
+        (*say.names("number_columns"), *number_names(D_K)),
+        tuple(rows),
+        digits=4,
+    )
 
 
 def _shape(tensor: Tensor) -> str:

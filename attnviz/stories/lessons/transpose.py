@@ -20,8 +20,15 @@ from attnviz.stories.lessons.self_attention import (
 from attnviz.stories.record import Story, Table
 from attnviz.text.phrase import Texts
 
-SQUARE = ("I", "love", "you", "all", "!")  # as many words as a key has numbers: here Q K can be computed too
-TEXTS = Texts("""
+SQUARE = (
+    "I",
+    "love",
+    "you",
+    "all",
+    "!",
+)  # as many words as a key has numbers: here Q K can be computed too
+TEXTS = Texts(
+    """
 title | q·k of “{word}” and “{other}”: {score:.3f} from K, {same:.3f} from K transposed
     | “{word}”와 “{other}”의 q·k: K에서 {score:.3f}, 전치한 K에서 {same:.3f}
 receipt | one head with random weights (seed 0); the {pairs} dot products from rows and from columns differ by {apart},
@@ -59,14 +66,18 @@ products | product | 곱
 column | column {i} | {i}번째 열
 panels | K: a row for each word; K transposed: a column for each word; Q K^T: every q·k; the weights
     | K: 단어마다 행; 전치한 K: 단어마다 열; Q K^T: 모든 q·k; 가중치
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 
 
 def read_both_ways(query: Tensor, key: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Every q·k [query, key]: with the rows of K, with the columns of its transpose, and as one product."""
     turned = key.T.contiguous()  # written anew, number by number
     by_rows = torch.stack([torch.stack([(q * row).sum() for row in key]) for q in query])
-    by_columns = torch.stack([torch.stack([(q * column).sum() for column in turned.T]) for q in query])
+    by_columns = torch.stack(
+        [torch.stack([(q * column).sum() for column in turned.T]) for q in query]
+    )
     return by_rows, by_columns, query @ turned
 
 
@@ -78,15 +89,27 @@ def tell() -> Story:
     by_rows, by_columns, product = read_both_ways(query, key)
     wrong, right = of_square.query[0] @ of_square.key[0], of_square.query[0] @ of_square.key[0].T
     say = TEXTS.filled(
-        n=len(WORDS), pairs=product.numel(), n_square=len(SQUARE), word=WORDS[QUERY], other=WORDS[KEY],
-        score=float(by_rows[QUERY, KEY]), same=float(by_columns[QUERY, KEY]),
-        apart=small(float((by_rows - by_columns).abs().max())), off=small(float((by_rows - product).abs().max())),
-        terms=written_out(query[QUERY], key[KEY]), refused=refusal(torch.matmul, query, key),
-        square=" ".join(SQUARE), place=SQUARE.index(WORDS[KEY]),
-    )  # fmt: skip
+        n=len(WORDS),
+        pairs=product.numel(),
+        n_square=len(SQUARE),
+        word=WORDS[QUERY],
+        other=WORDS[KEY],
+        score=float(by_rows[QUERY, KEY]),
+        same=float(by_columns[QUERY, KEY]),
+        apart=small(float((by_rows - by_columns).abs().max())),
+        off=small(float((by_rows - product).abs().max())),
+        terms=written_out(query[QUERY], key[KEY]),
+        refused=refusal(torch.matmul, query, key),
+        square=" ".join(SQUARE),
+        place=SQUARE.index(WORDS[KEY]),
+    )
     numbers, axes, titles = number_names(D_K), say.names("axes"), say.names("panels")
     layouts = zip(say.names("layouts"), (key[KEY], key.T[:, KEY]), strict=True)
-    laid_out = Table(say("laid_out"), (say("where"), *numbers), tuple((name, *row.tolist()) for name, row in layouts))
+    laid_out = Table(
+        say("laid_out"),
+        (say("where"), *numbers),
+        tuple((name, *row.tolist()) for name, row in layouts),
+    )
     columns = (say("column", i=i) for i in range(len(SQUARE)))
     ways = (("Q K^T", *right[QUERY].tolist()), ("Q K", *wrong[QUERY].tolist()))
     without = Table(say("without_table"), (say("products"), *columns), ways)
@@ -96,4 +119,6 @@ def tell() -> Story:
         signed(titles[2], product.numpy(), say.names("pair"), rows=WORDS, columns=WORDS),
         square(titles[3], head.weights[0].numpy(), WORDS),
     )
-    return story(say, ("introduction", laid_out, "product", "all", "without", without, "mixed"), picture)
+    return story(
+        say, ("introduction", laid_out, "product", "all", "without", without, "mixed"), picture
+    )

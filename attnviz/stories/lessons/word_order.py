@@ -31,7 +31,8 @@ LONG = (
 TOY = "toy"
 OTHERS = 25  # other pairs as the long one, on which the head that is shown is chosen
 SHOWN = 5  # how many rows a table of the largest differences has
-TEXTS = Texts("""
+TEXTS = Texts(
+    """
 title_of_another | {name}: two orders of the same words move {mean} of a row's weight{rest}
     | {name}: 같은 단어, 다른 순서: 한 행의 가중치 가운데 {mean}가 옮겨 감{rest}
 cannot | The positions of {name} cannot be taken away from outside; `attnviz demo word-order` shows toy without.
@@ -106,7 +107,9 @@ length | share of the vector's length | 벡터 길이에 대한 비율
 views | In head {head}, “{word}” at place {place} looks most at “{at}” (places count from 0).
     | 헤드 {head}: 위치 {place}의 “{word}”이(가) 가장 많이 보는 단어는 “{at}”입니다 (위치는 0부터).
 view_all | All heads on “{pair}”. | “{pair}”의 모든 헤드.
-""", globals())  # fmt: skip
+""",
+    globals(),
+)
 PAIRS = TEXTS.names("pairs")
 
 
@@ -118,16 +121,22 @@ def same_words(first: Sequence[str], second: Sequence[str]) -> tuple[int, ...]:
     return tuple(left[word.lower()].pop(0) for word in first)
 
 
-def summed_once(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> tuple[Tensor, None]:
+def summed_once(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
+) -> tuple[Tensor, None]:
     """Attention whose sums over the keys are rounded only once (`math.fsum`), whatever the order of the keys.
 
     It is for sentences without padding: the mask hides nothing.
     """
     del mask
-    scores = (query[..., None, :] * key[..., None, :, :]).sum(dim=-1) / query.shape[-1] ** 0.5  # (B, H, Q, K)
+    scores = (query[..., None, :] * key[..., None, :, :]).sum(dim=-1) / query.shape[
+        -1
+    ] ** 0.5  # (B, H, Q, K)
     exponentials = (scores - scores.amax(dim=-1, keepdim=True)).exp()  # (B, H, Q, K)
     total = _fsum(exponentials)  # (B, H, Q)
-    products = exponentials[..., None, :] * value.transpose(-2, -1)[..., None, :, :]  # (B, H, Q, d, K)
+    products = (
+        exponentials[..., None, :] * value.transpose(-2, -1)[..., None, :, :]
+    )  # (B, H, Q, d, K)
     return _fsum(products) / total[..., None], None  # (B, H, Q, d)
 
 
@@ -137,9 +146,13 @@ def placeless(model: nn.Module) -> Iterator[None]:
 
     def alone(module: nn.Module, given: tuple[Tensor], _: Tensor) -> Tensor:
         weight, bias = module.get_parameter("weight"), module.get_parameter("bias")
-        return (given[0][..., None, :] * weight).sum(dim=-1) + bias  # (B, T, 1, in) x (out, in) -> (B, T, out)
+        return (given[0][..., None, :] * weight).sum(
+            dim=-1
+        ) + bias  # (B, T, 1, in) x (out, in) -> (B, T, out)
 
-    hooks = [part.register_forward_hook(alone) for part in model.modules() if isinstance(part, nn.Linear)]
+    hooks = [
+        part.register_forward_hook(alone) for part in model.modules() if isinstance(part, nn.Linear)
+    ]
     try:
         yield
     finally:
@@ -153,7 +166,9 @@ def _fsum(x: Tensor) -> Tensor:
     return torch.tensor([math.fsum(row) for row in rows], dtype=x.dtype).reshape(x.shape[:-1])
 
 
-def compare(model: LanguageEncoder, ids: Tensor, places: Sequence[int]) -> tuple[list[float], list[list[float]]]:
+def compare(
+    model: LanguageEncoder, ids: Tensor, places: Sequence[int]
+) -> tuple[list[float], list[list[float]]]:
     """Read two sentences of the same words [2, tokens], with positions and without, in float64.
 
     Returns the largest difference between a word's two vectors: positions off; off, and computed so that rounding
@@ -189,21 +204,32 @@ def other_pairs(n: int = OTHERS) -> list[str]:
     for one in islice(splits.sentences("validation", kind="although"), n):
         words = [word for word in one.words if word != "not"]
         at = words.index("could" if "not" in one.words[: one.words.index(",")] else "did") + 1
-        texts += map(common.sentence_text, (one, replace(one, words=(*words[:at], "not", *words[at:]))))
+        texts += map(
+            common.sentence_text, (one, replace(one, words=(*words[:at], "not", *words[at:])))
+        )
     return texts
 
 
 def tell(model: Model = None) -> Story:
     """The demo: two pairs of sentences, each of the same words, with positions and without."""
     source = common.open_own(model or TOY)
-    others = [shares.mean(axis=-1, keepdims=True) for shares in moved_shares(read_words(source, other_pairs()))]
+    others = [
+        shares.mean(axis=-1, keepdims=True)
+        for shares in moved_shares(read_words(source, other_pairs()))
+    ]
     head, is_toy = common.largest(np.mean(others, axis=0)), source.name == TOY
-    records = attend_all(LONG, open_source(TOY)) if is_toy else list(read_words(source, (*SHORT, *LONG)))
+    records = (
+        attend_all(LONG, open_source(TOY)) if is_toy else list(read_words(source, (*SHORT, *LONG)))
+    )
     patterns, shares = [record.weights for record in records[-2:]], moved_shares(records)[-1]
     say = TEXTS.filled(
-        name=common.name_of(source), mean=percent(shares.mean()), seen=receipt_of(records[-2]), rows=common.ROWS,
-        head=common.head_name(head), most=percent(shares[head].mean()),
-    )  # fmt: skip
+        name=common.name_of(source),
+        mean=percent(shares.mean()),
+        seen=receipt_of(records[-2]),
+        rows=common.ROWS,
+        head=common.head_name(head),
+        most=percent(shares[head].mean()),
+    )
     say, parts, bars = _of_toy(say) if is_toy else _of_another(say, source, records)
     top = float(max(pattern[head].max() for pattern in patterns))
     panels = (
@@ -211,20 +237,33 @@ def tell(model: Model = None) -> Story:
         for what, pattern, text in zip(say.names("which"), patterns, LONG, strict=True)
     )
     return common.story(
-        say, ("introduction", *parts, _rows_moved(shares, *patterns), "most_moved", *common.notes_of(records)),
-        (*panels, bars), title="title" if is_toy else "title_of_another",
-        receipt="receipt" if is_toy else receipt_of(records[-2]), views=_views(shares, patterns),
+        say,
+        (
+            "introduction",
+            *parts,
+            _rows_moved(shares, *patterns),
+            "most_moved",
+            *common.notes_of(records),
+        ),
+        (*panels, bars),
+        title="title" if is_toy else "title_of_another",
+        receipt="receipt" if is_toy else receipt_of(records[-2]),
+        views=_views(shares, patterns),
         records=() if is_toy else records,
-    )  # fmt: skip
+    )
 
 
-def _of_another(say: Texts, source: Source, records: Sequence[Attention]) -> tuple[Texts, list[Phrase | Table], Bars]:
+def _of_another(
+    say: Texts, source: Source, records: Sequence[Attention]
+) -> tuple[Texts, list[Phrase | Table], Bars]:
     """With the weights of any model: what moves, with positions and without where they can be taken away."""
     on, bare = moved_shares(records), common.without_positions(source, (*SHORT, *LONG))
     off = moved_shares(bare) if bare else None
     say = say.filled(rest=say("rest", without=percent(off[1].mean())) if off else Phrase("", ""))
     ways = {way: shares for way, shares in zip(say.names("ways"), (off, on), strict=True) if shares}
-    rows = tuple((pair, *(percent(way[i].mean()) for way in ways.values())) for i, pair in enumerate(PAIRS))
+    rows = tuple(
+        (pair, *(percent(way[i].mean()) for way in ways.values())) for i, pair in enumerate(PAIRS)
+    )
     series = Series.each({way: shares[1].mean(axis=(0, 1)) for way, shares in ways.items()})
     moves = Table(say("moves"), (say("sentences"), *ways), rows)
     bars = Bars(say("moved_bars"), tuple(words_of(LONG[0])), series, say("share"))
@@ -239,8 +278,16 @@ def _without(say: Texts, off: list[np.ndarray] | None, records: Sequence[Attenti
     same = [one == other for one, other in zip(pieces[::2], pieces[1::2], strict=True)]
     most = float(max(shares.max() for shares, alike in zip(off, same, strict=True) if alike))
     if most < LEAST:
-        return say("bag_of_words", most=small(most), other=Phrase("", "") if all(same) else say("other_token"))
-    return say("still_moves", most=small(most), why=say("mask" if records[0].kind == "decoder" else "something"))
+        return say(
+            "bag_of_words",
+            most=small(most),
+            other=Phrase("", "") if all(same) else say("other_token"),
+        )
+    return say(
+        "still_moves",
+        most=small(most),
+        why=say("mask" if records[0].kind == "decoder" else "something"),
+    )
 
 
 @torch.inference_mode()
@@ -252,13 +299,22 @@ def _of_toy(say: Texts) -> tuple[Texts, list[Phrase | Table], Bars]:
     for pair in (SHORT, LONG):
         words = [words_of(sentence) for sentence in pair]
         found.append(compare(model, common.numbers(card.source, words), same_words(*words)))
-    without, once, largest = (max(each) for each in zip(*(differences for differences, _ in found), strict=True))
-    rows = ((pair, *map(small, differences)) for pair, (differences, _) in zip(PAIRS, found, strict=True))
+    without, once, largest = (
+        max(each) for each in zip(*(differences for differences, _ in found), strict=True)
+    )
+    rows = (
+        (pair, *map(small, differences))
+        for pair, (differences, _) in zip(PAIRS, found, strict=True)
+    )
     say = say.filled(off=small(without), on=small(largest))
     long, (_, shares) = words_of(LONG[0]), found[1]
     series = Series.each(dict(zip(say.names("ways"), shares, strict=True)))
     bars = Bars(say("bars"), tuple(long), series, say("length"))
-    parts = common.table(say, "differences", rows), _exactness(without, once), _what_positions_do(long, shares[1])
+    parts = (
+        common.table(say, "differences", rows),
+        _exactness(without, once),
+        _what_positions_do(long, shares[1]),
+    )
     return say, [*parts], bars
 
 
@@ -275,7 +331,14 @@ def _what_positions_do(words: Sequence[str], moved: Sequence[float]) -> Phrase:
         (stay if place == there else go).append(moved[place])
     gone, stayed = (percent(sum(shares) / len(shares)) for shares in (go, stay))
     return TEXTS(
-        "positions", n=len(words), most=most, least=least, n_go=len(go), n_stay=len(stay), gone=gone, stayed=stayed
+        "positions",
+        n=len(words),
+        most=most,
+        least=least,
+        n_go=len(go),
+        n_stay=len(stay),
+        gone=gone,
+        stayed=stayed,
     )
 
 
@@ -285,9 +348,14 @@ def _rows_moved(shares: np.ndarray, first: np.ndarray, second: np.ndarray) -> Ta
     rows = []
     for place in np.argsort(-shares, axis=None, kind="stable")[:SHOWN]:
         layer, head, query = (int(i) for i in np.unravel_index(place, shares.shape))
-        here, then = int(first[layer, head, query].argmax()), int(second[layer, head, there[query]].argmax())
+        here, then = (
+            int(first[layer, head, query].argmax()),
+            int(second[layer, head, there[query]].argmax()),
+        )
         share, word = percent(float(shares[layer, head, query])), f"{words[query]} ({query})"
-        rows.append((f"{layer}.{head}", word, share, f"{words[here]} ({here})", f"{others[then]} ({then})"))
+        rows.append(
+            (f"{layer}.{head}", word, share, f"{words[here]} ({here})", f"{others[then]} ({then})")
+        )
     return common.table(TEXTS, "rows", rows)
 
 
@@ -299,6 +367,8 @@ def _views(shares: np.ndarray, patterns: Sequence[np.ndarray]) -> Iterator[Story
         at = words[number][int(patterns[number][layer, head, place].argmax())]
         text = TEXTS("views", head=f"{layer}.{head}", word=words[number][place], place=place, at=at)
         record = len(SHORT) + number  # those of the short pair come first
-        yield StoryView(text=text, sentence=LONG[number], record=record, head=(layer, head), query=place)
+        yield StoryView(
+            text=text, sentence=LONG[number], record=record, head=(layer, head), query=place
+        )
     for number, pair in enumerate(SHORT):
         yield StoryView(text=TEXTS("view_all", pair=pair), sentence=pair, record=number)

@@ -20,7 +20,14 @@ from torch import Tensor
 
 from attnviz.attention import Kind, Note
 from attnviz.capture.observers import Batch
-from attnviz.capture.projections import Embedded, KeepProjections, Projection, is_linear, maker_of, same
+from attnviz.capture.projections import (
+    Embedded,
+    KeepProjections,
+    Projection,
+    is_linear,
+    maker_of,
+    same,
+)
 from attnviz.capture.sources import Source
 from attnviz.capture.stream import Layer, rows_of
 from attnviz.walkthroughs.arithmetic import pairs, rotate
@@ -70,7 +77,9 @@ class HeadRun:
     def keys(self) -> tuple[str, ...]:
         """The names of all keys."""
         sentence = self.batch.sentences[0]
-        return tuple(token.text for token in (sentence.tokens if sentence.keys is None else sentence.keys))
+        return tuple(
+            token.text for token in (sentence.tokens if sentence.keys is None else sentence.keys)
+        )
 
     @property
     def query_names(self) -> tuple[str, ...]:
@@ -80,7 +89,11 @@ class HeadRun:
     @property
     def names(self) -> tuple[str, str, str]:
         """What the grids of queries, keys and values are called."""
-        return f"{'Q' if self.row is None else 'q'}{self.suffix}", f"K{self.suffix}", f"V{self.suffix}"
+        return (
+            f"{'Q' if self.row is None else 'q'}{self.suffix}",
+            f"K{self.suffix}",
+            f"V{self.suffix}",
+        )
 
     def rows_of(self, whole: Tensor) -> Tensor:
         """Of something with a row for each query, the rows walked."""
@@ -89,16 +102,26 @@ class HeadRun:
     def own(self) -> tuple[Tensor, Tensor, Tensor]:
         """The head's queries walked, keys and values, as the model computed them: each [token, d]."""
         layer = self.layer
-        return self.rows_of(layer.query[0, self.head]), layer.key[0, self.group], layer.value[0, self.group]
+        return (
+            self.rows_of(layer.query[0, self.head]),
+            layer.key[0, self.group],
+            layer.value[0, self.group],
+        )
 
     def give_own(self, calculation: Calculation) -> None:
         """Write down query, keys and values as given."""
-        for name, own, rows in zip(self.names, self.own(), (self.query_names, self.keys, self.keys), strict=True):
+        for name, own, rows in zip(
+            self.names, self.own(), (self.query_names, self.keys, self.keys), strict=True
+        ):
             calculation.give(name, Grid(values=numbers(own), rows=rows))
 
-    def write_attention(self, calculation: Calculation, score: Score = "scaled", *, causal: bool = False) -> str:
+    def write_attention(
+        self, calculation: Calculation, score: Score = "scaled", *, causal: bool = False
+    ) -> str:
         """Write down what the head makes of query, keys and values already there; the context's name comes back."""
-        return calculation.write_attention(terms_of(self, score, causal=causal), *self.names, self.suffix)
+        return calculation.write_attention(
+            terms_of(self, score, causal=causal), *self.names, self.suffix
+        )
 
 
 def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
@@ -123,10 +146,16 @@ def terms_of(run: HeadRun, score: Score, *, causal: bool) -> Terms:
     hides = may_look is not None and (causal or run.kind == "decoder" or not may_look.all())
     head = run.head
     return Terms(
-        score=score, weights=_draw_weights(score, layer.query.shape[3]), scaling=scoring.scaling,
-        softcap=scoring.softcap, bias=_label(run, bias), mask=_label(run, may_look) if hides else None,
-        sink=None if scoring.sinks is None else Grid(values=numbers(scoring.sinks.flatten()[head : head + 1])[None]),
-    )  # fmt: skip
+        score=score,
+        weights=_draw_weights(score, layer.query.shape[3]),
+        scaling=scoring.scaling,
+        softcap=scoring.softcap,
+        bias=_label(run, bias),
+        mask=_label(run, may_look) if hides else None,
+        sink=None
+        if scoring.sinks is None
+        else Grid(values=numbers(scoring.sinks.flatten()[head : head + 1])[None]),
+    )
 
 
 def _of_head(whole: Tensor, run: HeadRun) -> Tensor:
@@ -137,7 +166,9 @@ def _of_head(whole: Tensor, run: HeadRun) -> Tensor:
 
 
 def _label(run: HeadRun, rows: Tensor | None) -> Grid | None:
-    return None if rows is None else Grid(values=numbers(rows), rows=run.query_names, columns=run.keys)
+    return (
+        None if rows is None else Grid(values=numbers(rows), rows=run.query_names, columns=run.keys)
+    )
 
 
 def _draw_weights(score: Score, d: int) -> dict[str, Grid]:
@@ -169,7 +200,9 @@ Heads = Float64[np.ndarray, "head token d"]
 class Rotation:
     """How rotary positions turn the rows of a layer's heads."""
 
-    angles: Float64[np.ndarray, "token pair"]  # in radians; a row's further columns stay as they are
+    angles: Float64[
+        np.ndarray, "token pair"
+    ]  # in radians; a row's further columns stay as they are
     distance: int  # between the two columns of a pair
     scale: float  # what every number is multiplied with besides; mostly 1
 
@@ -234,7 +267,11 @@ class Inputs:
         for letter, part in zip("EPS", embedded.parts, strict=False):
             c.give(letter, Grid(values=numbers(part), rows=rows))
             is_last = part is embedded.parts[-1] and embedded.norm is None
-            sum_of = c.step("input", name if is_last else sum_of + letter, "add", sum_of, letter) if sum_of else letter
+            sum_of = (
+                c.step("input", name if is_last else sum_of + letter, "add", sum_of, letter)
+                if sum_of
+                else letter
+            )
         if embedded.norm is None:
             return sum_of
         gain, shift, epsilon = embedded.norm
@@ -249,7 +286,14 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
     heads = (run.head, run.group, run.group)
     row_names = (run.query_names, run.keys, run.keys)
     for name, own, rows, made, head, step, letter in zip(
-        run.names, run.own(), row_names, inputs.makers, heads, ("query", "keys", "values"), "qkv", strict=True
+        run.names,
+        run.own(),
+        row_names,
+        inputs.makers,
+        heads,
+        ("query", "keys", "values"),
+        "qkv",
+        strict=True,
     ):
         row = run.row if step == "query" else None
         part = None if made is None else part_of(made, head, row)
@@ -258,11 +302,15 @@ def write_projections(calculation: Calculation, run: HeadRun, inputs: Inputs) ->
             missing.append(name.removesuffix(run.suffix))
             calculation.give(name, Grid(values=numbers(own), rows=rows))
             continue
-        weights = {f"{one}{letter}{run.suffix}": grid for one, grid in zip("Wb", part[1], strict=False)}
+        weights = {
+            f"{one}{letter}{run.suffix}": grid for one, grid in zip("Wb", part[1], strict=False)
+        }
         after = _after_projection(calculation, run, made, row, letter)
         names = [*(name.removesuffix(run.suffix) + kind + run.suffix for kind, *_ in after), name]
         calculation.project(step, names[0], x, weights, rows)
-        for before, result, (_, then, operation, operands, number) in zip(names, names[1:], after, strict=False):
+        for before, result, (_, then, operation, operands, number) in zip(
+            names, names[1:], after, strict=False
+        ):
             calculation.step(then, result, operation, before, *operands, number=number)
     notes = [Note("rotated")] if "angles" in calculation.grids else []
     *names, last = missing or [""]
@@ -282,7 +330,11 @@ def _after_projection(
 
     def given(name: str, values: np.ndarray, rows: tuple[str, ...] = ()) -> str:
         """The same for all heads: written down once."""
-        return name if name in calculation.grids else calculation.give(name, Grid(values=values, rows=rows))
+        return (
+            name
+            if name in calculation.grids
+            else calculation.give(name, Grid(values=values, rows=rows))
+        )
 
     if norm is not None:
         operands = [given(f"gain_{letter}", numbers(norm.gain)[None])]
@@ -296,8 +348,18 @@ def _after_projection(
             kind = "_larger"
         angles = given("angles", rotation.angles, run.keys)
         if row is not None and "angle" not in calculation.grids:
-            calculation.step("angle", "angle", "row", angles, number=float(row), rows=run.query_names)
-        after.append((kind, "rotation", "rotate", [angles if row is None else "angle"], float(rotation.distance)))
+            calculation.step(
+                "angle", "angle", "row", angles, number=float(row), rows=run.query_names
+            )
+        after.append(
+            (
+                kind,
+                "rotation",
+                "rotate",
+                [angles if row is None else "angle"],
+                float(rotation.distance),
+            )
+        )
     return after
 
 
@@ -314,7 +376,9 @@ def part_of(made: Maker, head: int, row: int | None) -> tuple[np.ndarray, list[G
     x, parts = numbers(found.given), [numbers(found.weight[:, columns])]
     parts += [] if found.bias is None else [numbers(found.bias[columns])[None]]
     again, theirs = sum(parts[1:], x @ parts[0]), numbers(own)
-    off = np.abs(again - theirs)[slice(None) if row is None else slice(row, row + 1)].max(initial=0.0)
+    off = np.abs(again - theirs)[slice(None) if row is None else slice(row, row + 1)].max(
+        initial=0.0
+    )
     is_close = off <= CLOSE * max(1.0, np.abs(again).max(initial=0.0))
     return (x, [Grid(values=part) for part in parts]) if is_close else None
 
@@ -324,23 +388,35 @@ def _find_embedding(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Em
     parts = run.source.embedded(run.batch) if isinstance(run.source, HomeBuilt) else None
     if parts is None:
         return run.keep.embedded(torch.from_numpy(x))
-    return Embedded(parts=parts, norm=None) if np.array_equal(numbers(parts[0] + parts[1]), x) else None
+    return (
+        Embedded(parts=parts, norm=None)
+        if np.array_equal(numbers(parts[0] + parts[1]), x)
+        else None
+    )
 
 
 def makers(keep: KeepProjections) -> list[Maker | None]:
     """How a layer's queries, keys and values are made; None where it is not found."""
     layer = keep.layer
     return [
-        next(_find_makers(keep, own), None) if found is None else Maker(projection=found, before=own)
-        for found, own in zip(keep.projections(), (layer.query, layer.key, layer.value), strict=False)
+        next(_find_makers(keep, own), None)
+        if found is None
+        else Maker(projection=found, before=own)
+        for found, own in zip(
+            keep.projections(), (layer.query, layer.key, layer.value), strict=False
+        )
     ]
 
 
 def _find_makers(keep: KeepProjections, own: Tensor) -> Iterator[Maker]:
     """Ways to make this [batch, head, token, d] of what a projection made, or of a norm of that."""
     for before, heads, norm in _candidates(keep, own):
-        rotation = None if same(heads, own) else rotation_between(numbers(heads[0]), numbers(own[0]))
-        found = maker_of(keep.before, before) if rotation is not None or heads is not before else None
+        rotation = (
+            None if same(heads, own) else rotation_between(numbers(heads[0]), numbers(own[0]))
+        )
+        found = (
+            maker_of(keep.before, before) if rotation is not None or heads is not before else None
+        )
         if found is not None and (rotation is not None or same(heads, own)):
             yield Maker(projection=found, before=before, norm=norm, rotation=rotation)
 
@@ -351,12 +427,24 @@ def _candidates(keep: KeepProjections, own: Tensor) -> Iterator[tuple[Tensor, Te
     size = n_heads * d
     for call in reversed(keep.before):
         if is_linear(call.module) and call.made.shape[1] == n_tokens:
-            for first in range(0, call.made.shape[2] - size + 1, size):  # one fused projection may make all three
-                heads = call.made[:, :, first : first + size].reshape(batch, n_tokens, n_heads, d).transpose(1, 2)
+            for first in range(
+                0, call.made.shape[2] - size + 1, size
+            ):  # one fused projection may make all three
+                heads = (
+                    call.made[:, :, first : first + size]
+                    .reshape(batch, n_tokens, n_heads, d)
+                    .transpose(1, 2)
+                )
                 yield heads, heads, None
         elif call.made.shape == (batch, n_tokens * n_heads, d) and (norm := read_norm(call)):
-            for one, other, axis in ((n_tokens, n_heads, 1), (n_heads, n_tokens, 2)):  # heads within tokens, or not
-                given, made = (x.reshape(batch, one, other, d).transpose(axis, 2) for x in (call.given, call.made))
+            for one, other, axis in (
+                (n_tokens, n_heads, 1),
+                (n_heads, n_tokens, 2),
+            ):  # heads within tokens, or not
+                given, made = (
+                    x.reshape(batch, one, other, d).transpose(axis, 2)
+                    for x in (call.given, call.made)
+                )
                 yield given, made, norm
 
 

@@ -18,7 +18,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.capture.projections import Call, KeepProjections, Projection, is_linear, norm_of, projection_of
+from attnviz.capture.projections import (
+    Call,
+    KeepProjections,
+    Projection,
+    is_linear,
+    norm_of,
+    projection_of,
+)
 from attnviz.errors import NoAttentionError
 
 CLOSE = 1e-5  # how far numbers may be from those that they are taken for, relative to the largest
@@ -28,7 +35,9 @@ CLOSE = 1e-5  # how far numbers may be from those that they are taken for, relat
 class Norm:
     """A norm that has run."""
 
-    operation: Literal["norm", "rms_norm"]  # what a step calls it: ``rms_norm`` takes no mean away, and adds nothing
+    operation: Literal[
+        "norm", "rms_norm"
+    ]  # what a step calls it: ``rms_norm`` takes no mean away, and adds nothing
     given: Float[Tensor, "token d_model"]  # what it was given
     made: Float[Tensor, "token d_model"]  # what it made of that
     gain: Float[Tensor, " d_model"]  # what each number of a row is multiplied with in the end
@@ -67,16 +76,23 @@ def read_norm(call: Call) -> Norm | None:
     given, made = in_rows(call.given), in_rows(call.made)
     if isinstance(call.module, nn.LayerNorm):
         gain, shift, epsilon = norm_of(call)
-        return Norm(operation="norm", given=given, made=made, gain=gain, shift=shift, epsilon=epsilon)
+        return Norm(
+            operation="norm", given=given, made=made, gain=gain, shift=shift, epsilon=epsilon
+        )
     weight = getattr(call.module, "weight", None)
     if not isinstance(weight, Tensor) or weight.shape != made.shape[1:]:
         return None
     none = torch.zeros_like(weight)
-    held = [value for value in vars(call.module).values() if type(value) is float and 0 <= value < 1]
+    held = [
+        value for value in vars(call.module).values() if type(value) is float and 0 <= value < 1
+    ]
     found = [
         Norm(operation="rms_norm", given=given, made=made, gain=gain, shift=none, epsilon=epsilon)
         for gain in (weight, 1 + weight)
-        for epsilon in (*held, torch.finfo(made.dtype).eps)  # which torch takes where a module has none
+        for epsilon in (
+            *held,
+            torch.finfo(made.dtype).eps,
+        )  # which torch takes where a module has none
     ]
     best = min(found, key=_off)
     return best if _off(best) <= closeness(made) else None
@@ -92,9 +108,11 @@ def _off(norm: Norm) -> float:
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "relu": nn.functional.relu, "gelu": nn.functional.gelu,
-    "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"), "silu": nn.functional.silu,
-}  # fmt: skip
+    "relu": nn.functional.relu,
+    "gelu": nn.functional.gelu,
+    "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"),
+    "silu": nn.functional.silu,
+}
 Vectors = Float[Tensor, "token d_model"]
 
 
@@ -103,7 +121,9 @@ class FeedForwardCalls:
     """A feed-forward network."""
 
     widen: Projection  # its first projection
-    gate: Projection | None  # in a gated network, the projection whose activation what `widen` made is multiplied with
+    gate: (
+        Projection | None
+    )  # in a gated network, the projection whose activation what `widen` made is multiplied with
     activation: Activation  # what follows `gate`, or `widen` where there is none
     narrow: Projection  # the last projection
     made: Vectors  # what that made
@@ -115,7 +135,9 @@ class SubLayer:
 
     before: Norm | None  # the norm of what comes in, where it reads that
     read: Vectors  # what it reads
-    work: Projection | FeedForwardCalls  # what it does: attention's output projection, or the network
+    work: (
+        Projection | FeedForwardCalls
+    )  # what it does: attention's output projection, or the network
     inside: Norm | None  # the norm of what it made, where that is what is added
     after: Norm | None  # the norm of the sum, where what comes next reads it as its own
 
@@ -125,7 +147,9 @@ class LayerParts:
     """A layer whole."""
 
     x: Vectors  # what it is given
-    parts: tuple[SubLayer, ...]  # attention, in some decoders cross attention, the feed-forward network
+    parts: tuple[
+        SubLayer, ...
+    ]  # attention, in some decoders cross attention, the feed-forward network
     made: Vectors  # its own output
 
 
@@ -153,7 +177,9 @@ def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) ->
     search = _Search([*keep.before, *keep.after])
     for found in search.layers(keep, cross):
         return found
-    raise NoAttentionError(f"{name}: layer {keep.layer.number} cannot be walked whole: {search.missing}")
+    raise NoAttentionError(
+        f"{name}: layer {keep.layer.number} cannot be walked whole: {search.missing}"
+    )
 
 
 @dataclass(slots=True)
@@ -184,7 +210,11 @@ class _Search:
         self._reach(1)
         across = [] if cross is None else [partial(self._read_cross, cross)]
         works: list[_Works] = [lambda _: self._read_output(keep), *across, self._read_network]
-        norms = [norm for call in self.calls if near(in_rows(call.made), reads) and (norm := read_norm(call))]
+        norms = [
+            norm
+            for call in self.calls
+            if near(in_rows(call.made), reads) and (norm := read_norm(call))
+        ]
         before = [(_Joint(stream=norm.given, read=reads, before=norm), False) for norm in norms]
         for start, is_post in ((_Joint(stream=reads, read=reads), None), *before):
             for parts, made in self._chain(start, works, is_post=is_post):
@@ -201,18 +231,28 @@ class _Search:
             for then in self._joints(joint.stream, made):
                 behind = then.after is not None
                 if is_post in {None, behind}:
-                    part = SubLayer(before=joint.before, read=joint.read, work=work, inside=inside, after=then.after)
+                    part = SubLayer(
+                        before=joint.before,
+                        read=joint.read,
+                        work=work,
+                        inside=inside,
+                        after=then.after,
+                    )
                     for rest, last in self._chain(then, works[1:], is_post=behind):
                         yield (part, *rest), last
 
-    def _read_cross(self, cross: KeepProjections, read: Vectors) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
+    def _read_cross(
+        self, cross: KeepProjections, read: Vectors
+    ) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
         """Cross attention whose queries are made of this."""
         self._reach(3)
         query = cross.projections()[0]
         if query is None or near(query.given, read):
             yield from self._read_output(cross)
 
-    def _read_network(self, read: Vectors) -> Iterator[tuple[FeedForwardCalls, Vectors, Norm | None]]:
+    def _read_network(
+        self, read: Vectors
+    ) -> Iterator[tuple[FeedForwardCalls, Vectors, Norm | None]]:
         """The feed-forward network that reads this, and what is added of what it made."""
         self._reach(4)
         for network in self._networks(read):
@@ -220,8 +260,12 @@ class _Search:
             for made, inside in self._forms(network.made):
                 yield network, made, inside
 
-    def _read_output(self, keep: KeepProjections) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
-        together = in_rows(keep.layer.output.flatten(2))  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
+    def _read_output(
+        self, keep: KeepProjections
+    ) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
+        together = in_rows(
+            keep.layer.output.flatten(2)
+        )  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
         for call in self._linear_calls():
             if near(in_rows(call.given), together):
                 self._reach(2)
@@ -252,7 +296,9 @@ class _Search:
                 made, width = in_rows(call.made), call.made.shape[2]
                 # One fused projection may make a gate and what it opens.
                 halves = ((0, width // 2), (width // 2, width)) if width % 2 == 0 else ()
-                firsts += [(_columns(call, *ends), made[:, slice(*ends)]) for ends in ((0, width), *halves)]
+                firsts += [
+                    (_columns(call, *ends), made[:, slice(*ends)]) for ends in ((0, width), *halves)
+                ]
         for narrow in self._linear_calls():
             given = in_rows(narrow.given)
             fitting = [(found, made) for found, made in firsts if made.shape == given.shape]
@@ -262,14 +308,19 @@ class _Search:
                     active = apply(made)
                     ways.append((distance(active, given), name, one, None))
                     others = [(other, by) for other, by in fitting if other is not one]
-                    ways += [(distance(active * by, given), name, other, one) for other, by in others]
+                    ways += [
+                        (distance(active * by, given), name, other, one) for other, by in others
+                    ]
             if ways:
                 off, activation, widen, gate = min(ways, key=lambda way: way[0])
                 if off <= closeness(given):
                     yield FeedForwardCalls(
-                        widen=widen, gate=gate, activation=activation, narrow=_columns(narrow),
+                        widen=widen,
+                        gate=gate,
+                        activation=activation,
+                        narrow=_columns(narrow),
                         made=in_rows(narrow.made),
-                    )  # fmt: skip
+                    )
 
     def _reading(self, numbers: Vectors) -> list[Call]:
         vectors = (call for call in self.calls if call.given.is_floating_point())

@@ -23,7 +23,12 @@ from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
 from attnviz.models.language.vocabulary import START
 from attnviz.text.display import visible
-from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, find_row, largest_difference
+from attnviz.walkthroughs.calculation import (
+    SCORE_WEIGHTS,
+    Calculation,
+    find_row,
+    largest_difference,
+)
 from attnviz.walkthroughs.capture.inputs import (
     LARGEST_PROJECTION,
     SCORE_SEED,
@@ -34,7 +39,13 @@ from attnviz.walkthroughs.capture.inputs import (
     numbers,
     write_projections,
 )
-from attnviz.walkthroughs.capture.parts import FeedForwardCalls, LayerParts, Norm, SubLayer, parts_of
+from attnviz.walkthroughs.capture.parts import (
+    FeedForwardCalls,
+    LayerParts,
+    Norm,
+    SubLayer,
+    parts_of,
+)
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score, WalkthroughSelection, WalkthroughText
 
@@ -43,7 +54,12 @@ MOST = 10  # words that are shown, the likeliest
 
 
 def follow(
-    words: WalkthroughText, source: Source, choice: WalkthroughSelection, *, each_step: bool = False, full: bool = False
+    words: WalkthroughText,
+    source: Source,
+    choice: WalkthroughSelection,
+    *,
+    each_step: bool = False,
+    full: bool = False,
 ) -> list[Walkthrough]:
     """Follow one word through one head of a model, from what its query, key and value are made of to its context.
 
@@ -56,21 +72,31 @@ def follow(
     sentence = words.text or ""
     score, (layer, chosen_head) = choice.score, choice.place
     if (score != "scaled" or choice.causal) and not isinstance(source, HomeBuilt):
-        raise SelectionError(f"{source.name} has its own score and mask: another is for the home-built models alone")
+        raise SelectionError(
+            f"{source.name} has its own score and mask: another is for the home-built models alone"
+        )
 
     def encoded(kind: Kind | None) -> Batch:
-        return source.encode([sentence], [words.pair], truncate=words.truncate, kind=kind, targets=[words.target])
+        return source.encode(
+            [sentence], [words.pair], truncate=words.truncate, kind=kind, targets=[words.target]
+        )
 
     batch = encoded(choice.kind)
     kind = batch.kind or source.kinds[0]
     causal = choice.causal and kind != "decoder"  # that is causal anyway
     if choice.whole_layer and (score != "scaled" or causal):
-        raise SelectionError("a whole layer is walked as the model computed it, with no other score and no other mask")
+        raise SelectionError(
+            "a whole layer is walked as the model computed it, with no other score and no other mask"
+        )
     if causal and kind == "cross":
-        raise SelectionError("cross attention looks at another sentence: none of its words comes after the query")
+        raise SelectionError(
+            "cross attention looks at another sentence: none of its words comes after the query"
+        )
     tokens = batch.sentences[0].tokens
     one = find_query(tokens, choice.query, "decoder" if causal else kind)
-    rows: Sequence[int | None] = [None if choice.walks_all and len(tokens) > 1 else one]  # None stands for all at once
+    rows: Sequence[int | None] = [
+        None if choice.walks_all and len(tokens) > 1 else one
+    ]  # None stands for all at once
     if each_step and kind == "cross":
         rows = range(len(tokens))
     keep = KeepProjections(layer)
@@ -85,7 +111,9 @@ def follow(
     return [_write_head(replace(run, row=row), score, receipt, causal=causal) for row in rows]
 
 
-def _other_attention(run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Receipt) -> tuple[HeadRun, Receipt]:
+def _other_attention(
+    run: HeadRun, encoded: Callable[[Kind], Batch], receipt: Receipt
+) -> tuple[HeadRun, Receipt]:
     """The other attention of a decoder's layer, from a second run: a run shows one kind. The receipt is of both."""
     kind: Kind = "cross" if run.kind == "decoder" else "decoder"
     batch, keep = encoded(kind), KeepProjections(run.layer.number)
@@ -109,23 +137,44 @@ def _write_head(run: HeadRun, score: Score, receipt: Receipt, *, causal: bool) -
         notes += [*write_output(calculation, run), *write_words(calculation, run)]
         alone = Calculation()  # from the model's own query, keys and values
         run.give_own(alone)
-        own, difference = "context", largest_difference(alone.grids[run.write_attention(alone)].values, theirs)
+        own, difference = (
+            "context",
+            largest_difference(alone.grids[run.write_attention(alone)].values, theirs),
+        )
         is_made = any(step.result in run.names for step in calculation.steps)
-        from_input = largest_difference(calculation.grids[context].values, theirs) if is_made else None
-    of_head: dict[str, Any] = {"head": run.head, "kind": "decoder"} if causal else {"head": run.head}
+        from_input = (
+            largest_difference(calculation.grids[context].values, theirs) if is_made else None
+        )
+    of_head: dict[str, Any] = (
+        {"head": run.head, "kind": "decoder"} if causal else {"head": run.head}
+    )
     notes = [*run.batch.sentences[0].notes, *notes]
     return _finish(
-        calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt, **of_head
+        calculation,
+        run,
+        notes,
+        own=own,
+        difference=difference,
+        from_input=from_input,
+        receipt=receipt,
+        **of_head,
     )
 
 
-def _finish(calculation: Calculation, run: HeadRun, notes: Sequence[Note], **more: Any) -> Walkthrough:
+def _finish(
+    calculation: Calculation, run: HeadRun, notes: Sequence[Note], **more: Any
+) -> Walkthrough:
     """The walkthrough of a calculation, with whose it is."""
     notes = [*notes, *_shapes(run, more["receipt"])]
     return calculation.finish(
-        _title(run, more.get("head")), query=run.row, notes=notes, model=run.source.name,
-        text=run.batch.sentences[0].text, layer=run.layer.number, **{"kind": run.kind, **more},
-    )  # fmt: skip
+        _title(run, more.get("head")),
+        query=run.row,
+        notes=notes,
+        model=run.source.name,
+        text=run.batch.sentences[0].text,
+        layer=run.layer.number,
+        **{"kind": run.kind, **more},
+    )
 
 
 def _shapes(run: HeadRun, receipt: Receipt) -> list[Note]:
@@ -142,10 +191,15 @@ def _title(run: HeadRun, head: int | None) -> Note:
     fields: dict[str, str | int] = {"model": run.source.name, "layer": run.layer.number}
     fields |= {} if head is None else {"head": head}
     fields |= {} if run.row is None else {"query": run.queries[run.row]}
-    return Note.of(f"title_{'layer' if head is None else 'head'}_{'all' if run.row is None else 'query'}", **fields)
+    return Note.of(
+        f"title_{'layer' if head is None else 'head'}_{'all' if run.row is None else 'query'}",
+        **fields,
+    )
 
 
-def _write_layer(run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt, *, full: bool) -> Walkthrough:
+def _write_layer(
+    run: HeadRun, other: HeadRun | None, row: int | None, receipt: Receipt, *, full: bool
+) -> Walkthrough:
     """The walkthrough of one query, or of all, through a whole layer; of a large one the projections only in full."""
     run = replace(run, row=row)
     first, cross = run, None
@@ -158,25 +212,42 @@ def _write_layer(run: HeadRun, other: HeadRun | None, row: int | None, receipt: 
     n_numbers = sum(found.weight.numel() for found in _projections_of(parts, first.keep, cross))
     is_whole = full or n_numbers <= LARGEST_PROJECTION
     differences: list[float] = []
-    for projected in (False, True)[: 1 + is_whole]:  # from each head's own query, keys and values; from the input
+    for projected in (False, True)[
+        : 1 + is_whole
+    ]:  # from each head's own query, keys and values; from the input
         calculation = Calculation()
         writer = LayerWriter(calculation, first, cross, from_input=projected, is_whole=is_whole)
         own = writer.write(parts)
         differences.append(largest_difference(calculation.grids[own].values, theirs))
     sentence = run.batch.sentences[0]
-    of_text = (*sentence.notes, *(() if other is None else (*other.batch.sentences[0].notes, Note("looks_twice"))))
+    of_text = (
+        *sentence.notes,
+        *(() if other is None else (*other.batch.sentences[0].notes, Note("looks_twice"))),
+    )
     left_out = () if is_whole else (Note.of("layer_left_out", n=f"{n_numbers:,}"),)
     notes = [*dict.fromkeys([*of_text, *writer.notes, *left_out])]
     difference, from_input = (*differences, None)[:2]
-    return _finish(calculation, run, notes, own=own, difference=difference, from_input=from_input, receipt=receipt)
+    return _finish(
+        calculation,
+        run,
+        notes,
+        own=own,
+        difference=difference,
+        from_input=from_input,
+        receipt=receipt,
+    )
 
 
-def _projections_of(parts: LayerParts, keep: KeepProjections, cross: HeadRun | None) -> list[Projection]:
+def _projections_of(
+    parts: LayerParts, keep: KeepProjections, cross: HeadRun | None
+) -> list[Projection]:
     kept = [keep] if cross is None else [keep, cross.keep]
     found = [None if made is None else made.projection for each in kept for made in makers(each)]
     for part in parts.parts:
         work = part.work
-        found += [work.widen, work.narrow, work.gate] if isinstance(work, FeedForwardCalls) else [work]
+        found += (
+            [work.widen, work.narrow, work.gate] if isinstance(work, FeedForwardCalls) else [work]
+        )
     return [one for one in found if one is not None]
 
 
@@ -220,7 +291,9 @@ def write_output(calculation: Calculation, run: HeadRun) -> list[Note]:
     contexts = []
     for head in range(layer.output.shape[2]):
         theirs = Grid(values=numbers(run.rows_of(layer.output[0, :, head])), rows=run.query_names)
-        contexts.append("context" if head == run.head else calculation.give(f"context_{head}", theirs))
+        contexts.append(
+            "context" if head == run.head else calculation.give(f"context_{head}", theirs)
+        )
     _write_output_projection(calculation, contexts, output)
     return []
 
@@ -244,7 +317,9 @@ class LayerWriter:
     c: Calculation  # where to
     run: HeadRun  # its self-attention
     cross: HeadRun | None  # its cross attention, where it has one
-    from_input: bool = field(kw_only=True)  # whether query, keys and values are made by their projections, or given
+    from_input: bool = field(
+        kw_only=True
+    )  # whether query, keys and values are made by their projections, or given
     is_whole: bool = field(default=True, kw_only=True)  # as `from_input`, of the other projections
     notes: list[Note] = field(default_factory=list)  # what a reader should know
     n_norms: int = 0  # so far
@@ -265,10 +340,20 @@ class LayerWriter:
             if part is not first:
                 read = stream if part.before is None else self.norm(stream, part.before)
                 work = part.work
-                made = self.network(work, read) if isinstance(work, FeedForwardCalls) else self.across(part, read)
+                made = (
+                    self.network(work, read)
+                    if isinstance(work, FeedForwardCalls)
+                    else self.across(part, read)
+                )
             if part.inside is not None:
                 made = self.norm(made, part.inside)
-            step = "residual" if part is first else "residual_cross" if part is not last else "residual_2"
+            step = (
+                "residual"
+                if part is first
+                else "residual_cross"
+                if part is not last
+                else "residual_2"
+            )
             if part is last and part.after is None:
                 step = "residual_out"
             stream = self.c.step(step, _number("residual", n), "add", made, stream)
@@ -296,7 +381,9 @@ class LayerWriter:
                 one.give_own(self.c)
             contexts.append(one.write_attention(self.c))
         assert isinstance(part.work, Projection)  # noqa: S101 - attention's is the output projection
-        return _write_output_projection(self.c, contexts, part.work, run.suffix, is_given=not self.is_whole)
+        return _write_output_projection(
+            self.c, contexts, part.work, run.suffix, is_given=not self.is_whole
+        )
 
     def network(self, network: FeedForwardCalls, read: str) -> str:
         """The feed-forward network."""
@@ -304,7 +391,12 @@ class LayerWriter:
         write = partial(_write_projection, c, is_given=not self.is_whole)
         widened = ("feed_forward_1", "hidden", "1")
         names = widened if gate is None else ("feed_forward_gate", "gate", "g")
-        active = c.step(network.activation, "active", network.activation, write(names, read, gate or network.widen))
+        active = c.step(
+            network.activation,
+            "active",
+            network.activation,
+            write(names, read, gate or network.widen),
+        )
         if gate is not None:
             hidden = write(widened, read, network.widen)
             active = c.step("gated", "gated", "product", active, hidden)
@@ -317,28 +409,55 @@ class LayerWriter:
         given = [c.give(f"gain_{n}", _row(norm.gain))]
         if norm.operation == "norm":
             given.append(c.give(f"shift_{n}", _row(norm.shift)))
-        step = f"input_{norm.operation}" if is_first else f"{norm.operation}_out" if is_last else norm.operation
-        return c.step(step, "N" if is_first else _number("norm", n), norm.operation, x, *given, number=norm.epsilon)
+        step = (
+            f"input_{norm.operation}"
+            if is_first
+            else f"{norm.operation}_out"
+            if is_last
+            else norm.operation
+        )
+        return c.step(
+            step,
+            "N" if is_first else _number("norm", n),
+            norm.operation,
+            x,
+            *given,
+            number=norm.epsilon,
+        )
 
 
 def _write_output_projection(
-    c: Calculation, contexts: Sequence[str], output: Projection, suffix: str = "", *, is_given: bool = False
+    c: Calculation,
+    contexts: Sequence[str],
+    output: Projection,
+    suffix: str = "",
+    *,
+    is_given: bool = False,
 ) -> str:
     """Write down contexts side by side and what the output projection makes of them; the name of that comes back."""
     together = contexts[0]
     if len(contexts) > 1:
         together = c.step("concatenated", f"concatenated{suffix}", "concatenate", *contexts)
-    return _write_projection(c, ("output", f"output{suffix}", f"o{suffix}"), together, output, is_given=is_given)
+    return _write_projection(
+        c, ("output", f"output{suffix}", f"o{suffix}"), together, output, is_given=is_given
+    )
 
 
 def _write_projection(
-    c: Calculation, names: tuple[str, str, str], x: str, found: Projection, *, is_given: bool = False
+    c: Calculation,
+    names: tuple[str, str, str],
+    x: str,
+    found: Projection,
+    *,
+    is_given: bool = False,
 ) -> str:
     """Write down a projection, or what it makes alone; the names are the step's, its result's, what follows W and b."""
     step, result, letter = names
     if is_given:
         read = c.grids[x]
-        made = read.values @ numbers(found.weight) + (0.0 if found.bias is None else numbers(found.bias))
+        made = read.values @ numbers(found.weight) + (
+            0.0 if found.bias is None else numbers(found.bias)
+        )
         return c.give(result, Grid(values=made, rows=read.rows))
     bias = {} if found.bias is None else {f"b{letter}": _row(found.bias)}
     return c.project(step, result, x, {f"W{letter}": Grid(values=numbers(found.weight))} | bias)
@@ -369,7 +488,11 @@ def write_words(calculation: Calculation, run: HeadRun) -> list[Note]:
         return []
     c, weight, own = calculation, numbers(head.weight), numbers(states[run.row : run.row + 1])
     bias = np.zeros(len(weight)) if head.bias is None else numbers(head.bias)
-    ranked = [number for number in np.argsort(-(own @ weight.T + bias)[0]).tolist() if number not in head.never]
+    ranked = [
+        number
+        for number in np.argsort(-(own @ weight.T + bias)[0]).tolist()
+        if number not in head.never
+    ]
     best = ranked[:MOST]
     state = _write_cell(c, run) or c.give("state", Grid(values=own, rows=run.query_names))
     logits = (c.grids[state].values @ weight.T + bias)[0]

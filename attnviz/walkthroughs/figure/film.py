@@ -19,11 +19,25 @@ from attnviz.walkthroughs.figure.sheet import FEW_ROWS, SheetText, blocks, fresh
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import StepView, ViewOptions, query_weights
 
-WIDE, HIGH = 12.0, 6.75  # the size of a picture in inches, which gets higher where there are many rows
-LARGER, LARGEST, LEAST = 1.35, 1.7, 10.2  # numbers, and words, beside those on a sheet; the least letters in points
+WIDE, HIGH = (
+    12.0,
+    6.75,
+)  # the size of a picture in inches, which gets higher where there are many rows
+LARGER, LARGEST, LEAST = (
+    1.35,
+    1.7,
+    10.2,
+)  # numbers, and words, beside those on a sheet; the least letters in points
 EDGE, APART = 0.3, 0.3  # at the sides of a picture, and between its parts, in inches
-MOST_ROWS, MOST_PARTS, MOST_COLUMNS = 24, 3, 5  # rows of a matrix, matrices of heads, columns of vectors: the first
-CRUMB, AROUND = 0.35, 1  # the height of the line with the steps, in inches, and how many of those to come are named
+MOST_ROWS, MOST_PARTS, MOST_COLUMNS = (
+    24,
+    3,
+    5,
+)  # rows of a matrix, matrices of heads, columns of vectors: the first
+CRUMB, AROUND = (
+    0.35,
+    1,
+)  # the height of the line with the steps, in inches, and how many of those to come are named
 PALE = "#8a8a8a"  # of the steps that are not shown
 SECONDS, LAST = 2.0, 5.0  # how long a step is shown, and the last step of a calculation
 
@@ -40,7 +54,10 @@ class Scenes:
 
 
 def film(
-    shown: Walkthrough | Sequence[Walkthrough], *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]
+    shown: Walkthrough | Sequence[Walkthrough],
+    *,
+    cmap: str = DEFAULT,
+    **options: Unpack[ViewOptions],
 ) -> Callable[[Path], str]:
     """What fills a file with all steps of calculations, one after another, and returns the characters no font has.
 
@@ -53,9 +70,15 @@ def film(
         with usual_settings():
             reels = [reel_of(walk, cmap=cmap, **options) for walk in walks]
             size = max(reel.width for reel in reels), max(reel.height for reel in reels)
-            pictures = [[pixels_of(draw_step(reel, card, size)) for card in reel.it.cards] for reel in reels]
+            pictures = [
+                [pixels_of(draw_step(reel, card, size)) for card in reel.it.cards] for reel in reels
+            ]
             write_film([Reel(pictures=each, seconds=SECONDS, last=LAST) for each in pictures], path)
-        return "".join(sorted({character for reel in reels for character in reel.it.style.pen.typefaces.missing}))
+        return "".join(
+            sorted(
+                {character for reel in reels for character in reel.it.style.pen.typefaces.missing}
+            )
+        )
 
     return fill
 
@@ -69,17 +92,27 @@ def reel_of(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOpt
     bodies: dict[int, Flow | Strip] = {}
     for kind, made in blocks(it.cards):
         if kind == "rows" and weights is not None:
-            bodies |= dict.fromkeys((card.number for card in made), _flow(it, made, weights.values[0]))
+            bodies |= dict.fromkeys(
+                (card.number for card in made), _flow(it, made, weights.values[0])
+            )
             continue
         for card in made:
-            parts = (card.parts if kind == "attention" else new[card.number] or card.parts[-1:])[:MOST_PARTS]
+            parts = (card.parts if kind == "attention" else new[card.number] or card.parts[-1:])[
+                :MOST_PARTS
+            ]
             rows = MOST_ROWS if kind == "attention" else FEW_ROWS
             block = block_of(card, parts, it.style, WIDE - 2 * EDGE, words=False, rows=rows)
             bodies[card.number] = Strip([[block]], it.rows)
     above = 2 * EDGE + CRUMB + max(one.height for one in words.values()) + APART
     wide = max(body.width for body in bodies.values())
     high = max(body.height for body in bodies.values())
-    return Scenes(it=it, words=words, bodies=bodies, width=max(WIDE, wide + 2 * EDGE), height=max(HIGH, above + high))
+    return Scenes(
+        it=it,
+        words=words,
+        bodies=bodies,
+        width=max(WIDE, wide + 2 * EDGE),
+        height=max(HIGH, above + high),
+    )
 
 
 def _flow(it: SheetText, made: Sequence[StepView], weights: np.ndarray) -> Flow:

@@ -14,7 +14,17 @@ import numpy as np
 
 from attnviz.render.figure.page import Page
 from attnviz.render.figure.pen import BLACK, FRAME, GREY
-from attnviz.walkthroughs.figure.card import LABEL, ROOMY, TITLED, Box, CardStyle, Spot, Words, box_of, words_of
+from attnviz.walkthroughs.figure.card import (
+    LABEL,
+    ROOMY,
+    TITLED,
+    Box,
+    CardStyle,
+    Spot,
+    Words,
+    box_of,
+    words_of,
+)
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep
 from attnviz.walkthroughs.view import Cut, GridView, StepView
@@ -37,8 +47,12 @@ class Flow:
     words: tuple[Words, ...]  # those of the steps above the columns
     total_words: Words | None  # those of the sum
     lit: int | None  # the row, as it is drawn, that is to be followed
-    weights: tuple[float, ...]  # the weight of each row that is drawn; empty where they are not to be told
-    others: tuple[GridView, ...]  # those of these steps that have no row for each key, such as weights of a score
+    weights: tuple[
+        float, ...
+    ]  # the weight of each row that is drawn; empty where they are not to be told
+    others: tuple[
+        GridView, ...
+    ]  # those of these steps that have no row for each key, such as weights of a score
     head: float  # what stands above the columns takes
     foot: float  # what stands below them takes
     width: float  # of all
@@ -46,7 +60,11 @@ class Flow:
     @property
     def boxes(self) -> list[Box]:
         """All matrices."""
-        return [one for one in (self.query, self.total, *(column.box for column in self.columns)) if one is not None]
+        return [
+            one
+            for one in (self.query, self.total, *(column.box for column in self.columns))
+            if one is not None
+        ]
 
     @property
     def height(self) -> float:
@@ -80,7 +98,12 @@ class Flow:
 
 
 def flow_of(
-    cards: Sequence[StepView], style: CardStyle, weights: np.ndarray, *, lit: int | None, words: bool = True
+    cards: Sequence[StepView],
+    style: CardStyle,
+    weights: np.ndarray,
+    *,
+    lit: int | None,
+    words: bool = True,
 ) -> Flow:
     """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
     rows, scale = _rows(weights, lit), style.scale
@@ -95,7 +118,11 @@ def flow_of(
             box = _level(box, above if not columns else below if matrix is card.result else None)
             is_headed = words and columns and matrix is card.result
             least = begin + APART * scale + style.narrowest(card) - box.width if is_headed else 0.0
-            gap = GAP * scale if columns else max(_names_width(box), above.names_width if above else 0.0)
+            gap = (
+                GAP * scale
+                if columns
+                else max(_names_width(box), above.names_width if above else 0.0)
+            )
             before = columns[-1].right if columns else 0.0
             columns.append(Spot(box=box, left=max(before + gap, least), number=card.number))
         if words and matrices and card.result in matrices:
@@ -105,15 +132,23 @@ def flow_of(
     below = None if below is None else _level(below, columns[-1].box)
     sum_words = _words_of_sum(cards[-1], columns, style) if words and below is not None else None
     return Flow(
-        columns=tuple(columns), query=above, total=below, words=tuple(headings), total_words=sum_words,
+        columns=tuple(columns),
+        query=above,
+        total=below,
+        words=tuple(headings),
+        total_words=sum_words,
         lit=rows.index(lit) if lit in rows else None,
-        weights=() if lit is None else tuple(0.0 if row is None else float(weights[row]) for row in rows),
-        others=tuple(others), head=_head(headings, above, scale), width=columns[-1].right,
+        weights=()
+        if lit is None
+        else tuple(0.0 if row is None else float(weights[row]) for row in rows),
+        others=tuple(others),
+        head=_head(headings, above, scale),
+        width=columns[-1].right,
         foot=max(
             0.0 if below is None else (DOWN + TITLED) * scale + below.height,
             0.0 if sum_words is None else TITLED * scale + sum_words.height,
         ),
-    )  # fmt: skip
+    )
 
 
 def _sort_grids(
@@ -144,7 +179,10 @@ def keys_of(step: CalculationStep) -> int | None:
     """The place of the keys among the operands of what compares them with a query; None of other steps."""
     operation = OPERATIONS[step.operation]
     sides = operation.sides(len(step.operands))
-    return next((i for i, side, letter in sides if (side, letter.lower()) == ("rows", operation.axes[-1])), None)
+    return next(
+        (i for i, side, letter in sides if (side, letter.lower()) == ("rows", operation.axes[-1])),
+        None,
+    )
 
 
 def _level(box: Box, other: Box | None) -> Box:
@@ -156,12 +194,18 @@ def _level(box: Box, other: Box | None) -> Box:
 
 def _names_width(box: Box) -> float:
     """What the names of keys, and the symbol of the first matrix, take at its left."""
-    return max(box.names_width, box.style.pen.width(box.title, LABEL * box.scale) + 0.07 * box.scale)
+    return max(
+        box.names_width, box.style.pen.width(box.title, LABEL * box.scale) + 0.07 * box.scale
+    )
 
 
 def _words_of_sum(card: StepView, columns: Sequence[Spot], style: CardStyle) -> Words:
     """Those at the left of the sum, below the values."""
-    end = columns[-1].left - style.pen.width(f"{card.result.name} (1, 999)", LABEL * style.scale) - 0.2
+    end = (
+        columns[-1].left
+        - style.pen.width(f"{card.result.name} (1, 999)", LABEL * style.scale)
+        - 0.2
+    )
     left = max(0.0, end - ROOMY * style.scale)
     return words_of(card, end - left, style, left=left)
 
@@ -180,7 +224,9 @@ def _rows(weights: np.ndarray, lit: int | None) -> Cut:
         return tuple(range(n))
     order = np.argsort(-weights, kind="stable") if lit is not None else np.arange(n)
     pairs = itertools.pairwise([-1, *sorted({0, n - 1, *order[: MOST_KEYS // 2].tolist()})])
-    return tuple(one for before, row in pairs for one in ((row,) if row == before + 1 else (None, row)))
+    return tuple(
+        one for before, row in pairs for one in ((row,) if row == before + 1 else (None, row))
+    )
 
 
 def _symbol_beside(page: Page, box: Box, corner: tuple[float, float]) -> None:
@@ -203,7 +249,9 @@ def _draw_query(page: Page, flow: Flow, query: Box, corner: tuple[float, float])
         _draw_drops(page, query, (x, top + query.row), DOWN * scale)
 
 
-def _light(page: Page, corner: tuple[float, float], names: float, width: float, height: float) -> None:
+def _light(
+    page: Page, corner: tuple[float, float], names: float, width: float, height: float
+) -> None:
     """Behind a row that is to be followed, whose cells begin at the corner, and the names at its left."""
     place = (corner[0] - names - 0.04, corner[1], width + names + 0.04, height)
     page.box(place, facecolor=LIT, edgecolor="none", zorder=0)
@@ -214,7 +262,13 @@ def _draw_drops(page: Page, box: Box, corner: tuple[float, float], length: float
     for j, column in enumerate(box.columns):
         if column is not None:
             x = left + (j + 0.5) * box.column
-            page.ax.plot([x, x], [top + 0.02, top + length - 0.02], color=FRAME, linewidth=0.7 * box.scale, zorder=1)
+            page.ax.plot(
+                [x, x],
+                [top + 0.02, top + length - 0.02],
+                color=FRAME,
+                linewidth=0.7 * box.scale,
+                zorder=1,
+            )
 
 
 def _draw_lines(page: Page, flow: Flow, shown: Sequence[Spot], corner: tuple[float, float]) -> None:
@@ -234,12 +288,20 @@ def _draw_lines(page: Page, flow: Flow, shown: Sequence[Spot], corner: tuple[flo
             ends = [left + before.right + 0.03, left + after.left - 0.03]
             look: dict[str, Any] = {"color": FRAME, "linewidth": 0.7 * style.scale, "zorder": 1.0}
             if weighed and flow.weights:
-                look = {"color": style.strong, "linewidth": (0.15 + THICKEST * flow.weights[i]) * style.scale}
+                look = {
+                    "color": style.strong,
+                    "linewidth": (0.15 + THICKEST * flow.weights[i]) * style.scale,
+                }
             elif i == flow.lit:
                 look = {"color": BLACK, "linewidth": 1.6 * style.scale}
             page.ax.plot(ends, [y, y], solid_capstyle="butt", **look)
             if i == flow.lit:
-                tip: dict[str, Any] = {"marker": ">", "markersize": 5 * style.scale, "linestyle": "none", "zorder": 6}
+                tip: dict[str, Any] = {
+                    "marker": ">",
+                    "markersize": 5 * style.scale,
+                    "linestyle": "none",
+                    "zorder": 6,
+                }
                 page.ax.plot([ends[1] - 0.02], [y], color=look["color"], **tip)
 
 

@@ -21,14 +21,28 @@ from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, 
 from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, flow_of, keys_of
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
-from attnviz.walkthroughs.view import BLANK, HEADED, GridView, StepView, View, ViewOptions, query_weights
+from attnviz.walkthroughs.view import (
+    BLANK,
+    HEADED,
+    GridView,
+    StepView,
+    View,
+    ViewOptions,
+    query_weights,
+)
 
 FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation it is, in points
-WIDE, NARROW = 12.9, 7.0  # what a sheet may take across for cards, and what it has at least, in inches
+WIDE, NARROW = (
+    12.9,
+    7.0,
+)  # what a sheet may take across for cards, and what it has at least, in inches
 FEW_ROWS = 6  # rows of a matrix that are printed outside attention itself
 BETWEEN = 0.3  # between two sections of a sheet, in inches
 MOST_JOINED = 3  # vectors put side by side that are drawn; of more, as the contexts of a dozen heads, the result is
-SMALL = (6, 8)  # rows and columns of given numbers that are drawn; larger ones are weights, whose shape says enough
+SMALL = (
+    6,
+    8,
+)  # rows and columns of given numbers that are drawn; larger ones are weights, whose shape says enough
 PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
 """How many operands of an operation, from the first, are no weights of the model; of others all."""
 
@@ -43,19 +57,29 @@ class SheetText:
     view: View  # the calculation, and how it is shown
     cards: list[StepView]  # its steps
     style: CardStyle  # how it is drawn
-    lit: int | None  # the key with the largest weight; None where no single query is followed, or cells are left blank
+    lit: (
+        int | None
+    )  # the key with the largest weight; None where no single query is followed, or cells are left blank
     rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
 
 
-def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]) -> SheetText:
+def prepare_sheet(
+    walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]
+) -> SheetText:
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view = View(walk=walk, **options)
     made = view.cards()
     texts = [*_heading(view), view.receipt, *view.notes, BLANK, "⋮…∞"]
     texts += map(view.say, ("colours", "lit", "left out", "cells"))
     for card in made:
-        texts += [card.title, card.sentence, *map(wording.shown_formula, (card.formula, card.shapes))]
-        texts += [text for sign, one in card.parts for text in (sign, one.name, *one.rows, *one.columns)]
+        texts += [
+            card.title,
+            card.sentence,
+            *map(wording.shown_formula, (card.formula, card.shapes)),
+        ]
+        texts += [
+            text for sign, one in card.parts for text in (sign, one.name, *one.rows, *one.columns)
+        ]
     style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits, scale=scale)
     lit, rows = _lit(view, made)
     return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)
@@ -64,7 +88,9 @@ def prepare_sheet(walk: Walkthrough, palette: str, scale: float = 1.0, **options
 def _lit(view: View, made: Sequence[StepView]) -> tuple[int | None, dict[str, int]]:
     """The key of the largest weight of one query; of several the rows of the query and the key whose weight is."""
     walk = view.walk
-    if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {step.result for step in walk.steps}:
+    if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {
+        step.result for step in walk.steps
+    }:
         return None, {}
     largest = wording.strongest(walk)
     if largest is None or query_weights(walk) is not None:
@@ -89,7 +115,9 @@ def draw(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOption
 
 def draw_for(walk: Walkthrough, *, cmap: str = DEFAULT, **view: Any) -> Picture:
     """The picture for what fields of `attnviz.settings.PageSettings` say; the rest of the `view` is as of `draw`."""
-    page = {field.name: view.pop(field.name) for field in fields(PageSettings) if field.name in view}
+    page = {
+        field.name: view.pop(field.name) for field in fields(PageSettings) if field.name in view
+    }
     return draw(walk, cmap=cmap, **view).fitted(PageSettings(**page).look)
 
 
@@ -108,7 +136,9 @@ def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
         "left out, blanks" if view.blanks else "left out": is_cut,
         "cells": wording.by_cells(view.walk.steps),
     }
-    read = view.say("colours") + "".join(view.say(what) for what, is_there in signs.items() if is_there)
+    read = view.say("colours") + "".join(
+        view.say(what) for what, is_there in signs.items() if is_there
+    )
     return [view.receipt, read, *view.notes]
 
 
@@ -118,12 +148,18 @@ def _draw_page(it: SheetText) -> Page:
     pen = it.style.pen
     above = [
         line
-        for text, size, colour in zip(_heading(it.view), (FOUND, SOURCE, SOURCE + 1), (BLACK, GREY, BLACK), strict=True)
-        for line in lines(pen, [text], room / (1.1 if size == FOUND else 1), size, colour=colour, leading=1.4)
+        for text, size, colour in zip(
+            _heading(it.view), (FOUND, SOURCE, SOURCE + 1), (BLACK, GREY, BLACK), strict=True
+        )
+        for line in lines(
+            pen, [text], room / (1.1 if size == FOUND else 1), size, colour=colour, leading=1.4
+        )
     ]
     below = lines(pen, _notes(it, sections), room, WORDS)
     inside = sum(section.height + BETWEEN for section in sections)
-    page = page_of(pen, room + 2 * MARGIN, 2 * MARGIN + height_of([*above, *below]) + inside + BETWEEN / 2)
+    page = page_of(
+        pen, room + 2 * MARGIN, 2 * MARGIN + height_of([*above, *below]) + inside + BETWEEN / 2
+    )
     top = MARGIN
     for line in above:
         look = bold(line.text) if line.size == FOUND else {}
@@ -152,14 +188,20 @@ def _sections(it: SheetText) -> list[Section]:
                 block = block_of(made[0], others, it.style, WIDE, words=False, rows=FEW_ROWS)
                 sections.append(Strip([[block]], it.rows))
         else:
-            drawn = [block_of(card, new[card.number], it.style, WIDE, rows=_rows(card)) for card in made]
+            drawn = [
+                block_of(card, new[card.number], it.style, WIDE, rows=_rows(card)) for card in made
+            ]
             sections.append(strip_of(drawn, WIDE, it.rows))
     return sections
 
 
 def _rows(card: StepView) -> int:
     """So many rows of a matrix are drawn: all that attention itself makes, the first and last of others."""
-    return MOST_KEYS if card.step.name in BY_KEY or (card.step.name == "context" and not card.heads) else FEW_ROWS
+    return (
+        MOST_KEYS
+        if card.step.name in BY_KEY or (card.step.name == "context" and not card.heads)
+        else FEW_ROWS
+    )
 
 
 def blocks(made: Sequence[StepView]) -> list[tuple[Kind, list[StepView]]]:
@@ -193,11 +235,21 @@ def fresh(made: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
             if card.heads:
                 left_out = len(matrix.values) > SMALL[0] and step.name not in {"softmax", "context"}
             elif step.name in BEFORE:
-                left_out = is_large or not _is_small(matrix) or (matrix is card.result and matrix.name in later)
+                left_out = (
+                    is_large
+                    or not _is_small(matrix)
+                    or (matrix is card.result and matrix.name in later)
+                )
             else:
-                learned = place >= PARAMETERS.get(step.operation, place + 1) and step.name != "context"
-                left_out = matrix in given and is_large and (learned or step.operation == "concatenate")
-            masks = step.operation == "mask" and 0 < place < len(card.parts) - 1  # what it makes shows it
+                learned = (
+                    place >= PARAMETERS.get(step.operation, place + 1) and step.name != "context"
+                )
+                left_out = (
+                    matrix in given and is_large and (learned or step.operation == "concatenate")
+                )
+            masks = (
+                step.operation == "mask" and 0 < place < len(card.parts) - 1
+            )  # what it makes shows it
             if not (left_out or masks or matrix.name in drawn):
                 new.append((sign, matrix))
                 drawn.add(matrix.name)

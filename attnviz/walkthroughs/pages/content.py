@@ -17,7 +17,11 @@ FIRST, LAST = 9, 3  # how many are then shown at either end
 MOST_ROWS = 40  # rows of a table; of more, those at the ends are shown
 FIRST_ROWS, LAST_ROWS = 20, 10  # of them, where rows have names; of a large matrix a corner will do
 GAP = "…"
-TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)  # the hues of weights, and of numbers above and below 0
+TEAL, RED, BLUE = (
+    (0, 128, 124),
+    (200, 40, 40),
+    (40, 90, 200),
+)  # the hues of weights, and of numbers above and below 0
 DEPTH = 0.5  # the largest part of a hue, so that dark letters on light paper and light ones on dark can be read
 
 
@@ -40,7 +44,9 @@ class PageTable:
 
     corner: str  # what the names of the rows are
     columns: tuple[str, ...]  # a name for each column
-    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]  # a name and the cells of each row; no cells of those left out
+    rows: tuple[
+        tuple[str, tuple[PageCell, ...]], ...
+    ]  # a name and the cells of each row; no cells of those left out
     remark: str = ""  # what is left out; empty where nothing is
 
 
@@ -60,7 +66,9 @@ class Section:
         """What stands below its title, by what it is, without what is empty."""
         symbols = {name: text for name in ("formula", "shapes") if (text := getattr(self, name))}
         numbers = [("table", self.table), ("remark", self.table.remark), ("hand", self.hand)]
-        return [one for one in (("symbols", symbols), ("sentence", self.sentence), *numbers) if one[1]]
+        return [
+            one for one in (("symbols", symbols), ("sentence", self.sentence), *numbers) if one[1]
+        ]
 
 
 def lay_out(view: View) -> Iterator[Section]:
@@ -71,11 +79,17 @@ def lay_out(view: View) -> Iterator[Section]:
         for name in one.inputs:
             text, grid = wording.explain(name, view.lang), view.grid(name)
             shapes = f"{name}: {grid.values.shape}"
-            yield Section(title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, grid))
+            yield Section(
+                title=text.title, shapes=shapes, sentence=text.sentence, table=_table(view, grid)
+            )
         yield Section(
-            title=f"{one.number}. {one.title}", formula=one.formula, shapes=one.shapes, sentence=one.sentence,
-            hand=one.hand, table=_table(view, view.grid(one.step.result)),
-        )  # fmt: skip
+            title=f"{one.number}. {one.title}",
+            formula=one.formula,
+            shapes=one.shapes,
+            sentence=one.sentence,
+            hand=one.hand,
+            table=_table(view, view.grid(one.step.result)),
+        )
         if len(by_key) > 1 and one is by_key[-1]:
             yield _section_by_key(view, by_key)
 
@@ -83,8 +97,13 @@ def lay_out(view: View) -> Iterator[Section]:
 def _table(view: View, grid: GridView) -> PageTable:
     n_rows, n = grid.values.shape
     names = grid.columns or tuple(map(str, range(n)))
-    columns = tuple(GAP if column is None else names[column] for column in cut(n, MOST, FIRST, LAST))
-    is_named, remark = bool(grid.rows) or n_rows == 1, view.say("more middle", n=n) if n > MOST else ""
+    columns = tuple(
+        GAP if column is None else names[column] for column in cut(n, MOST, FIRST, LAST)
+    )
+    is_named, remark = (
+        bool(grid.rows) or n_rows == 1,
+        view.say("more middle", n=n) if n > MOST else "",
+    )
     rows = _rows(view, grid.labels, _write_cells(view, grid), named=is_named)
     return PageTable(corner=grid.name, columns=columns, rows=rows, remark=remark)
 
@@ -95,7 +114,9 @@ def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
 
     def cell(grid: GridView, cells: CellsOfRow, key: int) -> PageCell:
         found = cells(key)
-        return found[0] if grid.is_upright else PageCell(f"[{', '.join(one.text for one in found)}]")
+        return (
+            found[0] if grid.is_upright else PageCell(f"[{', '.join(one.text for one in found)}]")
+        )
 
     labels = max((grid.labels for grid, _ in made), key=len)
     rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in made), named=True)
@@ -118,10 +139,15 @@ def _write_cells(view: View, grid: GridView) -> CellsOfRow:
     def cell(row: int, column: int) -> PageCell:
         if (row, column) in grid.blanks:
             return PageCell(BLANK)
-        value, place = float(grid.values[row, column]), (column, row) if grid.is_upright else (row, column)
+        value, place = (
+            float(grid.values[row, column]),
+            (column, row) if grid.is_upright else (row, column),
+        )
         share = abs(value) / top if math.isfinite(value) else 0.0
         hue = TEAL if grid.is_weights else RED if value > 0 else BLUE
         return PageCell(write(value), share if share >= UNSEEN else 0.0, hue, (grid.name, *place))
 
     columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
-    return lambda row: tuple(PageCell(GAP) if column is None else cell(row, column) for column in columns)
+    return lambda row: tuple(
+        PageCell(GAP) if column is None else cell(row, column) for column in columns
+    )

@@ -17,7 +17,16 @@ from attnviz.render.html import BASE, build
 from attnviz.text.phrase import LANGUAGES
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
-from attnviz.walkthroughs.pages.content import BLUE, DEPTH, RED, TEAL, PageCell, PageTable, Section, lay_out
+from attnviz.walkthroughs.pages.content import (
+    BLUE,
+    DEPTH,
+    RED,
+    TEAL,
+    PageCell,
+    PageTable,
+    Section,
+    lay_out,
+)
 from attnviz.walkthroughs.pages.mathematics import mathml
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.view import View, ViewOptions, cell_name
@@ -35,28 +44,48 @@ def page(walk: Walkthrough, **options: Unpack[ViewOptions]) -> WebPage:
     view = View(walk=walk, **options)
     each = [replace(view, lang=one) for one in LANGUAGES]
     sections = list(zip(*map(lay_out, each), strict=True))
-    steps = [line for number, section in enumerate(sections) for line in _section(section, f"part-{number}")]
+    steps = [
+        line
+        for number, section in enumerate(sections)
+        for line in _section(section, f"part-{number}")
+    ]
     remarks = zip(*((one.signs, *one.notes) for one in each), strict=True)
     foot = [f'<p class="faint">{_bilingual(texts)}</p>' for texts in remarks]
     body = "\n".join(['<div class="steps">', *steps, "</div>\n<footer>", *foot, "</footer>"])
     labels = {
-        "lang": view.lang, "grids": list(walk.grids), "title": [one.title for one in each],
-        "source": [one.source for one in each], "proof": [one.receipt for one in each],
-    }  # fmt: skip
+        "lang": view.lang,
+        "grids": list(walk.grids),
+        "title": [one.title for one in each],
+        "source": [one.source for one in each],
+        "proof": [one.receipt for one in each],
+    }
     source = [("source", view.source)] if view.source else []
     found = _origins(view, [section[0].table for section in sections])
-    return WebPage(build(
-        view.title, [*source, ("proof proved" if walk.receipt else "proof", view.receipt)], labels=labels,
-        data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(), own=OWN, language=view.lang,
-        shared=BASE, body=body, rules="\n".join(_rules(body)),
-    ))  # fmt: skip
+    return WebPage(
+        build(
+            view.title,
+            [*source, ("proof proved" if walk.receipt else "proof", view.receipt)],
+            labels=labels,
+            data=json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode(),
+            own=OWN,
+            language=view.lang,
+            shared=BASE,
+            body=body,
+            rules="\n".join(_rules(body)),
+        )
+    )
 
 
 def _rules(body: str) -> Iterator[str]:
     """The colours of cells; and how small a formula in a narrow window, and a table on paper, must be to fit."""
     yield from (f".{name} {{ --hue: {' '.join(map(str, hue))}; }}" for hue, name in HUES.items())
-    yield " ".join(f".s{level} {{ --share: {level / LEVELS * DEPTH:g}; }}" for level in range(1, LEVELS + 1))
-    yield " ".join(f".e{ems} {{ --ems: {ems}; }}" for ems in sorted(set(re.findall(r'class="[^"]*\be(\d+)"', body))))
+    yield " ".join(
+        f".s{level} {{ --share: {level / LEVELS * DEPTH:g}; }}" for level in range(1, LEVELS + 1)
+    )
+    yield " ".join(
+        f".e{ems} {{ --ems: {ems}; }}"
+        for ems in sorted(set(re.findall(r'class="[^"]*\be(\d+)"', body)))
+    )
 
 
 def _section(each: Sequence[Section], name: str) -> Iterator[str]:
@@ -78,18 +107,24 @@ def _bilingual(texts: Sequence[str], *, as_it_is: bool = False) -> str:
     written = texts if as_it_is else [escape(text) for text in texts]
     if len(set(written)) == 1:
         return written[0]
-    return "".join(f'<span lang="{one}">{text}</span>' for one, text in zip(LANGUAGES, written, strict=True))
+    return "".join(
+        f'<span lang="{one}">{text}</span>' for one, text in zip(LANGUAGES, written, strict=True)
+    )
 
 
 def _symbols(kind: str, formulas: Sequence[str]) -> str:
-    ems = round(max(_width(piece) for one in formulas for piece in one.split("; ")) / 2)  # its letters are narrow
+    ems = round(
+        max(_width(piece) for one in formulas for piece in one.split("; ")) / 2
+    )  # its letters are narrow
     written = _bilingual([mathml(one) for one in formulas], as_it_is=True)
     return f'<span class="{kind}{f" e{ems}" * (ems > NARROW)}">{written}</span>'
 
 
 def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
     names = [(table.corner, *table.columns) for table in each]
-    heads = "".join(f'<th scope="col">{_bilingual(texts)}</th>' for texts in zip(*names, strict=True))
+    heads = "".join(
+        f'<th scope="col">{_bilingual(texts)}</th>' for texts in zip(*names, strict=True)
+    )
     # Who has no mouse must reach a table to scroll it, and who does not see it must hear which one it is.
     yield f'<div class="table" role="group" tabindex="0" aria-labelledby="{title}">'
     yield f'<table class="e{_ems(each[0])}" aria-labelledby="{title}">\n<thead><tr>{heads}</tr></thead>\n<tbody>'
@@ -103,11 +138,14 @@ def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
 def _ems(table: PageTable) -> int:
     """How wide the table is at most, in units of its size of letters; the names are in wide ones."""
     columns = [
-        [table.columns[i], *(cells[i].text for _, cells in table.rows if cells)] for i in range(len(table.columns))
+        [table.columns[i], *(cells[i].text for _, cells in table.rows if cells)]
+        for i in range(len(table.columns))
     ]
     names = [table.corner, *(label for label, _ in table.rows)]
     widths = (max(map(_width, texts)) for texts in columns)
-    return math.ceil(0.7 * max(map(_width, names)) + sum(0.62 * width + 0.9 for width in widths) + 0.9)
+    return math.ceil(
+        0.7 * max(map(_width, names)) + sum(0.62 * width + 0.9 for width in widths) + 0.9
+    )
 
 
 def _width(text: str) -> int:
@@ -134,7 +172,11 @@ def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
     steps = {step.result: step for step in walk.steps}
     places: dict[tuple[str, int, int], int] = {}
     found = [
-        [-1 if cell.at is None else places.setdefault(cell.at, len(places)) for _, row in table.rows for cell in row]
+        [
+            -1 if cell.at is None else places.setdefault(cell.at, len(places))
+            for _, row in table.rows
+            for cell in row
+        ]
         for table in tables
     ]
     grids = {name: number for number, name in enumerate(walk.grids)}
@@ -143,24 +185,39 @@ def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
     for name, row, column in places:
         step = steps.get(name)
         if step is not None and not hidden & {name, *step.operands}:
-            text = [spell_out(walk, step, row, column, view.digits, language=one) for one in LANGUAGES]
+            text = [
+                spell_out(walk, step, row, column, view.digits, language=one) for one in LANGUAGES
+            ]
             parts = _parts(walk, step, row, column, grids)
         else:
-            text, parts = [say("given" if step is None else "to fill in", one) for one in LANGUAGES], []
+            text, parts = (
+                [say("given" if step is None else "to fill in", one) for one in LANGUAGES],
+                [],
+            )
         called = [cell_name(name, walk.grids[name], row, column, one) for one in LANGUAGES]
         numbers.append([grids[name], row, column, _once(called), _once(text), parts])
     return {"numbers": list(zip(*numbers, strict=True)), "tables": found}
 
 
-def _parts(walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]) -> list[list[Any]]:
+def _parts(
+    walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]
+) -> list[list[Any]]:
     """The parts of each operand that one number is made of; an operand that has no share in it is left out."""
     found = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))
     parts = []
     for name, part in zip(step.operands, found, strict=True):
         if part[0]:
             sides = zip(part, walk.grids[name].values.shape, strict=True)
-            shares = [0 if len(numbers) == size else list(numbers) for numbers, size in sides]  # 0 for all
-            parts.append([grids[name], *shares, _once([_part_name(walk, name, part, one) for one in LANGUAGES])])
+            shares = [
+                0 if len(numbers) == size else list(numbers) for numbers, size in sides
+            ]  # 0 for all
+            parts.append(
+                [
+                    grids[name],
+                    *shares,
+                    _once([_part_name(walk, name, part, one) for one in LANGUAGES]),
+                ]
+            )
     return parts
 
 

@@ -21,23 +21,38 @@ _SET_UP = r"""\providecommand{\fitted}[1]{\nobreak\smallskip\noindent
 \setlength{\parindent}{0pt}
 \setlength{\parskip}{0.5ex}
 \raggedright"""
-_MINUS = re.compile(r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)")  # before a number, between two, in an exponent
+_MINUS = re.compile(
+    r"(?:(?<![^\s(\[])|(?<=\de))-(?=[\d∞]|\s|$)"
+)  # before a number, between two, in an exponent
 
 
 def latex(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     r"""The walkthrough as LaTeX, a document by itself, and in another one by ``\input``."""
     view = View(walk=walk, **options)
-    lines = [rf"\section*{{{escaped(view.title)}}}", *([_paragraph(view.source)] if view.source else [])]
+    lines = [
+        rf"\section*{{{escaped(view.title)}}}",
+        *([_paragraph(view.source)] if view.source else []),
+    ]
     for section in lay_out(view):
         # What belongs together stays on one page: a table never stands on the page after its title.
         blocks = [_BLOCKS[kind](block) for kind, block in section.blocks]
-        lines += [rf"\subsection*{{{escaped(section.title)}}}", "\n\\par\\nobreak\n".join(blocks), r"\par"]
-    return document("\n".join([*lines, r"\medskip", *map(_paragraph, (*view.notes, view.receipt))]), _PACKAGES, _SET_UP)
+        lines += [
+            rf"\subsection*{{{escaped(section.title)}}}",
+            "\n\\par\\nobreak\n".join(blocks),
+            r"\par",
+        ]
+    return document(
+        "\n".join([*lines, r"\medskip", *map(_paragraph, (*view.notes, view.receipt))]),
+        _PACKAGES,
+        _SET_UP,
+    )
 
 
 def arithmetic(text: str) -> str:
     """Arithmetic as LaTeX prints it: with minus signs, where a name that is calculated with keeps its hyphens."""
-    return r"\ensuremath{-}".join("".join(map(character, part)) for part in _MINUS.split(" ".join(text.split())))
+    return r"\ensuremath{-}".join(
+        "".join(map(character, part)) for part in _MINUS.split(" ".join(text.split()))
+    )
 
 
 def _symbols(formulas: Mapping[str, str]) -> str:
@@ -71,5 +86,9 @@ def _paragraph(text: str) -> str:
 
 
 _BLOCKS: dict[str, Callable[[Any], str]] = {
-    "symbols": _symbols, "sentence": escaped, "table": _table, "remark": escaped, "hand": arithmetic
-}  # fmt: skip
+    "symbols": _symbols,
+    "sentence": escaped,
+    "table": _table,
+    "remark": escaped,
+    "hand": arithmetic,
+}

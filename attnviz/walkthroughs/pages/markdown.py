@@ -13,9 +13,22 @@ from attnviz.walkthroughs.pages.mathematics import tex
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.view import View, ViewOptions
 
-COLUMNS = ("step", "name", "grid", "row", "row_name", "column", "column_name", "value")  # of the table of numbers
-_MARKS = re.compile(r"[\\`*_{}\[\]<>|#&~$!@]")  # what Markdown, its tables or HTML inside it would obey
-_BEGINNING = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")  # what makes a list or a heading of a line that begins with it
+COLUMNS = (
+    "step",
+    "name",
+    "grid",
+    "row",
+    "row_name",
+    "column",
+    "column_name",
+    "value",
+)  # of the table of numbers
+_MARKS = re.compile(
+    r"[\\`*_{}\[\]<>|#&~$!@]"
+)  # what Markdown, its tables or HTML inside it would obey
+_BEGINNING = re.compile(
+    r"^(\d+(?=[.)])|(?=[-+=]))"
+)  # what makes a list or a heading of a line that begins with it
 
 
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
@@ -23,7 +36,10 @@ def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     view = View(walk=walk, **options)
     blocks = [f"# {escape(view.title)}", *([_paragraph(view.source)] if view.source else [])]
     for section in lay_out(view):
-        blocks += [f"## {escape(section.title)}", *(_BLOCKS[kind](block) for kind, block in section.blocks)]
+        blocks += [
+            f"## {escape(section.title)}",
+            *(_BLOCKS[kind](block) for kind, block in section.blocks),
+        ]
     return "\n\n".join([*blocks, *map(_paragraph, (view.signs, *view.notes, view.receipt))]) + "\n"
 
 
@@ -38,8 +54,14 @@ def _symbols(formulas: Mapping[str, str]) -> str:
 
 def _table(table: PageTable) -> str:
     left_out = [""] * len(table.columns)
-    rows = [(escape(label), *([escape(cell.text) for cell in cells] or left_out)) for label, cells in table.rows]
-    head = [[escape(table.corner), *map(escape, table.columns)], ["---", *["---:" for _ in table.columns]]]
+    rows = [
+        (escape(label), *([escape(cell.text) for cell in cells] or left_out))
+        for label, cells in table.rows
+    ]
+    head = [
+        [escape(table.corner), *map(escape, table.columns)],
+        ["---", *["---:" for _ in table.columns]],
+    ]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (*head, *rows))
 
 
@@ -48,8 +70,12 @@ def _paragraph(text: str) -> str:
 
 
 _BLOCKS: dict[str, Callable[[Any], str]] = {
-    "symbols": _symbols, "sentence": _paragraph, "table": _table, "remark": _paragraph, "hand": _paragraph
-}  # fmt: skip
+    "symbols": _symbols,
+    "sentence": _paragraph,
+    "table": _table,
+    "remark": _paragraph,
+    "hand": _paragraph,
+}
 
 
 def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
@@ -63,14 +89,20 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
     writer.writerow(COLUMNS)
     shown: list[tuple[object, str, str]] = []
     for one in view.step_views():
-        shown += [*(("", "", name) for name in one.inputs), (one.number, one.step.name, one.step.result)]
+        shown += [
+            *(("", "", name) for name in one.inputs),
+            (one.number, one.step.name, one.step.result),
+        ]
     if view.steps is None:
         shown += [("", "", name) for name in walk.inputs() if ("", "", name) not in shown]
     for number, step, name in shown:
         grid = walk.grids[name]
         for row, values in enumerate(grid.values.tolist()):
             for column, value in enumerate(values):
-                names = grid.rows[row] if grid.rows else "", grid.columns[column] if grid.columns else ""
+                names = (
+                    grid.rows[row] if grid.rows else "",
+                    grid.columns[column] if grid.columns else "",
+                )
                 cell = "" if (name, row, column) in view.blanks else value
                 writer.writerow([number, step, name, row, names[0], column, names[1], cell])
     return text.getvalue()

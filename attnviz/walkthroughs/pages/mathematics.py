@@ -8,9 +8,18 @@ from html import escape
 from itertools import starmap
 
 _FUNCTIONS = frozenset({"tanh", "exp", "max", "softmax", "mask", "split", "rotate", "GRU"})
-_WORDS = frozenset({"sum", "of", "the", "row", "rows", "and", "times", "mean", "square", "variance"})
-_SIGNS = {"*": ("⊙", r"\odot"), "⊙": ("⊙", r"\odot"), "·": ("·", r"\cdot"), "∞": ("∞", r"\infty"), "Φ": ("Φ", r"\Phi"),
-          "…": ("…", r"\ldots"), "pi": ("π", r"\pi")}  # fmt: skip
+_WORDS = frozenset(
+    {"sum", "of", "the", "row", "rows", "and", "times", "mean", "square", "variance"}
+)
+_SIGNS = {
+    "*": ("⊙", r"\odot"),
+    "⊙": ("⊙", r"\odot"),
+    "·": ("·", r"\cdot"),
+    "∞": ("∞", r"\infty"),
+    "Φ": ("Φ", r"\Phi"),
+    "…": ("…", r"\ldots"),
+    "pi": ("π", r"\pi"),
+}
 _PARTS = re.compile(
     r"\^(?P<power>T|\d|)|sqrt\((?P<root>[^()]*)\)|(?P<number>\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
     r"|(?P<name>[^\W\d_]\w*|[∞…])|(?P<space>\s+)|(?P<operator>_\w*|.)"
@@ -22,7 +31,9 @@ def parts(formula: str) -> Iterator[tuple[str, str]]:
 
     It is a group of `_PARTS`, or of names a ``function`` or ``words``; a root's text is what stands under it.
     """
-    for found in _PARTS.finditer(re.sub(r"\s*([=+/*⊙·,;]|(?<=\s)-)\s+", r"\1", formula)):  # these make their own room
+    for found in _PARTS.finditer(
+        re.sub(r"\s*([=+/*⊙·,;]|(?<=\s)-)\s+", r"\1", formula)
+    ):  # these make their own room
         kind = found.lastgroup or ""
         text = found[kind]
         if text in _FUNCTIONS:
@@ -41,8 +52,19 @@ def _split(name: str) -> tuple[str, str]:
     return letter or found[4], ",".join(filter(None, indices)).replace("_", " ")
 
 
-_ESCAPED = {"\\": r"\backslash ", "^": r"\hat{}", "~": r"\sim ", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&",
-            "#": r"\#", "%": r"\%", "_": r"\_", "`": r"\grave{}"}  # fmt: skip
+_ESCAPED = {
+    "\\": r"\backslash ",
+    "^": r"\hat{}",
+    "~": r"\sim ",
+    "{": r"\{",
+    "}": r"\}",
+    "$": r"\$",
+    "&": r"\&",
+    "#": r"\#",
+    "%": r"\%",
+    "_": r"\_",
+    "`": r"\grave{}",
+}
 
 
 def tex(formula: str) -> str:

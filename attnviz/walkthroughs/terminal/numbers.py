@@ -23,7 +23,18 @@ LABEL = 14  # cells that a row's name may take
 NAME = 10  # cells that a column's name may take, where its numbers take fewer
 EIGHTHS = "▏▎▍▌▋▊▉█"
 _ARITHMETIC = MARKS | str.maketrans(
-    {"·": "*", "⊙": "*", "…": "..", "∞": "inf", "≈": "~=", "Φ": "Phi", "→": "->", "←": "<-", "↑": "up", "↓": "down"}
+    {
+        "·": "*",
+        "⊙": "*",
+        "…": "..",
+        "∞": "inf",
+        "≈": "~=",
+        "Φ": "Phi",
+        "→": "->",
+        "←": "<-",
+        "↑": "up",
+        "↓": "down",
+    }
     | {"√": "sqrt ", "ᵀ": "^T"}
 )
 """What stands for the marks of arithmetic on a screen that does not know all characters."""
@@ -39,7 +50,11 @@ class ScreenView(View):
     def spell(self, text: str) -> str:
         """The text as the screen can show it."""
         # Between two parts of a sentence the dot is no sign of multiplication.
-        return text if self.screen.unicode else spell(text.replace(" · ", " - "), self.screen, _ARITHMETIC)
+        return (
+            text
+            if self.screen.unicode
+            else spell(text.replace(" · ", " - "), self.screen, _ARITHMETIC)
+        )
 
     def number(self, value: float) -> str:
         """A number that stands alone, with the digits of the view."""
@@ -57,7 +72,9 @@ class ScreenView(View):
         """All columns of a grid; of a large matrix that no token names a corner of rows, nobody reads it."""
         n = len(grid.values)
         rows = cut(n, *((40, 20, 10) if grid.rows or n == 1 else (9, 4, 1)))
-        return ColumnGroup(view=self, grid=grid, title=title, rows=[row for row in rows if row is not None])
+        return ColumnGroup(
+            view=self, grid=grid, title=title, rows=[row for row in rows if row is not None]
+        )
 
     def draw(self, grid: GridView) -> Iterator[Text]:
         """One grid as a table."""
@@ -73,7 +90,9 @@ class ColumnGroup:
     title: str = ""  # above them
     rows: Sequence[int]  # the rows that are printed, in their order
     bar: int = 0  # cells of a bar behind each number, as long as it is large; 0 for none
-    remarks: Mapping[int, str] = field(default_factory=dict)  # by row what stands in place of the bar
+    remarks: Mapping[int, str] = field(
+        default_factory=dict
+    )  # by row what stands in place of the bar
     sums: np.ndarray | None = None  # the numbers of a last line [column]; None for none
     counted: bool = True  # whether the numbers of columns without names stand above them
     printed: Cut = ()  # the columns that are printed
@@ -87,7 +106,9 @@ class ColumnGroup:
     def write(self) -> Callable[[float], str]:
         """Writes a number."""
         values = self.grid.values
-        form = one_format(values if self.sums is None else np.vstack([values, self.sums]), self.view.digits)
+        form = one_format(
+            values if self.sums is None else np.vstack([values, self.sums]), self.view.digits
+        )
         return lambda value: self.view.spell(form(value))
 
     @cached_property
@@ -98,7 +119,12 @@ class ColumnGroup:
         finite = seen[np.isfinite(seen)]
         small = finite[finite != 0]
         # Written alike, none is longer than the outermost, or than that nearest to 0 with its power of ten.
-        longest = [finite.min(), finite.max(), *seen[np.isinf(seen)][:1], *small[np.abs(small).argsort()[:1]]]
+        longest = [
+            finite.min(),
+            finite.max(),
+            *seen[np.isinf(seen)][:1],
+            *small[np.abs(small).argsort()[:1]],
+        ]
         texts = [self.write(float(value)).partition(".") for value in longest]
         after = max(len(point + rest) for _, point, rest in texts)
         before = max(len(whole) for whole, _, _ in texts)
@@ -113,7 +139,9 @@ class ColumnGroup:
     @property
     def behind(self) -> int:
         """Cells behind each number: of its bar, or of its shade."""
-        return self.bar + 1 if self.bar else int(self.grid.is_weights and not self.view.screen.colour)
+        return (
+            self.bar + 1 if self.bar else int(self.grid.is_weights and not self.view.screen.colour)
+        )
 
     def across(self, n: int) -> int:
         """Cells of the group with so many of its columns; dots stand for the others."""
@@ -124,12 +152,16 @@ class ColumnGroup:
     def heading(self, place: int) -> str:
         """The name of a column, or its number where there are several."""
         names = self.grid.columns
-        return self.view.fit(names[place], self.width) if names else str(place) if self.n > 1 else ""
+        return (
+            self.view.fit(names[place], self.width) if names else str(place) if self.n > 1 else ""
+        )
 
     def align(self, text: str) -> str:
         """A number, or what stands for it, with its point in its place."""
         whole, point, rest = text.partition(".")
-        return (whole.rjust(self.places[0]) + (point + rest).ljust(self.places[1])).rjust(sum(self.places))
+        return (whole.rjust(self.places[0]) + (point + rest).ljust(self.places[1])).rjust(
+            sum(self.places)
+        )
 
     def cell(self, row: int, column: int) -> Text:
         """One number as it is printed."""
@@ -146,15 +178,27 @@ class ColumnGroup:
             behind = " " + (remark or self.bar_of(value)).ljust(self.bar)
         elif grid.is_weights and not screen.colour:
             behind = screen.shade(round(value * (LEVELS - 1))) if value >= UNSEEN else " "
-        ink = screen.paint(LEVELS * 3 // 4).bgcolor if screen.colour and self.bar and not remark else None
+        ink = (
+            screen.paint(LEVELS * 3 // 4).bgcolor
+            if screen.colour and self.bar and not remark
+            else None
+        )
         padded = text.rjust(self.width - self.behind)
-        return Text.assemble((padded, style), (behind, Style(color=ink) if ink else "dim" if remark else ""))
+        return Text.assemble(
+            (padded, style), (behind, Style(color=ink) if ink else "dim" if remark else "")
+        )
 
     @property
     def last(self) -> Text:
         """The line of sums, where there are any."""
-        texts = [] if self.sums is None else [self.align(self.write(one)) for one in self.sums.tolist()]
-        return self.line(lambda place: texts[place] + " " * self.behind) if texts else self.padded(Text())
+        texts = (
+            [] if self.sums is None else [self.align(self.write(one)) for one in self.sums.tolist()]
+        )
+        return (
+            self.line(lambda place: texts[place] + " " * self.behind)
+            if texts
+            else self.padded(Text())
+        )
 
     def line(self, write: Callable[[int], Text | str]) -> Text:
         """What is written for each column printed, side by side, as wide as all."""
@@ -164,7 +208,9 @@ class ColumnGroup:
                 text.append(self.view.spell("…"), "dim")
             else:
                 written = write(place)
-                text.append(before + " " * max(0, self.width - cell_len(str(written)))).append(written)
+                text.append(before + " " * max(0, self.width - cell_len(str(written)))).append(
+                    written
+                )
             before = "" if place is None else " "
         return self.padded(text)
 
@@ -201,7 +247,11 @@ class GridTable:
     def _names(self) -> tuple[list[str], int]:
         view = self.groups[0].view
         names = [view.fit(label, LABEL) for label in self.labels or self.groups[0].grid.labels]
-        beside = [*(names[row] for row in self.groups[0].rows), view.spell(self.head), view.spell(self.last)]
+        beside = [
+            *(names[row] for row in self.groups[0].rows),
+            view.spell(self.head),
+            view.spell(self.last),
+        ]
         return names, min(LABEL, max(map(cell_len, beside)))
 
     def draw(self) -> Iterator[Text]:
@@ -211,12 +261,16 @@ class GridTable:
         below.
         """
         names, left = self._names()
-        for number, groups in enumerate(_blocks(self.groups, self.groups[0].view.screen.width - left)):
+        for number, groups in enumerate(
+            _blocks(self.groups, self.groups[0].view.screen.width - left)
+        ):
             if number:
                 yield Text()
             yield from self._print(groups, names, left)
 
-    def _print(self, groups: Sequence[ColumnGroup], names: Sequence[str], left: int) -> Iterator[Text]:
+    def _print(
+        self, groups: Sequence[ColumnGroup], names: Sequence[str], left: int
+    ) -> Iterator[Text]:
         gap, view = " " * GAP, groups[0].view
 
         def line(name: str, cells: Sequence[Text], style: str = "") -> Text:
@@ -227,15 +281,25 @@ class GridTable:
             return joined
 
         if self.head or any(group.title for group in groups):
-            yield line(view.spell(self.head), [group.padded(Text(view.spell(group.title))) for group in groups], "dim")
+            yield line(
+                view.spell(self.head),
+                [group.padded(Text(view.spell(group.title))) for group in groups],
+                "dim",
+            )
         if any(group.grid.columns or (group.counted and group.n > 1) for group in groups):
             yield line("", [group.line(group.heading) for group in groups], "dim")
         shown = list(groups[0].rows)
         for before, row in zip([-1, *shown], [*shown, len(names)], strict=True):
             if row > before + 1 and self.is_cut:
-                yield Text(view.fit(view.say("more rows", n=row - before - 1), view.screen.width), "dim", no_wrap=True)
+                yield Text(
+                    view.fit(view.say("more rows", n=row - before - 1), view.screen.width),
+                    "dim",
+                    no_wrap=True,
+                )
             if row < len(names):
-                printed = line(names[row], [group.line(partial(group.cell, row)) for group in groups])
+                printed = line(
+                    names[row], [group.line(partial(group.cell, row)) for group in groups]
+                )
                 printed.stylize("dim" if row in self.faint else "", 0, len(names[row]))
                 yield printed
         if any(group.sums is not None for group in groups):
@@ -251,7 +315,10 @@ def _blocks(groups: Sequence[ColumnGroup], room: int) -> Iterator[list[ColumnGro
     elif len(groups) == 1:
         (group,) = groups
         each = max(1, (room - GAP + 1) // (group.width + 1))
-        yield from ([replace(group, printed=tuple(range(group.n))[at : at + each])] for at in range(0, group.n, each))
+        yield from (
+            [replace(group, printed=tuple(range(group.n))[at : at + each])]
+            for at in range(0, group.n, each)
+        )
     else:
         at = len(groups) // 2
         yield from _blocks(groups[:at], room)
@@ -260,9 +327,15 @@ def _blocks(groups: Sequence[ColumnGroup], room: int) -> Iterator[list[ColumnGro
 
 def _counts(groups: Sequence[ColumnGroup], room: int) -> list[int] | None:
     """How many columns of each group are printed so that all fit; None where they cannot."""
-    counts = [one.n if one.grid.columns else min(one.n, max(1, room // one.width)) for one in groups]
+    counts = [
+        one.n if one.grid.columns else min(one.n, max(1, room // one.width)) for one in groups
+    ]
     while sum(group.across(n) + GAP for group, n in zip(groups, counts, strict=True)) > room:
-        long = [i for i, one in enumerate(groups) if not one.grid.columns and one.n > LEAST and counts[i] > 1]
+        long = [
+            i
+            for i, one in enumerate(groups)
+            if not one.grid.columns and one.n > LEAST and counts[i] > 1
+        ]
         if not long:
             return None
         counts[max(long, key=lambda i: groups[i].across(counts[i]) - i / len(groups))] -= 1

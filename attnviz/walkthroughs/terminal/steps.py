@@ -22,14 +22,20 @@ from attnviz.walkthroughs.view import LEAST, GridView, StepView, ViewOptions, qu
 
 INDENT = 3  # cells before what belongs to a step
 MOST_KEYS, SHOWN_KEYS = 32, 24  # keys that all have a row; of more, those of the largest weights
-BAR, WIDE_BAR, WIDE = 5, 16, 100  # cells of the bar of a weight, and from which width on it is the longer one
+BAR, WIDE_BAR, WIDE = (
+    5,
+    16,
+    100,
+)  # cells of the bar of a weight, and from which width on it is the longer one
 FEW_KEYS = 5  # keys whose values have a row on one screen, where they stand below the weights
 MANY_LINES = 21  # lines of the calculation, from which on the next words are in two, so that all is on one screen
 LINES = 50  # lines of one screen: what would pass it by its empty lines alone has none
 FEW = 24  # rows of all steps of several queries that fit on one screen
 
 
-def draw_overview(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
+def draw_overview(
+    walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]
+) -> Iterator[Text]:
     """The calculation on one screen: what one query makes of each key, a row a key; of several queries the weights."""
     lines = list(_overview(_view(walk, screen, settings)))
     full = [line for line in lines if line.plain]
@@ -47,21 +53,29 @@ def _overview(view: ScreenView) -> Iterator[Text]:
         yield from lines
         if "probabilities" in walk.grids and len(lines) > MANY_LINES:
             yield from _words(view, is_short=True)
-            notes = tuple(note for note in walk.notes if note.code != "next_chosen")  # that line begins with it
+            notes = tuple(
+                note for note in walk.notes if note.code != "next_chosen"
+            )  # that line begins with it
             view = replace(view, walk=replace(walk, notes=notes))
         elif "probabilities" in walk.grids:
             yield Text()
             yield from _words(view, is_short=False)
             yield Text()
     elif heads == 1:
-        yield from _several_queries(view, [*steps, *(one for one in every if one.step.name == "context")])
+        yield from _several_queries(
+            view, [*steps, *(one for one in every if one.step.name == "context")]
+        )
     else:
         yield from _list_of_steps(replace(view, steps=None))
     yield from _foot(view, shaded=heads == 1 and query_weights(walk) is None)
-    yield from view.wrap(view.say("more", options="--query WORD, --head 2.3, " if walk.model else ""), "dim")
+    yield from view.wrap(
+        view.say("more", options="--query WORD, --head 2.3, " if walk.model else ""), "dim"
+    )
 
 
-def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
+def draw_walk(
+    walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: Unpack[ViewOptions]
+) -> Iterator[Text]:
     """Every step of the calculation from one on, in lines no wider than the screen."""
     view = _view(walk, screen, settings)
     steps = view.step_views(first)
@@ -72,16 +86,24 @@ def draw_walk(walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: 
     yield from _foot(view, shaded=query_weights(walk) is None)
 
 
-def draw_step(walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]) -> list[Text]:
+def draw_step(
+    walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]
+) -> list[Text]:
     """The step of this number by itself, what the query makes of the keys so far, and at the last step how all ends."""
     view = _view(walk, screen, settings)
     every = view.step_views()
     so_far = [one for one in every if one.number <= number]
-    foot = (Text(), *_foot(view, shaded=query_weights(walk) is None)) if len(so_far) == len(every) else ()
+    foot = (
+        (Text(), *_foot(view, shaded=query_weights(walk) is None))
+        if len(so_far) == len(every)
+        else ()
+    )
     return [*_head(view), *_steps(view, so_far, only=number), *foot]
 
 
-def draw_keys(walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str) -> str:
+def draw_keys(
+    walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str
+) -> str:
     """What stands below a page: which step it is, which lines of how many are seen, and which keys there are."""
     view = _view(walk, screen, {"lang": language})
     first, last, n = lines
@@ -145,11 +167,21 @@ def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Tex
 def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
     grid = view.grid("probabilities", upright=True)
     if is_short and not grid.blanks:
-        words = ", ".join(f"{word} {value:.2f}" for word, value in zip(grid.rows, grid.values[:, 0], strict=True))
-        yield Text(view.fit(f"{view.say('and then')}: {words}", view.screen.width), "bold", no_wrap=True)
+        words = ", ".join(
+            f"{word} {value:.2f}" for word, value in zip(grid.rows, grid.values[:, 0], strict=True)
+        )
+        yield Text(
+            view.fit(f"{view.say('and then')}: {words}", view.screen.width), "bold", no_wrap=True
+        )
         return
     yield from view.wrap(view.say("and then"), "bold")
-    group = ColumnGroup(view=view, grid=grid, title=view.say("probability"), rows=range(len(grid.values)), bar=WIDE_BAR)
+    group = ColumnGroup(
+        view=view,
+        grid=grid,
+        title=view.say("probability"),
+        rows=range(len(grid.values)),
+        bar=WIDE_BAR,
+    )
     yield from GridTable(groups=(group,)).draw()
     rest = 1 - float(grid.values.sum())
     if not view.blanks and rest > 0:
@@ -167,7 +199,9 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
 
 
 def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
-    group = ColumnGroup(view=view, grid=replace(view.grid(name), rows=(label,)), rows=(0,), counted=False)
+    group = ColumnGroup(
+        view=view, grid=replace(view.grid(name), rows=(label,)), rows=(0,), counted=False
+    )
     yield from GridTable(groups=(group,)).draw()
 
 
@@ -195,7 +229,9 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
     if sum(len(walk.grids[name].values) for name in walk.distributions()) <= FEW // 2:
         yield from view.wrap(wording.explain("softmax", view.lang).title, "bold")
         yield from _weights_of_heads(view, [view.grid(name) for name in walk.distributions()])
-    yield from folded_table([Column("", titles), Column("", formulas), Column("", shapes)], view.screen)
+    yield from folded_table(
+        [Column("", titles), Column("", formulas), Column("", shapes)], view.screen
+    )
     yield Text()
     last = view.step_views()[-1]
     yield from view.wrap(last.title, "bold")
@@ -210,7 +246,11 @@ def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None)
         if only not in {None, one.number}:
             continue
         needed = [view.grid(name) for name in one.inputs]
-        if one.step.operation == "concatenate" and len(needed) > 1 and all(len(grid.values) == 1 for grid in needed):
+        if (
+            one.step.operation == "concatenate"
+            and len(needed) > 1
+            and all(len(grid.values) == 1 for grid in needed)
+        ):
             yield from _explain(view, "contexts", f"({len(needed)} x {needed[0].values.shape[1]})")
             yield from view.draw(_stack(needed, one.inputs))
             needed = []
@@ -236,13 +276,17 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
 def _stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
     """Grids of one row each as one grid with these names."""
     blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
-    return replace(grids[0], values=np.vstack([grid.values for grid in grids]), rows=names, blanks=blanks)
+    return replace(
+        grids[0], values=np.vstack([grid.values for grid in grids]), rows=names, blanks=blanks
+    )
 
 
 def _step(view: ScreenView, one: StepView) -> Iterator[Text]:
     yield Text()
     yield from view.wrap(f"{one.number}. {one.title}", "bold")
-    formula, shapes = (view.spell(wording.write_products(text)) for text in (one.formula, one.shapes))
+    formula, shapes = (
+        view.spell(wording.write_products(text)) for text in (one.formula, one.shapes)
+    )
     if INDENT + cell_len(formula) + INDENT + cell_len(shapes) <= view.screen.width:
         yield Text.assemble(" " * INDENT, formula, " " * INDENT, (shapes, "dim"), no_wrap=True)
     else:
@@ -277,21 +321,33 @@ def _keys(view: ScreenView, steps: Sequence[StepView], *, is_short: bool = False
     rows = _largest(shares, n if n <= MOST_KEYS else SHOWN_KEYS)
     groups = _columns(view, steps, rows)
     keys = GridTable(
-        groups=tuple(groups), labels=weights.columns or tuple(map(str, range(n))), head=view.say("key"),
-        faint=_masked(walk), last=view.say("sum"), is_cut=False,
-    )  # fmt: skip
-    behind_weights = next((place for place, one in enumerate(groups[:-1], start=1) if one.grid.is_weights), 0)
+        groups=tuple(groups),
+        labels=weights.columns or tuple(map(str, range(n))),
+        head=view.say("key"),
+        faint=_masked(walk),
+        last=view.say("sum"),
+        is_cut=False,
+    )
+    behind_weights = next(
+        (place for place, one in enumerate(groups[:-1], start=1) if one.grid.is_weights), 0
+    )
     if behind_weights and not keys.fits:
         yield from replace(keys, groups=keys.groups[:behind_weights]).draw()
         yield from _rest(view, shares, rows)
         yield Text()
         if is_short and len(rows) > FEW_KEYS:
             rows = _largest(shares, FEW_KEYS)
-        more: dict[str, Any] = {"sums": None} if is_short else {}  # they are the context, which follows
-        keys = replace(keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:]))
+        more: dict[str, Any] = (
+            {"sums": None} if is_short else {}
+        )  # they are the context, which follows
+        keys = replace(
+            keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:])
+        )
     yield from keys.draw()
     yield from _rest(view, shares, rows)
-    if not view.blanks and any(one.step.operation == "softmax" and len(one.step.operands) > 1 for one in steps):
+    if not view.blanks and any(
+        one.step.operation == "softmax" and len(one.step.operands) > 1 for one in steps
+    ):
         yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
 
 
@@ -304,17 +360,31 @@ def _columns(view: ScreenView, steps: Sequence[StepView], rows: Sequence[int]) -
         return ColumnGroup(view=view, grid=grid, title=title, rows=rows, sums=sums, **more)
 
     def shared(grid: GridView) -> ColumnGroup:
-        bar = max(BAR if view.screen.width < WIDE else WIDE_BAR, cell_len(view.say("masked")) if masked else 0)
+        bar = max(
+            BAR if view.screen.width < WIDE else WIDE_BAR,
+            cell_len(view.say("masked")) if masked else 0,
+        )
         remarks = dict.fromkeys(masked, view.say("masked"))
-        return group(grid, wording.short_title("softmax", view.lang), summed=True, bar=bar, remarks=remarks)
+        return group(
+            grid, wording.short_title("softmax", view.lang), summed=True, bar=bar, remarks=remarks
+        )
 
-    groups = [group(view.grid("K"), "k")] if first.name == "scores" and "K" in first.operands else []
-    groups += [shared(view.grid(name, upright=True)) for name in walk.distributions() if name in walk.inputs()]
+    groups = (
+        [group(view.grid("K"), "k")] if first.name == "scores" and "K" in first.operands else []
+    )
+    groups += [
+        shared(view.grid(name, upright=True))
+        for name in walk.distributions()
+        if name in walk.inputs()
+    ]
     for one in steps:
         if one.step.operation == "softmax":
             groups.append(shared(one.result))
         elif one.step.operation == "weigh":
-            groups += [group(one.parts[1][1], view.say("value")), group(one.result, one.column, summed=True)]
+            groups += [
+                group(one.parts[1][1], view.say("value")),
+                group(one.result, one.column, summed=True),
+            ]
         else:
             groups.append(group(one.result, one.column))
     return groups
@@ -328,9 +398,13 @@ def _rest(view: ScreenView, shares: np.ndarray, rows: Sequence[int]) -> Iterator
     """How much weight the keys have that are not shown."""
     if len(rows) < len(shares):
         rest = float(shares.sum() - shares[rows].sum())
-        yield from view.wrap(view.say("other keys", n=len(shares) - len(rows), total=view.number(rest)), "dim")
+        yield from view.wrap(
+            view.say("other keys", n=len(shares) - len(rows), total=view.number(rest)), "dim"
+        )
 
 
 def _masked(walk: Walkthrough) -> frozenset[int]:
     masks = [walk.grids[step.result].values[0] for step in walk.steps if step.operation == "mask"]
-    return frozenset(np.flatnonzero(np.isneginf(masks).any(axis=0)).tolist()) if masks else frozenset()
+    return (
+        frozenset(np.flatnonzero(np.isneginf(masks).any(axis=0)).tolist()) if masks else frozenset()
+    )

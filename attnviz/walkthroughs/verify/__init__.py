@@ -11,13 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from attnviz.errors import FileFormatError, SettingsError
-from attnviz.walkthroughs.verify.arithmetic import OPERATIONS, CalculationStep, SavedGrid, UnsoundError
+from attnviz.walkthroughs.verify.arithmetic import (
+    OPERATIONS,
+    CalculationStep,
+    SavedGrid,
+    UnsoundError,
+)
 from attnviz.walkthroughs.verify.saved import SavedFile, number, read
 
 TOLERANCE = 1e-12  # of a saved cell, relative to the amounts that it sums: an addition loses about 1e-16 of them
 SMALLEST = 2.2e-308  # where double precision begins to lose digits; differences below it are none
 BOUND = 1e-5  # how far from the model's own numbers a walkthrough may say it is, where no receipt says its tolerance
-SLACK = 100  # times farther where it starts from the input, whose projections the model rounds itself
+SLACK = (
+    100  # times farther where it starts from the input, whose projections the model rounds itself
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +41,14 @@ class StepCheck:
 class Verdict:
     """What came of checking a file."""
 
-    checked: tuple[StepCheck, ...]  # the steps that agree, in their order, up to the first that does not
+    checked: tuple[
+        StepCheck, ...
+    ]  # the steps that agree, in their order, up to the first that does not
     fault: str = ""  # the first thing that is wrong, in one line: a cell, or what the file says of itself; or nothing
     inputs: tuple[str, ...] = ()  # the grids that no step makes
-    unused: tuple[str, ...] = ()  # those of them that no step uses either: nothing tells whether they are right
+    unused: tuple[
+        str, ...
+    ] = ()  # those of them that no step uses either: nothing tells whether they are right
     own: str | None = None  # the grid that the model computed too; None where there is no model
     difference: float | None = None  # how far the two are apart, as the file says; None likewise
 
@@ -79,12 +90,13 @@ def examine(saved: SavedFile) -> Verdict:
     made = {step.result for step in saved.steps}
     own, difference = saved.fields.get("own"), saved.fields.get("difference")
     return Verdict(
-        checked=tuple(checked), fault=fault or _statement(saved),
+        checked=tuple(checked),
+        fault=fault or _statement(saved),
         inputs=tuple(name for name in saved.grids if name not in made),
         unused=tuple(name for name in saved.grids if name not in made | used),
         own=own if isinstance(own, str) else None,
         difference=float(difference) if isinstance(difference, int | float) else None,
-    )  # fmt: skip
+    )
 
 
 def _check(position: int, step: CalculationStep, grids: Mapping[str, SavedGrid]) -> StepCheck | str:
@@ -99,7 +111,9 @@ def _check(position: int, step: CalculationStep, grids: Mapping[str, SavedGrid])
         return f"{where}: {step.result} cannot be computed: it leaves the range of numbers"
     shape, there = (len(cells), len(cells[0])), saved.shape
     if shape != there:
-        return f"{where}: {step.result} is {there[0]} x {there[1]}, recomputed {shape[0]} x {shape[1]}"
+        return (
+            f"{where}: {step.result} is {there[0]} x {there[1]}, recomputed {shape[0]} x {shape[1]}"
+        )
     largest = 0.0
     for i, row in enumerate(cells):
         for j, (value, amount) in enumerate(row):
@@ -107,7 +121,9 @@ def _check(position: int, step: CalculationStep, grids: Mapping[str, SavedGrid])
             if found == value:
                 continue
             difference = abs(found - value)
-            if not difference <= max(TOLERANCE * amount, SMALLEST if amount else 0.0) or math.isinf(difference):
+            if not difference <= max(TOLERANCE * amount, SMALLEST if amount else 0.0) or math.isinf(
+                difference
+            ):
                 cell = f"row {_label(i, saved.rows)}, column {_label(j, saved.columns)}"
                 return f"{where}: {step.result}, {cell}: the file says {found!r}, recomputed it is {value!r}"
             largest = max(largest, difference)
@@ -124,7 +140,11 @@ def _statement(saved: SavedFile) -> str:
         _check_difference(saved, _tolerance(saved.fields.get("receipt")))
     except FileFormatError as error:
         return str(error)
-    return "a number that was given, or a label, was changed after the receipt was issued" if saved.is_changed else ""
+    return (
+        "a number that was given, or a label, was changed after the receipt was issued"
+        if saved.is_changed
+        else ""
+    )
 
 
 def _check_difference(saved: SavedFile, tolerance: float) -> None:
@@ -135,7 +155,9 @@ def _check_difference(saved: SavedFile, tolerance: float) -> None:
         return
     if not isinstance(own, str) or own not in saved.grids:
         raise FileFormatError("own names no grid of the file")
-    largest = max((abs(x) for row in saved.grids[own].values for x in row if math.isfinite(x)), default=0.0)
+    largest = max(
+        (abs(x) for row in saved.grids[own].values for x in row if math.isfinite(x)), default=0.0
+    )
     for name, slack in (("difference", 1), ("from_input", SLACK)):
         if saved.fields.get(name) is None:
             continue
@@ -152,7 +174,11 @@ def _tolerance(receipt: object) -> float:
     if not isinstance(receipt, dict):
         raise FileFormatError("the receipt must be an object")
     differences, layers = receipt.get("differences"), receipt.get("layers")
-    if not isinstance(differences, list) or not isinstance(layers, list) or len(differences) != len(layers):
+    if (
+        not isinstance(differences, list)
+        or not isinstance(layers, list)
+        or len(differences) != len(layers)
+    ):
         raise FileFormatError("the receipt must have a difference for each layer")
     tolerance = number(receipt.get("tolerance"), "receipt.tolerance")
     numbers = [number(x, f"receipt.differences[{i}]") for i, x in enumerate(differences)]

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import mul
 
-Cell = tuple[float, float]  # a number, and the sum of the amounts that it is made of: what rounding is relative to
+Cell = tuple[
+    float, float
+]  # a number, and the sum of the amounts that it is made of: what rounding is relative to
 Cells = list[list[Cell]]
 Rows = list[list[float]]
 
@@ -34,7 +36,9 @@ class CalculationStep:
     result: str  # the grid that it makes
     operation: str  # how: a name in `OPERATIONS`
     operands: tuple[str, ...]  # the grids that it is made from
-    number: float | None = None  # what some operations need beside them, such as ``times``; None for the others
+    number: float | None = (
+        None  # what some operations need beside them, such as ``times``; None for the others
+    )
 
 
 class UnsoundError(Exception):
@@ -44,7 +48,10 @@ class UnsoundError(Exception):
 def _projection(a: Rows, b: Rows, bias: Rows | None = None) -> Cells:
     columns = _columns(b)
     shifts = bias[0] if bias else [0.0] * len(columns)
-    return [[_sum(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)] for row in a]
+    return [
+        [_sum(map(mul, row, c), shift) for c, shift in zip(columns, shifts, strict=True)]
+        for row in a
+    ]
 
 
 def _dot(queries: Rows, keys: Rows) -> Cells:
@@ -103,8 +110,14 @@ def _norm(a: Rows, gains: Rows, shifts: Rows, number: float) -> Cells:
         if not spread:
             raise UnsoundError("a row without variance cannot be divided by it")
         largest = 2 * max(map(abs, row)) / spread
-        values = [(x - mean) / spread * gain + shift for x, gain, shift in zip(row, gains[0], shifts[0], strict=True)]
-        amounts = [largest * abs(gain) + abs(shift) for gain, shift in zip(gains[0], shifts[0], strict=True)]
+        values = [
+            (x - mean) / spread * gain + shift
+            for x, gain, shift in zip(row, gains[0], shifts[0], strict=True)
+        ]
+        amounts = [
+            largest * abs(gain) + abs(shift)
+            for gain, shift in zip(gains[0], shifts[0], strict=True)
+        ]
         cells.append(list(zip(values, amounts, strict=True)))
     return cells
 
@@ -130,8 +143,13 @@ def _gru(xs: Rows, states: Rows, *gates: Rows) -> Cells:
     of_x, shift_x, of_state, shift_state = gates
     width = len(states[0])
     if len(shift_x[0]) != 3 * width:
-        raise UnsoundError(f"a state of {width} numbers needs gates of {3 * width}, not {len(shift_x[0])}")
-    each_read, each_held = _projection(xs, of_x, shift_x), _projection(states, of_state, shift_state)
+        raise UnsoundError(
+            f"a state of {width} numbers needs gates of {3 * width}, not {len(shift_x[0])}"
+        )
+    each_read, each_held = (
+        _projection(xs, of_x, shift_x),
+        _projection(states, of_state, shift_state),
+    )
     return [
         [_gate(read[i::width], held[i::width], old) for i, old in enumerate(state)]
         for read, held, state in zip(each_read, each_held, states, strict=True)
@@ -149,7 +167,9 @@ def _gate(read: list[Cell], held: list[Cell], old: float) -> Cell:
 def _split(a: Rows, cell: Rows, number: float) -> Cells:
     ((parts,),) = cell
     if parts < 1 or len(a[0]) % parts or number not in range(int(parts)):
-        raise UnsoundError(f"there is no part {number:g} of {len(a[0])} columns divided by {parts:g}")
+        raise UnsoundError(
+            f"there is no part {number:g} of {len(a[0])} columns divided by {parts:g}"
+        )
     width = len(a[0]) // int(parts)
     first = int(number) * width
     return [[(x, 0.0) for x in row[first : first + width]] for row in a]
@@ -158,14 +178,19 @@ def _split(a: Rows, cell: Rows, number: float) -> Cells:
 def _rotate(a: Rows, angles: Rows, number: float) -> Cells:
     n, distance = 2 * len(angles[0]), int(number)
     if distance != number or distance < 1 or n % (2 * distance) or n > len(a[0]):
-        raise UnsoundError(f"{len(a[0])} columns have no {len(angles[0])} pairs of columns {number:g} apart")
+        raise UnsoundError(
+            f"{len(a[0])} columns have no {len(angles[0])} pairs of columns {number:g} apart"
+        )
     cells = [[(x, 0.0) for x in row] for row in a]
     firsts = [column for column in range(n) if column // distance % 2 == 0]
     for row, by, made in zip(a, angles, cells, strict=True):
         for first, angle in zip(firsts, by, strict=True):
             (x, y), cos, sin = (row[first], row[first + distance]), math.cos(angle), math.sin(angle)
             amount = (abs(x) + abs(y)) * (1 + abs(angle))
-            made[first], made[first + distance] = (x * cos - y * sin, amount), (y * cos + x * sin, amount)
+            made[first], made[first + distance] = (
+                (x * cos - y * sin, amount),
+                (y * cos + x * sin, amount),
+            )
     return cells
 
 
@@ -212,7 +237,9 @@ def _columns(rows: Rows) -> list[tuple[float, ...]]:
 class Rule:
     """How an operation is computed again; its axes are as in `attnviz.walkthroughs.operations.Operation`."""
 
-    compute: Callable[..., Cells]  # makes its cells from the numbers of its operands, and from its own if it has one
+    compute: Callable[
+        ..., Cells
+    ]  # makes its cells from the numbers of its operands, and from its own if it has one
     axes: str = "tn"  # of each operand
     numbered: bool = False  # whether it needs a number beside them
 
@@ -220,18 +247,28 @@ class Rule:
     def operands(self) -> tuple[int, int]:
         """How many grids it takes at least and at most."""
         each = self.axes.split()
-        return sum(len(letters) == 2 for letters in each), 10_000 if self.axes.endswith("*") else len(each)
+        return sum(len(letters) == 2 for letters in each), 10_000 if self.axes.endswith(
+            "*"
+        ) else len(each)
 
     def apply(self, step: CalculationStep, grids: Mapping[str, SavedGrid]) -> Cells:
         """The cells of a step. Raises UnsoundError: sizes that do not fit."""
         each, operands = self.axes.split(), [grids[name].values for name in step.operands]
         sizes = [
             (name, side, letter, size)
-            for name, letters, rows in zip(step.operands, each + each[-1:] * len(operands), operands, strict=False)
-            for side, letter, size in zip(("rows", "columns"), letters, (len(rows), len(rows[0])), strict=False)
+            for name, letters, rows in zip(
+                step.operands, each + each[-1:] * len(operands), operands, strict=False
+            )
+            for side, letter, size in zip(
+                ("rows", "columns"), letters, (len(rows), len(rows[0])), strict=False
+            )
         ]
         wanted = {"1": (1, "must have 1")}
-        wanted |= {one.lower(): (n, f"{name} has {n} {side}") for name, side, one, n in sizes if one.isupper()}
+        wanted |= {
+            one.lower(): (n, f"{name} has {n} {side}")
+            for name, side, one, n in sizes
+            if one.isupper()
+        }
         for name, side, letter, size in sizes:
             expected, rest = wanted.get(letter.lower(), (size, ""))
             if size != expected:
@@ -264,7 +301,10 @@ OPERATIONS: dict[str, Rule] = {
     "split": Rule(_split, "tn 11", numbered=True),
     "rotate": Rule(_rotate, "Tn tp", numbered=True),
     "concatenate": Rule(
-        lambda *all_rows: [[(x, 0.0) for row in rows for x in row] for rows in zip(*all_rows, strict=True)], "T. t.*"
+        lambda *all_rows: [
+            [(x, 0.0) for row in rows for x in row] for rows in zip(*all_rows, strict=True)
+        ],
+        "T. t.*",
     ),
 }
 """Each operation by its name in the file."""

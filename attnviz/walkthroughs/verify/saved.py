@@ -22,7 +22,11 @@ LARGEST = 2**29  # bytes of a file that is read; a whole layer of DistilBERT tak
 SHORT = 40  # characters of a value that a message shows
 RENAMED = {"map": "projection"}  # operations that earlier versions called otherwise
 HIDDEN = "-inf"  # how a file writes minus infinity, for which JSON has no number
-_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "text"}  # of JSON, as messages name them
+_KINDS: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "text",
+}  # of JSON, as messages name them
 _Value = TypeVar("_Value")
 
 
@@ -54,7 +58,10 @@ def read(path: str | os.PathLike[str]) -> SavedFile:
     except RecursionError:
         reason = "it is nested too deeply to be a walkthrough"
     raise FileFormatError(  # with everything that a terminal could obey spelled out
-        "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in f"{path}: {reason}")
+        "".join(
+            one if one.isprintable() else one.encode("unicode_escape").decode()
+            for one in f"{path}: {reason}"
+        )
     )
 
 
@@ -63,9 +70,13 @@ def contents(path: str | os.PathLike[str], largest: int) -> bytes:
     try:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):
-            raise FileFormatError("it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file")
+            raise FileFormatError(
+                "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file"
+            )
         if found.st_size > largest:
-            raise FileFormatError(f"it has {found.st_size:,} bytes, and at most {largest:,} are read")
+            raise FileFormatError(
+                f"it has {found.st_size:,} bytes, and at most {largest:,} are read"
+            )
         raw = Path(path).read_bytes()
     except OSError as error:
         raise FileFormatError(f"it cannot be read: {error.strerror or error}") from None
@@ -83,16 +94,23 @@ def parse(text: str | bytes) -> SavedFile:
     except ValueError as error:
         raise FileFormatError(f"it is not JSON: {error}") from None
     if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-        raise FileFormatError('it holds no walkthrough (attnviz writes one with "attnviz walkthrough -o walk.json")')
+        raise FileFormatError(
+            'it holds no walkthrough (attnviz writes one with "attnviz walkthrough -o walk.json")'
+        )
     if fields.get("version") != VERSION:
         raise FileFormatError(
             f"it is of version {named(fields.get('version'))}, but this attnviz reads version {VERSION}: update attnviz"
         )
     grids = {}
     for name, grid in _expect(fields.get("grids"), dict, "grids").items():
-        grids[_plain_name(name, "a grid's name")] = _grid(_expect(grid, dict, f"grids.{name}"), f"grids.{name}")
+        grids[_plain_name(name, "a grid's name")] = _grid(
+            _expect(grid, dict, f"grids.{name}"), f"grids.{name}"
+        )
     found = _expect(fields.get("steps"), list, "steps")
-    steps = tuple(_step(_expect(step, dict, f"steps[{i}]"), f"steps[{i}]", grids) for i, step in enumerate(found))
+    steps = tuple(
+        _step(_expect(step, dict, f"steps[{i}]"), f"steps[{i}]", grids)
+        for i, step in enumerate(found)
+    )
     _check_order(steps, grids)
     return SavedFile(grids=grids, steps=steps, fields=fields)
 
@@ -108,7 +126,9 @@ def named(value: object) -> str:
     """A value as an error's message names it: short."""
     if isinstance(value, dict | list):
         return _KINDS[type(value)]
-    return "nothing" if value is None else _short(json.dumps(value, ensure_ascii=False, default=str))
+    return (
+        "nothing" if value is None else _short(json.dumps(value, ensure_ascii=False, default=str))
+    )
 
 
 def _short(text: str) -> str:
@@ -125,7 +145,9 @@ def number(value: object, where: str) -> float:
     except OverflowError:
         found = math.inf
     if not math.isfinite(found):
-        raise FileFormatError(f"{where} must be finite, not {'NaN' if math.isnan(found) else 'infinity'}")
+        raise FileFormatError(
+            f"{where} must be finite, not {'NaN' if math.isnan(found) else 'infinity'}"
+        )
     return found
 
 
@@ -136,15 +158,23 @@ def _texts(value: object, where: str) -> tuple[str, ...]:
 def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
     values = found.get("values")
     if not isinstance(values, list) or not values:
-        raise FileFormatError(f"{where}.values must be a list of rows, not {named(values) if values else 'empty'}")
+        raise FileFormatError(
+            f"{where}.values must be a list of rows, not {named(values) if values else 'empty'}"
+        )
     rows = []
     for i, row in enumerate(values):
         at = f"{where}.values[{i}]"
         if not isinstance(row, list) or not row:
-            raise FileFormatError(f"{at} must be a list of numbers, not {named(row) if row else 'empty'}")
+            raise FileFormatError(
+                f"{at} must be a list of numbers, not {named(row) if row else 'empty'}"
+            )
         if len(row) != len(values[0]):
-            raise FileFormatError(f"{at} holds {len(row)} numbers, but the row before it {len(values[i - 1])}")
-        rows.append([-math.inf if x == HIDDEN else number(x, f"{at}[{j}]") for j, x in enumerate(row)])
+            raise FileFormatError(
+                f"{at} holds {len(row)} numbers, but the row before it {len(values[i - 1])}"
+            )
+        rows.append(
+            [-math.inf if x == HIDDEN else number(x, f"{at}[{j}]") for j, x in enumerate(row)]
+        )
     names = []
     for axis, size in (("rows", len(rows)), ("columns", len(rows[0]))):
         labels = _texts(found.get(axis, []), f"{where}.{axis}")
@@ -154,11 +184,15 @@ def _grid(found: Mapping[str, object], where: str) -> SavedGrid:
     return SavedGrid(values=rows, rows=names[0], columns=names[1])
 
 
-def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid]) -> CalculationStep:
+def _step(
+    found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid]
+) -> CalculationStep:
     operation = _text(found.get("operation"), f"{where}.operation")
     operation = RENAMED.get(operation, operation)
     if operation not in OPERATIONS:
-        raise FileFormatError(f"{where}.operation must be one of {', '.join(OPERATIONS)}, not {named(operation)}")
+        raise FileFormatError(
+            f"{where}.operation must be one of {', '.join(OPERATIONS)}, not {named(operation)}"
+        )
     operands = _texts(found.get("operands"), f"{where}.operands")
     (fewest, most), numbered = OPERATIONS[operation].operands, OPERATIONS[operation].numbered
     if not fewest <= len(operands) <= most:
@@ -166,12 +200,16 @@ def _step(found: Mapping[str, object], where: str, grids: Mapping[str, SavedGrid
         raise FileFormatError(f"{where}: {operation} takes {wanted} grids, not {len(operands)}")
     beside = found.get("number")
     if (beside is None) == numbered:
-        raise FileFormatError(f"{where}: {operation} takes {'a' if beside is None else 'no'} number beside its grids")
+        raise FileFormatError(
+            f"{where}: {operation} takes {'a' if beside is None else 'no'} number beside its grids"
+        )
     step = CalculationStep(
         name=_plain_name(_text(found.get("name"), f"{where}.name"), f"{where}.name"),
-        result=_text(found.get("result"), f"{where}.result"), operation=operation, operands=operands,
+        result=_text(found.get("result"), f"{where}.result"),
+        operation=operation,
+        operands=operands,
         number=None if beside is None else number(beside, f"{where}.number"),
-    )  # fmt: skip
+    )
     if unknown := [name for name in (*operands, step.result) if name not in grids]:
         raise FileFormatError(f"{where} ({step.name}): there is no grid {named(unknown[0])}")
     return step
@@ -182,9 +220,13 @@ def _check_order(steps: tuple[CalculationStep, ...], grids: Mapping[str, SavedGr
     known = set(grids) - {step.result for step in steps}
     for i, step in enumerate(steps):
         if early := [name for name in step.operands if name not in known]:
-            raise FileFormatError(f"steps[{i}] ({step.name}) is made from {early[0]}, which comes later")
+            raise FileFormatError(
+                f"steps[{i}] ({step.name}) is made from {early[0]}, which comes later"
+            )
         if step.result in known:
-            raise FileFormatError(f"steps[{i}] ({step.name}) makes {step.result}, which a step before it made")
+            raise FileFormatError(
+                f"steps[{i}] ({step.name}) makes {step.result}, which a step before it made"
+            )
         known.add(step.result)
 
 
@@ -209,7 +251,12 @@ def _plain_name(name: str, where: str) -> str:
 
 def _looks_like_number(value: object) -> bool:
     try:
-        return isinstance(value, str) and value.isascii() and "_" not in value and math.isfinite(float(value))
+        return (
+            isinstance(value, str)
+            and value.isascii()
+            and "_" not in value
+            and math.isfinite(float(value))
+        )
     except ValueError:
         return False
 

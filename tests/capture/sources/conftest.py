@@ -58,7 +58,9 @@ class Hub:
 
     def __post_init__(self) -> None:
         self.half_way = threading.Event()
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Answer", (_Answer,), {"of": self}))
+        self.server = ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Answer", (_Answer,), {"of": self})
+        )
         threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
@@ -123,7 +125,11 @@ class _Answer(BaseHTTPRequestHandler):
         # The hub sends everybody on: to its own cache, or for large files to another server.
         large = file.suffix in LFS
         tag = hashlib.sha256(file.read_bytes()).hexdigest()
-        linked = {"X-Linked-Size": str(file.stat().st_size), "X-Linked-ETag": f'"{tag}"'} if large else {}
+        linked = (
+            {"X-Linked-Size": str(file.stat().st_size), "X-Linked-ETag": f'"{tag}"'}
+            if large
+            else {}
+        )
         where = "elsewhere" if large else "api/resolve-cache/models"
         headers = {
             "Location": f"/{where}/{found['model']}/resolve/{COMMIT}/{found['file']}",
@@ -143,7 +149,11 @@ class _Answer(BaseHTTPRequestHandler):
             return None
         if (found["rest"] or "").startswith("/tree"):
             body: object = [{"type": "file", "path": file.name} for file in folder.iterdir()]
-            return self._send_json(body) if found["rest"] == "/tree/main" else self._refuse(404, "EntryNotFound")
+            return (
+                self._send_json(body)
+                if found["rest"] == "/tree/main"
+                else self._refuse(404, "EntryNotFound")
+            )
         body = {"id": found["model"], "sha": COMMIT, "private": False, "tags": [], "siblings": []}
         return self._send_json(body)
 
@@ -164,19 +174,30 @@ class _Answer(BaseHTTPRequestHandler):
         if start:
             headers["Content-Range"] = f"bytes {start}-{len(whole) - 1}/{len(whole)}"
         half = (self.of.broken or self.of.stalled) and file.suffix in LFS
-        self._reply(206 if start else 200, headers, whole[start:], whole[start : len(whole) // 2] if half else None)
+        self._reply(
+            206 if start else 200,
+            headers,
+            whole[start:],
+            whole[start : len(whole) // 2] if half else None,
+        )
 
     def _send_json(self, body: object) -> None:
         self._reply(200, {"Content-Type": "application/json"}, json.dumps(body).encode())
 
     def _refuse(self, status: int, code: str, headers: dict[str, str] | None = None) -> None:
-        self._reply(status, {"X-Error-Code": code, "X-Error-Message": "no", **(headers or {})}, b"no")
+        self._reply(
+            status, {"X-Error-Code": code, "X-Error-Message": "no", **(headers or {})}, b"no"
+        )
 
-    def _reply(self, status: int, headers: dict[str, str], body: bytes = b"", sent: bytes | None = None) -> None:
+    def _reply(
+        self, status: int, headers: dict[str, str], body: bytes = b"", sent: bytes | None = None
+    ) -> None:
         """Send the head, and after GET the body, or of it only what is `sent`."""
         self.send_response(status)
         # As to everybody who is not logged in; the library would show it as a warning.
-        advice = {"X-HF-Warning": "unauthenticated; You are sending unauthenticated requests to the HF Hub."}
+        advice = {
+            "X-HF-Warning": "unauthenticated; You are sending unauthenticated requests to the HF Hub."
+        }
         for name, value in {**headers, **advice, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
@@ -201,11 +222,15 @@ def tiny_distilbert(tmp_path_factory: pytest.TempPathFactory, real_model: str) -
     folder = tmp_path_factory.mktemp("models") / "distilbert"
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        config = DistilBertConfig(n_layers=3, n_heads=2, dim=10, hidden_dim=14, initializer_range=1.0)
+        config = DistilBertConfig(
+            n_layers=3, n_heads=2, dim=10, hidden_dim=14, initializer_range=1.0
+        )
         DistilBertModel(config).save_pretrained(folder)
     for name in ("tokenizer.json", "vocab.txt"):
         shutil.copy(Path(real_model) / name, folder)
-    (folder / "tokenizer_config.json").write_text('{"do_lower_case": true, "model_max_length": 512}')
+    (folder / "tokenizer_config.json").write_text(
+        '{"do_lower_case": true, "model_max_length": 512}'
+    )
     return folder
 
 
@@ -254,7 +279,11 @@ def refused(heatmap: Run, tmp_path: Path) -> Callable[..., str]:
         assert result.stderr.startswith("attnviz: ")
         assert result.stderr.count("\n") == 1
         assert (result.returncode, result.stdout) == (1, "")
-        left = [path for path in tmp_path.rglob("*") if path.is_file() and tmp_path / "home" not in path.parents]
+        left = [
+            path
+            for path in tmp_path.rglob("*")
+            if path.is_file() and tmp_path / "home" not in path.parents
+        ]
         assert left == []
         return result.stderr.removeprefix("attnviz: ").rstrip()
 

@@ -25,7 +25,9 @@ class TestToySource:
         """The record holds what the model itself returns beside its output."""
         _, weights = ToyEncoder(SIZES)(["I", "love", "all", "you"])
         record = attend(TEXTS[0], ToySource(SIZES))
-        expected = np.stack([pattern[0].detach().numpy() for pattern in weights if pattern is not None])
+        expected = np.stack(
+            [pattern[0].detach().numpy() for pattern in weights if pattern is not None]
+        )
         np.testing.assert_allclose(record.weights, expected, rtol=0, atol=1e-6)
         assert record.weights.shape == (5, 3, 4, 4)
         assert record.model == "toy-random (seed 13, d_model 21, n_heads 3, n_layers 5)"
@@ -34,20 +36,38 @@ class TestToySource:
         """In a padded batch each sentence has the weights that it has alone."""
         source = ToySource(SIZES)
         for record, text in zip(attend_all(TEXTS, source), TEXTS, strict=True):
-            np.testing.assert_allclose(record.weights, attend(text, source).weights, rtol=0, atol=1e-6)
+            np.testing.assert_allclose(
+                record.weights, attend(text, source).weights, rtol=0, atol=1e-6
+            )
 
     def test_tokens(self) -> None:
         """A word is a token, split as a person would, in a pair too."""
         record = attend("I can't, 3.14!", ToySource(SIZES), pair="나는 너희")
-        assert [token.text for token in record.query_tokens] == ["I", "can't", ",", "3.14", "!", "나는", "너희"]
+        assert [token.text for token in record.query_tokens] == [
+            "I",
+            "can't",
+            ",",
+            "3.14",
+            "!",
+            "나는",
+            "너희",
+        ]
         assert [token.span for token in record.query_tokens] == [
-            (0, 1), (2, 7), (7, 8), (9, 13), (13, 14), (0, 2), (3, 5),
-        ]  # fmt: skip
+            (0, 1),
+            (2, 7),
+            (7, 8),
+            (9, 13),
+            (13, 14),
+            (0, 2),
+            (3, 5),
+        ]
         assert [token.segment for token in record.query_tokens] == [0, 0, 0, 0, 0, 1, 1]
         assert [token.word for token in record.query_tokens] == [0, 1, 2, 3, 4, 5, 6]
         assert not any(token.special for token in record.query_tokens)
 
-    @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.bfloat16, 3e-2)])
+    @pytest.mark.parametrize(
+        ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.bfloat16, 3e-2)]
+    )
     def test_formats(self, dtype: torch.dtype, tolerance: float) -> None:
         """It runs in other number formats, and is proved in each."""
         receipt = attend(TEXTS[2], ToySource(SIZES, dtype=dtype)).receipt
@@ -73,13 +93,17 @@ def test_any_sentence(text: str) -> None:
         return
     tokens = attend(text, "toy-random").query_tokens
     assert all(token.text.strip() for token in tokens)
-    assert [text[slice(*token.span)] for token in tokens if token.span] == [token.piece for token in tokens]
+    assert [text[slice(*token.span)] for token in tokens if token.span] == [
+        token.piece for token in tokens
+    ]
 
 
 @pytest.mark.parametrize("sizes", [{"d_model": 100_000, "n_heads": 1}, {"n_layers": 100_000}])
 def test_too_large(sizes: dict[str, int]) -> None:
     """Sizes that would take minutes, or all memory, are refused at once."""
-    with pytest.raises(ModelError, match=r"^these sizes make [\d,]+ weights: at most 50,000,000 are drawn$"):
+    with pytest.raises(
+        ModelError, match=r"^these sizes make [\d,]+ weights: at most 50,000,000 are drawn$"
+    ):
         ToySource(ToyConfig(**sizes))  # type: ignore[arg-type]
 
 
@@ -87,7 +111,14 @@ def test_special_tokens() -> None:
     """Between [CLS] and [SEP], a second sentence before another one; they stand for no word of the text."""
     source = random_source("toy-random-bert", {"n_layers": 1})
     (sentence,) = source.encode(["I love"], ["you"]).sentences
-    assert [token.text for token in sentence.tokens] == ["[CLS]", "I", "love", "[SEP]", "you", "[SEP]"]
+    assert [token.text for token in sentence.tokens] == [
+        "[CLS]",
+        "I",
+        "love",
+        "[SEP]",
+        "you",
+        "[SEP]",
+    ]
     assert [token.special for token in sentence.tokens] == [True, False, False, True, False, True]
     assert [token.segment for token in sentence.tokens] == [0, 0, 0, 0, 1, 1]
     assert attend("I love", source).weights.shape == (1, 4, 4, 4)

@@ -69,7 +69,8 @@ def test_shipped_weights_are_small() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [(name, kind) for name in CHOSEN for kind in KINDS[HOME_BUILT[name].architecture]]
+    ("name", "kind"),
+    [(name, kind) for name in CHOSEN for kind in KINDS[HOME_BUILT[name].architecture]],
 )
 def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
     """The record holds what the model returns beside its output, run without anybody looking on."""
@@ -82,7 +83,9 @@ def test_weights_are_the_models_own(name: str, kind: Kind) -> None:
         elif isinstance(model, LanguageDecoder):
             own = torch.cat([w for w in model(source)[1] if w is not None])
         elif isinstance(model, TranslationTransformer):
-            own = torch.cat([w for w in getattr(model.translate(source).weights, kind) if w is not None])
+            own = torch.cat(
+                [w for w in getattr(model.translate(source).weights, kind) if w is not None]
+            )
         else:
             assert isinstance(model, RecurrentTranslator)
             weights = model.translate(source).weights
@@ -107,7 +110,11 @@ def test_running_free_is_being_forced_to_say_the_same(name: str) -> None:
 def test_a_batch_changes_nothing(name: str) -> None:
     """A sentence beside a longer one has the attention that it has alone."""
     source = open_source(name)
-    texts = ["고양이가 자요", "고양이가 방에서 자고 있어요."] if name == "toy-ko" else ["i love all you", SENTENCE]
+    texts = (
+        ["고양이가 자요", "고양이가 방에서 자고 있어요."]
+        if name == "toy-ko"
+        else ["i love all you", SENTENCE]
+    )
     together = attend_all(texts, source)
     for record in together:
         alone = attend(record.text, source)
@@ -131,7 +138,12 @@ def test_unknown_words_are_said() -> None:
     assert record.key_tokens[-1].piece == "Zwetschge"
     assert Note.of("unknown_words", words="Zwetschge") in record.notes
     forced = attend(SENTENCE, "toy-seq2seq", target="그녀는 자두를 먹는다")
-    assert [token.text for token in forced.query_tokens] == ["그녀는", "자두를→[UNK]", "먹는다", "<end>"]
+    assert [token.text for token in forced.query_tokens] == [
+        "그녀는",
+        "자두를→[UNK]",
+        "먹는다",
+        "<end>",
+    ]
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -152,9 +164,13 @@ def test_refusals(name: str) -> None:
 
 def test_kinds_and_targets_that_are_not_there() -> None:
     """A model is asked for no attention that it has not, and told to say nothing that it cannot say."""
-    with pytest.raises(SelectionError, match="toy-decoder has no cross attention to show: it has decoder"):
+    with pytest.raises(
+        SelectionError, match="toy-decoder has no cross attention to show: it has decoder"
+    ):
         attend(SENTENCE, "toy-decoder", kind="cross")
-    with pytest.raises(SelectionError, match="toy-decoder generates nothing, so it takes no target"):
+    with pytest.raises(
+        SelectionError, match="toy-decoder generates nothing, so it takes no target"
+    ):
         attend(SENTENCE, "toy-decoder", target="나는")
     with pytest.raises(SelectionError, match="has no decoder attention to show: it has encoder"):
         attend(SENTENCE, "toy", kind="decoder")

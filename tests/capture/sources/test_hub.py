@@ -34,7 +34,11 @@ AT_ONCE = 8.0
 
 def partial_files(folder: Path) -> list[Path]:
     """What an unfinished download would leave."""
-    return [path for path in folder.rglob("*") if "incomplete" in path.name or path.name.startswith("tmp_")]
+    return [
+        path
+        for path in folder.rglob("*")
+        if "incomplete" in path.name or path.name.startswith("tmp_")
+    ]
 
 
 def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> None:
@@ -47,7 +51,11 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     hub.asked.clear()
 
     second = heatmap("I love all you", "-m", DEFAULT, "-o", "second.npz")
-    assert (second.returncode, second.stderr, second.stdout) == (0, "wrote second.npz\n", first.stdout)
+    assert (second.returncode, second.stderr, second.stdout) == (
+        0,
+        "wrote second.npz\n",
+        first.stdout,
+    )
     assert hub.asked == []
 
     hub.close()
@@ -55,13 +63,22 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     assert (third.returncode, third.stderr, third.stdout) == (0, "wrote third.npz\n", first.stdout)
     record = RECORD.load(tmp_path / "first.npz")
     assert record == RECORD.load(tmp_path / "second.npz") == RECORD.load(tmp_path / "third.npz")
-    assert [token.text for token in record.query_tokens] == ["[CLS]", "i", "love", "all", "you", "[SEP]"]
+    assert [token.text for token in record.query_tokens] == [
+        "[CLS]",
+        "i",
+        "love",
+        "all",
+        "you",
+        "[SEP]",
+    ]
 
 
 def test_cache_variables_are_honoured(heatmap: Run, hub: Hub, tmp_path: Path) -> None:
     """What is downloaded lies where ``HF_HUB_CACHE`` says, with the token of the environment shown to the hub."""
     name = "hf_somebody"
-    result = heatmap("I", "-m", SOMEBODY, "-o", "a.npz", HF_HUB_CACHE=str(tmp_path / "here"), HF_TOKEN=name)
+    result = heatmap(
+        "I", "-m", SOMEBODY, "-o", "a.npz", HF_HUB_CACHE=str(tmp_path / "here"), HF_TOKEN=name
+    )
     assert (result.returncode, result.stderr) == (0, "wrote a.npz\n")
     assert (tmp_path / "here" / "models--somebody--distilbert").is_dir()
     assert f"Bearer {name}" in hub.tokens
@@ -96,23 +113,34 @@ def read(controller: int) -> bytes:
         return b""
 
 
-def test_broken_off_in_the_middle(refused: Callable[..., str], heatmap: Run, hub: Hub, tmp_path: Path) -> None:
+def test_broken_off_in_the_middle(
+    refused: Callable[..., str], heatmap: Run, hub: Hub, tmp_path: Path
+) -> None:
     """A download that breaks off is one line and leaves no half of a file; the next one works."""
     hub.broken = True
     line = refused("I love all you", "-m", SOMEBODY)
-    assert line.startswith(f"{SOMEBODY} cannot be downloaded: peer closed connection without sending complete message")
+    assert line.startswith(
+        f"{SOMEBODY} cannot be downloaded: peer closed connection without sending complete message"
+    )
     assert partial_files(tmp_path) == []
     hub.broken = False
     result = heatmap("I love all you", "-m", SOMEBODY, "-o", "a.npz")
     assert (result.returncode, result.stderr) == (0, "wrote a.npz\n")
 
 
-def test_ctrl_c_while_downloading(hub: Hub, online: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+def test_ctrl_c_while_downloading(
+    hub: Hub, online: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
     """Ctrl-C in the middle of the weights ends the command at once and leaves no half of a file."""
     hub.stalled = True
     command = [sys.executable, "-m", "attnviz", "heatmap", "I", "-m", SOMEBODY]
     with subprocess.Popen(
-        command, cwd=tmp_path, env=online(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        cwd=tmp_path,
+        env=online(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert hub.half_way.wait(60)
         process.send_signal(signal.SIGINT)
@@ -158,7 +186,9 @@ def test_nobody_listens(refused: Callable[..., str], heatmap: Run, hub: Hub) -> 
     )
     result = heatmap("I love all you", "-o", "a.npz")
     assert result.returncode == 0
-    assert result.stderr.startswith(f"attnviz: {DEFAULT} is not in the cache, and the hub cannot be reached (")
+    assert result.stderr.startswith(
+        f"attnviz: {DEFAULT} is not in the cache, and the hub cannot be reached ("
+    )
     assert result.stderr.endswith('); using the home-built model "toy" instead\nwrote a.npz\n')
 
 
@@ -176,11 +206,21 @@ def test_offline_by_choice(refused: Callable[..., str], hub: Hub) -> None:
     [
         (404, "RepoNotFound", f"there is no model '{SOMEBODY}' on the hub (or it is private)"),
         (401, "RepoNotFound", f"there is no model '{SOMEBODY}' on the hub (or it is private)"),
-        (401, "GatedRepo", f"{SOMEBODY} is gated: ask its owner for access, then log in with `hf auth login`"),
-        (403, "GatedRepo", f"{SOMEBODY} is gated: ask its owner for access, then log in with `hf auth login`"),
+        (
+            401,
+            "GatedRepo",
+            f"{SOMEBODY} is gated: ask its owner for access, then log in with `hf auth login`",
+        ),
+        (
+            403,
+            "GatedRepo",
+            f"{SOMEBODY} is gated: ask its owner for access, then log in with `hf auth login`",
+        ),
     ],
 )
-def test_what_the_hub_refuses(refused: Callable[..., str], hub: Hub, status: int, code: str, line: str) -> None:
+def test_what_the_hub_refuses(
+    refused: Callable[..., str], hub: Hub, status: int, code: str, line: str
+) -> None:
     """A model that is absent, private or gated is said to be so."""
     hub.errors[SOMEBODY] = (status, code)
     assert refused("I love all you", "-m", SOMEBODY) == line
@@ -190,14 +230,18 @@ def test_a_hub_out_of_order(refused: Callable[..., str], hub: Hub) -> None:
     """An error inside the hub counts as out of reach."""
     hub.errors[SOMEBODY] = (503, "")
     line = refused("I love all you", "-m", SOMEBODY)
-    assert line.startswith(f"{SOMEBODY} is not in the cache, and the hub cannot be reached (Server error '503 ")
+    assert line.startswith(
+        f"{SOMEBODY} is not in the cache, and the hub cannot be reached (Server error '503 "
+    )
 
 
 def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:
     """A page to log in at, as in a hotel, is not taken for the hub."""
     hub.portal = True
     line = refused("I love all you", "-m", SOMEBODY)
-    assert line.startswith(f"{SOMEBODY} is not in the cache, and what answers in the hub's place is not the hub: ")
+    assert line.startswith(
+        f"{SOMEBODY} is not in the cache, and what answers in the hub's place is not the hub: "
+    )
 
 
 def test_unknown_revision(refused: Callable[..., str]) -> None:
@@ -217,7 +261,11 @@ def test_unknown_revision(refused: Callable[..., str]) -> None:
     ],
 )
 def test_not_what_attnviz_reads(
-    refused: Callable[..., str], hub: Hub, tmp_path_factory: pytest.TempPathFactory, files: list[str], line: str
+    refused: Callable[..., str],
+    hub: Hub,
+    tmp_path_factory: pytest.TempPathFactory,
+    files: list[str],
+    line: str,
 ) -> None:
     """A model without safetensors, and what is no model, are refused before anything is downloaded or converted."""
     folder = tmp_path_factory.mktemp("other")
@@ -225,7 +273,9 @@ def test_not_what_attnviz_reads(
         (folder / name).write_text("{}")
     hub.models["no/model"] = folder
     assert refused("I love all you", "-m", "no/model") == line
-    assert not [asked for asked in hub.asked if asked.startswith("GET /no/") or "/api/models/" in asked]
+    assert not [
+        asked for asked in hub.asked if asked.startswith("GET /no/") or "/api/models/" in asked
+    ]
 
 
 @pytest.mark.parametrize(

@@ -14,17 +14,38 @@ if TYPE_CHECKING:
     from tests.fixtures.zoo import Zoo
 
 TINY = [
-    "albert", "bart", "codegen", "distilbert", "gemma2", "gpt2", "gpt_oss", "gptj", "llama", "mistral", "modernbert",
-    "opt", "roberta", "t5", "xlm_roberta",
-]  # fmt: skip
+    "albert",
+    "bart",
+    "codegen",
+    "distilbert",
+    "gemma2",
+    "gpt2",
+    "gpt_oss",
+    "gptj",
+    "llama",
+    "mistral",
+    "modernbert",
+    "opt",
+    "roberta",
+    "t5",
+    "xlm_roberta",
+]
 
 DECODERS = {"codegen", "gemma2", "gpt2", "gpt_oss", "gptj", "llama", "mistral", "opt"}
 
 APART = {
-    "big_bird": "encoder", "bloom": "decoder", "deberta": "encoder", "deberta_v2": "encoder",
-    "falcon": "decoder", "gpt_neo": "decoder", "mpnet": "encoder",
-    "mpt": "decoder", "openai_gpt": "decoder", "xlm": "encoder", "xlnet": "encoder",
-}  # fmt: skip
+    "big_bird": "encoder",
+    "bloom": "decoder",
+    "deberta": "encoder",
+    "deberta_v2": "encoder",
+    "falcon": "decoder",
+    "gpt_neo": "decoder",
+    "mpnet": "encoder",
+    "mpt": "decoder",
+    "openai_gpt": "decoder",
+    "xlm": "encoder",
+    "xlnet": "encoder",
+}
 """Models that compute attention apart from the library's interface."""
 
 
@@ -62,7 +83,9 @@ class TestEager:
 @pytest.mark.parametrize("name", TINY)
 def test_batch_equals_alone(zoo: Zoo, name: str) -> None:
     """Padding changes no number: a sentence in a batch has the weights that it has alone."""
-    for record, sentence in zip(attend_all(zoo.sentences, zoo.source(name)), zoo.sentences, strict=True):
+    for record, sentence in zip(
+        attend_all(zoo.sentences, zoo.source(name)), zoo.sentences, strict=True
+    ):
         close(record.weights, zoo.eager(name, sentence)[0])
 
 
@@ -70,7 +93,9 @@ def test_batch_equals_alone(zoo: Zoo, name: str) -> None:
 def test_fused(zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fused implementation, which longer inputs run, gives the same weights, in a batch too."""
     monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
-    for record, sentence in zip(attend_all(zoo.sentences, zoo.source(name)), zoo.sentences, strict=True):
+    for record, sentence in zip(
+        attend_all(zoo.sentences, zoo.source(name)), zoo.sentences, strict=True
+    ):
         close(record.weights, zoo.eager(name, sentence)[0])
         assert record.receipt is not None
         assert record.receipt.native == ("eager" if name in {"gemma2", "gpt_oss"} else "sdpa")
@@ -108,7 +133,9 @@ def test_apart_from_the_interface(zoo: Zoo, name: str) -> None:
         assert record.receipt is not None
         assert record.receipt.native == ("sdpa" if name == "falcon" else "softmax")
     assert source.kinds == (APART[name],)
-    for record, expected in zip(attend_all(zoo.sentences, source), zoo.eager(name, *zoo.sentences), strict=True):
+    for record, expected in zip(
+        attend_all(zoo.sentences, source), zoo.eager(name, *zoo.sentences), strict=True
+    ):
         close(record.weights, expected)
 
 
@@ -118,4 +145,6 @@ def test_falcon_with_biases(zoo: Zoo) -> None:
     assert record.receipt is not None
     assert (record.kind, record.receipt.native) == ("decoder", "sdpa")
     assert record.receipt.max_difference < 1e-6
-    assert 1e-3 < np.abs(record.weights - zoo.eager("falcon_alibi", zoo.sentences[0])[0]).max() < 0.05
+    assert (
+        1e-3 < np.abs(record.weights - zoo.eager("falcon_alibi", zoo.sentences[0])[0]).max() < 0.05
+    )

@@ -37,7 +37,9 @@ class TestTerms:
             ("mistral", {"mask": None}),
         ],
     )
-    def test_left_out(self, zoo: Zoo, name: str, without: dict[str, None], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_left_out(
+        self, zoo: Zoo, name: str, without: dict[str, None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Were one of them overlooked, the first layer would be refused."""
         found = interface._scoring
 
@@ -96,17 +98,22 @@ class TestNothingToSee:
     @pytest.mark.parametrize("name", ["longformer", "mamba"])
     def test_not_on_the_interface(self, zoo: Zoo, name: str) -> None:
         """Longformer multiplies no whole rows of weights; Mamba has none."""
-        with pytest.raises(NoAttentionError, match=rf"^zoo0/{name} has no attention that attnviz can see: [^\n]*$"):
+        with pytest.raises(
+            NoAttentionError, match=rf"^zoo0/{name} has no attention that attnviz can see: [^\n]*$"
+        ):
             attend(LONG, zoo.source(name))
 
     def test_a_vocabulary_too_large(self, zoo: Zoo, tmp_path: Path) -> None:
         """A tokenizer that knows tokens the model does not is the model's fault, not a traceback."""
         folder = shutil.copytree(zoo.folder("gpt2"), tmp_path / "odd")
         tokenizer = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
-        tokenizer["added_tokens"].append({**tokenizer["added_tokens"][0], "id": 5003, "content": "street"})
+        tokenizer["added_tokens"].append(
+            {**tokenizer["added_tokens"][0], "id": 5003, "content": "street"}
+        )
         (folder / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
         with pytest.raises(
-            ModelError, match=r"^the text has token 334, but .*/odd knows 334 tokens: is this its tokenizer\?$"
+            ModelError,
+            match=r"^the text has token 334, but .*/odd knows 334 tokens: is this its tokenizer\?$",
         ):
             attend(LONG, str(folder))
 
@@ -115,7 +122,8 @@ class TestLimits:
     """How long an input may be."""
 
     @pytest.mark.parametrize(
-        ("name", "limit"), [("xlm_roberta", 512), ("roberta", 512), ("gpt2", 61), ("opt", 61), ("distilbert", 512)]
+        ("name", "limit"),
+        [("xlm_roberta", 512), ("roberta", 512), ("gpt2", 61), ("opt", 61), ("distilbert", 512)],
     )
     def test_longest(self, zoo: Zoo, name: str, limit: int) -> None:
         """The longest sentence runs; with one token more, both numbers are said. RoBERTa's 514 positions hold 512."""

@@ -17,7 +17,13 @@ from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.sources import huggingface, interface
 from attnviz.capture.sources.tokens import generated_tokens, meaning
-from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, SelectionError
+from attnviz.errors import (
+    InputError,
+    ModelError,
+    NoAttentionError,
+    NotVerifiedError,
+    SelectionError,
+)
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.walkthroughs.calculation import largest_difference
 from tests.fixtures.zoo import SENTENCES
@@ -38,7 +44,9 @@ KINDS = ("cross", "decoder")
 
 def texts(record: Attention) -> tuple[list[str], list[str]]:
     """What rows and columns are called."""
-    return [token.text for token in record.query_tokens], [token.text for token in record.key_tokens]
+    return [token.text for token in record.query_tokens], [
+        token.text for token in record.key_tokens
+    ]
 
 
 class TestLabels:
@@ -68,7 +76,9 @@ class TestLabels:
 
     def test_the_home_built_one(self) -> None:
         """Its decoder's columns are what it has read, too."""
-        record = attend("I love all you", "toy-transformer", target="나는 너희 모두를 사랑한다", kind="decoder")
+        record = attend(
+            "I love all you", "toy-transformer", target="나는 너희 모두를 사랑한다", kind="decoder"
+        )
         said, read = texts(record)
         assert said == ["나는", "너희", "모두를", "사랑한다", "<end>"]
         assert read == ["<start>", *said[:-1]]
@@ -79,8 +89,12 @@ class TestLabels:
         target = "The animals didn't love"
         record = attend("I love all you", zoo.source("bart"), target=target)
         said = [token for token in record.query_tokens if not token.special]
-        assert "".join(target[slice(*token.span)] for token in said if token.span) == target.replace(" ", "")
-        assert [token.word for token in said] == sorted(token.word for token in said if token.word is not None)
+        assert "".join(
+            target[slice(*token.span)] for token in said if token.span
+        ) == target.replace(" ", "")
+        assert [token.word for token in said] == sorted(
+            token.word for token in said if token.word is not None
+        )
         assert {token.word for token in said} == {0, 1, 2, 3}
 
     def test_places_of_what_is_said_freely(self, zoo: Zoo) -> None:
@@ -94,7 +108,17 @@ class TestLabels:
         said = generated_tokens(tokenizer, ids, text)
         spans = [(0, 1), (1, 2), (2, 4), (4, 5), (5, 6), (5, 6), (5, 6), (6, 7), None]
         assert [token.span for token in said] == spans
-        assert [token.text for token in said] == ["l", "·o", "·ve", "␣", "사 1/3", "사 2/3", "사 3/3", "!", "</s>"]
+        assert [token.text for token in said] == [
+            "l",
+            "·o",
+            "·ve",
+            "␣",
+            "사 1/3",
+            "사 2/3",
+            "사 3/3",
+            "!",
+            "</s>",
+        ]
         assert [token.word for token in said] == [0, 0, 0, 1, 1, 1, 1, 2, None]
 
     def test_numbers_without_a_token(self, zoo: Zoo) -> None:
@@ -117,8 +141,12 @@ class TestLabels:
     def test_written_otherwise(self, zoo: Zoo) -> None:
         """Tokens that mean another text than the one given: they stand somewhere in it, and nothing ends."""
         tokenizer, _ = zoo.library("bart_wordpiece")
-        said = generated_tokens(tokenizer, tokenizer.convert_tokens_to_ids(["the", "##ani", "##mal"]), "THE ANIMAL")
-        assert all(token.span is not None and 0 <= token.span[0] <= token.span[1] <= 10 for token in said)
+        said = generated_tokens(
+            tokenizer, tokenizer.convert_tokens_to_ids(["the", "##ani", "##mal"]), "THE ANIMAL"
+        )
+        assert all(
+            token.span is not None and 0 <= token.span[0] <= token.span[1] <= 10 for token in said
+        )
 
     def test_nothing(self, zoo: Zoo) -> None:
         """What another model generated may be its end alone: it is a row as others are."""
@@ -133,7 +161,10 @@ class TestLabels:
             ["<s>", "unloved", "animals", "</s>"],
             ["<s>", "The", "animal", "didn't", "cross", "</s>"],
         )
-        assert texts(hide_special(merged)) == (["unloved", "animals"], ["The", "animal", "didn't", "cross"])
+        assert texts(hide_special(merged)) == (
+            ["unloved", "animals"],
+            ["The", "animal", "didn't", "cross"],
+        )
 
 
 @pytest.mark.parametrize("name", ["bart", "marian", "t5"])
@@ -145,7 +176,9 @@ class TestWalks:
         source = zoo.source(name)
         record = attend(SENTENCES[0], source, target=TARGETS[1], kind=kind)
         follow = partial(walk, SENTENCES[0], source, target=TARGETS[1], kind=kind)
-        for layer, head in itertools.product(range(record.weights.shape[0]), range(record.weights.shape[1])):
+        for layer, head in itertools.product(
+            range(record.weights.shape[0]), range(record.weights.shape[1])
+        ):
             every = follow(layer=layer, head=head, every=True)
             context = every.grids["context"].values
             scale = max(1.0, float(np.abs(context).max()))
@@ -155,7 +188,10 @@ class TestWalks:
             assert every.from_input is not None
             assert every.from_input <= 2e-6 * scale
             assert largest_error(every) == 0
-            assert largest_difference(every.grids["weights"].values, record.weights[layer, head]) < 5e-6
+            assert (
+                largest_difference(every.grids["weights"].values, record.weights[layer, head])
+                < 5e-6
+            )
             said, read = texts(record)
             assert every.grids["weights"].rows == tuple(said)
             assert every.grids["weights"].columns == tuple(read)
@@ -166,7 +202,9 @@ class TestWalks:
 
     def test_steps(self, zoo: Zoo, name: str, kind: Kind) -> None:
         """Keys and values are made of the other sentence, or of what was read; nothing is added that is nothing."""
-        walked = walk(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind=kind, every=True, head=1)
+        walked = walk(
+            SENTENCES[0], zoo.source(name), target=TARGETS[1], kind=kind, every=True, head=1
+        )
         steps = {step.result: step.operands for step in walked.steps}
         memory = "M" if kind == "cross" else "X"
         assert (steps["Q"][0], steps["K"][0], steps["V"][0]) == ("X", memory, memory)
@@ -189,7 +227,9 @@ class TestRefused:
         assert len(source.kinds) == 1
         with pytest.raises(SelectionError, match="generates nothing, so it takes no target"):
             attend(SENTENCES[0], source, target="나는")
-        with pytest.raises(SelectionError, match=r"has no cross attention to show: it has (encoder|decoder)$"):
+        with pytest.raises(
+            SelectionError, match=r"has no cross attention to show: it has (encoder|decoder)$"
+        ):
             attend(SENTENCES[0], source, kind="cross")
 
     def test_sound(self, zoo: Zoo, tmp_path: Path) -> None:
@@ -197,12 +237,23 @@ class TestRefused:
         import transformers
 
         sizes: dict[str, Any] = {
-            "d_model": 6, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 7, "decoder_ffn_dim": 7
-        }  # fmt: skip
+            "d_model": 6,
+            "encoder_layers": 1,
+            "decoder_layers": 1,
+            "encoder_ffn_dim": 7,
+            "decoder_ffn_dim": 7,
+        }
         config = transformers.WhisperConfig(
-            **sizes, encoder_attention_heads=1, decoder_attention_heads=1, vocab_size=400, num_mel_bins=8,
-            pad_token_id=1, bos_token_id=0, eos_token_id=2, decoder_start_token_id=2,
-        )  # fmt: skip
+            **sizes,
+            encoder_attention_heads=1,
+            decoder_attention_heads=1,
+            vocab_size=400,
+            num_mel_bins=8,
+            pad_token_id=1,
+            bos_token_id=0,
+            eos_token_id=2,
+            decoder_start_token_id=2,
+        )
         with torch.random.fork_rng(devices=[]):
             transformers.WhisperModel(config).save_pretrained(tmp_path)
         for file in zoo.folder("bart").glob("tokenizer*"):
@@ -226,7 +277,9 @@ class TestRefused:
         path = folder / "config.json"
         saved = json.loads(path.read_text(encoding="utf-8"))
         path.write_text(json.dumps(saved | {"decoder_start_token_id": None}), encoding="utf-8")
-        with pytest.raises(ModelError, match=r"cannot be forced to a target: [^\n]*decoder_start_token_id[^\n]*$"):
+        with pytest.raises(
+            ModelError, match=r"cannot be forced to a target: [^\n]*decoder_start_token_id[^\n]*$"
+        ):
             attend(SENTENCES[0], str(folder), target="I")
 
     @pytest.mark.parametrize(
@@ -241,7 +294,9 @@ class TestRefused:
         monkeypatch.setattr(huggingface, "CROSS_NAMES", cross_names)
         monkeypatch.setattr(huggingface, "SELF_NAMES", self_names)
         monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._whole))
-        with pytest.raises(NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"):
+        with pytest.raises(
+            NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"
+        ):
             attend(SENTENCES[0], source, target=TARGETS[1], kind="cross")
 
     def test_a_layer_of_both_sides(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,13 +305,17 @@ class TestRefused:
         shared = source._whole.get_encoder().layers[0].self_attn
         monkeypatch.setitem(source._whole.get_decoder().layers[0]._modules, "self_attn", shared)
         monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._whole))
-        with pytest.raises(NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"):
+        with pytest.raises(
+            NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"
+        ):
             attend(SENTENCES[0], source, target=TARGETS[1])
 
     def test_a_term_overlooked(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
         """The receipt proves a decoder's layers as it does all others: without its bias T5 is refused."""
         found = interface._scoring
-        monkeypatch.setattr(interface, "_scoring", lambda *given, **more: replace(found(*given, **more), bias=None))
+        monkeypatch.setattr(
+            interface, "_scoring", lambda *given, **more: replace(found(*given, **more), bias=None)
+        )
         with pytest.raises(NotVerifiedError, match="layer 0 is not verified"):
             attend(SENTENCES[0], zoo.source("t5"), target=TARGETS[1], kind="decoder")
         attend(SENTENCES[0], zoo.source("t5"), target=TARGETS[1], kind="cross")  # which has none

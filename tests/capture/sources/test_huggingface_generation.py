@@ -37,7 +37,9 @@ TAUGHT = {SENTENCES[0]: "나는 모두를 사랑해", SENTENCES[1]: "The street 
 
 
 @pytest.fixture(scope="module", params=["bart", "t5"])
-def taught(request: pytest.FixtureRequest, real_model: str, tmp_path_factory: pytest.TempPathFactory) -> Source:
+def taught(
+    request: pytest.FixtureRequest, real_model: str, tmp_path_factory: pytest.TempPathFactory
+) -> Source:
     """A tiny model that has learned two sentences by heart, and says them by itself."""
     import transformers
 
@@ -57,19 +59,27 @@ def taught(request: pytest.FixtureRequest, real_model: str, tmp_path_factory: py
                 f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in SIDES.items()
             }
             # Its own settings would sample, search and repeat itself; a model that says the likeliest token does not.
-            config: Any = transformers.BartConfig(**sizes, **sides, dropout=0.0, max_position_embeddings=40)
+            config: Any = transformers.BartConfig(
+                **sizes, **sides, dropout=0.0, max_position_embeddings=40
+            )
             model = transformers.BartForConditionalGeneration(config)
-            model.generation_config.update(num_beams=3, do_sample=True, min_length=30, forced_bos_token_id=0)
+            model.generation_config.update(
+                num_beams=3, do_sample=True, min_length=30, forced_bos_token_id=0
+            )
         else:
             sizes["decoder_start_token_id"] = 1
-            config = transformers.T5Config(**sizes, num_layers=2, num_heads=2, d_kv=12, d_ff=32, dropout_rate=0.0)
+            config = transformers.T5Config(
+                **sizes, num_layers=2, num_heads=2, d_kv=12, d_ff=32, dropout_rate=0.0
+            )
             model = transformers.T5ForConditionalGeneration(config)
         made = tokenizer(list(TAUGHT), padding=True, return_tensors="pt")
         said = tokenizer(list(TAUGHT.values()), padding=True, return_tensors="pt")
         labels = said["input_ids"].masked_fill(said["attention_mask"] == 0, -100)
         optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
         for _ in range(100):
-            loss = model(input_ids=made["input_ids"], attention_mask=made["attention_mask"], labels=labels).loss
+            loss = model(
+                input_ids=made["input_ids"], attention_mask=made["attention_mask"], labels=labels
+            ).loss
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -89,7 +99,9 @@ def close(one: np.ndarray, other: np.ndarray) -> None:
 
 def texts(record: Attention) -> tuple[list[str], list[str]]:
     """What rows and columns are called."""
-    return [token.text for token in record.query_tokens], [token.text for token in record.key_tokens]
+    return [token.text for token in record.query_tokens], [
+        token.text for token in record.key_tokens
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -109,9 +121,13 @@ class TestForced:
     def test_padded_batch(self, zoo: Zoo, name: str, kind: Kind) -> None:
         """In batches of two, the longer source with the shorter target, and of all."""
         for chosen in (slice(0, 2), slice(None)):
-            records = attend_all(SENTENCES[chosen], zoo.source(name), targets=TARGETS[chosen], kind=kind)
+            records = attend_all(
+                SENTENCES[chosen], zoo.source(name), targets=TARGETS[chosen], kind=kind
+            )
             expected = zoo.forced(name, SENTENCES[chosen], TARGETS[chosen])
-            for record, own, text, target in zip(records, expected, SENTENCES, TARGETS, strict=False):
+            for record, own, text, target in zip(
+                records, expected, SENTENCES, TARGETS, strict=False
+            ):
                 assert np.array_equal(record.weights, own[kind])
                 close(record.weights, zoo.forced(name, [text], [target])[0][kind])
 
@@ -126,7 +142,9 @@ class TestForced:
             monkeypatch.setattr(pretrained, "EAGER_UP_TO", most)
             attend(SENTENCES[1], source)
             records = attend_all(SENTENCES, source, targets=TARGETS, kind=kind)
-            for record, own in zip(records, zoo.forced(name, SENTENCES, TARGETS, "float64"), strict=True):
+            for record, own in zip(
+                records, zoo.forced(name, SENTENCES, TARGETS, "float64"), strict=True
+            ):
                 np.testing.assert_allclose(record.weights, own[kind], rtol=rounding, atol=1e-12)
                 assert record.receipt is not None
                 assert record.receipt.native == native
@@ -168,12 +186,21 @@ class TestKinds:
 
     def test_the_target_matters_from_its_token_on(self, zoo: Zoo, name: str) -> None:
         """A row is the step that says its token: it changes with the tokens before, not with its own."""
-        one, other = (attend(SENTENCES[0], zoo.source(name), target=f"I love {word}") for word in ("all", "you"))
-        differ = [token != same for token, same in zip(one.query_tokens, other.query_tokens, strict=True)]
+        one, other = (
+            attend(SENTENCES[0], zoo.source(name), target=f"I love {word}")
+            for word in ("all", "you")
+        )
+        differ = [
+            token != same for token, same in zip(one.query_tokens, other.query_tokens, strict=True)
+        ]
         first = differ.index(True)
-        np.testing.assert_allclose(one.weights[:, :, : first + 1], other.weights[:, :, : first + 1], atol=1e-6)
+        np.testing.assert_allclose(
+            one.weights[:, :, : first + 1], other.weights[:, :, : first + 1], atol=1e-6
+        )
         if first + 1 < len(differ):
-            assert not np.allclose(one.weights[:, :, first + 1], other.weights[:, :, first + 1], atol=1e-4)
+            assert not np.allclose(
+                one.weights[:, :, first + 1], other.weights[:, :, first + 1], atol=1e-4
+            )
 
 
 class TestFree:
@@ -214,7 +241,9 @@ class TestFree:
         read = torch.tensor([[token.id for token in record.key_tokens]])
         assert read[0, 0] == model.config.decoder_start_token_id
         with torch.inference_mode():
-            made = model(input_ids=encoded["input_ids"], decoder_input_ids=read, output_attentions=True)
+            made = model(
+                input_ids=encoded["input_ids"], decoder_input_ids=read, output_attentions=True
+            )
         assert made.logits[0].argmax(dim=1).tolist() == [token.id for token in record.query_tokens]
         close(record.weights, torch.stack(made.decoder_attentions)[:, 0].numpy())
 
@@ -237,20 +266,28 @@ class TestFree:
                 weights[f"{side}.embed_tokens.weight"] = weights["shared.weight"].clone()
             save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
         source = open_source(str(folder), device="cpu")
-        with pytest.raises(ModelError, match=r"saved without the projection to its words, .* \(target\)$"):
+        with pytest.raises(
+            ModelError, match=r"saved without the projection to its words, .* \(target\)$"
+        ):
             attend(SENTENCES[0], source, kind="cross")
         # T5 reads of that setting how large what its decoder makes is; its attention stays.
         forced = attend(SENTENCES[0], source, target=TARGETS[1])
-        assert np.array_equal(forced.weights, attend(SENTENCES[0], zoo.source(name), target=TARGETS[1]).weights)
+        assert np.array_equal(
+            forced.weights, attend(SENTENCES[0], zoo.source(name), target=TARGETS[1]).weights
+        )
 
     def test_too_long(self, taught: Source) -> None:
         """Neither source nor target may be longer than the positions; --truncate cuts both, and says so."""
         if "t5" in taught.name:  # it counts relative positions, and has no limit
             assert len(attend("I", taught, target="love " * 60).query_tokens) > 60
             return
-        with pytest.raises(TooLongError, match=r"the target has 63 tokens, but taught0/bart generates at most 40:"):
+        with pytest.raises(
+            TooLongError, match=r"the target has 63 tokens, but taught0/bart generates at most 40:"
+        ):
             attend("I", taught, target=("love " * 60).strip())
-        with pytest.raises(TooLongError, match=r"63 tokens, but taught0/bart has 40 positions: .*\(truncate\)$"):
+        with pytest.raises(
+            TooLongError, match=r"63 tokens, but taught0/bart has 40 positions: .*\(truncate\)$"
+        ):
             attend(("love " * 60).strip(), taught, target="I")
         cut = attend(("love " * 60).strip(), taught, target=("you " * 60).strip(), truncate=True)
         assert cut.weights.shape[2:] == (40, 40)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 WORDS = ["the", "animal", "didn't", "cross", "unbelievable", "street", "."]
-TEXTS = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=3)
+TEXTS = st.lists(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=9).map(" ".join), min_size=1, max_size=3
+)
 
 
 @st.composite
@@ -30,24 +32,35 @@ def configurations(draw: st.DrawFn) -> Any:
     """A small configuration of one of four families, with the extras that it may have."""
     import transformers
 
-    groups, each, width = draw(st.integers(1, 3)), draw(st.integers(1, 3)), 2 * draw(st.integers(1, 4))
+    groups, each, width = (
+        draw(st.integers(1, 3)),
+        draw(st.integers(1, 3)),
+        2 * draw(st.integers(1, 4)),
+    )
     heads, layers = groups * each, draw(st.integers(1, 3))
     sizes: dict[str, Any] = {
-        "hidden_size": heads * width, "num_attention_heads": heads, "num_hidden_layers": layers,
-        "intermediate_size": 7, "initializer_range": draw(st.sampled_from([0.02, 0.1])),
-    }  # fmt: skip
+        "hidden_size": heads * width,
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "intermediate_size": 7,
+        "initializer_range": draw(st.sampled_from([0.02, 0.1])),
+    }
     grouped: dict[str, Any] = {"num_key_value_heads": groups, "head_dim": width}
     family = draw(st.sampled_from(["Bert", "GPT2", "Llama", "Gemma2"]))
     if family == "GPT2":
         return transformers.GPT2Config(
-            n_embd=heads * width, n_head=heads, n_layer=layers, initializer_range=sizes["initializer_range"],
+            n_embd=heads * width,
+            n_head=heads,
+            n_layer=layers,
+            initializer_range=sizes["initializer_range"],
             scale_attn_by_inverse_layer_idx=draw(st.booleans()),
-        )  # fmt: skip
+        )
     if family == "Gemma2":
         extras: dict[str, Any] = {
-            "attn_logit_softcapping": draw(st.sampled_from([0.5, 50.0])), "sliding_window": draw(st.integers(1, 6)),
+            "attn_logit_softcapping": draw(st.sampled_from([0.5, 50.0])),
+            "sliding_window": draw(st.integers(1, 6)),
             "query_pre_attn_scalar": draw(st.integers(1, 9)),
-        }  # fmt: skip
+        }
         return transformers.Gemma2Config(**sizes, **grouped, **extras)
     if family == "Llama":
         return transformers.LlamaConfig(**sizes, **grouped, attention_bias=draw(st.booleans()))
@@ -71,15 +84,22 @@ def model_of(config: Any, tokenizer: Any) -> Any:
 
 @settings(max_examples=25)
 @given(config=configurations(), texts=TEXTS, rows=st.integers(1, 9), fused=st.booleans())
-def test_weights_are_the_librarys(tokenizer: Any, config: Any, texts: list[str], rows: int, *, fused: bool) -> None:
+def test_weights_are_the_librarys(
+    tokenizer: Any, config: Any, texts: list[str], rows: int, *, fused: bool
+) -> None:
     """Alone and in any batch, in blocks of any size, eager or fused: those of `output_attentions`."""
     model = model_of(config, tokenizer)
     with torch.no_grad():
-        wanted = [model(**tokenizer(one, return_tensors="pt"), output_attentions=True).attentions for one in texts]
+        wanted = [
+            model(**tokenizer(one, return_tensors="pt"), output_attentions=True).attentions
+            for one in texts
+        ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "BLOCK_ROWS", rows)
         patch.setattr(pretrained, "EAGER_UP_TO", 0 if fused else 512)
-        records, backwards = (attend_all(given, attnviz.as_source(model, tokenizer)) for given in (texts, texts[::-1]))
+        records, backwards = (
+            attend_all(given, attnviz.as_source(model, tokenizer)) for given in (texts, texts[::-1])
+        )
     for record, attentions, again in zip(records, wanted, backwards[::-1], strict=True):
         np.testing.assert_allclose(record.weights, torch.cat(attentions).numpy(), rtol=0, atol=1e-6)
         np.testing.assert_allclose(again.weights, record.weights, rtol=0, atol=1e-6)
@@ -108,7 +128,9 @@ def test_quantised(tmp_path: Path, tokenizer: Any, method: str) -> None:
     """A checkpoint whose number format needs what is not installed is refused, and the reason names it."""
     import transformers
 
-    config = transformers.BertConfig(hidden_size=6, num_attention_heads=2, num_hidden_layers=1, intermediate_size=7)
+    config = transformers.BertConfig(
+        hidden_size=6, num_attention_heads=2, num_hidden_layers=1, intermediate_size=7
+    )
     transformers.BertModel(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     held = json.loads((tmp_path / "config.json").read_text())

@@ -32,27 +32,47 @@ def test_without_the_mask(zoo: Zoo, native: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(pretrained, "EAGER_UP_TO", 2**20 if native == "eager" else 0)
     source = zoo.source("distilbert")
     alone = attend(zoo.sentences[0], source).weights
-    np.testing.assert_allclose(attend_all(zoo.sentences, source)[0].weights, alone, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        attend_all(zoo.sentences, source)[0].weights, alone, rtol=0, atol=1e-6
+    )
 
     monkeypatch.delitem(AttentionMaskInterface._global_mapping, f"attnviz_{native}")
     monkeypatch.setattr(AttentionMaskInterface, "register", lambda *_: None)
     np.testing.assert_allclose(attend(zoo.sentences[0], source).weights, alone, rtol=0, atol=1e-6)
-    with pytest.raises(RecordError, match=r"^each row must sum to 1: layer 0, head 0, row 0 sums to 0"):
+    with pytest.raises(
+        RecordError, match=r"^each row must sum to 1: layer 0, head 0, row 0 sums to 0"
+    ):
         attend_all(zoo.sentences, source)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["distilbert", "roberta", "llama", "mistral", "modernbert", "phi3", "qwen3", "starcoder2", "gpt2", "olmo2", "bart"],
+    [
+        "distilbert",
+        "roberta",
+        "llama",
+        "mistral",
+        "modernbert",
+        "phi3",
+        "qwen3",
+        "starcoder2",
+        "gpt2",
+        "olmo2",
+        "bart",
+    ],
 )
-def test_masks_of_rows_are_those_of_all(zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_of_rows_are_those_of_all(
+    zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Padded and with windows: masks that are made a block of rows at a time give what whole masks do, and receipts."""
     monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
     source = zoo.source(name)
     wholes = attend_all(zoo.sentences, source)
     made: list[tuple[int, int]] = []
 
-    def rows(self: stream.MaskRows, first: int, last: int, own: Any = stream.MaskRows.rows) -> torch.Tensor:
+    def rows(
+        self: stream.MaskRows, first: int, last: int, own: Any = stream.MaskRows.rows
+    ) -> torch.Tensor:
         made.append((first, last))
         return own(self, first, last)  # type: ignore[no-any-return]
 
@@ -152,7 +172,9 @@ class TestState:
     """Nobody else notices that attnviz ran."""
 
     @pytest.mark.parametrize("verbosity", [10, 30, 50])
-    def test_library(self, zoo: Zoo, tmp_path: Path, verbosity: int, capfd: pytest.CaptureFixture[str]) -> None:
+    def test_library(
+        self, zoo: Zoo, tmp_path: Path, verbosity: int, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         """Verbosity, bars and the bars' hook are as before, after a success and a failure; nothing was printed."""
         from huggingface_hub.utils.tqdm import are_progress_bars_disabled
         from transformers.utils import logging
@@ -197,9 +219,13 @@ class TestState:
 
         def settings() -> tuple[object, ...]:
             return (
-                torch.get_default_dtype(), torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
-                torch.get_num_threads(), torch.backends.cuda.matmul.allow_tf32, dict(os.environ),
-            )  # fmt: skip
+                torch.get_default_dtype(),
+                torch.is_grad_enabled(),
+                torch.is_inference_mode_enabled(),
+                torch.get_num_threads(),
+                torch.backends.cuda.matmul.allow_tf32,
+                dict(os.environ),
+            )
 
         before = settings()
         attend("I love all you", str(zoo.folder("distilbert")), device="cpu", dtype="bfloat16")

@@ -42,7 +42,9 @@ def refusal(folder: Path) -> str:
 def change_config(folder: Path, **changes: Any) -> None:
     """Write something else into config.json."""
     path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8")
+    path.write_text(
+        json.dumps(json.loads(path.read_text(encoding="utf-8")) | changes), encoding="utf-8"
+    )
 
 
 def change_weights(folder: Path, change: Callable[[dict[str, torch.Tensor]], object]) -> None:
@@ -80,7 +82,9 @@ class TestWeights:
 
     def test_missing(self, folder: Path) -> None:
         """Where the library would fill in random numbers, attnviz refuses, and says which."""
-        change_weights(folder, lambda weights: weights.pop("transformer.layer.3.attention.q_lin.weight"))
+        change_weights(
+            folder, lambda weights: weights.pop("transformer.layer.3.attention.q_lin.weight")
+        )
         assert refusal(folder) == (
             f"{folder.parent.name}/copy lacks 1 of its weights (transformer.layer.3.attention.q_lin.weight, ...): the "
             "library would fill them with random numbers, and the picture would not be the model"
@@ -89,7 +93,10 @@ class TestWeights:
     def test_too_few_layers(self, folder: Path) -> None:
         """A configuration with one layer more than there are weights for is refused too."""
         change_config(folder, n_layers=6)
-        assert " lacks 16 of its weights (transformer.layer.5.attention.k_lin.bias, ...)" in refusal(folder)
+        assert (
+            " lacks 16 of its weights (transformer.layer.5.attention.k_lin.bias, ...)"
+            in refusal(folder)
+        )
 
     def test_other_shapes(self, folder: Path) -> None:
         """So are weights of other sizes."""
@@ -103,7 +110,9 @@ class TestWeights:
             weights["transformer.layer.2.attention.v_lin.weight"][7, 11] = torch.nan
 
         change_weights(folder, damage)
-        with pytest.raises(ModelError, match=r"layer 2 is not verified: .* its weights may be damaged"):
+        with pytest.raises(
+            ModelError, match=r"layer 2 is not verified: .* its weights may be damaged"
+        ):
             attend(TEXT, str(folder), device="cpu")
 
     def test_with_a_head(self, folder: Path, zoo: Zoo) -> None:
@@ -146,14 +155,20 @@ class TestOtherFiles:
         """Code that comes with a model does not run unless it is allowed to."""
         trace = tmp_path / "ran"
         (folder / "own.py").write_text(f"open({str(trace)!r}, 'w').close()", encoding="utf-8")
-        change_config(folder, model_type="own", auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"})
+        change_config(
+            folder,
+            model_type="own",
+            auto_map={"AutoConfig": "own.Config", "AutoModel": "own.Model"},
+        )
         assert "cannot be loaded" in refusal(folder)
         assert not trace.exists()
 
     def test_odd_name(self, folder: Path, tmp_path: Path) -> None:
         """A folder's name is shown, never obeyed."""
         odd = folder.rename(tmp_path / "나의 [red]\x1b[2J모델")
-        assert attend(TEXT, str(odd), device="cpu").model == f"{tmp_path.name}/나의 [red]\\x1b[2J모델"
+        assert (
+            attend(TEXT, str(odd), device="cpu").model == f"{tmp_path.name}/나의 [red]\\x1b[2J모델"
+        )
 
 
 def plant(monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -189,8 +204,12 @@ class TestKernels:
             {"attn_implementation": f"paged|{KERNEL}"},
         ],
     )
-    @pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json", "processor_config.json"])
-    def test_refused(self, folder: Path, named: dict[str, Any], file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(
+        "file", ["config.json", "tokenizer_config.json", "processor_config.json"]
+    )
+    def test_refused(
+        self, folder: Path, named: dict[str, Any], file: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Wherever a file names it, it is refused by name, and nothing is asked of the hub."""
         asked = plant(monkeypatch)
         path = folder / file
@@ -225,15 +244,20 @@ class TestOtherSenses:
     """Models that read no text, or not text alone; others that are refused."""
 
     SIZES: ClassVar = {
-        "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 40
-    }  # fmt: skip
+        "hidden_size": 32,
+        "num_attention_heads": 4,
+        "num_hidden_layers": 2,
+        "intermediate_size": 40,
+    }
 
     def save(self, kind: str, folder: Path, zoo: Zoo, **sizes: Any) -> str:
         """A tiny model of the library's, with a tokenizer."""
         import transformers
 
         tokenizer = zoo.library("distilbert")[0]
-        model = getattr(transformers, f"{kind}Model")(getattr(transformers, f"{kind}Config")(**sizes))
+        model = getattr(transformers, f"{kind}Model")(
+            getattr(transformers, f"{kind}Config")(**sizes)
+        )
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return refusal_to_read(folder)
@@ -249,16 +273,26 @@ class TestOtherSenses:
 
     def test_sound(self, tmp_path: Path, zoo: Zoo) -> None:
         """So does Whisper sound, which writes text."""
-        sizes = {f"{part}_{what}": 2 for part in ("encoder", "decoder") for what in ("layers", "attention_heads")}
+        sizes = {
+            f"{part}_{what}": 2
+            for part in ("encoder", "decoder")
+            for what in ("layers", "attention_heads")
+        }
         tokens = {f"{name}_token_id": 1 for name in ("pad", "bos", "eos", "decoder_start")}
-        said = self.save("Whisper", tmp_path / "whisper", zoo, d_model=32, vocab_size=30522, **sizes, **tokens)
+        said = self.save(
+            "Whisper", tmp_path / "whisper", zoo, d_model=32, vocab_size=30522, **sizes, **tokens
+        )
         assert " reads sound, and attnviz runs models on text alone; " in said
 
     def test_pictures_and_text(self, tmp_path: Path, zoo: Zoo) -> None:
         """CLIP reads both at once."""
         text = {**self.SIZES, "vocab_size": 30522, "bos_token_id": 101, "eos_token_id": 102}
         said = self.save(
-            "CLIP", tmp_path / "clip", zoo, text_config=text, vision_config={**self.SIZES, "image_size": 32}
+            "CLIP",
+            tmp_path / "clip",
+            zoo,
+            text_config=text,
+            vision_config={**self.SIZES, "image_size": 32},
         )
         assert " reads pictures too, and cannot be run on text alone; " in said
 
@@ -290,7 +324,9 @@ def test_limit_is_a_text(folder: Path) -> None:
     """A number of positions that is none is refused; one below 0 says that there is no limit."""
     path = folder / "tokenizer_config.json"
     for limit in ("many", [512], None, "\x1b[2J"):
-        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": limit}))
+        path.write_text(
+            json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": limit})
+        )
         if limit is None:
             assert attend(TEXT, str(folder), device="cpu").weights.shape == (5, 3, 6, 6)
         else:

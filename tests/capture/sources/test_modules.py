@@ -21,7 +21,14 @@ from attnviz.attention import Note
 from attnviz.capture import stream
 from attnviz.capture.sources import modules
 from attnviz.capture.stream import Scoring
-from attnviz.errors import InputError, ModelError, NoAttentionError, NotVerifiedError, RecordError, SelectionError
+from attnviz.errors import (
+    InputError,
+    ModelError,
+    NoAttentionError,
+    NotVerifiedError,
+    RecordError,
+    SelectionError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +51,8 @@ class ByHand(nn.Module):
         """Context of each token."""
         n_batch, n, d_model = x.shape
         q, k, v = (
-            part.view(n_batch, n, self.n_heads, -1).transpose(1, 2) for part in self.project(x).split(d_model, dim=-1)
+            part.view(n_batch, n, self.n_heads, -1).transpose(1, 2)
+            for part in self.project(x).split(d_model, dim=-1)
         )
         scores = q @ k.transpose(-2, -1) / (d_model // self.n_heads) ** 0.5
         scores = scores.masked_fill(torch.ones(n, n, dtype=torch.bool).triu(1), -torch.inf)
@@ -76,7 +84,9 @@ def x() -> Tensor:
     return torch.randn(2, 5, 16)
 
 
-def weights_of(layer: nn.MultiheadAttention, query: Tensor, key: Tensor, **masks: Tensor) -> np.ndarray:
+def weights_of(
+    layer: nn.MultiheadAttention, query: Tensor, key: Tensor, **masks: Tensor
+) -> np.ndarray:
     """What torch itself says."""
     found: Tensor = layer(query, key, key, average_attn_weights=False, **masks)[1]
     return found.detach().numpy()
@@ -84,7 +94,9 @@ def weights_of(layer: nn.MultiheadAttention, query: Tensor, key: Tensor, **masks
 
 def test_an_encoder_of_torch(x: Tensor) -> None:
     """Each layer by its path, its weights as the layer itself returns them; padding may be left out."""
-    encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2).eval()
+    encoder = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), 2
+    ).eval()
     padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
     with torch.no_grad(), attnviz.watch(encoder) as seen:
         after = encoder(x, src_key_padding_mask=padding)
@@ -99,7 +111,9 @@ def test_an_encoder_of_torch(x: Tensor) -> None:
     assert record.kind == "encoder"
     assert record.receipt is not None
     assert record.receipt.max_difference < 1e-5
-    torch.testing.assert_close(after[0], encoder(x, src_key_padding_mask=padding)[0], atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        after[0], encoder(x, src_key_padding_mask=padding)[0], atol=1e-5, rtol=0
+    )
 
 
 def test_a_transformer_of_torch(x: Tensor) -> None:
@@ -108,11 +122,17 @@ def test_a_transformer_of_torch(x: Tensor) -> None:
     mask = nn.Transformer.generate_square_subsequent_mask(3)
     with torch.no_grad(), attnviz.watch(model) as seen:
         model(x, x[:, :3], tgt_mask=mask)
-    shapes = {kind: seen.attention(kind=kind).weights.shape for kind in ("encoder", "decoder", "cross")}
+    shapes = {
+        kind: seen.attention(kind=kind).weights.shape for kind in ("encoder", "decoder", "cross")
+    }
     assert shapes == {"encoder": (2, 4, 5, 5), "decoder": (2, 4, 3, 3), "cross": (2, 4, 3, 5)}
     assert seen.attention(kind="cross").layers == (3, 5)
-    assert [token.text for token in seen.attention(WORDS[:3], WORDS, kind="cross").key_tokens] == WORDS
-    with pytest.raises(SelectionError, match="encoder, decoder, cross attention: choose kind='cross'"):
+    assert [
+        token.text for token in seen.attention(WORDS[:3], WORDS, kind="cross").key_tokens
+    ] == WORDS
+    with pytest.raises(
+        SelectionError, match="encoder, decoder, cross attention: choose kind='cross'"
+    ):
         seen.attention()
     with pytest.raises(SelectionError, match="different shapes"):
         seen.attention(layers=[0, 2])
@@ -125,12 +145,16 @@ def test_cross_attention_is_known_by_its_inputs(x: Tensor) -> None:
         layer(x, x + 1, x + 1)
         layer(x, x + 1, x + 1, need_weights=False)
     assert [one.kind for one in seen.layers] == ["cross"]  # of the last run
-    np.testing.assert_allclose(seen.attention().weights[0], weights_of(layer, x, x + 1)[0], atol=1e-6)
+    np.testing.assert_allclose(
+        seen.attention().weights[0], weights_of(layer, x, x + 1)[0], atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("average", [True, False])
-def test_multi_head_attention_returns_what_it_returns(x: Tensor, *, need_weights: bool, average: bool) -> None:
+def test_multi_head_attention_returns_what_it_returns(
+    x: Tensor, *, need_weights: bool, average: bool
+) -> None:
     """Watched or not; dropout in training changes what is used, not what is shown."""
     layer = nn.MultiheadAttention(16, 4, dropout=0.5, batch_first=True)
     want = weights_of(layer.eval(), x, x)[0]
@@ -144,7 +168,9 @@ def test_multi_head_attention_returns_what_it_returns(x: Tensor, *, need_weights
                 results.append(layer(x, x, x, **given))
         else:
             results.append(layer(x, x, x, **given))
-    if need_weights:  # the very draws of dropout; the fused function is called once more, for the proof
+    if (
+        need_weights
+    ):  # the very draws of dropout; the fused function is called once more, for the proof
         assert torch.equal(results[0][0], results[1][0])
         (_, one), (_, other) = results
         assert one is not None
@@ -189,7 +215,9 @@ def test_the_fused_function(given: dict[str, Any], shape: tuple[int, ...]) -> No
     with attnviz.watch(model) as seen:
         model(q, k, torch.randn(shape))
     want = model(q, k, torch.eye(5).expand(*shape[:-2], 5, 5))
-    np.testing.assert_allclose(seen.attention().weights[0], want[0] if q.ndim == 4 else want[:1], atol=1e-6)
+    np.testing.assert_allclose(
+        seen.attention().weights[0], want[0] if q.ndim == 4 else want[:1], atol=1e-6
+    )
 
 
 def test_half_precision_is_held_against_its_own_tolerance() -> None:
@@ -254,7 +282,9 @@ def test_a_part_is_seen_while_the_whole_runs(x: Tensor) -> None:
     assert [layer.path for layer in seen.layers] == ["layers.0.self_attn"]
 
 
-@pytest.mark.parametrize("model", [nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), ByHand()])
+@pytest.mark.parametrize(
+    "model", [nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), ByHand()]
+)
 def test_a_block_within_a_block(x: Tensor, model: nn.Module) -> None:
     """Both see the module, as where a training loop under watch looks at its model in between."""
     with attnviz.watch(model) as outer, attnviz.watch(model) as inner:
@@ -384,7 +414,9 @@ class TestRefused:
         ],
         ids=["scale", "no mask", "soft cap"],
     )
-    def test_a_planted_error(self, wrong: Callable[[Scoring], Scoring], monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_planted_error(
+        self, wrong: Callable[[Scoring], Scoring], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """The module's own code goes on; its weights are refused, by the number of the layer."""
         monkeypatch.setattr(modules, "Scoring", lambda **given: wrong(Scoring(**given)))
         q, k, v = torch.randn(3, 2, 4, 5, 8)

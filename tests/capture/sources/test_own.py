@@ -13,7 +13,14 @@ from torch import Tensor, nn
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.errors import AttnvizError, AttnvizWarning, InputError, ModelError, NoAttentionError, SelectionError
+from attnviz.errors import (
+    AttnvizError,
+    AttnvizWarning,
+    InputError,
+    ModelError,
+    NoAttentionError,
+    SelectionError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +88,9 @@ class ByHand(nn.Module):
         """Context of each token."""
         x = self.drop(self.embed(ids))
         scores = x @ x.mT
-        self.weights = torch.softmax(scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf), dim=-1)
+        self.weights = torch.softmax(
+            scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf), dim=-1
+        )
         y: Tensor = self.weights @ x
         return y
 
@@ -91,14 +100,20 @@ class Causal(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.embed, self.project, self.words = nn.Embedding(256, 16), nn.Linear(16, 48), nn.Linear(16, 256)
+        self.embed, self.project, self.words = (
+            nn.Embedding(256, 16),
+            nn.Linear(16, 48),
+            nn.Linear(16, 256),
+        )
         self.tables = dict[int, Tensor]()
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits of each token."""
         table = self.tables.setdefault(ids.shape[1], torch.linspace(-1, 1, ids.shape[1])[:, None])
         q, k, v = self.project(self.embed(ids) * table)[:, None].chunk(3, dim=-1)
-        y: Tensor = self.words(nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0])
+        y: Tensor = self.words(
+            nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
+        )
         return y
 
 
@@ -114,7 +129,11 @@ class TestFromCode:
         x = model.embed(torch.tensor([[0, 1, 2, 1, 0]]))
         expected = layer.self_attn(x, x, x, average_attn_weights=False)[1].detach().numpy()[0]
         np.testing.assert_allclose(record.weights[0], expected, atol=1e-6)
-        assert (record.model, record.kind, record.weights.shape) == ("mine.py:build", "encoder", (2, 3, 5, 5))
+        assert (record.model, record.kind, record.weights.shape) == (
+            "mine.py:build",
+            "encoder",
+            (2, 3, 5, 5),
+        )
         assert [token.text for token in record.query_tokens] == ["a", "·b", "␣", "b", "·a"]
         assert [token.word for token in record.query_tokens] == [0, 0, 1, 1, 1]
         assert record.receipt is not None
@@ -126,7 +145,13 @@ class TestFromCode:
         record = attnviz.attend("a 나", f"{file}:reads_bytes", notify=told.append)
         assert told == [f"running the code of {file}"]
         assert [token.id for token in record.query_tokens] == list("a 나".encode())
-        assert [token.text for token in record.query_tokens] == ["a", "␣", "나 1/3", "나 2/3", "나 3/3"]
+        assert [token.text for token in record.query_tokens] == [
+            "a",
+            "␣",
+            "나 1/3",
+            "나 2/3",
+            "나 3/3",
+        ]
         assert record.notes == (Note("reads_bytes"),)
 
     @pytest.mark.filterwarnings("ignore:running the code")
@@ -134,16 +159,31 @@ class TestFromCode:
         ("name", "line"),
         [
             (":buil", "there is no function buil in FILE: did you mean build?"),
-            ("", "say which function of FILE is called: there are Letters, Model, build, reads_bytes, small, text, "),
+            (
+                "",
+                "say which function of FILE is called: there are Letters, Model, build, reads_bytes, small, text, ",
+            ),
             (":", "say which function of FILE is called: there are Letters"),
-            (":text", "text() in FILE returns no torch module but a str: expected a module, or (module, tokenizer)"),
+            (
+                ":text",
+                "text() in FILE returns no torch module but a str: expected a module, or (module, tokenizer)",
+            ),
             (":three", "three() in FILE returns no torch module but a tuple: expected"),
-            (":one_sided", "a tokenizer has encode(text) and decode(numbers), but a builtin_function_or_method not"),
+            (
+                ":one_sided",
+                "a tokenizer has encode(text) and decode(numbers), but a builtin_function_or_method not",
+            ),
             (":fails", "FILE cannot be run: ValueError: a hint"),
             (":leaves", "FILE cannot be run: SystemExit: 3"),
             (":wants", "FILE cannot be run: TypeError: wants() missing 1 required"),
-            (":small", "mine.py:small cannot be run on this text: IndexError: index out of range in self"),
-            (":flat", "mine.py:flat has no attention that attnviz can see: no softmax over all tokens is"),
+            (
+                ":small",
+                "mine.py:small cannot be run on this text: IndexError: index out of range in self",
+            ),
+            (
+                ":flat",
+                "mine.py:flat has no attention that attnviz can see: no softmax over all tokens is",
+            ),
             (":averages", "mine.py:averages has no weights of all tokens on all tokens: "),
         ],
     )
@@ -170,7 +210,9 @@ class TestFromCode:
     def test_a_text_that_its_tokenizer_cannot_read(self, file: Path) -> None:
         """The fault is the text's, and the tokenizer's error is told; so is a text that it finds nothing in."""
         source = attnviz.open_source(f"{file}:build", notify=print)
-        with pytest.raises(InputError, match=r"the tokenizer of mine.py:build cannot read this text: ValueError: "):
+        with pytest.raises(
+            InputError, match=r"the tokenizer of mine.py:build cannot read this text: ValueError: "
+        ):
             source.encode(["x"])
         with pytest.raises(InputError, match="finds no token"):
             source.encode([""])
@@ -191,9 +233,15 @@ class TestInMemory:
         record = attnviz.attend("나는", model)
         assert torch.equal(torch.tensor(record.weights[0, 0]), model.weights[0])
         assert (record.kind, record.model, record.proof) == (
-            "decoder", "ByHand in memory", "verified: the model's own softmax in 1 layer",
-        )  # fmt: skip
-        assert (model.training, model.embed.training, model.drop.training) == (training, not training, training)
+            "decoder",
+            "ByHand in memory",
+            "verified: the model's own softmax in 1 layer",
+        )
+        assert (model.training, model.embed.training, model.drop.training) == (
+            training,
+            not training,
+            training,
+        )
         assert not model.weights.requires_grad
 
     def test_it_can_be_trained_after_all(self) -> None:
@@ -211,18 +259,27 @@ class TestInMemory:
         found = attnviz.compare_models(before, after, ["abcdef", "ghijkl"])
         assert found.matrix.shape == (1, 1)
         assert (found.before.kind, found.after.kind) == ("decoder", "decoder")
-        other = nn.Sequential(nn.Embedding(256, 16), nn.TransformerEncoderLayer(16, 1, 24, batch_first=True))
-        with pytest.raises(ModelError, match=r"Causal in memory has decoder attention to compare, and .* has encoder"):
+        other = nn.Sequential(
+            nn.Embedding(256, 16), nn.TransformerEncoderLayer(16, 1, 24, batch_first=True)
+        )
+        with pytest.raises(
+            ModelError,
+            match=r"Causal in memory has decoder attention to compare, and .* has encoder",
+        ):
             attnviz.compare_models(before, attnviz.as_source(other), ["abcdef", "ghijkl"])
 
     def test_walkthrough(self) -> None:
         """Of a softmax of its own there are no queries and keys."""
-        with pytest.raises(NoAttentionError, match="its weights can be shown, its queries and keys cannot"):
+        with pytest.raises(
+            NoAttentionError, match="its weights can be shown, its queries and keys cannot"
+        ):
             attnviz.walkthrough("ab", ByHand())
 
     def test_a_tokenizer_of_the_library(self, zoo: Any) -> None:
         """Hugging Face's tokens have their marks and words; those of `tokenizers` are placed in the text."""
-        model = nn.Sequential(nn.Embedding(40000, 12), nn.TransformerEncoderLayer(12, 3, 24, batch_first=True))
+        model = nn.Sequential(
+            nn.Embedding(40000, 12), nn.TransformerEncoderLayer(12, 3, 24, batch_first=True)
+        )
         tokenizer, _ = zoo.library("distilbert")
         record = attnviz.attend("Embeddings 나", model, tokenizer)
         texts = ["[CLS]", "em", "·bed", "·ding", "·s", "ㄴ", "·ㅏ", "[SEP]"]
@@ -236,8 +293,12 @@ class TestInMemory:
         source = attnviz.as_source(ByHand())
         records = attnviz.attend_all(["abcd", "dcba"], source)
         for record in records:
-            np.testing.assert_allclose(record.weights, attnviz.attend(record.text, source).weights, atol=1e-6)
-        with pytest.raises(ModelError, match="nothing tells it where padding is: give it sentences of one length"):
+            np.testing.assert_allclose(
+                record.weights, attnviz.attend(record.text, source).weights, atol=1e-6
+            )
+        with pytest.raises(
+            ModelError, match="nothing tells it where padding is: give it sentences of one length"
+        ):
             attnviz.attend_all(["abcd", "dc"], source)
 
     def test_heads_put_together_with_the_batch(self) -> None:
@@ -263,7 +324,9 @@ class TestInMemory:
         assert one == same != other != source.digest()
         assert torch.equal(model.embed.weight, before)
         model.own = nn.Parameter(torch.zeros(2))
-        with pytest.raises(ModelError, match=r"cannot be made anew: ByHand has no reset_parameters\(\)"):
+        with pytest.raises(
+            ModelError, match=r"cannot be made anew: ByHand has no reset_parameters\(\)"
+        ):
             source.untrained()
 
 

@@ -32,8 +32,22 @@ class TestWordPiece:
 
     def test_pieces(self, zoo: Zoo) -> None:
         """A piece that continues a word has a dot for its mark."""
-        assert shown(zoo, "distilbert", "unhappily tokenized") == ["un", "·ha", "·pp", "·ily", "token", "·ized"]
-        assert [token.word for token in tokens_of(zoo, "distilbert", "unhappily tokenized")] == [0, 0, 0, 0, 1, 1]
+        assert shown(zoo, "distilbert", "unhappily tokenized") == [
+            "un",
+            "·ha",
+            "·pp",
+            "·ily",
+            "token",
+            "·ized",
+        ]
+        assert [token.word for token in tokens_of(zoo, "distilbert", "unhappily tokenized")] == [
+            0,
+            0,
+            0,
+            0,
+            1,
+            1,
+        ]
 
     def test_mark_as_text(self, zoo: Zoo) -> None:
         """Two number signs that were typed are two number signs."""
@@ -98,9 +112,23 @@ class TestByteFallback:
         """Bytes of one character are shown as its parts; those of a whole one as it is."""
         assert shown(zoo, "llama", "사랑해") == ["사랑해"]
         assert shown(zoo, "llama", "I 한🙂") == [
-            "I", "␣", "한 1/3", "한 2/3", "한 3/3", "🙂 1/4", "🙂 2/4", "🙂 3/4", "🙂 4/4",
-        ]  # fmt: skip
-        assert [token.piece for token in tokens_of(zoo, "llama", "I 한")] == ["▁I", "▁", "<0xED>", "<0x95>", "<0x9C>"]
+            "I",
+            "␣",
+            "한 1/3",
+            "한 2/3",
+            "한 3/3",
+            "🙂 1/4",
+            "🙂 2/4",
+            "🙂 3/4",
+            "🙂 4/4",
+        ]
+        assert [token.piece for token in tokens_of(zoo, "llama", "I 한")] == [
+            "▁I",
+            "▁",
+            "<0xED>",
+            "<0x95>",
+            "<0x9C>",
+        ]
         assert shown(zoo, "llama", "I\nI") == ["I", "\\n", "I"]
 
     def test_bytes_as_text(self, zoo: Zoo) -> None:
@@ -112,7 +140,9 @@ def test_without_a_fast_tokenizer(tmp_path: Path) -> None:
     """ByT5 has no fast tokenizer, so nobody knows where a token stands: letters are shown, and what is broken said."""
     import transformers
 
-    config = transformers.T5Config(vocab_size=384, d_model=6, num_heads=2, d_kv=3, d_ff=7, num_layers=2)
+    config = transformers.T5Config(
+        vocab_size=384, d_model=6, num_heads=2, d_kv=3, d_ff=7, num_layers=2
+    )
     transformers.T5Model(config).save_pretrained(tmp_path)
     transformers.ByT5Tokenizer().save_pretrained(tmp_path)
     record = attend("a 한", str(tmp_path), device="cpu")
@@ -137,7 +167,9 @@ class TestKorean:
         assert attend(text, zoo.source(name)).notes == (note,)
         assert sentence(note).startswith("the vocabulary lacks Korean syllables")
 
-    @pytest.mark.parametrize(("name", "text"), [("gpt2", "나는 모두를"), ("gpt2", "I 🙂 é"), ("distilbert", "naïve")])
+    @pytest.mark.parametrize(
+        ("name", "text"), [("gpt2", "나는 모두를"), ("gpt2", "I 🙂 é"), ("distilbert", "naïve")]
+    )
     def test_whole(self, zoo: Zoo, name: str, text: str) -> None:
         """Syllables that are there, and what is no Korean, need no note."""
         assert attend(text, zoo.source(name)).notes == ()

@@ -33,13 +33,19 @@ def by_hand(one: np.ndarray, other: np.ndarray) -> float:
 def all_by_hand(sentences: list[np.ndarray]) -> np.ndarray:
     """All pairs of heads, sentences [head, row, key] without padding."""
     n = len(sentences[0])
-    return np.array([[sum(by_hand(s[i], s[j]) for s in sentences) for j in range(n)] for i in range(n)])
+    return np.array(
+        [[sum(by_hand(s[i], s[j]) for s in sentences) for j in range(n)] for i in range(n)]
+    )
 
 
-def sentence(rng: np.random.Generator, n_heads: int, n: int, n_keys: int | None = None) -> np.ndarray:
+def sentence(
+    rng: np.random.Generator, n_heads: int, n: int, n_keys: int | None = None
+) -> np.ndarray:
     """Random rows, some of them sharp; every fourth weight exactly 0 where there is more than one key."""
     n_keys = n_keys or n
-    scores = rng.normal(size=(n_heads, n, n_keys)) * rng.choice([0.5, 4.0, 20.0], size=(n_heads, n, 1))
+    scores = rng.normal(size=(n_heads, n, n_keys)) * rng.choice(
+        [0.5, 4.0, 20.0], size=(n_heads, n, 1)
+    )
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     weights[(rng.random(weights.shape) < 0.25) & (weights < weights.max(-1, keepdims=True))] = 0
     return np.asarray(weights / weights.sum(-1, keepdims=True), dtype=np.float32)
@@ -77,7 +83,9 @@ def test_double_weights_are_exact(rng: np.random.Generator) -> None:
     """Weights in float64 are compared in float64."""
     weights, counted = padded([sentence(rng, 4, 6)])
     expected = all_by_hand([weights[0].double().numpy()])
-    np.testing.assert_allclose(divergences(weights.double(), counted).total, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        divergences(weights.double(), counted).total, expected, rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -88,13 +96,17 @@ def test_half_weights_are_compared_in_float32(rng: np.random.Generator, dtype: t
     expected = divergences(rounded.float(), counted)
     np.testing.assert_array_equal(divergences(rounded, counted).total, expected.total)
     between = divergence_between(rounded, rounded.flip(1), counted)
-    np.testing.assert_array_equal(between, divergence_between(rounded.float(), rounded.float().flip(1), counted))
+    np.testing.assert_array_equal(
+        between, divergence_between(rounded.float(), rounded.float().flip(1), counted)
+    )
 
 
 def test_more_cells_than_one_block(rng: np.random.Generator) -> None:
     """A sentence of 70 tokens has 4,900 cells: several blocks, the last not full."""
     one = sentence(rng, 3, 70)
-    np.testing.assert_allclose(divergences(*padded([one])).mean(), all_by_hand([one]) / 70, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        divergences(*padded([one])).mean(), all_by_hand([one]) / 70, rtol=0, atol=1e-6
+    )
 
 
 def test_causal_and_cross(rng: np.random.Generator) -> None:
@@ -104,7 +116,9 @@ def test_causal_and_cross(rng: np.random.Generator) -> None:
     cross = sentence(rng, 4, 3, 7)
     for one in (causal, cross):
         found = divergences(*padded([one]))
-        np.testing.assert_allclose(found.mean(), all_by_hand([one]) / one.shape[1], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(
+            found.mean(), all_by_hand([one]) / one.shape[1], rtol=0, atol=1e-6
+        )
 
 
 def test_known_values() -> None:
@@ -112,7 +126,12 @@ def test_known_values() -> None:
     rows = torch.tensor([[[[1.0, 0.0]], [[1.0, 0.0]], [[0.0, 1.0]], [[0.5, 0.5]]]])
     found = divergences(rows, torch.ones(1, 1, dtype=torch.bool)).mean()
     half = 0.75 * math.log(4 / 3) + 0.25 * math.log(4) - math.log(2) / 2
-    expected = [[0, 0, MOST, half], [0, 0, MOST, half], [MOST, MOST, 0, half], [half, half, half, 0]]
+    expected = [
+        [0, 0, MOST, half],
+        [0, 0, MOST, half],
+        [MOST, MOST, 0, half],
+        [half, half, half, 0],
+    ]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
 
 
@@ -149,7 +168,9 @@ def test_a_weight_that_is_no_number_is_not_hidden() -> None:
     weights = torch.full((1, 3, 2, 2), 0.5)
     weights[0, 1, 0, 0] = math.nan
     found = divergences(weights, torch.ones(1, 2, dtype=torch.bool)).total
-    np.testing.assert_array_equal(np.isnan(found), [[False, True, False], [True] * 3, [False, True, False]])
+    np.testing.assert_array_equal(
+        np.isnan(found), [[False, True, False], [True] * 3, [False, True, False]]
+    )
     assert np.isnan(divergence_between(weights, weights, torch.ones(1, 2, dtype=torch.bool))[0, 1])
 
 
@@ -176,7 +197,9 @@ def test_between_agrees_with_all_pairs(rng: np.random.Generator) -> None:
     one, counted = padded([sentence(rng, 6, n) for n in (3, 8)])
     pairs = divergences(one, counted).total
     np.testing.assert_allclose(
-        divergence_between(one, one.roll(-1, 1), counted).sum(0), pairs[np.arange(6), (np.arange(6) + 1) % 6], atol=1e-5
+        divergence_between(one, one.roll(-1, 1), counted).sum(0),
+        pairs[np.arange(6), (np.arange(6) + 1) % 6],
+        atol=1e-5,
     )
 
 
@@ -186,18 +209,26 @@ def test_on_the_real_model(real_model: str) -> None:
 
     tokenizer = AutoTokenizer.from_pretrained(real_model)
     model = AutoModel.from_pretrained(real_model, attn_implementation="eager").eval()
-    batch = tokenizer(["Hello", "The animal didn't cross the street because it was too tired."],
-                      padding=True, return_tensors="pt")  # fmt: skip
+    batch = tokenizer(
+        ["Hello", "The animal didn't cross the street because it was too tired."],
+        padding=True,
+        return_tensors="pt",
+    )
     with torch.inference_mode():
         weights = torch.cat(model(**batch, output_attentions=True).attentions, 1)
     counted = batch["attention_mask"].bool()
     found = divergences(weights, counted)
     rows = [weights[s, :, n][:, :, n].numpy().astype(np.float64) for s, n in enumerate(counted)]
     entropies = [_entropies(one).sum(-1) for one in rows]
-    expected = np.array([
-        sum(_entropies((one[i] + one) / 2).sum(-1) - (h[i] + h) / 2 for one, h in zip(rows, entropies, strict=True))
-        for i in range(72)
-    ])  # fmt: skip
+    expected = np.array(
+        [
+            sum(
+                _entropies((one[i] + one) / 2).sum(-1) - (h[i] + h) / 2
+                for one, h in zip(rows, entropies, strict=True)
+            )
+            for i in range(72)
+        ]
+    )
     assert found.n_rows == int(counted.sum())
     np.testing.assert_allclose(found.mean(), expected / found.n_rows, rtol=0, atol=1e-6)
 
@@ -213,7 +244,9 @@ def _entropies(rows: np.ndarray) -> np.ndarray:
     lengths=st.lists(st.integers(1, 12), min_size=1, max_size=6),
     data=st.data(),
 )
-def test_what_holds_of_any_heads(seed: int, n_heads: int, lengths: list[int], data: st.DataObject) -> None:
+def test_what_holds_of_any_heads(
+    seed: int, n_heads: int, lengths: list[int], data: st.DataObject
+) -> None:
     """Symmetric, 0 on equal heads, from 0 to ln 2; neither the order of sentences nor splitting changes anything."""
     rng = np.random.default_rng(seed)
     sentences = [sentence(rng, n_heads, n) for n in lengths]
@@ -256,7 +289,9 @@ def test_the_number_of_threads_is_left_alone() -> None:
         divergences(torch.full((1, 3, 2, 2), 0.5), torch.ones(1, 2, dtype=torch.bool))
         assert torch.get_num_threads() == 2
         with pytest.raises(RuntimeError, match="meta"):
-            divergences(torch.full((1, 3, 2, 2), 0.5, device="meta"), torch.ones(1, 2, dtype=torch.bool))
+            divergences(
+                torch.full((1, 3, 2, 2), 0.5, device="meta"), torch.ones(1, 2, dtype=torch.bool)
+            )
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

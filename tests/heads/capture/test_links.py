@@ -88,11 +88,15 @@ def shown(
         query = torch.zeros(*weights.shape[:3], 2)
         output = query.transpose(1, 2)
         observer.observe_layer(
-            Layer(number=number, query=query, key=query, value=query, output=output, scoring=Scoring())
+            Layer(
+                number=number, query=query, key=query, value=query, output=output, scoring=Scoring()
+            )
         )
         for first in range(0, n, rows):
             part = torch.tensor(weights[:, :, first : first + rows], dtype=torch.float32)
-            observer.observe(Block(layer=number, first_row=first, n_rows=n, n_keys=n, causal=False, seen=part))
+            observer.observe(
+                Block(layer=number, first_row=first, n_rows=n, n_keys=n, causal=False, seen=part)
+            )
     return observer.result()
 
 
@@ -107,7 +111,9 @@ class TestAligning:
 
     def test_two_words_of_one_token(self) -> None:
         """One token is "didn't": it is looked at as one, and neither of its words has a token of its own."""
-        tokens_in, words_in = align(tokens_of("it", "didn't", "go"), ((0, 2), (3, 6), (6, 9), (10, 12)))
+        tokens_in, words_in = align(
+            tokens_of("it", "didn't", "go"), ((0, 2), (3, 6), (6, 9), (10, 12))
+        )
         assert tokens_in == [0, 1, 2]
         assert words_in == [0, None, None, 2]
 
@@ -148,7 +154,9 @@ class TestAligning:
         ],
     )
     def test_tokens_of_no_word(self, token: Token) -> None:
-        tokens_in, words_in = align((Token(text="a", piece="a", span=(0, 1)), token), ((0, 1), (2, 3)))
+        tokens_in, words_in = align(
+            (Token(text="a", piece="a", span=(0, 1)), token), ((0, 1), (2, 3))
+        )
         assert tokens_in == [0, None]
         assert words_in == [0, None]
 
@@ -166,8 +174,14 @@ class TestGuesses:
         assert found is not None
         assert found.names == ("1>0", "1>2")
         assert found.distances.tolist() == [-1, 1]
-        assert found.hits[:, 0, 0].tolist() == [[True, False], [False, True]]  # b looks at a, or at c
-        assert found.hits[:, 1, 0].tolist() == [[False, True], [True, False]]  # a looks at b, or c does
+        assert found.hits[:, 0, 0].tolist() == [
+            [True, False],
+            [False, True],
+        ]  # b looks at a, or at c
+        assert found.hits[:, 1, 0].tolist() == [
+            [False, True],
+            [True, False],
+        ]  # a looks at b, or c does
 
     def test_pieces_are_summed_over_keys_and_averaged_over_queries(self) -> None:
         """To "bcd" in three pieces 3 x 0.2 is more than 0.4; from it, its three rows count alike."""
@@ -179,7 +193,11 @@ class TestGuesses:
         (found,) = shown([tokens], [said(["a", "bcd", "e"], (0, 1), (1, 0), (2, 0))], [weights])
         assert found is not None
         assert found.hits[:, 0, 0, 0].tolist() == [True, True, False]
-        assert found.hits[:, 1, 0, 0].tolist() == [True, True, True]  # e is looked at with 0.4 by a, 1.1 / 3 by bcd
+        assert found.hits[:, 1, 0, 0].tolist() == [
+            True,
+            True,
+            True,
+        ]  # e is looked at with 0.4 by a, 1.1 / 3 by bcd
 
     def test_a_word_never_guesses_itself_nor_a_special_token(self) -> None:
         tokens = tokens_of("[CLS]", "a", "b", "[SEP]")
@@ -214,16 +232,28 @@ class TestGuesses:
     def test_lost_links_are_counted_by_name(self) -> None:
         tokens = tokens_of("it", "didn't", "go")
         words = ((0, 2), (3, 6), (6, 9), (10, 12))
-        links = tuple(Link(query=q, key=k, relation=name) for q, k, name in ((0, 3, "nsubj"), (1, 3, "aux")))
-        (found,) = shown([tokens], [Annotation(words=words, links=links)], [np.full((1, 2, 3, 3), 1 / 3)])
+        links = tuple(
+            Link(query=q, key=k, relation=name) for q, k, name in ((0, 3, "nsubj"), (1, 3, "aux"))
+        )
+        (found,) = shown(
+            [tokens], [Annotation(words=words, links=links)], [np.full((1, 2, 3, 3), 1 / 3)]
+        )
         assert found is not None
         assert (found.names, found.lost, found.hits.shape) == (("nsubj",), ("aux",), (1, 2, 1, 2))
         assert found.distances.tolist() == [3]  # in the treebank's words
 
     def test_blocks_and_batches_change_nothing(self) -> None:
         rng = np.random.default_rng(5)
-        tokens = [tokens_of("a", "b", "##c", "d"), tokens_of("x", "y"), tokens_of("p", "q", "r", "s", "t")]
-        given = [said(["a", "bc", "d"], (0, 1), (2, 1)), None, said("pqrst", (0, 4), (1, 3), (4, 2))]
+        tokens = [
+            tokens_of("a", "b", "##c", "d"),
+            tokens_of("x", "y"),
+            tokens_of("p", "q", "r", "s", "t"),
+        ]
+        given = [
+            said(["a", "bc", "d"], (0, 1), (2, 1)),
+            None,
+            said("pqrst", (0, 4), (1, 3), (4, 2)),
+        ]
         layers = [rng.dirichlet(np.ones(5), size=(3, 2, 5)) for _ in range(2)]
         for weights in layers:
             for number, row in enumerate(tokens):
@@ -237,7 +267,9 @@ class TestGuesses:
         for number in (0, 2):
             n = len(tokens[number])
             (alone,) = shown(
-                [tokens[number]], [given[number]], [weights[number : number + 1, :, :n, :n] for weights in layers]
+                [tokens[number]],
+                [given[number]],
+                [weights[number : number + 1, :, :n, :n] for weights in layers],
             )
             batched = whole[number]
             assert alone is not None
@@ -269,7 +301,9 @@ class TestRealModel:
         observer = FindLinks(given)
         source.stream(batch, [observer])
         n_checked = 0
-        for text, one, found, weights in zip(texts, given, observer.result(), zoo.eager("real", *texts), strict=True):
+        for text, one, found, weights in zip(
+            texts, given, observer.result(), zoo.eager("real", *texts), strict=True
+        ):
             assert one is not None
             assert found is not None
             owner, shared = owners(zoo.library("real")[0], text, one)
@@ -289,13 +323,20 @@ class TestRealModel:
 
     @pytest.mark.usefixtures("whole_corpora")
     def test_some_heads_are_named_and_lost_links_said(self, zoo: Zoo) -> None:
-        found = survey_corpus([*read_corpus(TREEBANK)][:120], zoo.source("real"), replace(QUICK, controls=10))
+        found = survey_corpus(
+            [*read_corpus(TREEBANK)][:120], zoo.source("real"), replace(QUICK, controls=10)
+        )
         made = compare(found, corpus="treebank")
         assert {one.name for one in made.relations} > {"nsubj", "obj", "det", "coreference"}
         (nsubj,) = [one for one in made.relations if one.name == "nsubj"]
         assert nsubj.established
         assert nsubj.low > nsubj.fixed.high
-        words = [role.rule.words for head in made.heads for role in head.roles if role.name.startswith("relation_")]
+        words = [
+            role.rule.words
+            for head in made.heads
+            for role in head.roles
+            if role.name.startswith("relation_")
+        ]
         assert "looks from a subject to its verb" in words
         assert any("a word has no token of its own" in note for note in map(note_words, made.notes))
 
@@ -303,7 +344,10 @@ class TestRealModel:
 def owners(tokenizer: Any, text: str, given: Annotation) -> tuple[list[int | None], set[int]]:
     """Of each token the first of the words that it shares, and the words that are not alone in their tokens."""
     offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-    covers = [{w for w, (a, b) in enumerate(given.words) if any(a <= c < b for c in range(*span))} for span in offsets]
+    covers = [
+        {w for w, (a, b) in enumerate(given.words) if any(a <= c < b for c in range(*span))}
+        for span in offsets
+    ]
     groups = [set(one) for one in covers if one]
     for _ in groups:  # until no more can join
         groups = [set().union(*(other for other in groups if one & other)) for one in groups]
@@ -326,7 +370,10 @@ class TestHomeBuilt:
     def test_reference_and_agreement_heads(self, found: Survey) -> None:
         made = compare(found, corpus="own sentences")
         roles = {
-            (head.layer, head.head, role.name): role for head in made.heads for role in head.roles if role.established
+            (head.layer, head.head, role.name): role
+            for head in made.heads
+            for role in head.roles
+            if role.established
         }
         reference = roles[2, 3, "relation_coreference"]
         assert reference.rule.words == "looks from a pronoun or later mention to what it stands for"
@@ -334,7 +381,11 @@ class TestHomeBuilt:
         (coreference,) = [one for one in made.relations if one.name == "coreference"]
         assert coreference.established
         assert coreference.random is not None
-        assert (coreference.fixed.offset, coreference.accuracy > 0.85, coreference.random.value < 0.5) == (
+        assert (
+            coreference.fixed.offset,
+            coreference.accuracy > 0.85,
+            coreference.random.value < 0.5,
+        ) == (
             -2,
             True,
             True,
@@ -343,10 +394,15 @@ class TestHomeBuilt:
 
     def test_a_threshold_rules_roles_out(self, found: Survey) -> None:
         made = compare(found, corpus="own sentences", thresholds={"relation": 1.0})
-        assert not [role for head in made.heads for role in head.roles if role.name.startswith("relation_")]
+        assert not [
+            role for head in made.heads for role in head.roles if role.name.startswith("relation_")
+        ]
 
     def test_without_controls_no_role_is_established(self) -> None:
-        made = compare(survey_corpus(corpus_lines(40), open_source("toy"), replace(QUICK, controls=0)), corpus="own")
+        made = compare(
+            survey_corpus(corpus_lines(40), open_source("toy"), replace(QUICK, controls=0)),
+            corpus="own",
+        )
         assert made.controls.keys() <= {"offset"}
         assert not any(role.established for head in made.heads for role in head.roles)
         assert all(one.random is None for one in made.relations)
@@ -382,7 +438,10 @@ def ahead(lines: Sequence[CorpusLine]) -> list[CorpusLine]:
     turned = []
     for line in lines:
         assert line.annotated is not None
-        links = tuple(Link(query=link.key, key=link.query, relation=link.relation) for link in line.annotated.links)
+        links = tuple(
+            Link(query=link.key, key=link.query, relation=link.relation)
+            for link in line.annotated.links
+        )
         turned.append(replace(line, annotated=replace(line.annotated, links=links)))
     return turned
 
@@ -405,7 +464,9 @@ class TestParts:
 
     def test_order_batches_and_parts(self, whole: Survey) -> None:
         lines, source = corpus_lines(40), open_source("toy")
-        parts = [survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:25], lines[25:])]
+        parts = [
+            survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:25], lines[25:])
+        ]
         merged = survey.merge(survey.merge(parts[2], parts[0]), parts[1])
         other = survey_corpus(lines[::-1], source, QUICK, tokens=64)
         for one in (merged, other):
@@ -416,7 +477,9 @@ class TestParts:
         (line,) = corpus_lines(1, kind="copula")
         (turned,) = ahead([line])
         source = open_source("toy")
-        one, other = (survey_corpus(lines, source, QUICK) for lines in ([line, turned], [turned, line]))
+        one, other = (
+            survey_corpus(lines, source, QUICK) for lines in ([line, turned], [turned, line])
+        )
         assert exactly(one) == exactly(other)
         assert one.relations is not None
         assert one.relations.counts[:, 0].sum() == 2
@@ -433,9 +496,13 @@ class TestParts:
         kept: list[tuple[Surveys, int]] = []
         survey_corpus(lines, source, QUICK, tell=lambda *stop: kept.append(stop))
         found, n_lines = kept[0]
-        assert exactly(survey_corpus(lines, source, QUICK, so_far=found, n_lines=n_lines)) == exactly(whole)
+        assert exactly(
+            survey_corpus(lines, source, QUICK, so_far=found, n_lines=n_lines)
+        ) == exactly(whole)
 
-    def test_small_blocks_change_nothing(self, whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_small_blocks_change_nothing(
+        self, whole: Survey, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
         assert exactly(survey_corpus(corpus_lines(40), open_source("toy"), QUICK)) == exactly(whole)
 
@@ -462,7 +529,9 @@ class TestChance:
     """
 
     def test_the_home_built_architecture_untrained(self) -> None:
-        check_chance(survey_corpus(corpus_lines(120), untrained("toy"), replace(QUICK, controls=10)))
+        check_chance(
+            survey_corpus(corpus_lines(120), untrained("toy"), replace(QUICK, controls=10))
+        )
 
 
 def untrained(name: str) -> Source:
@@ -475,6 +544,8 @@ def check_chance(found: Survey) -> None:
     made = compare(found, corpus="random weights")
     assert found.relations is not None
     frequent = found.relations.counts[:, 0].sum(axis=0) >= 10
-    roles = {role.name for head in made.heads for role in head.roles if role.name.startswith("relation_")}
+    roles = {
+        role.name for head in made.heads for role in head.roles if role.name.startswith("relation_")
+    }
     assert len(roles) <= 0.05 * 2 * int(frequent.sum())
     assert sum(one.established for one in made.relations) <= 0.05 * len(made.relations)

@@ -31,10 +31,17 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
         weights = keep.weights(index).astype(np.float64)
         n = len(sentence.tokens)
         for layer in range(n_layers):
-            sees = reach(n, causal=True, window=ROTARY["sliding_window"] if layer in windows else None)
+            sees = reach(
+                n, causal=True, window=ROTARY["sliding_window"] if layer in windows else None
+            )
             assert all((weights[layer, 0, i] > 0).sum() == len(keys) for i, keys in enumerate(sees))
             for head in range(n_heads):
-                for measure, (total, counted) in every(weights[layer, head], sentence.tokens, None, sees).items():
+                for measure, (total, counted) in every(
+                    weights[layer, head], sentence.tokens, None, sees
+                ).items():
                     at = [one.name for one in of_rows(measures_of())].index(measure)
                     assert found.counts[index, layer, at] == counted, (measure, layer)
-                    assert abs(float(found.sums[index, layer, head, at]) - total) / max(counted, 1) < 1e-6, measure
+                    assert (
+                        abs(float(found.sums[index, layer, head, at]) - total) / max(counted, 1)
+                        < 1e-6
+                    ), measure

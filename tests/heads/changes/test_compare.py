@@ -82,7 +82,9 @@ def apart(found: Surveys) -> tally.Tally:
 @pytest.fixture(scope="module")
 def of_real(real_model: str) -> Surveys:
     """The real model and the tuned one."""
-    return survey_pair(sentences(40), open_source(real_model), tuned(real_model), SurveySettings(controls=4))
+    return survey_pair(
+        sentences(40), open_source(real_model), tuned(real_model), SurveySettings(controls=4)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,9 @@ def entropy(row: np.ndarray) -> float:
     return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
 
 
-def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine], kind: str | None = None) -> np.ndarray:
+def by_formula(
+    before: Source, after: Source, lines: Sequence[CorpusLine], kind: str | None = None
+) -> np.ndarray:
     """The mean divergence of each head's rows, straight from the definition, sentence by sentence, in double."""
     totals, n = np.zeros(()), 0
     for line in lines:
@@ -110,11 +114,16 @@ def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine], kind:
             source.stream(batch, [keep])
             kept.append(keep.weights(0).astype(np.float64))
         causal = not np.triu(kept[0], 1).any() and kept[0].shape[2] == kept[0].shape[3]
-        rows = range(1 if causal else 0, kept[0].shape[2])  # a row that sees one key only has nothing to choose
+        rows = range(
+            1 if causal else 0, kept[0].shape[2]
+        )  # a row that sees one key only has nothing to choose
         totals = totals + np.array(
             [
                 [
-                    sum(entropy((p[i] + q[i]) / 2) - (entropy(p[i]) + entropy(q[i])) / 2 for i in rows)
+                    sum(
+                        entropy((p[i] + q[i]) / 2) - (entropy(p[i]) + entropy(q[i])) / 2
+                        for i in rows
+                    )
                     for p, q in zip(*layer, strict=True)
                 ]
                 for layer in zip(*kept, strict=True)
@@ -189,11 +198,21 @@ def test_paired_intervals_are_narrower(of_real: Surveys) -> None:
     """What sentences do to both models cancels: the interval is narrower than that of two apart."""
     found = changed(of_real)
     heads = of_real.after.heads
-    turned = np.concatenate([[0], 1 + np.roll(np.arange(len(heads.sums) - 1), 1)])  # other sentences in each group
-    other = replace(of_real.after, heads=replace(heads, sums=heads.sums[turned], counts=heads.counts[turned]))
+    turned = np.concatenate(
+        [[0], 1 + np.roll(np.arange(len(heads.sums) - 1), 1)]
+    )  # other sentences in each group
+    other = replace(
+        of_real.after, heads=replace(heads, sums=heads.sums[turned], counts=heads.counts[turned])
+    )
     unpaired = changes(of_real.before, other, corpus="sentences")
-    at = [found.before.names.index(name) for name in ("separator", "entropy_share", "confidence", "distance")]
-    widths = [(one.differences.high - one.differences.low)[CHANGED + 1 :, :, at] for one in (found, unpaired)]
+    at = [
+        found.before.names.index(name)
+        for name in ("separator", "entropy_share", "confidence", "distance")
+    ]
+    widths = [
+        (one.differences.high - one.differences.low)[CHANGED + 1 :, :, at]
+        for one in (found, unpaired)
+    ]
     assert np.median(widths[0] / widths[1]) < 0.7
     assert found.paired
     assert not unpaired.paired
@@ -221,26 +240,40 @@ def test_the_difference_of_variability_has_an_interval(of_toys: Surveys) -> None
     """It is the difference of both values, jackknifed over groups of sentences."""
     found = changed(of_toys)
     at = found.before.names.index("variability")
-    before, after = (survey.variability(one.places).value for one in (of_toys.before, of_toys.after))
+    before, after = (
+        survey.variability(one.places).value for one in (of_toys.before, of_toys.after)
+    )
     assert np.allclose(found.differences.value[:, :, at], after - before)
     assert (found.differences.low[:, :, at] < found.differences.high[:, :, at]).all()
 
 
 @settings(max_examples=25)
-@given(rows=st.lists(st.tuples(*[st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4)] * 2), min_size=2, max_size=6))
-def test_divergence_is_symmetric_between_0_and_ln_2(rows: list[tuple[list[float], list[float]]]) -> None:
+@given(
+    rows=st.lists(
+        st.tuples(*[st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4)] * 2),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_divergence_is_symmetric_between_0_and_ln_2(
+    rows: list[tuple[list[float], list[float]]],
+) -> None:
     """Either way round the same, 0 on equal rows, and in its bounds."""
     pairs = np.array(rows).transpose(1, 0, 2) + np.eye(4)[0] * 1e-3  # (2, rows, 4)
     pairs /= pairs.sum(-1, keepdims=True)
     one, other = (torch.from_numpy(part)[None, None] for part in pairs)
     counted = torch.ones(1, len(rows), dtype=torch.bool)
-    found, back, same = (divergence_between(*both, counted) for both in ((one, other), (other, one), (one, one)))
+    found, back, same = (
+        divergence_between(*both, counted) for both in ((one, other), (other, one), (one, one))
+    )
     assert found == back
     assert not same.any()
     assert 0 <= found[0, 0] <= len(rows) * MOST + 1e-6
 
 
-def test_the_other_way_round_patterns_change_as_much_and_measures_the_other_way(of_toys: Surveys) -> None:
+def test_the_other_way_round_patterns_change_as_much_and_measures_the_other_way(
+    of_toys: Surveys,
+) -> None:
     """Before and after may be exchanged."""
     found = changed(of_toys)
     back = changes(of_toys.after, of_toys.before, of_toys.divergences, corpus="sentences")
@@ -257,7 +290,12 @@ def test_batches_change_nothing_and_are_told(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
     told: list[tuple[Surveys, int]] = []
     parts = survey_pair(
-        sentences(40), source, other, SurveySettings(controls=4), tokens=60, tell=lambda *stop: told.append(stop)
+        sentences(40),
+        source,
+        other,
+        SurveySettings(controls=4),
+        tokens=60,
+        tell=lambda *stop: told.append(stop),
     )
     assert [n_lines for _, n_lines in told] == [16, 32, 40]
     assert [apart(found).n_sentences for found, _ in told] == [16, 32, 40]
@@ -277,10 +315,14 @@ def test_a_run_goes_on_where_it_stopped(monkeypatch: pytest.MonkeyPatch, name: s
     ]
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 6)
     told: list[tuple[Surveys, int]] = []
-    whole = survey_pair(lines, source, other, SurveySettings(controls=4), tell=lambda *stop: told.append(stop))
+    whole = survey_pair(
+        lines, source, other, SurveySettings(controls=4), tell=lambda *stop: told.append(stop)
+    )
     assert [n_lines for _, n_lines in told] == [6, 12, 18, 24]
     for found, n_lines in told:
-        again = survey_pair(lines, source, other, SurveySettings(controls=4), so_far=found, n_lines=n_lines)
+        again = survey_pair(
+            lines, source, other, SurveySettings(controls=4), so_far=found, n_lines=n_lines
+        )
         assert np.array_equal(apart(again).sums, apart(whole).sums)
         assert (again.before.n_bad, again.after.n_bad) == (1, 1)
         for here, there in ((again.before, whole.before), (again.after, whole.after)):
@@ -293,7 +335,10 @@ def test_what_each_survey_says_is_what_it_says_alone(of_toys: Surveys) -> None:
     """In step or alone, a model is measured alike, controls included."""
     alone = survey_corpus(sentences(60), open_source("toy"), SurveySettings(controls=8))
     assert np.array_equal(alone.heads.counts, of_toys.before.heads.counts)
-    assert np.abs(alone.heads.sums - of_toys.before.heads.sums).max() <= 1e-6 * np.abs(alone.heads.sums).max()
+    assert (
+        np.abs(alone.heads.sums - of_toys.before.heads.sums).max()
+        <= 1e-6 * np.abs(alone.heads.sums).max()
+    )
     assert alone.sample.controls.keys() == of_toys.before.sample.controls.keys()
     assert alone.about == of_toys.before.about
 
@@ -301,7 +346,11 @@ def test_what_each_survey_says_is_what_it_says_alone(of_toys: Surveys) -> None:
 def test_without_likeness_there_are_no_yardsticks() -> None:
     """Patterns are compared all the same."""
     source = open_source("toy")
-    found = changed(survey_pair(sentences(8), source, source.untrained(), SurveySettings(controls=2, similarity=False)))
+    found = changed(
+        survey_pair(
+            sentences(8), source, source.untrained(), SurveySettings(controls=2, similarity=False)
+        )
+    )
     assert np.isfinite(found.matrix).all()
     assert all(math.isnan(change.nearest) and math.isnan(change.share) for change in found.heads)
     assert found.before.similarity is None
@@ -331,7 +380,8 @@ def test_files_of_the_same_sentences_are_paired(of_toys: Surveys, tmp_path: Path
     for name, one in (("a", source), ("b", source.untrained())):
         alone = survey_corpus(sentences(60), one, SurveySettings(controls=8), tokens=100)
         surveys.save_stats(
-            surveys.Stats(survey=alone, corpora=("60",), run=surveys.SurveyRun()), tmp_path / f"{name}.stats"
+            surveys.Stats(survey=alone, corpora=("60",), run=surveys.SurveyRun()),
+            tmp_path / f"{name}.stats",
         )
     before, after = (surveys.load_stats(tmp_path / f"{name}.stats").survey for name in "ab")
     found, in_step = changes(before, after, corpus="60"), changed(of_toys)
@@ -351,7 +401,10 @@ def test_other_sentences_are_not_paired_and_that_is_said(of_toys: Surveys) -> No
     assert any("not the same sentences" in note for note in map(note_words, found.notes))
     assert (found.before.corpus, found.after.corpus) == ("a", "b")
     # Nothing but chance differs: about one in twenty intervals excludes 0.
-    at = [found.before.names.index(name) for name in ("self", "previous", "next", "entropy_share", "distance")]
+    at = [
+        found.before.names.index(name)
+        for name in ("self", "previous", "next", "entropy_share", "distance")
+    ]
     outside = (found.differences.low[..., at] > 0) | (found.differences.high[..., at] < 0)
     assert outside.mean() < 0.25
 
@@ -364,8 +417,12 @@ def of_coreference() -> Surveys:
     """The home-built encoder and its twin of random weights on sentences of which is known what “it” stands for."""
     source = open_source("toy")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("attnviz.heads.capture.survey.SEEDS", 8)  # of two alone no role is established
-        return survey_pair(corpus_lines(150), source, source.untrained(), SurveySettings(controls=60))
+        patch.setattr(
+            "attnviz.heads.capture.survey.SEEDS", 8
+        )  # of two alone no role is established
+        return survey_pair(
+            corpus_lines(150), source, source.untrained(), SurveySettings(controls=60)
+        )
 
 
 def links(n: int, right: float, seed: int) -> np.ndarray:
@@ -384,7 +441,9 @@ def relations(hits: np.ndarray) -> Relations:
     found = [
         (
             key,
-            LinkHits(names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()),
+            LinkHits(
+                names=("obj",), hits=np.full((1, 2, 1, 1), hit), distances=np.array([1]), lost=()
+            ),
         )
         for key, hit in zip(scored(len(hits)), hits, strict=True)
     ]
@@ -456,11 +515,15 @@ def test_each_relation_has_the_change_of_its_best_heads(of_coreference: Surveys)
     assert one.low <= one.value <= one.high < -0.1
     assert one.established
     assert one.moved == (
-        (one.before.layer, one.before.head, one.before.reverse) != (one.after.layer, one.after.head, one.after.reverse)
+        (one.before.layer, one.before.head, one.before.reverse)
+        != (one.after.layer, one.after.head, one.after.reverse)
     )
     back = changes(of_coreference.after, of_coreference.before, corpus="").relations[0]
     assert (back.value, back.low, back.high) == pytest.approx((-one.value, -one.high, -one.low))
-    assert changes(of_coreference.before, of_coreference.before, corpus="").relations[0].changed is False
+    assert (
+        changes(of_coreference.before, of_coreference.before, corpus="").relations[0].changed
+        is False
+    )
     without = replace(of_coreference.after, relations=None)
     assert changes(of_coreference.before, without, corpus="").relations == ()
 
@@ -471,12 +534,16 @@ def test_a_role_of_a_relation_is_established_by_what_it_finds(of_coreference: Su
     lost = [
         change
         for change in found.heads
-        if change.role_changed and change.roles[0] is not None and change.roles[0].name == "relation_coreference"
+        if change.role_changed
+        and change.roles[0] is not None
+        and change.roles[0].name == "relation_coreference"
     ]
     assert lost
     one, other = of_coreference.before.relations, of_coreference.after.relations
     for change in lost:
-        ends = role_difference(one, other, "relation_coreference", (change.before.layer, change.before.head))
+        ends = role_difference(
+            one, other, "relation_coreference", (change.before.layer, change.before.head)
+        )
         assert ends is not None
         assert ends[2] < 0
         assert change.role_established
@@ -485,7 +552,9 @@ def test_a_role_of_a_relation_is_established_by_what_it_finds(of_coreference: Su
         of_coreference.after,
         corpus="",
     )
-    assert any(change.role_established for change in blind.heads), "no measure differs here, but what is found does"
+    assert any(change.role_established for change in blind.heads), (
+        "no measure differs here, but what is found does"
+    )
 
 
 # What is watched.
@@ -496,7 +565,9 @@ def test_a_threshold_names_the_heads_above_it(of_real: Surveys) -> None:
     found = changed(of_real)
     above = found.exceeds(0.02)
     assert above
-    assert [change.name for change in above] == [change.name for change in sort_changes(found) if change.pattern > 0.02]
+    assert [change.name for change in above] == [
+        change.name for change in sort_changes(found) if change.pattern > 0.02
+    ]
     assert found.exceeds(0.69) == ()
     for wrong in (-0.1, 0.7, math.nan):
         with pytest.raises(SettingsError, match="ln 2"):
@@ -507,7 +578,12 @@ def test_a_watch_that_sees_nothing_is_not_silent() -> None:
     """One token has no row to compare."""
     source = open_source("toy")
     found = changed(
-        survey_pair([CorpusLine(number=1, text="apple")], source, source.untrained(), SurveySettings(controls=1))
+        survey_pair(
+            [CorpusLine(number=1, text="apple")],
+            source,
+            source.untrained(),
+            SurveySettings(controls=1),
+        )
     )
     assert np.isnan(found.matrix).all()
     with pytest.raises(InputError, match="no row"):
@@ -529,7 +605,9 @@ def test_what_never_ends_is_cut_alike() -> None:
 def test_other_tokens_are_refused_with_both_spellings(real_model: str) -> None:
     """Which sentence, and how each model cuts it."""
     lines = [CorpusLine(number=7, text="She is eating a green apple")]
-    with pytest.raises(ModelError, match=r"line 7, “She is eating.*\[CLS\].*\(8 tokens\).*6 tokens\) to toy"):
+    with pytest.raises(
+        ModelError, match=r"line 7, “She is eating.*\[CLS\].*\(8 tokens\).*6 tokens\) to toy"
+    ):
         survey_pair(lines, open_source(real_model), open_source("toy"))
 
 
@@ -537,7 +615,9 @@ def test_one_sentence_is_no_line(real_model: str) -> None:
     """It is read by both before anything is measured; what they cut otherwise is said of the sentence."""
     source = open_source("toy")
     check_readable("the boy sees a girl .", [source, source.untrained()])
-    with pytest.raises(ModelError, match=r"cut this sentence into other tokens: “She is.*” is .*\[CLS\]") as refusal:
+    with pytest.raises(
+        ModelError, match=r"cut this sentence into other tokens: “She is.*” is .*\[CLS\]"
+    ) as refusal:
         check_readable("She is eating a green apple", [open_source(real_model), source])
     assert "line" not in str(refusal.value)
     with pytest.raises(InputError):
@@ -550,14 +630,19 @@ def test_hours_of_lines_that_cannot_be_used_take_no_room(monkeypatch: pytest.Mon
     source = open_source("toy")
     bad = [BadLine(number=number, reason="it is no JSON") for number in range(1, 96)]
     more = [replace(line, number=line.number + 97) for line in bad]
-    found = survey_pair([*bad, *sentences(2), *more], source, source.untrained(), SurveySettings(controls=2))
+    found = survey_pair(
+        [*bad, *sentences(2), *more], source, source.untrained(), SurveySettings(controls=2)
+    )
     assert (found.before.n_bad, found.after.n_bad) == (190, 190)
     assert [number for number, _ in found.before.bad] == list(range(1, survey.BAD_LINES + 1))
 
 
 def test_other_numbers_of_heads_are_refused() -> None:
     """With both numbers."""
-    one, other = open_source("toy-random", sizes={"n_layers": 2}), open_source("toy-random", sizes={"n_layers": 3})
+    one, other = (
+        open_source("toy-random", sizes={"n_layers": 2}),
+        open_source("toy-random", sizes={"n_layers": 3}),
+    )
     with pytest.raises(RecordError, match=r"2 x .*3 x "):
         survey_pair(sentences(3), one, other)
 
@@ -574,11 +659,15 @@ def test_surveys_measured_otherwise_are_refused(of_toys: Surveys) -> None:
     with pytest.raises(RecordError, match=r"special tokens: .*keep.*exclude"):
         changes(of_toys.before, replace(of_toys.after, about=about), corpus="")
     with pytest.raises(RecordError, match="cut them into the same tokens"):
-        changes(of_toys.before, replace(of_toys.after, n_tokens=of_toys.after.n_tokens + 1), corpus="")
+        changes(
+            of_toys.before, replace(of_toys.after, n_tokens=of_toys.after.n_tokens + 1), corpus=""
+        )
     fewer = replace(
         of_toys.after,
         heads=tally.Tally(
-            sums=of_toys.after.heads.sums[:, :1], counts=of_toys.after.heads.counts[:, :1], n_sentences=60
+            sums=of_toys.after.heads.sums[:, :1],
+            counts=of_toys.after.heads.counts[:, :1],
+            n_sentences=60,
         ),
     )
     with pytest.raises(RecordError, match="layers x heads"):
@@ -611,8 +700,12 @@ def test_nothing_to_compare(lines: Sequence[BadLine]) -> None:
 def test_one_sentence_has_no_intervals() -> None:
     """The change is there, nothing is established, and it is said why."""
     source = open_source("toy")
-    found = changed(survey_pair(sentences(1), source, source.untrained(), SurveySettings(controls=1)))
+    found = changed(
+        survey_pair(sentences(1), source, source.untrained(), SurveySettings(controls=1))
+    )
     assert (found.matrix > 0).any()
     assert not any(change.beyond_nearest or change.role_established for change in found.heads)
-    assert not any(one.established for change in found.heads for one in largest_changes(found, change))
+    assert not any(
+        one.established for change in found.heads for one in largest_changes(found, change)
+    )
     assert any("one sentence" in note for note in map(note_words, found.notes))

@@ -57,9 +57,13 @@ Drawn = Callable[..., tuple["Figure", Shown]]
 def surveyed(n: int, *, same: bool = False) -> Surveys:
     """The home-built encoder and its twin of random weights, or itself, on so many sentences."""
     made = splits.sentences("test")
-    lines = [CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)]
+    lines = [
+        CorpusLine(number=number, text=" ".join(next(made).words)) for number in range(1, n + 1)
+    ]
     source = open_source("toy")
-    return survey_pair(lines, source, source if same else source.untrained(), SurveySettings(controls=8))
+    return survey_pair(
+        lines, source, source if same else source.untrained(), SurveySettings(controls=8)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +72,18 @@ def cases() -> dict[str, Changes]:
     both, one, same = surveyed(30), surveyed(1), surveyed(4, same=True)
     found = changes(both.before, both.after, both.divergences, corpus="30 sentences")
     source = open_source("toy")
-    linked = survey_pair(corpus_lines(60), source, source.untrained(), SurveySettings(controls=60, similarity=False))
+    linked = survey_pair(
+        corpus_lines(60), source, source.untrained(), SurveySettings(controls=60, similarity=False)
+    )
     related = changes(linked.before, linked.after, linked.divergences, corpus="60 sentences")
     first = next(one for one in related.relations if one.name == "coreference")
     odd = replace(
         found,
-        before=replace(found.before, model="나는 너희\x1b[31m " * 12, notes=(Note.of("text", text="사랑해 " * 40),)),
+        before=replace(
+            found.before,
+            model="나는 너희\x1b[31m " * 12,
+            notes=(Note.of("text", text="사랑해 " * 40),),
+        ),
     )
     return {
         "two": found,
@@ -90,15 +100,21 @@ def many(first: RelationChange) -> list[RelationChange]:
     """Relations with names hard to draw, some of them not sure, unchanged or of other sentences."""
     made = []
     for number in range(60):
-        before = replace(first.before, name=f"관계:{number}" + "길다" * (number % 9), head=number % 3)
+        before = replace(
+            first.before, name=f"관계:{number}" + "길다" * (number % 9), head=number % 3
+        )
         value = 0.0 if number % 7 == 0 else (number - 25) / 50
         low, high = value - number / 99, value + number / 99
         made.append(
             replace(
-                first, before=before, after=replace(first.after, name=before.name, n=9 + number % 2), value=value,
-                low=max(low, -1.0), high=min(high, 1.0),
+                first,
+                before=before,
+                after=replace(first.after, name=before.name, n=9 + number % 2),
+                value=value,
+                low=max(low, -1.0),
+                high=min(high, 1.0),
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -133,7 +149,10 @@ def test_no_line_is_wider_than_the_window(cases: dict[str, Changes], case: str, 
             assert "\x1b" not in line.plain
             assert unicode or line.plain.isascii()
     for full in (True, False):
-        assert all(line.cell_len <= width for line in draw(cases[case], Screen(width=width), "ko", full=full))
+        assert all(
+            line.cell_len <= width
+            for line in draw(cases[case], Screen(width=width), "ko", full=full)
+        )
 
 
 def test_heads_stand_in_the_order_of_their_change(cases: dict[str, Changes]) -> None:
@@ -148,7 +167,10 @@ def test_heads_stand_in_the_order_of_their_change(cases: dict[str, Changes]) -> 
     assert f"{first.low:.3f}" in shown[0]
     numbers = [float(line.split()[1]) for line in shown]
     assert numbers == sorted(numbers, reverse=True)
-    assert all((" → " in line) == found.change(*map(int, line.split()[0].split("."))).role_changed for line in shown)
+    assert all(
+        (" → " in line) == found.change(*map(int, line.split()[0].split("."))).role_changed
+        for line in shown
+    )
 
 
 def test_both_roles_are_seen_in_a_narrow_window(cases: dict[str, Changes]) -> None:
@@ -164,7 +186,9 @@ def test_both_roles_are_seen_in_a_narrow_window(cases: dict[str, Changes]) -> No
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 @pytest.mark.parametrize("case", ["two", "related"])
-def test_the_first_screen_says_what_changed(cases: dict[str, Changes], case: str, width: int) -> None:
+def test_the_first_screen_says_what_changed(
+    cases: dict[str, Changes], case: str, width: int
+) -> None:
     """In 48 lines; in the first ten the heads that changed most, the roles that came or went, and the map."""
     found = cases[case]
     lines = plain(found, full=False, width=width).splitlines()
@@ -173,7 +197,9 @@ def test_the_first_screen_says_what_changed(cases: dict[str, Changes], case: str
     first = max(found.heads, key=lambda change: change.pattern)
     assert f"{first.name} ({first.pattern:.2f})" in top
     beyond = [change for change in found.heads if change.beyond_nearest]
-    assert (f"{len(beyond)} of 18 heads changed beyond" in top) == (case == "two")  # the other knows no nearest head
+    assert (f"{len(beyond)} of 18 heads changed beyond" in top) == (
+        case == "two"
+    )  # the other knows no nearest head
     for one in moves(found):
         if not (one.before and one.after):
             assert one.rule.short in top.partition("roles that ")[2]
@@ -232,7 +258,9 @@ def test_how_to_read_it_and_both_proofs_are_there(cases: dict[str, Changes]) -> 
         assert "before: verified" in text
         assert "after: verified" in text
         assert "attention is not explanation" in text
-        assert "attention is not explanation" in " ".join(plain(found, full=False, width=80).split())
+        assert "attention is not explanation" in " ".join(
+            plain(found, full=False, width=80).split()
+        )
         assert ("Jensen-Shannon" in text) == (found.pattern is not None), case
     assert "no patterns" in plain(cases["saved"], width=200)
     assert "if nothing had changed" in plain(cases["two"], width=200)
@@ -250,12 +278,19 @@ def test_nothing_changed_is_said(cases: dict[str, Changes]) -> None:
 def test_each_head_is_counted_once(cases: dict[str, Changes]) -> None:
     """What happened to patterns adds up to all heads, and moves to all changes of role."""
     for case in ("two", "same", "one"):
-        ways = [(what, names) for what, names in group_by_change(cases[case]) if what.startswith("pattern_")]
+        ways = [
+            (what, names)
+            for what, names in group_by_change(cases[case])
+            if what.startswith("pattern_")
+        ]
         named = [name for _, names in ways for name in names]
         assert sorted(named) == sorted(change.name for change in cases[case].heads), case
     found = cases["two"]
     changed = [change for change in found.heads if change.role_changed]
-    lost, got = ([change.name for one in moves(found) for change in getattr(one, side)] for side in ("lost", "got"))
+    lost, got = (
+        [change.name for one in moves(found) for change in getattr(one, side)]
+        for side in ("lost", "got")
+    )
     assert sorted(lost) == sorted(change.name for change in changed if change.roles[0] is not None)
     assert sorted(got) == sorted(change.name for change in changed if change.roles[1] is not None)
 
@@ -273,7 +308,9 @@ def test_relations_have_a_line_each(cases: dict[str, Changes]) -> None:
     for one, line in zip(shown, lines[start:], strict=False):
         assert line.startswith("● " if one.established else "○ ")
         assert f"{one.before.accuracy:.2f}" in line
-        value, low, high = (f"{end:+.2f}".replace("+0.00", "0.00") for end in (one.value, one.low, one.high))
+        value, low, high = (
+            f"{end:+.2f}".replace("+0.00", "0.00") for end in (one.value, one.low, one.high)
+        )
         assert f" {value}  " in line
         assert f"{low} to {high}".replace("-0.00", "0.00") in line
         heads = [f"{best.layer}.{best.head}" for best in (one.before, one.after)]
@@ -289,7 +326,9 @@ def test_relations_have_a_line_each(cases: dict[str, Changes]) -> None:
         f"{sum(sure)} of 61 relations changed with an interval that excludes 0; about 3 would if nothing had changed"
         in brief
     )
-    assert "95 %" in plain(found, width=60).split("relations between words")[1].split("best head: ")[0]
+    assert (
+        "95 %" in plain(found, width=60).split("relations between words")[1].split("best head: ")[0]
+    )
 
 
 def test_a_head_that_looks_the_other_way_is_told(cases: dict[str, Changes]) -> None:
@@ -333,7 +372,12 @@ def test_texts_of_a_figure_keep_clear(figure_of: Drawn, case: str) -> None:
     made, shown = figure_of(case)
     boxes = np.array([box.extents for _, box in shown])
     left, low, right, high = boxes.T
-    outside = (left < -0.5) | (low < -0.5) | (right > made.bbox.width + 0.5) | (high > made.bbox.height + 0.5)
+    outside = (
+        (left < -0.5)
+        | (low < -0.5)
+        | (right > made.bbox.width + 0.5)
+        | (high > made.bbox.height + 0.5)
+    )
     assert not outside.any(), [shown[index][0] for index in np.flatnonzero(outside)]
     across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
     down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
@@ -345,7 +389,9 @@ def test_texts_of_a_figure_keep_clear(figure_of: Drawn, case: str) -> None:
     assert "attention is not explanation" in whole
 
 
-def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes], figure_of: Drawn) -> None:
+def test_a_figure_has_a_cell_a_head_in_its_colour(
+    cases: dict[str, Changes], figure_of: Drawn
+) -> None:
     """The darkest is the head that changed most; a frame stands round each head of another role."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Rectangle
@@ -353,17 +399,26 @@ def test_a_figure_has_a_cell_a_head_in_its_colour(cases: dict[str, Changes], fig
     found = cases["two"]
     (ax,) = figure_of("two")[0].axes
     drawn = [patch for patch in ax.patches if isinstance(patch, Rectangle) and patch.get_fill()]
-    cells = [patch for patch in drawn if patch.get_height() != KEY]  # the others are the keys of roles
+    cells = [
+        patch for patch in drawn if patch.get_height() != KEY
+    ]  # the others are the keys of roles
     assert len(cells) == len(found.heads)
     light = [sum(to_rgb(cell.get_facecolor())) for cell in cells]
     assert int(np.argmin(light)) == int(np.argmax([change.pattern for change in found.heads]))
     frames = [patch for patch in ax.patches if patch.get_linewidth() == 1.1]
     assert len(frames) == sum(change.role_changed for change in found.heads)
     said = [text.get_text() for text in ax.texts]
-    assert sum(f"{change.pattern:.2f}"[1:] in said for change in found.heads if change.pattern >= 0.005) > 9
+    assert (
+        sum(
+            f"{change.pattern:.2f}"[1:] in said for change in found.heads if change.pattern >= 0.005
+        )
+        > 9
+    )
 
 
-def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes], figure_of: Drawn) -> None:
+def test_a_figure_draws_the_change_of_each_relation(
+    cases: dict[str, Changes], figure_of: Drawn
+) -> None:
     """A mark a relation, at its place between the ends of its interval, full where it is established."""
     from matplotlib.colors import to_rgb
     from matplotlib.patches import Ellipse
@@ -374,18 +429,27 @@ def test_a_figure_draws_the_change_of_each_relation(cases: dict[str, Changes], f
     marks = [patch for patch in ax.patches if isinstance(patch, Ellipse)]
     assert len(marks) == MOST_RELATIONS < len(shown)
     places = [mark.center[0] for mark in marks]
-    assert np.corrcoef(places, [one.value for one in shown[:MOST_RELATIONS]])[0, 1] == pytest.approx(1.0)
+    assert np.corrcoef(places, [one.value for one in shown[:MOST_RELATIONS]])[
+        0, 1
+    ] == pytest.approx(1.0)
     full = [sum(to_rgb(mark.get_facecolor())) < 1 for mark in marks]
     assert full == [one.established for one in shown[:MOST_RELATIONS]]
-    assert not [patch for patch in figure_of("two")[0].axes[0].patches if isinstance(patch, Ellipse)]
+    assert not [
+        patch for patch in figure_of("two")[0].axes[0].patches if isinstance(patch, Ellipse)
+    ]
 
 
-def test_the_title_of_a_figure_says_the_finding(cases: dict[str, Changes], figure_of: Drawn) -> None:
+def test_the_title_of_a_figure_says_the_finding(
+    cases: dict[str, Changes], figure_of: Drawn
+) -> None:
     """The heads that changed most, and the roles that went; below it both models."""
     found = cases["two"]
     said = [text for text, _ in figure_of("two")[1]]
     first = max(found.heads, key=lambda change: change.pattern)
-    assert f"of 18 heads changed beyond the head most like it: {first.name} ({first.pattern:.2f})" in said[0]
+    assert (
+        f"of 18 heads changed beyond the head most like it: {first.name} ({first.pattern:.2f})"
+        in said[0]
+    )
     assert f"What changed in each head · toy → {found.after.model}" in said
     nothing = [text for text, _ in figure_of("same")[1]]
     assert nothing[0] == "no head changed: every pattern, measure and role is the same"
@@ -454,10 +518,14 @@ def test_relations_in_csv_stand_beside_their_head(cases: dict[str, Changes]) -> 
         assert [float(row[f"relation_{one.name}_{end}"]) for end in ends] == numbers
 
 
-def test_a_frame_has_the_table_of_the_csv_and_heads_by_their_names(cases: dict[str, Changes]) -> None:
+def test_a_frame_has_the_table_of_the_csv_and_heads_by_their_names(
+    cases: dict[str, Changes],
+) -> None:
     """Head 1.10 is no number: it would be head 1.1."""
     first = cases["alike"].relations[0]
-    found = replace(cases["alike"], relations=(replace(first, after=replace(first.after, layer=1, head=10)),))
+    found = replace(
+        cases["alike"], relations=(replace(first, after=replace(first.after, layer=1, head=10)),)
+    )
     frame = found.to_frame()
     assert list(frame.columns) == to_csv(found).splitlines()[0].split(",")
     assert len(frame) == len(found.heads)
@@ -482,7 +550,10 @@ def test_json_holds_all_there_is(cases: dict[str, Changes], case: str) -> None:
         assert one["difference"]["established"] is relation.established
         assert one["difference"]["low"] == relation.low
         assert one["before"]["accuracy"] == relation.before.accuracy
-        assert (one["after"]["layer"], one["after"]["head"]) == (relation.after.layer, relation.after.head)
+        assert (one["after"]["layer"], one["after"]["head"]) == (
+            relation.after.layer,
+            relation.after.head,
+        )
         assert one["other_head"] is relation.moved
 
 

@@ -36,7 +36,15 @@ from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import proof
 from attnviz.render.palette import colours, pixels
 from tests.fixtures.pictures import expect_enlarged_whole
-from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NARROW, RULES, made, similarity_of, with_chance
+from tests.heads.comparisons_by_hand import (
+    COLOURS,
+    KOREAN,
+    NARROW,
+    RULES,
+    made,
+    similarity_of,
+    with_chance,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,14 +85,21 @@ def filled(made_: Figure) -> list[Rectangle]:
     """The rectangles with a colour: those of the grid first, in the order of the heads."""
     from matplotlib.patches import Rectangle
 
-    return [patch for patch in paper(made_).patches if isinstance(patch, Rectangle) and patch.get_fill()]
+    return [
+        patch for patch in paper(made_).patches if isinstance(patch, Rectangle) and patch.get_fill()
+    ]
 
 
 def assert_clear(shown: list[tuple[str, Bbox]], made_: Figure) -> None:
     """No two texts share more than a pixel, and none leaves the picture."""
     boxes = np.array([box.extents for _, box in shown])
     left, low, right, high = boxes.T
-    outside = (left < -0.5) | (low < -0.5) | (right > made_.bbox.width + 0.5) | (high > made_.bbox.height + 0.5)
+    outside = (
+        (left < -0.5)
+        | (low < -0.5)
+        | (right > made_.bbox.width + 0.5)
+        | (high > made_.bbox.height + 0.5)
+    )
     assert not outside.any(), [shown[index][0] for index in np.flatnonzero(outside)]
     across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
     down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
@@ -140,7 +155,9 @@ def test_long_words_keep_clear(texts_of: Texts, fixed_record: Make) -> None:
         },
     )
     record = fixed_record(
-        "[CLS] 나는 internationalization 너희 모두를 사랑해 " + "token " * 40 + "[SEP]", n_layers=3, n_heads=6
+        "[CLS] 나는 internationalization 너희 모두를 사랑해 " + "token " * 40 + "[SEP]",
+        n_layers=3,
+        n_heads=6,
     )
     patterns = {card.role.name: record for card in strongest(comparison)}
     drawn = sheet.draw(comparison, patterns=patterns).figure
@@ -173,17 +190,23 @@ def test_every_sign_of_the_grid_is_in_the_legend(texts_of: Texts) -> None:
     signs = {head.roles[0].rule.sign for head in comparison.heads if head.roles}
     assert {"nsub>", ">nsub", ">nm:p"} <= signs
     for one in signs:
-        n_cells = sum(bool(head.roles) and head.roles[0].rule.sign == one for head in comparison.heads)
+        n_cells = sum(
+            bool(head.roles) and head.roles[0].rule.sign == one for head in comparison.heads
+        )
         n_cards = sum(card.role.rule.sign == one for card in strongest(comparison))
         assert shown[one] >= n_cells + n_cards + 1
 
 
 def turned(comparison: HeadComparison) -> HeadComparison:
     """The same, but that the first head looks from verbs to subjects."""
-    role = next(role for head in comparison.heads for role in head.roles if role.name == "relation_nsubj")
+    role = next(
+        role for head in comparison.heads for role in head.roles if role.name == "relation_nsubj"
+    )
     name = "relation_nsubj_reversed"
     other = replace(role, rule=RULES[name], measure=name)
-    return replace(comparison, heads=(replace(comparison.heads[0], roles=(other,)), *comparison.heads[1:]))
+    return replace(
+        comparison, heads=(replace(comparison.heads[0], roles=(other,)), *comparison.heads[1:])
+    )
 
 
 def test_the_table_of_roles_counts(sheet_of: Drawn) -> None:
@@ -191,13 +214,22 @@ def test_the_table_of_roles_counts(sheet_of: Drawn) -> None:
     comparison = made(6, 12, all_roles=True)
     _, texts = sheet_of(6, 12, all_roles=True)
     sure = [head for head in comparison.heads if head.roles and head.roles[0].established]
-    assert texts[0][0].startswith(f"A role is established for {len(sure)} of 72 heads; most often: ")
-    rows = {row[0].role.rule.short if row[0].role else "no clear role": row for row in by_role(comparison)}
+    assert texts[0][0].startswith(
+        f"A role is established for {len(sure)} of 72 heads; most often: "
+    )
+    rows = {
+        row[0].role.rule.short if row[0].role else "no clear role": row
+        for row in by_role(comparison)
+    }
     (start,) = (box.x0 for text, box in texts if text == "role")
     names = [(text, box) for text, box in texts if text in rows and abs(box.x0 - start) < 4]
     assert {text for text, _ in names} == set(rows)
     for name, box in names:
-        beside = {text for text, other in texts if other.x0 > box.x1 and abs(other.y0 + other.y1 - box.y0 - box.y1) < 6}
+        beside = {
+            text
+            for text, other in texts
+            if other.x0 > box.x1 and abs(other.y0 + other.y1 - box.y0 - box.y1) < 6
+        }
         assert f"{len(rows[name])}" in beside, name
         if rows[name][0].role is not None:
             assert {rows[name][0].head.name, "0.90"} <= beside, name
@@ -229,11 +261,16 @@ def test_nothing_is_established(texts_of: Texts) -> None:
     comparison = made()
     role = comparison.heads[1].roles[0]
     bare = replace(role, controls=(), doubt=Note.of("no_control", controls="chance, untrained"))
-    unsure = {head.name: bare if head.name == "0.0" else role for head in comparison.heads if head.roles}
+    unsure = {
+        head.name: bare if head.name == "0.0" else role for head in comparison.heads if head.roles
+    }
     texts = [text for text, _ in texts_of(sheet.draw(with_roles(comparison, unsure)).figure)]
     assert texts[0] == "No head has an established role (6 heads)"
     said = " ".join(texts)
-    assert "hatched and pale: not established, since random weights do as much (4 heads); no control" in said
+    assert (
+        "hatched and pale: not established, since random weights do as much (4 heads); no control"
+        in said
+    )
     assert "solid" not in said
     assert "An example of each role, none established" in said
     none = replace(comparison, heads=tuple(replace(head, roles=()) for head in comparison.heads))
@@ -253,12 +290,18 @@ def test_one_sentence_shows_words(texts_of: Texts, fixed_record: Make) -> None:
         assert record.key_tokens[int(received[layer, head].argmax())].text in texts
     for (query, key), (weight, layer, head) in strongest_links(record):
         assert f"head {layer}.{head}" in texts
-        assert f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}" in texts
+        assert (
+            f"{record.query_tokens[query].text} → {record.key_tokens[key].text} {weight:.2f}"
+            in texts
+        )
 
 
 def with_roles(comparison: HeadComparison, roles: dict[str, Role]) -> HeadComparison:
     """The same with other roles of some heads."""
-    heads = (replace(head, roles=(roles[head.name],)) if head.name in roles else head for head in comparison.heads)
+    heads = (
+        replace(head, roles=(roles[head.name],)) if head.name in roles else head
+        for head in comparison.heads
+    )
     return replace(comparison, heads=tuple(heads))
 
 
@@ -286,8 +329,15 @@ def test_the_strongest_example_of_each_established_role(texts_of: Texts, sheet_o
         assert card.example == comparison.examples[card.head.name, card.role.measure][0]
         assert f"“{card.example.text}” {card.example.score:.2f}" in shown
         assert f"{card.head.name} · {card.role.rule.short} {card.role.score:.2f}" in shown
-    longer = {key: (replace(several[0], text=LONG), several[1]) for key, several in comparison.examples.items()}
-    short = {card.example.text for card in strongest(replace(comparison, examples=longer)) if card.example is not None}
+    longer = {
+        key: (replace(several[0], text=LONG), several[1])
+        for key, several in comparison.examples.items()
+    }
+    short = {
+        card.example.text
+        for card in strongest(replace(comparison, examples=longer))
+        if card.example is not None
+    }
     assert short == {"I love all"}
     without = replace(comparison, examples={})
     assert all(card.example is None for card in strongest(without))
@@ -312,26 +362,40 @@ def test_the_clearest_head_stands_for_its_role() -> None:
     heads = list(comparison.heads)
     heads[3] = replace(heads[3], roles=(*heads[3].roles, replace(role, score=0.85)))
     heads[0] = replace(heads[0], roles=(*heads[0].roles, replace(role, score=0.83)))
-    cards = {card.role.name: card.head.name for card in strongest(replace(comparison, heads=tuple(heads)))}
+    cards = {
+        card.role.name: card.head.name
+        for card in strongest(replace(comparison, heads=tuple(heads)))
+    }
     assert cards["offset_-3"] == cards["first"] == heads[3].name
 
 
-def test_patterns_that_are_given_are_drawn(fixed_record: Make, texts_of: Texts, sheet_of: Drawn) -> None:
+def test_patterns_that_are_given_are_drawn(
+    fixed_record: Make, texts_of: Texts, sheet_of: Drawn
+) -> None:
     """The head's own matrix, and no other, with its scale from 0 to 1; without the head, refused."""
     comparison = made()
     record = fixed_record(n_layers=2, n_heads=3)
     drawn = sheet.draw(comparison, patterns={"first": record}).figure
     images = images_of(drawn)
-    assert sum(np.array_equal(image, pixels(record.pattern(1, 0), 1.0, colours())) for image in images) == 1
+    assert (
+        sum(np.array_equal(image, pixels(record.pattern(1, 0), 1.0, colours())) for image in images)
+        == 1
+    )
     assert sum(np.array_equal(image, colours()[None]) for image in images) == 1
     assert images_of(sheet_of()[0]) == []
     shown = [text for text, _ in texts_of(drawn)]
     assert {token.text for token in record.key_tokens} <= set(shown)
     page = heads_page_figure.draw(comparison, 1, 0, patterns={"first": record}).figure
-    assert any(np.array_equal(image, pixels(record.pattern(1, 0), 1.0, colours())) for image in images_of(page))
+    assert any(
+        np.array_equal(image, pixels(record.pattern(1, 0), 1.0, colours()))
+        for image in images_of(page)
+    )
     card = strongest(made())[0]
     with pytest.raises(SelectionError, match=r"no (layer|head)"):
-        sheet.draw(comparison, patterns={card.role.name: fixed_record(n_layers=2, n_heads=3).select([1], [2])})
+        sheet.draw(
+            comparison,
+            patterns={card.role.name: fixed_record(n_layers=2, n_heads=3).select([1], [2])},
+        )
 
 
 def test_the_scatter_has_the_colours_of_the_grid(texts_of: Texts) -> None:
@@ -342,7 +406,11 @@ def test_the_scatter_has_the_colours_of_the_grid(texts_of: Texts) -> None:
     assert comparison.similarity is not None
     found = {str(points.get_label()): points for points in ax.collections}
     assert hexed(found["first"].get_facecolor()[0]) == COLOURS["first"]
-    at = [index for index, head in enumerate(comparison.heads) if head.roles and head.roles[0].name == "first"]
+    at = [
+        index
+        for index, head in enumerate(comparison.heads)
+        if head.roles and head.roles[0].name == "first"
+    ]
     assert np.allclose(np.asarray(found["first"].get_offsets()), comparison.similarity.points[at])
     assert hexed(found["broad (not established)"].get_facecolor()[0]) == "#ffffff"
     assert_clear(texts_of(figure), figure)
@@ -363,7 +431,13 @@ def test_what_must_be_said(sheet_of: Drawn, page_of: Drawn) -> None:
     """Model, corpus, proof, notes, and that attention is no explanation."""
     for _, texts in (sheet_of(), page_of(0, 0)):
         shown = " ".join(text for text, _ in texts)
-        for words in ("made by hand", "1,234 sentences", proof(made()), "one thing to know", "not explanation"):
+        for words in (
+            "made by hand",
+            "1,234 sentences",
+            proof(made()),
+            "one thing to know",
+            "not explanation",
+        ):
             assert words in shown
 
 
@@ -380,14 +454,19 @@ def test_a_page_has_the_measures(page_of: Drawn) -> None:
     head = comparison.heads[3]
     drawn, _ = page_of(1, 0)
     offsets, measures = (ax for ax in drawn.axes if ax.axison)
-    values = [estimate_of(comparison, f"offset_{offset:+d}", head) for offset in offsets_up_to(MAX_OFFSET)]
+    values = [
+        estimate_of(comparison, f"offset_{offset:+d}", head) for offset in offsets_up_to(MAX_OFFSET)
+    ]
     assert np.allclose(bars_of(offsets), [value for value, _, _ in values])
     ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
     assert np.allclose(ends, [(low, high) for _, low, high in values])
     names = shares(comparison)
     labels = [label.get_text() for label in measures.get_yticklabels()]
     assert labels == [f"{'~' * (name in NARROW)}{name}" for name in names]
-    found = {str(points.get_label()): np.asarray(points.get_offsets())[:, 0] for points in measures.collections}
+    found = {
+        str(points.get_label()): np.asarray(points.get_offsets())[:, 0]
+        for points in measures.collections
+    }
     own = np.array([estimate_of(comparison, name, head)[0] for name in names])
     assert np.allclose(np.ma.filled(found["this head"], np.nan), own, equal_nan=True)
     assert set(MARKS) == set(comparison.controls)
@@ -406,7 +485,9 @@ def test_no_mark_hides_another(page_of: Drawn) -> None:
 
     drawn, _ = page_of(0, 2)
     (measures,) = (ax for ax in drawn.axes if ax.axison and ax.collections)
-    dots = {str(one.get_label()): one for one in measures.collections if isinstance(one, PathCollection)}
+    dots = {
+        str(one.get_label()): one for one in measures.collections if isinstance(one, PathCollection)
+    }
     own = dots.pop("this head")
     assert {"chance", "shuffled", "random", "offset"} == set(dots)
     for points in dots.values():
@@ -446,7 +527,9 @@ def test_a_page_of_what_was_not_measured(texts_of: Texts) -> None:
     comparison = made()
     e = comparison.estimates
     nothing = np.full_like(e.value, np.nan)
-    drawn = heads_page_figure.draw(replace(comparison, estimates=replace(e, low=nothing, high=nothing)), 0, 2).figure
+    drawn = heads_page_figure.draw(
+        replace(comparison, estimates=replace(e, low=nothing, high=nothing)), 0, 2
+    ).figure
     assert not any(ax.lines for ax in drawn.axes if ax.axison and ax.patches)
     empty = replace(comparison, estimates=replace(e, value=nothing, low=nothing, high=nothing))
     page = heads_page_figure.draw(empty, 0, 2).figure
@@ -462,7 +545,9 @@ def test_a_page_of_what_was_not_measured(texts_of: Texts) -> None:
         ((0, 2), "Head 0.2 has no clear role"),
     ],
 )
-def test_the_title_of_a_page_says_what_the_head_does(page_of: Drawn, place: tuple[int, int], title: str) -> None:
+def test_the_title_of_a_page_says_what_the_head_does(
+    page_of: Drawn, place: tuple[int, int], title: str
+) -> None:
     """Established, in doubt, or none."""
     assert page_of(*place)[1][0][0] == title
 

@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
-from attnviz.heads.figure.similarity import DOT, FARTHEST, STRIP, draw_clusters, draw_scatter, places
+from attnviz.heads.figure.similarity import (
+    DOT,
+    FARTHEST,
+    STRIP,
+    draw_clusters,
+    draw_scatter,
+    places,
+)
 from attnviz.heads.record import NO_ROLE, HeadComparison, HeadSimilarity
 from attnviz.heads.similarity import cluster, leaves, scaled_to_two
 from attnviz.heads.wording import proof
@@ -47,7 +54,9 @@ def heads(n: int, across: int = 12) -> tuple[str, ...]:
 def comparison(n: int, far: np.ndarray | None = None) -> HeadComparison:
     """Heads with their tree, two in a layer."""
     far = distances(n) if far is None else far
-    alike = HeadSimilarity(divergences=far**2, linkage=cluster(far), points=np.zeros((n, 2)), kept=1.0)
+    alike = HeadSimilarity(
+        divergences=far**2, linkage=cluster(far), points=np.zeros((n, 2)), kept=1.0
+    )
     return made_by_hand(*((n // 2, 2) if n % 2 == 0 else (1, n)), similarity=alike)
 
 
@@ -55,7 +64,12 @@ def assert_clear(shown: list[tuple[str, Bbox]], made: Figure) -> None:
     """No two texts share more than a pixel, and none leaves the picture."""
     boxes = np.array([box.extents for _, box in shown])
     left, low, right, high = boxes.T
-    outside = (left < -0.5) | (low < -0.5) | (right > made.bbox.width + 0.5) | (high > made.bbox.height + 0.5)
+    outside = (
+        (left < -0.5)
+        | (low < -0.5)
+        | (right > made.bbox.width + 0.5)
+        | (high > made.bbox.height + 0.5)
+    )
     assert not outside.any(), [shown[index][0] for index in np.flatnonzero(outside)]
     across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
     down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
@@ -82,7 +96,9 @@ def test_texts_of_clusters_keep_clear(texts_of: Texts, n: int) -> None:
     for text, box in shown:
         assert not matrix.overlaps(box), text
     names = {head.name for head in comparison(n).heads}
-    labels = [text for text in made.axes[0].texts if text.get_text() in names and text.get_color() != GREY]
+    labels = [
+        text for text in made.axes[0].texts if text.get_text() in names and text.get_color() != GREY
+    ]
     assert min(float(label.get_fontsize()) for label in labels) >= LEAST_TEXT
     assert len(labels) == 2 * (n if n <= 144 else n // 2)
     said = " ".join(text for text, _ in shown)
@@ -100,8 +116,12 @@ def test_cells_are_the_distances_in_the_order_of_the_tree() -> None:
     expected = colours()[levels(far.max() - sorted_far, float(far.max()))]
     np.testing.assert_array_equal(np.asarray(cells.get_array()), expected)
     names = [alike.heads[head].name for head in order]
-    labels = [text for text in made.axes[0].texts if text.get_text() in names and text.get_color() != GREY]
-    beside = [text.get_text() for text in sorted(labels, key=lambda text: text.get_position()[1])[:12]]
+    labels = [
+        text for text in made.axes[0].texts if text.get_text() in names and text.get_color() != GREY
+    ]
+    beside = [
+        text.get_text() for text in sorted(labels, key=lambda text: text.get_position()[1])[:12]
+    ]
     assert beside == names
     below = sorted(labels, key=lambda text: text.get_position()[0])[:12]
     assert [text.get_text() for text in below] == names
@@ -113,10 +133,18 @@ def test_trees_stand_beside_their_heads() -> None:
     tree = cluster(distances(12))
     made = draw_clusters(comparison(12)).figure
     matrix = images_of(made)[0].get_extent()
-    beside, above = (np.array([path.vertices for path in lines.get_paths()]) for lines in made.axes[0].collections)
-    for forks, along, away, start in ((beside, 1, 0, matrix[0] - STRIP - 0.04), (above, 0, 1, matrix[3])):
+    beside, above = (
+        np.array([path.vertices for path in lines.get_paths()])
+        for lines in made.axes[0].collections
+    )
+    for forks, along, away, start in (
+        (beside, 1, 0, matrix[0] - STRIP - 0.04),
+        (above, 0, 1, matrix[3]),
+    ):
         heights = start - forks[:, :, away].min(axis=1)
-        np.testing.assert_allclose((heights - 0.03) / (heights - 0.03).max(), tree[:, 2] / tree[:, 2].max())
+        np.testing.assert_allclose(
+            (heights - 0.03) / (heights - 0.03).max(), tree[:, 2] / tree[:, 2].max()
+        )
         ends = forks[:, [0, 3]][np.isclose(forks[:, [0, 3], away], start - 0.03)][:, along]
         cell = (matrix[1] - matrix[0]) / 12
         first = matrix[3] if along else matrix[0]
@@ -128,8 +156,16 @@ def test_a_page_of_clusters_says_what_it_is(texts_of: Texts) -> None:
     """Title, receipt, order, unit, and what the least and the most stand for."""
     alike = comparison(12)
     said = " ".join(text for text, _ in texts_of(draw_clusters(alike).figure))
-    for part in (alike.model, proof(alike), "layer.head, counted from 0", "average linkage", "√nats", "dark: alike",
-                 "largest distance here is 0.75", f"{FARTHEST:.2f}"):  # fmt: skip
+    for part in (
+        alike.model,
+        proof(alike),
+        "layer.head, counted from 0",
+        "average linkage",
+        "√nats",
+        "dark: alike",
+        "largest distance here is 0.75",
+        f"{FARTHEST:.2f}",
+    ):
         assert part in said
 
 
@@ -144,7 +180,9 @@ def test_heads_that_are_all_equal(texts_of: Texts) -> None:
 
 def test_a_long_title_is_wrapped(texts_of: Texts) -> None:
     """It takes more lines, and nothing is cut."""
-    made = draw_clusters(replace(comparison(3), model="heads of a model with a long name " * 8)).figure
+    made = draw_clusters(
+        replace(comparison(3), model="heads of a model with a long name " * 8)
+    ).figure
     assert_clear(texts_of(made), made)
 
 
@@ -190,7 +228,9 @@ def drawn(n: int, far: np.ndarray | None = None, roles: tuple[str, ...] = ROLES)
 
 def plotted(points: np.ndarray, groups: Sequence[str]) -> Figure:
     """Points on axes as wide as those of the sheet."""
-    looks = {group: {"facecolor": colour} for group, colour in zip(dict.fromkeys(groups), cycle(COLOURS))}
+    looks = {
+        group: {"facecolor": colour} for group, colour in zip(dict.fromkeys(groups), cycle(COLOURS))
+    }
     with usual_settings():
         pen = blank_figure([*groups])
         pen.figure.set_size_inches(8, 9)
@@ -266,7 +306,9 @@ def test_heads_on_one_point(texts_of: Texts) -> None:
     """Forty heads that are all equal: labels stand round the point, with lines to it; those without room do not."""
     made = drawn(40, np.zeros((40, 40)))
     assert 20 < len(made.axes[0].texts) <= 40
-    assert_clear([(text, box) for text, box in texts_of(made) if "." in text and len(text) < 5], made)
+    assert_clear(
+        [(text, box) for text, box in texts_of(made) if "." in text and len(text) < 5], made
+    )
     assert len(made.axes[0].lines) > 20
 
 

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
-SENTENCES = ["the boy sees a girl near the house .", "a girl sees two dogs .", "the old queen sees the boy ."] * 8
+SENTENCES = [
+    "the boy sees a girl near the house .",
+    "a girl sees two dogs .",
+    "the old queen sees the boy .",
+] * 8
 
 
 @pytest.fixture(scope="module")
@@ -38,12 +42,23 @@ def comparison() -> HeadComparison:
 
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
-@pytest.mark.parametrize(("page", "wide", "least"), [
-    ({"style": "paper"}, 3.3, 6.0), ({"style": "paper", "width": "8cm"}, 8 / 2.54, 6.0),
-    ({"style": "slides"}, 40 / 3, 10.0), ({"width": "84mm"}, 8.4 / 2.54, 4.5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("page", "wide", "least"),
+    [
+        ({"style": "paper"}, 3.3, 6.0),
+        ({"style": "paper", "width": "8cm"}, 8 / 2.54, 6.0),
+        ({"style": "slides"}, 40 / 3, 10.0),
+        ({"width": "84mm"}, 8.4 / 2.54, 4.5),
+    ],
+)
 def test_the_sheet_is_legible_at_its_width(
-    comparison: HeadComparison, texts_of: Texts, page: dict[str, Any], wide: float, least: float, *, lang: str
+    comparison: HeadComparison,
+    texts_of: Texts,
+    page: dict[str, Any],
+    wide: float,
+    least: float,
+    *,
+    lang: str,
 ) -> None:
     """It is as wide as wanted, no letters are too small, nothing leaves it, and nobody is warned."""
     with warnings.catch_warnings():
@@ -57,16 +72,26 @@ def test_the_sheet_is_legible_at_its_width(
 
 
 @pytest.mark.parametrize(("lang", "name", "turned"), [("en", "layer", 90), ("ko", "층", 0)])
-def test_hangul_does_not_lie_on_its_side(comparison: HeadComparison, lang: str, name: str, turned: float) -> None:
+def test_hangul_does_not_lie_on_its_side(
+    comparison: HeadComparison, lang: str, name: str, turned: float
+) -> None:
     """A word that is turned in English stands upright in Korean."""
-    (layer,) = (text for text in comparison.figure(lang=lang).axes[0].texts if text.get_text() == name)
+    (layer,) = (
+        text for text in comparison.figure(lang=lang).axes[0].texts if text.get_text() == name
+    )
     assert layer.get_rotation() == turned
 
 
-@pytest.mark.parametrize("view", [{"head": (0, 1)}, {"view": "clustermap"}, {"view": "scatter"}, {"width": "1.2in"}])
-def test_what_cannot_be_read_at_its_width_is_said(comparison: HeadComparison, view: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "view", [{"head": (0, 1)}, {"view": "clustermap"}, {"view": "scatter"}, {"width": "1.2in"}]
+)
+def test_what_cannot_be_read_at_its_width_is_said(
+    comparison: HeadComparison, view: dict[str, Any]
+) -> None:
     """With the width from which on it can be."""
-    with pytest.warns(AttnvizWarning, match=r"the smallest letters are .* pt: they can be read from .*in on"):
+    with pytest.warns(
+        AttnvizWarning, match=r"the smallest letters are .* pt: they can be read from .*in on"
+    ):
         comparison.figure(**({"style": "paper"} | view))
     with pytest.raises(SettingsError, match="no length"):
         comparison.figure(**(view | {"width": "3 furlongs"}))
@@ -77,16 +102,40 @@ def test_the_command_takes_what_python_takes(
 ) -> None:
     """The same picture, for each of the views; its name tells what it is for."""
     (here / "corpus.txt").write_text("\n".join(SENTENCES))
-    measured = [sys.executable, "-m", "attnviz", "compare-heads", "-m", "toy-random", "--corpus", "corpus.txt"]
+    measured = [
+        sys.executable,
+        "-m",
+        "attnviz",
+        "compare-heads",
+        "-m",
+        "toy-random",
+        "--corpus",
+        "corpus.txt",
+    ]
     look = ("--style", "paper", "--dpi", "100")
-    files = ("--clustermap", "clusters.png", "--scatter", "points.png", "-o", "sheet.png", "-o", "a.stats")
-    result = subprocess.run([*measured, *look, *files], check=True, capture_output=True, text=True, env=environment())
+    files = (
+        "--clustermap",
+        "clusters.png",
+        "--scatter",
+        "points.png",
+        "-o",
+        "sheet.png",
+        "-o",
+        "a.stats",
+    )
+    result = subprocess.run(
+        [*measured, *look, *files], check=True, capture_output=True, text=True, env=environment()
+    )
     assert result.stderr.count("the smallest letters are") == 2  # the sheet can be read
     for name in ("sheet", "clusters", "points"):
-        assert int.from_bytes((here / f"{name}.png").read_bytes()[16:20], "big") == pytest.approx(330, abs=1)
+        assert int.from_bytes((here / f"{name}.png").read_bytes()[16:20], "big") == pytest.approx(
+            330, abs=1
+        )
     assert typed("compare-heads", "--load", "a.stats", *look, "--transparent").status == 0
     (usual,) = (here / "outputs").glob("*style-paper*")
     assert "transparent" in usual.name
     page = typed("head", "0.1", "--load", "a.stats", "--width", "5in", "-o", "head.png")
     assert page.status == 0, page.errors
-    assert int.from_bytes((here / "head.png").read_bytes()[16:20], "big") == pytest.approx(750, abs=1)
+    assert int.from_bytes((here / "head.png").read_bytes()[16:20], "big") == pytest.approx(
+        750, abs=1
+    )

@@ -59,9 +59,16 @@ def changed() -> Changes:
     return attnviz.compare_models(source, source.untrained(), sentences(40), settings=settings)
 
 
-def shown(view: Callable[[Screen], Iterable[Text]], width: int, *, colour: bool, dark: bool) -> list[str]:
+def shown(
+    view: Callable[[Screen], Iterable[Text]], width: int, *, colour: bool, dark: bool
+) -> list[str]:
     """What stands on the terminal, line by line; every number on a coloured cell can be read."""
-    console = Console(width=width, file=StringIO(), color_system="truecolor" if colour else None, force_terminal=True)
+    console = Console(
+        width=width,
+        file=StringIO(),
+        color_system="truecolor" if colour else None,
+        force_terminal=True,
+    )
     for line in view(Screen(width=width, colour=colour, dark=dark)):
         console.print(line, soft_wrap=True)
     assert isinstance(console.file, StringIO)
@@ -91,7 +98,9 @@ def test_what_each_head_does(
     comparison: HeadComparison, width: int, language: str, *, colour: bool, dark: bool
 ) -> None:
     """The map begins in the first ten lines, a role a line follows; all of it is on one screen."""
-    lines = shown(lambda screen: draw_overview(comparison, screen, language), width, colour=colour, dark=dark)
+    lines = shown(
+        lambda screen: draw_overview(comparison, screen, language), width, colour=colour, dark=dark
+    )
     assert len(lines) <= (54 if width == 60 else 48)
     assert any(line.startswith("0  ") for line in lines[:10])
     for (head, role), *_ in by_role(comparison):
@@ -102,9 +111,13 @@ def test_what_each_head_does(
 @WIDTHS
 @LOOKS
 @LANGUAGES
-def test_what_changed(changed: Changes, width: int, language: str, *, colour: bool, dark: bool) -> None:
+def test_what_changed(
+    changed: Changes, width: int, language: str, *, colour: bool, dark: bool
+) -> None:
     """The heads that changed most stand in the first ten lines, and the map; on one screen."""
-    lines = shown(lambda screen: changes.draw(changed, screen, language), width, colour=colour, dark=dark)
+    lines = shown(
+        lambda screen: changes.draw(changed, screen, language), width, colour=colour, dark=dark
+    )
     assert len(lines) <= (54 if width == 60 else 48)
     first = max(changed.heads, key=lambda change: change.pattern)
     assert f"{first.name} ({first.pattern:.2f})" in " ".join(" ".join(lines[:10]).split())
@@ -122,7 +135,10 @@ def test_one_head(
 ) -> None:
     """What it does stands in the first ten lines, with a role and without one."""
     every = comparison.heads
-    for head in (next(one for one in every if one.roles), next(one for one in every if not one.roles)):
+    for head in (
+        next(one for one in every if one.roles),
+        next(one for one in every if not one.roles),
+    ):
         view = partial(draw_head, comparison, head.layer, head.head, full=full, language=language)
         lines = shown(view, width, colour=colour, dark=dark)
         top = " ".join(lines[:10])

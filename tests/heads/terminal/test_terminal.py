@@ -23,14 +23,30 @@ from attnviz.heads.measures import MAX_OFFSET, offsets_up_to
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import MOST, by_role, choose_heads, find_measure, find_roles, role_names
+from attnviz.heads.selection import (
+    MOST,
+    by_role,
+    choose_heads,
+    find_measure,
+    find_roles,
+    role_names,
+)
 from attnviz.heads.terminal.cells import bar, spark
 from attnviz.heads.terminal.overview import FEWEST_ROLES, draw_overview
 from attnviz.heads.terminal.table import draw_head, draw_table
 from attnviz.heads.wording import reason_of, why_not
 from attnviz.render.palette import luminance, readable
 from attnviz.render.terminal.screen import Screen
-from tests.heads.comparisons_by_hand import COLOURS, KOREAN, NAMES, NARROW, RULES, TAKEN, made, with_chance
+from tests.heads.comparisons_by_hand import (
+    COLOURS,
+    KOREAN,
+    NAMES,
+    NARROW,
+    RULES,
+    TAKEN,
+    made,
+    with_chance,
+)
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -113,9 +129,14 @@ def test_any_number_of_heads_fits(shape: tuple[int, int], width: int) -> None:
 
 def fits(shape: tuple[int, int], screen: Screen) -> None:
     """Hold the lines of both views against the window."""
-    comparison = made(*shape, all_roles=True, model="some-organisation/a-model-with-a-long-name-" + KOREAN * 3)
+    comparison = made(
+        *shape, all_roles=True, model="some-organisation/a-model-with-a-long-name-" + KOREAN * 3
+    )
     shown = draw_table(comparison, screen)
-    views = [draw_overview(comparison, screen, language) for language in ("en", "ko")[: 1 + screen.unicode]]
+    views = [
+        draw_overview(comparison, screen, language)
+        for language in ("en", "ko")[: 1 + screen.unicode]
+    ]
     views += [draw_head(comparison, -1, -1, screen, full=full) for full in (False, True)]
     for lines in (shown, *views):
         assert max(line.cell_len for line in lines) <= screen.width
@@ -137,7 +158,10 @@ def test_the_numbers_are_the_comparisons() -> None:
         line = rows_of(comparison, screen)[head.name]
         numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(shown_of(head))[1])
         e = comparison.estimates.value[head.layer, head.head]
-        bars = [f"{e[NAMES.index(n)]:.2f}" for n in ("previous", "next", "first", "separator", "entropy_share")]
+        bars = [
+            f"{e[NAMES.index(n)]:.2f}"
+            for n in ("previous", "next", "first", "separator", "entropy_share")
+        ]
         bars.append(f"{e[NAMES.index('distance')]:.1f}")
         if not head.roles:
             assert numbers == bars
@@ -154,7 +178,9 @@ def test_the_small_pattern_is_the_mean_by_offset() -> None:
     comparison = made()
     for width, reach in ((200, MAX_OFFSET), (80, MAX_OFFSET // 2)):
         for head in comparison.heads:
-            cells = rows_of(comparison, Screen(width=width, colour=False))[head.name][6 if width == 200 else 5 :]
+            cells = rows_of(comparison, Screen(width=width, colour=False))[head.name][
+                6 if width == 200 else 5 :
+            ]
             at = [NAMES.index(f"offset_{offset:+d}") for offset in range(-reach, reach + 1)]
             values = comparison.estimates.value[head.layer, head.head, at]
             assert cells[: len(at)] == spark(values.tolist(), PLAIN)
@@ -169,7 +195,9 @@ def test_roles_are_read_before_bars(width: int) -> None:
     shown = rows_of(comparison, Screen(width=width, colour=False))
     for words in ("previous", "same word", "induction · random too", "possessed > nmod:poss"):
         head = next(
-            head for head in comparison.heads if head.roles and head.roles[0].rule.short == words.split(" ·")[0]
+            head
+            for head in comparison.heads
+            if head.roles and head.roles[0].rule.short == words.split(" ·")[0]
         )
         assert (words if width > 100 else words[:23]) in shown[head.name]
 
@@ -181,7 +209,11 @@ def test_what_stands_where_there_is_no_number() -> None:
     bare = Estimates(value=nothing, low=nothing, high=nothing)
     head = comparison.heads[0]
     role = replace(
-        head.roles[0], low=math.nan, high=math.nan, doubt=Note.of("too_few_sentences", fewest=5), controls=()
+        head.roles[0],
+        low=math.nan,
+        high=math.nan,
+        doubt=Note.of("too_few_sentences", fewest=5),
+        controls=(),
     )
     comparison = replace(
         comparison,
@@ -193,7 +225,12 @@ def test_what_stands_where_there_is_no_number() -> None:
     assert "too few" in rows_of(comparison, PLAIN)["0.0"]
     assert why_not(role.doubt) == "too few to say"
     lines = [line.plain for line in draw_head(comparison, 0, 0, PLAIN, full=True)]
-    assert next(line for line in lines if line.startswith("self ")).split() == ["self", "—", "—", "—"]
+    assert next(line for line in lines if line.startswith("self ")).split() == [
+        "self",
+        "—",
+        "—",
+        "—",
+    ]
     assert "its pattern by offset was not measured" in lines
     assert not any("nan" in line for line in lines)
 
@@ -210,7 +247,9 @@ def test_sorted_by_a_measure(sort: str) -> None:
     assert len(values) == 20
     for line, value in zip(shown.values(), values, strict=True):
         assert f" {value:.2f}" in line
-    assert any(f"sorted by {name} " in line.plain for line in draw_table(comparison, screen, sort=sort))
+    assert any(
+        f"sorted by {name} " in line.plain for line in draw_table(comparison, screen, sort=sort)
+    )
 
 
 def test_why_a_role_is_not_established() -> None:
@@ -222,7 +261,9 @@ def test_why_a_role_is_not_established() -> None:
     assert why_not(Note.of("no_control", controls="chance")) == "no control"
     assert why_not(Note.of("below_threshold", percent=50)) == "below 50 %"
     for kind in CONTROLS.values():
-        doubt = Note.of("control_does_as_much", control=kind.name, value="0.55", low="0.50", high="0.60")
+        doubt = Note.of(
+            "control_does_as_much", control=kind.name, value="0.55", low="0.50", high="0.60"
+        )
         assert why_not(doubt) == f"{kind.titles[1]} too"
         assert reason_of(doubt) == f"{kind.too[0]} (0.55, 0.50{TO}0.60)"
         assert reason_of(doubt, "ko") == f"{kind.too[1]} (0.55, 0.50{TO}0.60)"
@@ -233,7 +274,10 @@ def test_why_a_role_is_not_established() -> None:
 def test_what_could_rule_a_role_out_is_not_said_to() -> None:
     """In any window: an established role is not ruled out by what it is held against."""
     for width in (60, 120):
-        lines = [line.plain for line in draw_head(made(), 0, 0, Screen(width=width, colour=False), full=True)]
+        lines = [
+            line.plain
+            for line in draw_head(made(), 0, 0, Screen(width=width, colour=False), full=True)
+        ]
         assert any(line.endswith("could rule it out") for line in lines)
         assert not any("rules out" in line for line in lines)
 
@@ -252,7 +296,9 @@ def test_the_legend_tells_what_is_there(width: int) -> None:
     values = comparison.estimates.value.copy()
     values[..., [name.startswith("offset_") for name in NAMES]] = np.nan
     controls = {"untrained": comparison.controls["untrained"]}
-    comparison = replace(comparison, estimates=replace(comparison.estimates, value=values), controls=controls)
+    comparison = replace(
+        comparison, estimates=replace(comparison.estimates, value=values), controls=controls
+    )
     text = " ".join(line.plain for line in draw_table(comparison, screen))
     assert "small pattern" not in text
     assert "-4  0" not in text
@@ -277,7 +323,9 @@ def test_a_measure_has_one_name() -> None:
     assert len({one.label for one in TAKEN}) == len(TAKEN)
     for width in (120, 200):
         screen = Screen(width=width, colour=False)
-        lines = [line.plain for line in draw_table(made(relations=()), screen, sort="entropy_share")]
+        lines = [
+            line.plain for line in draw_table(made(relations=()), screen, sort="entropy_share")
+        ]
         heading = next(line for line in lines if line.startswith("head "))
         assert heading.split().count("even") == 2
         assert "spread" not in heading
@@ -354,7 +402,9 @@ def test_clusters() -> None:
     lines = [line.plain for line in draw_table(comparison, Screen(width=120, colour=False))]
     for cluster in range(3):
         names = [head.name for head in comparison.heads if head.cluster == cluster]
-        assert any(line.split() == [str(len(names)), "cluster", str(cluster), *names] for line in lines)
+        assert any(
+            line.split() == [str(len(names)), "cluster", str(cluster), *names] for line in lines
+        )
 
 
 def test_relations() -> None:
@@ -386,7 +436,12 @@ def test_what_must_be_said() -> None:
 
 def test_nothing_that_a_terminal_obeys() -> None:
     """Words of the input cannot move the cursor or change a colour."""
-    comparison = made(model="a\x1b[31mb", corpus="c\x07", notes=(Note.of("text", text="d\x1b[2J"),), bad=((1, "e\rf"),))
+    comparison = made(
+        model="a\x1b[31mb",
+        corpus="c\x07",
+        notes=(Note.of("text", text="d\x1b[2J"),),
+        bad=((1, "e\rf"),),
+    )
     example = replace(comparison.examples["0.0", "previous"][0], text="g\x1b]0;h\x07\n")
     comparison = replace(comparison, examples={("0.0", "previous"): (example,)})
     for lines in (draw_table(comparison, PLAIN), draw_head(comparison, 0, 0, PLAIN)):
@@ -397,23 +452,40 @@ def test_nothing_that_a_terminal_obeys() -> None:
 def test_a_heads_page() -> None:
     """All its measures with controls, its offsets, its sentences, and the heads most like it."""
     comparison = with_chance(made())
-    lines = [line.plain for line in draw_head(comparison, 0, 0, Screen(width=120, colour=False), full=True)]
+    lines = [
+        line.plain
+        for line in draw_head(comparison, 0, 0, Screen(width=120, colour=False), full=True)
+    ]
     e = comparison.estimates
     for name in NAMES:
         if name.startswith(("offset_", "peak_")):
             continue
         at = NAMES.index(name)
         value, low, high = (one[0, 0, at] for one in (e.value, e.low, e.high))
-        words = next(line for line in lines if line.startswith(f"{name} ") and "“" not in line).split()
+        words = next(
+            line for line in lines if line.startswith(f"{name} ") and "“" not in line
+        ).split()
         doubted = "~" * (name in NARROW)
-        shown = ["—", "—"] if math.isnan(value) else [f"{value:.2f}", f"{doubted}{low:.2f}{TO}{high:.2f}"]
-        held = [comparison.controls["shuffled"].value[0, 0, at], comparison.controls["untrained"].value[0, 0, at]]
+        shown = (
+            ["—", "—"]
+            if math.isnan(value)
+            else [f"{value:.2f}", f"{doubted}{low:.2f}{TO}{high:.2f}"]
+        )
+        held = [
+            comparison.controls["shuffled"].value[0, 0, at],
+            comparison.controls["untrained"].value[0, 0, at],
+        ]
         held += [comparison.controls[name].value[0, 0, at] for name in ("offset", "chance")]
         assert words[1:7] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
     for offset in offsets_up_to(MAX_OFFSET):
         value, low, high = comparison.estimate(f"offset_{offset:+d}", 0, 0)
         peak = comparison.estimate(f"peak_{offset:+d}", 0, 0)[0]
-        shown = [f"{offset:+d}" if offset else "0", f"{value:.2f}", f"{low:.2f}{TO}{high:.2f}", f"{peak:.2f}"]
+        shown = [
+            f"{offset:+d}" if offset else "0",
+            f"{value:.2f}",
+            f"{low:.2f}{TO}{high:.2f}",
+            f"{peak:.2f}",
+        ]
         assert any(line.split()[:4] == shown for line in lines)
     assert any(line.split()[:2] == ["previous", "0.75"] and KOREAN in line for line in lines)
     start = lines.index(next(line for line in lines if line.startswith("head  "))) + 1
@@ -428,7 +500,9 @@ def test_intervals_that_are_too_narrow_are_marked() -> None:
     """Those of a role that few sentences carry, and only those; what the mark means is said where it stands."""
     for draw in (draw_overview, draw_table):
         text = printed(draw(made(), PLAIN), PLAIN)
-        (induction,) = {line for line in text.splitlines() if "0.88" in line and "induction" in line}
+        (induction,) = {
+            line for line in text.splitlines() if "0.88" in line and "induction" in line
+        }
         assert f" ~0.88{TO}0.92" in induction
         assert text.count("~0.88") == 1
         assert "~ too narrow: on real text" in text
@@ -438,7 +512,9 @@ def test_intervals_that_are_too_narrow_are_marked() -> None:
 def test_without_similarity() -> None:
     """Where heads were not compared no cluster is shown, and no head like another."""
     comparison = made(similarity=None)
-    comparison = replace(comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads))
+    comparison = replace(
+        comparison, heads=tuple(replace(head, cluster=None) for head in comparison.heads)
+    )
     assert not any("alike" in line.plain for line in draw_table(comparison, PLAIN))
     assert not any("most like" in line.plain for line in draw_head(comparison, 0, 0, PLAIN))
 
@@ -449,8 +525,12 @@ class TestOverview:
     @pytest.mark.parametrize("width", WIDTHS)
     def test_the_map_has_the_sign_of_each_head(self, width: int) -> None:
         comparison = made(3, 12, all_roles=True)
-        lines = [line.plain for line in draw_overview(comparison, Screen(width=width, colour=False))]
-        start = next(at for at, line in enumerate(lines) if line.split() == [str(head) for head in range(12)])
+        lines = [
+            line.plain for line in draw_overview(comparison, Screen(width=width, colour=False))
+        ]
+        start = next(
+            at for at, line in enumerate(lines) if line.split() == [str(head) for head in range(12)]
+        )
         for layer in range(3):
             label, *signs = lines[start + 1 + layer].split()
             assert label == str(layer)
@@ -466,19 +546,24 @@ class TestOverview:
         assert len(lines) <= 34
 
     def test_many_heads_go_on_below(self) -> None:
-        lines = [line.plain.split() for line in draw_overview(made(2, 40), Screen(width=60, colour=False))]
+        lines = [
+            line.plain.split()
+            for line in draw_overview(made(2, 40), Screen(width=60, colour=False))
+        ]
         numbers = [line for line in lines if len(line) >= 12 and all(map(str.isdigit, line))]
         assert [int(one) for line in numbers for one in line] == list(range(40))
 
     def test_a_role_has_its_heads_the_best_first(self) -> None:
         comparison = made(3, 4)
         heads = list(comparison.heads)
-        heads[9] = replace(heads[9], roles=(replace(heads[0].roles[0], score=0.97, low=0.95, high=0.99),))
+        heads[9] = replace(
+            heads[9], roles=(replace(heads[0].roles[0], score=0.97, low=0.95, high=0.99),)
+        )
         found = replace(comparison, heads=tuple(heads))
         lines = [line.plain for line in draw_overview(found, PLAIN)]
         assert next(line for line in lines if line.startswith("● -1")).split() == [
             *("●", "-1", "previous", "0.97", f"0.95{TO}0.99", "0.12", "random", "2.1", "0.0", "1.2")
-        ]  # fmt: skip
+        ]
         assert next(line for line in lines if line.startswith("○ all?")).split()[2] == "broad"
         assert "not established: induction, broad: random weights do as much" in lines
 
@@ -491,7 +576,9 @@ class TestOverview:
             sign = role.rule.sign + "?" * (not role.established)
             assert any(f" {sign} " in f" {line} " for line in lines)
             mark = "●" if role.established else "○"
-            assert any(re.match(f"{mark} {re.escape(sign)} +{role.rule.short} ", line) for line in lines)
+            assert any(
+                re.match(f"{mark} {re.escape(sign)} +{role.rule.short} ", line) for line in lines
+            )
         lines = [line.plain for line in draw_table(comparison, screen)]
         for one in comparison.relations:
             short = rule_of(one.name, reverse=one.reverse).short
@@ -503,7 +590,9 @@ class TestOverview:
         comparison = made(n_layers, 12, all_roles=True)
         lines = [line.plain for line in draw_overview(comparison, PLAIN)]
         assert len(lines) <= most
-        assert all(any(line.startswith(f"{layer:<3}") for line in lines) for layer in range(n_layers))
+        assert all(
+            any(line.startswith(f"{layer:<3}") for line in lines) for layer in range(n_layers)
+        )
         named = sum(line.startswith(("● ", "○ ")) for line in lines if "established:" not in line)
         n_roles = len([row for row in by_role(comparison) if row[0].role is not None])
         more = next((line for line in lines if line.startswith("and ")), "and 0 more")
@@ -512,7 +601,9 @@ class TestOverview:
 
     def test_it_is_told_in_korean(self) -> None:
         text = "\n".join(line.plain for line in draw_overview(made(), PLAIN, "ko"))
-        assert text.startswith("각 헤드가 하는 일 · made by hand\n층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션")
+        assert text.startswith(
+            "각 헤드가 하는 일 · made by hand\n층 2개(세로) x 헤드 3개(가로), 양방향 셀프 어텐션"
+        )
         assert "previous: 바로 앞 토큰을 봄" in " ".join(text.split("\n"))
         assert "검증됨: 최대 차이 2.5e-07" in text
 
@@ -526,9 +617,16 @@ def test_every_name_that_is_shown_can_be_typed() -> None:
     both = {"relation_coreference", "relation_coreference_reversed"}
     assert find_roles("coref", TAKEN) == find_roles("coreference", TAKEN) == both
     assert find_roles("pronoun->referent", TAKEN) == {"relation_coreference"}
-    assert find_roles("verb > nsubj", TAKEN) == find_roles("verb to nsubj", TAKEN) == {"relation_nsubj_reversed"}
+    assert (
+        find_roles("verb > nsubj", TAKEN)
+        == find_roles("verb to nsubj", TAKEN)
+        == {"relation_nsubj_reversed"}
+    )
     assert find_roles("sink [CLS]", TAKEN) == find_roles("first", TAKEN) == {"first"}
-    assert find_roles("kinship", TAKEN, ["kinship"]) == {"relation_kinship", "relation_kinship_reversed"}
+    assert find_roles("kinship", TAKEN, ["kinship"]) == {
+        "relation_kinship",
+        "relation_kinship_reversed",
+    }
     assert (find_roles("-1", TAKEN), find_roles("2 back", TAKEN)) == ({"previous"}, {"offset_-2"})
     with pytest.raises(SelectionError, match="no role 'corref': did you mean coref"):
         find_roles("corref", TAKEN)
@@ -538,7 +636,9 @@ def test_every_name_that_is_shown_can_be_typed() -> None:
 def test_colours_can_be_read(*, dark: bool) -> None:
     """The colour of each role on black, on white, and on what terminals call by these names."""
     for colour in COLOURS.values():
-        shown = np.array([int(readable(colour, dark=dark)[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.uint8)
+        shown = np.array(
+            [int(readable(colour, dark=dark)[at : at + 2], 16) for at in (1, 3, 5)], dtype=np.uint8
+        )
         for back in (0, 30) if dark else (255, 240):
             one, other = float(luminance(shown)), float(luminance(np.full(3, back, dtype=np.uint8)))
             assert (max(one, other) + 0.05) / (min(one, other) + 0.05) >= 4.5
@@ -549,7 +649,13 @@ def test_every_role_has_a_colour_and_a_short_sign() -> None:
     for rule in RULES.values():
         assert 0 < len(rule.sign) <= 6
         assert cell_len(rule.sign) == len(rule.sign)
-    relations = (("cop", False), ("cop", True), ("nmod", False), ("nmod:poss", True), ("nsubj:pass", False))
+    relations = (
+        ("cop", False),
+        ("cop", True),
+        ("nmod", False),
+        ("nmod:poss", True),
+        ("nsubj:pass", False),
+    )
     assert [rule_of(name, reverse=reverse).sign for name, reverse in relations] == [
         "cop>",
         ">cop",
@@ -564,7 +670,10 @@ def test_every_role_has_a_colour_and_a_short_sign() -> None:
 @pytest.mark.parametrize("dark", [True, False])
 def test_colours_are_told_apart_where_there_are_256(*, dark: bool) -> None:
     """No two roles come out alike on a terminal of 256 colours."""
-    shown = [Color.parse(readable(colour, dark=dark)).downgrade(ColorSystem.EIGHT_BIT) for colour in COLOURS.values()]
+    shown = [
+        Color.parse(readable(colour, dark=dark)).downgrade(ColorSystem.EIGHT_BIT)
+        for colour in COLOURS.values()
+    ]
     assert len({colour.number for colour in shown}) == len(COLOURS)
 
 

@@ -33,11 +33,18 @@ SIZE, TRAIT, FEELING, SHAPE = (
     for adjectives in (lexicon.QUALITIES, lexicon.TRAITS, lexicon.FEELINGS, lexicon.SHAPES)
 )
 MOVE = _any("cross", "pass", "leave", "visit", "explore", "avoid")
-PRONOUN, WHOM = _any("i", "you", "he", "she", "we", "they"), _any("me", "you", "him", "her", "us", "them")
+PRONOUN, WHOM = (
+    _any("i", "you", "he", "she", "we", "they"),
+    _any("me", "you", "him", "her", "us", "them"),
+)
 NAME, OWNER = _any(*lexicon.NAMES), _any("my", "your", "his", "her", "our", "their")
 NUMBER = _any("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twenty")
 MODAL = _any("can", "can't", "will", "won't", "must", "should", "may")
-PAST, OFTEN, NOW = "(?:yesterday|last night|this morning)", "(?:often|every (?:day|morning))", "(?:now|today)"
+PAST, OFTEN, NOW = (
+    "(?:yesterday|last night|this morning)",
+    "(?:often|every (?:day|morning))",
+    "(?:now|today)",
+)
 HOW = _any("well", "again", "together", "quickly", "slowly", "quietly", "alone")
 
 
@@ -74,7 +81,9 @@ def _object(takes: str) -> tuple[str, str]:
 
 
 def _forms(verbs: tuple[lexicon.Verb, ...]) -> tuple[str, str, str, str]:
-    base, third, past, ing = (_any(*(getattr(v, f) for v in verbs)) for f in ("base", "third", "past", "ing"))
+    base, third, past, ing = (
+        _any(*(getattr(v, f) for v in verbs)) for f in ("base", "third", "past", "ing")
+    )
     return base, third, past, ing
 
 
@@ -94,17 +103,22 @@ def _actions(takes: str) -> str:
 def _events(he: str, we: str, verbs: tuple[lexicon.Verb, ...], rest: str) -> str:
     """A subject, one of these verbs in any form, the rest, and perhaps a time that goes with the form, or how."""
     base, third, past, ing = _forms(verbs)
-    return "|".join((
-        rf"(?:{he} {third}|{we} {base}) {rest}(?: (?:{OFTEN}|{HOW}))?",
-        rf"(?:{he}|{we}) {past} {rest}(?: (?:{PAST}|{HOW}))?",
-        rf"(?:i am|{he} is|(?!i )(?:{we}) are) {ing} {rest}(?: (?:{NOW}|{HOW}))?",
-        rf"(?:i was|{he} was|(?!i )(?:{we}) were) {ing} {rest}(?: (?:{PAST}|{HOW}))?",
-        rf"(?:{he} (?:doesn't|didn't)|{we} (?:don't|didn't)|(?:{he}|{we}) {MODAL}) {base} {rest}(?: {HOW})?",
-    ))  # fmt: skip
+    return "|".join(
+        (
+            rf"(?:{he} {third}|{we} {base}) {rest}(?: (?:{OFTEN}|{HOW}))?",
+            rf"(?:{he}|{we}) {past} {rest}(?: (?:{PAST}|{HOW}))?",
+            rf"(?:i am|{he} is|(?!i )(?:{we}) are) {ing} {rest}(?: (?:{NOW}|{HOW}))?",
+            rf"(?:i was|{he} was|(?!i )(?:{we}) were) {ing} {rest}(?: (?:{PAST}|{HOW}))?",
+            rf"(?:{he} (?:doesn't|didn't)|{we} (?:don't|didn't)|(?:{he}|{we}) {MODAL}) {base} {rest}(?: {HOW})?",
+        )
+    )
 
 
 ACTION = "|".join(_actions(takes) for takes in sorted({verb.objects for verb in lexicon.VERBS}))
-LOVE, LOVES = _any("love", "see", "like", "find", "draw"), _any("loves", "sees", "likes", "finds", "draws")
+LOVE, LOVES = (
+    _any("love", "see", "like", "find", "draw"),
+    _any("loves", "sees", "likes", "finds", "draws"),
+)
 EXISTING = lexicon.PEOPLE + lexicon.ANIMALS + lexicon.FOOD + lexicon.THINGS
 A_THING, SOME_THINGS = _phrases(EXISTING, definite=False)
 EXAM = f"{_any('last', 'this')} {_any('toefl', 'test', 'exam')}"
@@ -196,7 +210,9 @@ class TestGrammar:
     """What is made is what was meant."""
 
     @pytest.mark.parametrize("kind", english.KINDS)
-    def test_follows_the_second_grammar(self, many: dict[str, list[GoldSentence]], kind: str) -> None:
+    def test_follows_the_second_grammar(
+        self, many: dict[str, list[GoldSentence]], kind: str
+    ) -> None:
         """Agreement, articles, objects: each sentence is one of its kind's regular expression."""
         own = re.compile(GRAMMAR[kind])
         for sentence in many[kind]:
@@ -230,14 +246,18 @@ class TestGrammar:
         """No sentence has a word without a number, and no number is that of a word that never comes up."""
         random = seeded(5)
         rest = (generate(random) for _ in range(80_000))
-        said = {word for sentence in itertools.chain(*many.values(), rest) for word in sentence.words}
+        said = {
+            word for sentence in itertools.chain(*many.values(), rest) for word in sentence.words
+        }
         assert said == set(vocabulary.english().words) - set(vocabulary.SPECIAL)
 
     def test_adjectives_go_with_their_nouns(self, many: dict[str, list[GoldSentence]]) -> None:
         """Read off the file of words once more: what is green, what is ripe."""
         text = Path(english.__file__).with_name("words.txt").read_text("utf-8").replace("\n  ", " ")
         lines = dict(line.split(": ", 1) for line in text.splitlines() if not line.startswith("#"))
-        fitting = {what.removeprefix("what is "): set(nouns.split()) for what, nouns in lines.items()}
+        fitting = {
+            what.removeprefix("what is "): set(nouns.split()) for what, nouns in lines.items()
+        }
         people = {noun.one for noun in lexicon.PEOPLE}
         nouns = {form: noun.one for noun in lexicon.NOUNS for form in (noun.one, noun.many)}
         adjectives = {adjective.english for adjective in lexicon.QUALITIES}
@@ -246,7 +266,9 @@ class TestGrammar:
             for adjective, noun in itertools.pairwise(sentence.words):
                 if adjective in adjectives and noun in nouns:
                     fits = fitting[adjective]
-                    assert nouns[noun] in fits or (nouns[noun] in people and "people" in fits), sentence.words
+                    assert nouns[noun] in fits or (nouns[noun] in people and "people" in fits), (
+                        sentence.words
+                    )
                     seen.add(adjective)
         assert seen == adjectives
 
@@ -291,7 +313,9 @@ class TestDecided:
         assert decided("existence", r"there are two \w+ \.") == ["there", "are", "."]
         assert decided("question", r"where is the \w+ \?") == ["?"]
         assert decided("reference", r"the animal .* too \w+ \.") == ["because", "it", "was"]
-        assert " ".join(decided("although", r"although i did not .*")) == ("although did not get in , could in the")
+        assert " ".join(decided("although", r"although i did not .*")) == (
+            "although did not get in , could in the"
+        )
 
 
 class TestReference:
@@ -299,8 +323,12 @@ class TestReference:
 
     def test_the_last_word_decides(self, many: dict[str, list[GoldSentence]]) -> None:
         """Feelings are the animal's, shapes the place's; both come up."""
-        animals, places = ({noun.one for noun in nouns} for nouns in (lexicon.ANIMALS, lexicon.PLACES))
-        feelings, shapes = ({word.english for word in words} for words in (lexicon.FEELINGS, lexicon.SHAPES))
+        animals, places = (
+            {noun.one for noun in nouns} for nouns in (lexicon.ANIMALS, lexicon.PLACES)
+        )
+        feelings, shapes = (
+            {word.english for word in words} for words in (lexicon.FEELINGS, lexicon.SHAPES)
+        )
         assert feelings.isdisjoint(shapes)
         counts = {True: 0, False: 0}
         for sentence in many["reference"]:
@@ -316,18 +344,25 @@ class TestReference:
         assert min(counts.values()) > 1350
 
     @pytest.mark.parametrize(("last", "noun", "other"), [("tired", 1, 5), ("wide", 5, 1)])
-    def test_the_animal_and_the_street(self, monkeypatch: pytest.MonkeyPatch, last: str, noun: int, other: int) -> None:
+    def test_the_animal_and_the_street(
+        self, monkeypatch: pytest.MonkeyPatch, last: str, noun: int, other: int
+    ) -> None:
         """The animal was too tired, the street too wide; of the first words of each group, to be made soon."""
         for group in ("ANIMALS", "PLACES", "MOVES", "FEELINGS", "SHAPES"):
             monkeypatch.setattr(lexicon, group, getattr(lexicon, group)[:2])
-        random, wanted = seeded(0), f"the animal didn't cross the street because it was too {last} .".split()
+        random, wanted = (
+            seeded(0),
+            f"the animal didn't cross the street because it was too {last} .".split(),
+        )
         made = (generate(random, "reference") for _ in range(2000))
         found = next(sentence for sentence in made if list(sentence.words) == wanted)
         assert found.reference == english.Reference(pronoun=7, noun=noun, other=other)
 
     def test_only_where_it_is_the_point(self, many: dict[str, list[GoldSentence]]) -> None:
         """No other kind has one."""
-        assert all(s.reference is None for kind, made in many.items() if kind != "reference" for s in made)
+        assert all(
+            s.reference is None for kind, made in many.items() if kind != "reference" for s in made
+        )
 
 
 LIGHT = {"the", "a", "an", "two", ".", "?"}
@@ -367,7 +402,9 @@ class TestSplits:
 
     def test_of_a_kind(self) -> None:
         """Sentences of a kind, and pairs of a number of clauses, can be asked for."""
-        assert {s.kind for s in itertools.islice(splits.sentences("test", kind="copula"), 20)} == {"copula"}
+        assert {s.kind for s in itertools.islice(splits.sentences("test", kind="copula"), 20)} == {
+            "copula"
+        }
         for pair in itertools.islice(splits.pairs("test", clauses=3), 20):
             assert pair.english.count("and") == 2
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from attnviz.models.language.splits import Split
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-WITH_FINAL, WITHOUT = {"은", "이", "을", "과", "이에요", "이었어요"}, {"는", "가", "를", "와", "예요", "였어요"}
+WITH_FINAL, WITHOUT = (
+    {"은", "이", "을", "과", "이에요", "이었어요"},
+    {"는", "가", "를", "와", "예요", "였어요"},
+)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +98,17 @@ def test_the_sentences_of_a_lecture(kind: str, sentence: str) -> None:
 
 @pytest.mark.parametrize(
     "pieces",
-    ["고양이 ##가", "고양이", "학교 ##에서", "도로", "서울 ##로", "먹었어요", "쿼카가", "제 ##가", "교수님 ##은"],
+    [
+        "고양이 ##가",
+        "고양이",
+        "학교 ##에서",
+        "도로",
+        "서울 ##로",
+        "먹었어요",
+        "쿼카가",
+        "제 ##가",
+        "교수님 ##은",
+    ],
 )
 def test_a_particle_is_a_piece_of_its_own(pieces: str) -> None:
     """Where the noun is known; what stands in the vocabulary whole stays whole."""
@@ -118,7 +131,10 @@ def test_no_sentence_is_in_two_splits() -> None:
     rows = {}
     for split in SPLITS:
         made = islice(splits.sentences(split, language="korean"), 2000)
-        rows[split] = {" ".join(word for word in one.words if word[:2] != PIECE and word not in ".?") for one in made}
+        rows[split] = {
+            " ".join(word for word in one.words if word[:2] != PIECE and word not in ".?")
+            for one in made
+        }
     assert not rows["train"] & rows["test"]
     assert not rows["train"] & rows["validation"]
     assert not rows["validation"] & rows["test"]

@@ -83,7 +83,10 @@ GOLD = {
         "나는 지난 토플에서 95점을 받았지만 박사 과정에 들어갈 수 없었다",
         "1(9) 6 7(5) 4 3(0,2) 15(14) 16(13) 12(13) 10 11(10)",
     ),
-    ("although", "although she did get 70 in this exam , she could not stay in the summer school"): (
+    (
+        "although",
+        "although she did get 70 in this exam , she could not stay in the summer school",
+    ): (
         "그녀는 이번 고사에서 70점을 받았지만 여름 학교에 머물 수 없었다",
         "1(9) 6 7(5) 4 3(0,2) 15(14) 16(13) 12(13) 10 11(10)",
     ),
@@ -171,7 +174,11 @@ class TestParticles:
         """Each noun's three forms, as a Korean writes them."""
         topic, subject, object_ = forms.split()
         noun = topic[:-1]
-        assert [with_particle(noun, role) for role in ("topic", "subject", "object")] == [topic, subject, object_]
+        assert [with_particle(noun, role) for role in ("topic", "subject", "object")] == [
+            topic,
+            subject,
+            object_,
+        ]
 
     def test_final_consonant_is_unicodes(self) -> None:
         """A syllable that canonical decomposition splits in three has a final consonant, one split in two has none."""
@@ -213,19 +220,27 @@ class TestAlignment:
             seen[joint] += 1
             at = pair.english.index(joint)
             cut = next(row for row, column in pair.sure if column == at)
-            assert pair.korean[cut] == {"because": "때문에", "before": "전에", "and": "그리고"}[joint]
+            assert (
+                pair.korean[cut] == {"because": "때문에", "before": "전에", "and": "그리고"}[joint]
+            )
             for row, column in pair.possible - {(cut, at)}:
                 if pair.english[column] != ".":
                     assert (row < cut) == ((column < at) if joint == "and" else (column > at))
             if joint != "and":
                 assert pair.korean[cut - 1].endswith("기")
-                assert not any(word in TOPICS for word in pair.korean[:cut])  # inside a sentence there is no topic
+                assert not any(
+                    word in TOPICS for word in pair.korean[:cut]
+                )  # inside a sentence there is no topic
         assert min(seen.values()) > 50
 
     def test_a_full_stop_is_aligned_to_its_own(self) -> None:
         """Where one ends the English sentence, one ends the Korean."""
         random = seeded(5)
-        stops = [pair for pair in (korean.generate(random) for _ in range(200)) if pair.english[-1] == "."]
+        stops = [
+            pair
+            for pair in (korean.generate(random) for _ in range(200))
+            if pair.english[-1] == "."
+        ]
         assert len(stops) > 80
         for pair in stops:
             assert pair.korean[-1] == "."
@@ -238,7 +253,11 @@ class TestAlignment:
 def many() -> list[Pair]:
     """3,000 pairs of each kind, with and without full stop, and 3,000 of several clauses."""
     random = seeded(1)
-    single = [korean._pair(make(random), stop) for make, _ in korean.KINDS.values() for stop in (True, False) * 1500]
+    single = [
+        korean._pair(make(random), stop)
+        for make, _ in korean.KINDS.values()
+        for stop in (True, False) * 1500
+    ]
     return single + [korean.generate(random, n) for n in (2, 3) for _ in range(1500)]
 
 
@@ -253,8 +272,12 @@ class TestEveryPair:
     def test_words_are_in_the_vocabularies(self, many: list[Pair]) -> None:
         """No sentence has a word without a number, and no number is that of a word that never comes up."""
         special = set(vocabulary.SPECIAL)
-        assert {word for pair in many for word in pair.english} == set(vocabulary.source().words) - special
-        assert {word for pair in many for word in pair.korean} == set(vocabulary.target().words) - special
+        assert {word for pair in many for word in pair.english} == set(
+            vocabulary.source().words
+        ) - special
+        assert {word for pair in many for word in pair.korean} == set(
+            vocabulary.target().words
+        ) - special
 
     def test_links_are_inside_the_sentences(self, many: list[Pair]) -> None:
         """Each sure link is possible, each link leads from a word to a word, each Korean word has a link."""
@@ -267,7 +290,11 @@ class TestEveryPair:
         """Each English word goes with a Korean one, but the comma, and "it" where Korean leaves it out."""
         for pair in many:
             linked = {column for _, column in pair.possible}
-            assert [pair.english[i] for i in range(len(pair.english)) if i not in linked] in ([], [","], ["it"])
+            assert [pair.english[i] for i in range(len(pair.english)) if i not in linked] in (
+                [],
+                [","],
+                ["it"],
+            )
 
     def test_the_verb_is_last(self, many: list[Pair]) -> None:
         """A Korean sentence ends in a verb, an adjective that says so, or an auxiliary."""
@@ -302,7 +329,10 @@ class TestEveryPair:
                 "he": {"is", "was", "does", "doesn't"},
                 "she": {"is", "was", "does", "doesn't"},
             }.get(subject, {"are", "were", "do", "don't"})
-            assert verb not in {"am", "is", "are", "was", "were", "do", "don't", "does", "doesn't"} - right
+            assert (
+                verb
+                not in {"am", "is", "are", "was", "were", "do", "don't", "does", "doesn't"} - right
+            )
             assert verb not in (bases if subject in {"he", "she"} else thirds)
 
     def test_articles(self, many: list[Pair]) -> None:
@@ -363,16 +393,28 @@ class TestConstruction:
     @pytest.mark.parametrize(
         "sentence",
         [
-            "i am a student", "i love", "a king", "i am very tired", "where is the cat ?", "she gave me a book",
-            "the prince who loves her is big", "i like it", "the <unknown> is a student", "in the park i love you",
-            "i love you and i love you and i love you and i love you", "because i love you he likes me", ". i love you",
+            "i am a student",
+            "i love",
+            "a king",
+            "i am very tired",
+            "where is the cat ?",
+            "she gave me a book",
+            "the prince who loves her is big",
+            "i like it",
+            "the <unknown> is a student",
+            "in the park i love you",
+            "i love you and i love you and i love you and i love you",
+            "because i love you he likes me",
+            ". i love you",
         ],
-    )  # fmt: skip
+    )
     def test_none_that_does(self, sentence: str) -> None:
         """What is built otherwise never comes up."""
         assert not korean.could_be_generated(sentence.split())
 
-    @pytest.mark.parametrize("sentence", ["i <unknown> you", "the <unknown> is <unknown> .", "i love <unknown>"])
+    @pytest.mark.parametrize(
+        "sentence", ["i <unknown> you", "the <unknown> is <unknown> .", "i love <unknown>"]
+    )
     def test_unknown(self, sentence: str) -> None:
         """A word that is not known may be any."""
         assert korean.could_be_generated(sentence.split())

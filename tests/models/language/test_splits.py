@@ -11,7 +11,11 @@ from attnviz.text.words import split_words
 from tests.models.language.conftest import seeded
 
 SELVES = {"himself", "herself", "themselves"}
-NOUNS = {form for noun in lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES for form in (noun.one, noun.many)}
+NOUNS = {
+    form
+    for noun in lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES
+    for form in (noun.one, noun.many)
+}
 MANY = {noun.many for noun in lexicon.PEOPLE + lexicon.ANIMALS}
 
 BEFORE = [
@@ -28,7 +32,11 @@ def linked(line: CorpusLine) -> list[tuple[str, str, str]]:
     said = line.annotated
     assert said is not None
     return [
-        (line.text[slice(*said.words[link.query])], line.text[slice(*said.words[link.key])], link.relation)
+        (
+            line.text[slice(*said.words[link.query])],
+            line.text[slice(*said.words[link.key])],
+            link.relation,
+        )
         for link in said.links
     ]
 
@@ -45,7 +53,9 @@ class TestLinks:
             assert other == words[1] or kind != "copula"  # not what it is near
             if kind == "reference":
                 assert (one, other in NOUNS) == ("it", True)
-                lives = words[words.index("it") + 3] in {adjective.english for adjective in lexicon.FEELINGS}
+                lives = words[words.index("it") + 3] in {
+                    adjective.english for adjective in lexicon.FEELINGS
+                }
                 assert lives == (other in {noun.one for noun in lexicon.ANIMALS})
             elif kind == "copula":
                 assert one == ("are" if other in MANY else "is")
@@ -61,7 +71,9 @@ class TestLinks:
 
     def test_the_sentences_are_what_they_were(self) -> None:
         """Facts about a sentence draw no random number: the models were trained on these very sentences."""
-        made = [" ".join(english.generate(random).words) for random in [seeded(7)] for _ in range(4)]
+        made = [
+            " ".join(english.generate(random).words) for random in [seeded(7)] for _ in range(4)
+        ]
         assert made == BEFORE
 
 
@@ -77,7 +89,10 @@ class TestCorpus:
         lines = corpus_lines(80)
         assert len({line.text for line in lines}) == 80
         assert [line.number for line in lines] == list(range(1, 81))
-        assert {relation for line in lines for _, _, relation in linked(line)} == {COREFERENCE, AGREEMENT}
+        assert {relation for line in lines for _, _, relation in linked(line)} == {
+            COREFERENCE,
+            AGREEMENT,
+        }
 
     def test_they_are_of_their_split(self) -> None:
         assert all(splits.split_of(line.text.split()) == "test" for line in corpus_lines(20))

@@ -30,7 +30,9 @@ def plan() -> Callable[..., TrainingPlan]:
     """A plan for a tiny model of a kind; everything of its recipe can be set."""
 
     def make(kind: Architecture, **recipe: Any) -> TrainingPlan:
-        english, source, target = (len(v()) for v in (vocabulary.english, vocabulary.source, vocabulary.target))
+        english, source, target = (
+            len(v()) for v in (vocabulary.english, vocabulary.source, vocabulary.target)
+        )
         both: dict[str, Any] = {"n_source_words": source, "n_target_words": target}
         small: dict[str, Any] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}
         config: LanguageConfig | RecurrentConfig | TranslationConfig
@@ -40,7 +42,13 @@ def plan() -> Callable[..., TrainingPlan]:
             config = TranslationConfig(**both, **small)
         else:
             config = LanguageConfig(n_words=english, **small)
-        told: dict[str, Any] = {"steps": 12, "batch": 7, "rate": 1e-2, "drop_heads": 0.3, "forget": 0.1} | recipe
+        told: dict[str, Any] = {
+            "steps": 12,
+            "batch": 7,
+            "rate": 1e-2,
+            "drop_heads": 0.3,
+            "forget": 0.1,
+        } | recipe
         return TrainingPlan(kind=kind, config=config, recipe=Recipe(**told), learns="a little")
 
     return make

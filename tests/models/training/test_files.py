@@ -33,7 +33,9 @@ def header(path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def written(plan: Callable[..., TrainingPlan], tmp_path: Path) -> Callable[[str], tuple[Path, ModelCard, Any]]:
+def written(
+    plan: Callable[..., TrainingPlan], tmp_path: Path
+) -> Callable[[str], tuple[Path, ModelCard, Any]]:
     """A model of a kind in a file, its card, and the model itself."""
 
     def write(kind: str) -> tuple[Path, ModelCard, Any]:
@@ -41,7 +43,9 @@ def written(plan: Callable[..., TrainingPlan], tmp_path: Path) -> Callable[[str]
         card = ModelCard(
             name=f"tiny-{kind}",
             plan=plan(kind, seed=5),
-            source=vocabulary.source() if kind in {"recurrent", "translation"} else vocabulary.english(),
+            source=vocabulary.source()
+            if kind in {"recurrent", "translation"}
+            else vocabulary.english(),
             target=vocabulary.target() if kind in {"recurrent", "translation"} else None,
             quality={"words right": 0.125, "layer": 1},
         )
@@ -55,7 +59,9 @@ def written(plan: Callable[..., TrainingPlan], tmp_path: Path) -> Callable[[str]
 class TestRoundTrip:
     """Written and read."""
 
-    def test_everything_comes_back(self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str) -> None:
+    def test_everything_comes_back(
+        self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str
+    ) -> None:
         """Weights to the last bit; name, sizes, recipe, words and quality."""
         path, card, model = written(kind)
         found, loaded = files.load(path)
@@ -66,7 +72,9 @@ class TestRoundTrip:
         for name, tensor in model.state_dict().items():
             assert torch.equal(loaded.state_dict()[name], tensor)
 
-    def test_runs_as_before(self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str) -> None:
+    def test_runs_as_before(
+        self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str
+    ) -> None:
         """It computes the same, to the last bit.
 
         In double precision both lie in memory of their own. As they come from a file, in single precision, they may lie
@@ -91,7 +99,14 @@ class TestRoundTrip:
         assert told["recipe"]["seed"] == 5
         assert told["quality"] == {"words right": 0.125, "layer": 1}
         has_no_target = kind in {"encoder", "decoder"}
-        assert told["source"][:6] == ["<pad>", "<unknown>", "<start>", "<end>", "<mask>", "!" if has_no_target else ","]
+        assert told["source"][:6] == [
+            "<pad>",
+            "<unknown>",
+            "<start>",
+            "<end>",
+            "<mask>",
+            "!" if has_no_target else ",",
+        ]
         assert (told["target"] is None) == has_no_target
         assert load_file(path).keys() == model.state_dict().keys()
         assert card.source.words == tuple(told["source"])
@@ -103,10 +118,19 @@ class TestRefused:
     def test_foreign(self, tmp_path: Path) -> None:
         """Tensors without a card, with another's card, and files that are something else."""
         path = tmp_path / "foreign.safetensors"
-        for told in (None, {"format": "pt"}, {"card": "{"}, {"card": "null"}, {"card": "[]"}, {"card": "{}"}):
+        for told in (
+            None,
+            {"format": "pt"},
+            {"card": "{"},
+            {"card": "null"},
+            {"card": "[]"},
+            {"card": "{}"},
+        ):
             save_file({"weight": torch.zeros(2, 3)}, path, told)
             for read in (files.load, files.load_card):
-                with pytest.raises(FileFormatError, match=r"foreign\.safetensors holds no model of attnviz"):
+                with pytest.raises(
+                    FileFormatError, match=r"foreign\.safetensors holds no model of attnviz"
+                ):
                     read(path)
         for raw in (b"", b"PK\x03\x04", b"\x80\x04}"):
             path.write_bytes(raw)
@@ -175,13 +199,20 @@ class TestPlans:
         with pytest.raises(ValueError, match="toy-random is not trained"):
             HOME_BUILT["toy-random"].plan()
 
-    @pytest.mark.parametrize("name", ["toy", "toy-ko", "toy-decoder", "toy-seq2seq", "toy-transformer"])
+    @pytest.mark.parametrize(
+        "name", ["toy", "toy-ko", "toy-decoder", "toy-seq2seq", "toy-transformer"]
+    )
     def test_make_sense(self, name: str) -> None:
         """Each can be built, reads every word, and prints whole: heads at most 12 wide, the toy's at most 8."""
         plan = HOME_BUILT[name].plan()
         model: Any = new_model(plan)
         if plan.kind in {"recurrent", "translation"}:
-            model(*(torch.tensor([[len(words()) - 1]]) for words in (vocabulary.source, vocabulary.target)))
+            model(
+                *(
+                    torch.tensor([[len(words()) - 1]])
+                    for words in (vocabulary.source, vocabulary.target)
+                )
+            )
         else:
             model(torch.tensor([[len(vocabulary.of_language(plan.config.language)) - 1]]))  # type: ignore[union-attr]  # as its kind says
         if name == "toy":
@@ -189,7 +220,10 @@ class TestPlans:
 
     def test_all_weights_together(self) -> None:
         """At most 8 MB."""
-        sizes = [sum(p.numel() * 4 for p in new_model(HOME_BUILT[name].plan()).parameters()) for name in trained()]
+        sizes = [
+            sum(p.numel() * 4 for p in new_model(HOME_BUILT[name].plan()).parameters())
+            for name in trained()
+        ]
         assert sum(sizes) < 8e6
 
 

@@ -106,7 +106,9 @@ class TestEncoder:
 
 def reference(pronoun: int, noun: int, other: int) -> GoldSentence:
     """A sentence of which only this is known."""
-    return GoldSentence(words=("x",) * 12, kind="reference", reference=Reference(pronoun, noun, other))
+    return GoldSentence(
+        words=("x",) * 12, kind="reference", reference=Reference(pronoun, noun, other)
+    )
 
 
 class TestReferences:
@@ -114,7 +116,20 @@ class TestReferences:
 
     def test_turned(self) -> None:
         """The last word, and with it the noun."""
-        words = ["the", "animal", "didn't", "cross", "the", "street", "because", "it", "was", "too", "tired", "."]
+        words = [
+            "the",
+            "animal",
+            "didn't",
+            "cross",
+            "the",
+            "street",
+            "because",
+            "it",
+            "was",
+            "too",
+            "tired",
+            ".",
+        ]
         tired = GoldSentence(words=tuple(words), kind="reference", reference=Reference(7, 1, 5))
         wide = measure.turn(tired, "wide")
         assert wide.words == (*words[:10], "wide", ".")
@@ -129,7 +144,9 @@ class TestReferences:
         random = seeded(3)
         made = [english.generate(random, "reference") for _ in range(3000)]
         known = {s.words: s.reference for s in made}
-        both = [(t, known[t.words]) for t in (measure.turn(s, "wide") for s in made) if t.words in known]
+        both = [
+            (t, known[t.words]) for t in (measure.turn(s, "wide") for s in made) if t.words in known
+        ]
         assert len(both) > 50
         assert all(turned.reference == gold for turned, gold in both)
 
@@ -170,7 +187,9 @@ class Parrot(RecurrentTranslator):
 
     def __init__(self, said: dict[str, str], *, ends: bool = True) -> None:
         super().__init__(
-            RecurrentConfig(n_source_words=len(SOURCE), n_target_words=len(KOREAN), d_embedding=3, d_hidden=5)
+            RecurrentConfig(
+                n_source_words=len(SOURCE), n_target_words=len(KOREAN), d_embedding=3, d_hidden=5
+            )
         )
         self.said, self.ends = said, ends
 
@@ -234,7 +253,9 @@ class TestAlignmentError:
         """Not averaged: 1 - (1 + 2 + 2 + 2) / (5 + 4)."""
         one, other = pair("a b c", "x y z", "0-0 1-2", "2-1"), pair("a b", "x y", "0-1 1-0")
         looks: dict[tuple[int, int], int] = {(0, 0): 0, (0, 1): 1, (0, 2): 1, (1, 0): 1, (1, 1): 0}
-        assert measure.alignment_error(lambda b, t: looks[b, t], [one, other]) == pytest.approx(2 / 9)
+        assert measure.alignment_error(lambda b, t: looks[b, t], [one, other]) == pytest.approx(
+            2 / 9
+        )
 
     def test_diagonal(self) -> None:
         """In the prince pair it looks at "there" and "a": nothing right; in the other at the first word only."""
@@ -248,12 +269,16 @@ class TestAlignmentError:
         looks = measure.alignments(model, [LOVE, PRINCE])
         assert looks[0, 0].tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 3, 0]]  # the end looks nowhere
         # LOVE as above; PRINCE: A = {0-0, 1-1}, S has 1-1: (1 + 1) of (2 + 2).
-        assert measure.alignment_errors(model, [LOVE, PRINCE]).tolist() == [[pytest.approx(1 - 6 / 12)]]
+        assert measure.alignment_errors(model, [LOVE, PRINCE]).tolist() == [
+            [pytest.approx(1 - 6 / 12)]
+        ]
         assert measure.alignment_head(model, 5) == (0, 0)
 
     def test_without_attention(self) -> None:
         """It aligns nothing, and says so."""
-        config = RecurrentConfig(n_source_words=len(SOURCE), n_target_words=len(KOREAN), attention=None)
+        config = RecurrentConfig(
+            n_source_words=len(SOURCE), n_target_words=len(KOREAN), attention=None
+        )
         with pytest.raises(ValueError, match="without attention"):
             measure.alignments(RecurrentTranslator(config), [LOVE])
 

@@ -24,13 +24,17 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model of three steps is worth is measured on a few sentences."""
     whole = measure.quality
-    monkeypatch.setattr(measure, "quality", lambda model, clauses=(None,): whole(model, n=5, clauses=clauses))
+    monkeypatch.setattr(
+        measure, "quality", lambda model, clauses=(None,): whole(model, n=5, clauses=clauses)
+    )
 
 
 def same(one: Path, other: Path) -> bool:
     """Whether two files hold the same weights to the last bit."""
     first, second = load_file(one), load_file(other)
-    return first.keys() == second.keys() and all(torch.equal(first[name], second[name]) for name in first)
+    return first.keys() == second.keys() and all(
+        torch.equal(first[name], second[name]) for name in first
+    )
 
 
 @pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
@@ -66,7 +70,9 @@ def test_the_recipe_is_the_tables() -> None:
     assert (changed.recipe.seed, changed.recipe.steps) == (0, 7)
     assert changed.config == HOME_BUILT["toy"].plan().config
     for wrong in ({"seed": -1}, {"steps": 0}):
-        with pytest.raises(SettingsError, match="a seed is at least 0, and there is at least one step"):
+        with pytest.raises(
+            SettingsError, match="a seed is at least 0, and there is at least one step"
+        ):
             plan_of("toy", **wrong)
 
 
@@ -83,7 +89,9 @@ def test_refused(tmp_path: Path) -> None:
     """A name that is not there, a model that is not trained, no place for the file, and another training's state."""
     path = tmp_path / "a.safetensors"
     for name in ("toy-foo", "toy-random"):
-        with pytest.raises(InputError, match=f"no home-built model '{name}' to train: there are toy, toy-decoder"):
+        with pytest.raises(
+            InputError, match=f"no home-built model '{name}' to train: there are toy, toy-decoder"
+        ):
             train(name, path)
     for place in ("a.pt", "/proc/a.safetensors"):
         with pytest.raises(OutputError):

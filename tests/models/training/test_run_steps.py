@@ -50,7 +50,9 @@ class TestTrain:
         """By more than four fifths of a nat in 120 small steps."""
         losses: list[float] = []
         task = task_of(plan(kind, steps=120, batch=16))
-        take_steps(task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None)
+        take_steps(
+            task, progress=lambda step, loss: losses.append(loss) if step == len(losses) else None
+        )
         assert len(losses) == 120
         assert sum(losses[-10:]) / 10 < sum(losses[:5]) / 5 - 0.8
         assert not task.model.training
@@ -62,7 +64,9 @@ class TestTrain:
         assert equal(one, take_steps(task_of(plan(kind, steps=4))))
         assert not equal(one, take_steps(task_of(plan(kind, steps=4, seed=1))))
 
-    def test_stopped_and_resumed(self, plan: Callable[..., TrainingPlan], kind: str, tmp_path: Path) -> None:
+    def test_stopped_and_resumed(
+        self, plan: Callable[..., TrainingPlan], kind: str, tmp_path: Path
+    ) -> None:
         """Stopped after step 7, kept in a file, and taken up by a new model: the same weights as without a stop."""
         whole, path = take_steps(task_of(plan(kind))), tmp_path / "kept.safetensors"
         stopped = take_steps(task_of(plan(kind)), stop=after(7))
@@ -103,7 +107,9 @@ class TestStop:
         """No step is taken, and nothing is lost."""
         first = take_steps(task_of(plan("decoder")), stop=lambda: True)
         assert first.step == 0
-        assert equal(take_steps(task_of(plan("decoder")), state=first), take_steps(task_of(plan("decoder"))))
+        assert equal(
+            take_steps(task_of(plan("decoder")), state=first), take_steps(task_of(plan("decoder")))
+        )
 
     def test_at_the_end(self, plan: Callable[..., TrainingPlan]) -> None:
         """What has ended stays as it is."""
@@ -139,9 +145,19 @@ class TestKept:
         return path
 
     @pytest.mark.parametrize(
-        "other", [{"seed": 1}, {"steps": 13}, {"batch": 8}, {"rate": 2e-2}, {"unknown": 0.5}, {"forget": 0.5}]
+        "other",
+        [
+            {"seed": 1},
+            {"steps": 13},
+            {"batch": 8},
+            {"rate": 2e-2},
+            {"unknown": 0.5},
+            {"forget": 0.5},
+        ],
     )
-    def test_of_another_recipe(self, plan: Callable[..., TrainingPlan], kept: Path, other: dict[str, Any]) -> None:
+    def test_of_another_recipe(
+        self, plan: Callable[..., TrainingPlan], kept: Path, other: dict[str, Any]
+    ) -> None:
         """It is refused, and the message says what to do."""
         with pytest.raises(FileFormatError, match=r"another training .* remove it to begin anew"):
             files.load_state(kept, "tiny", plan("decoder", **other))
@@ -163,7 +179,9 @@ class TestKept:
             with pytest.raises(FileFormatError, match="holds no training to go on with"):
                 files.load_state(path, "tiny", plan("decoder"))
 
-    def test_a_finished_model_is_no_training(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> None:
+    def test_a_finished_model_is_no_training(
+        self, plan: Callable[..., TrainingPlan], tmp_path: Path
+    ) -> None:
         """A model's file cannot be gone on with."""
         from attnviz.models.language import vocabulary
 
@@ -188,7 +206,9 @@ class TestTasks:
         context, weights = dropping_heads(0.3, seeded(0))(query, query, ones, None)
         share = (context == 0).float().mean().item()
         assert 0.2 < share < 0.4
-        torch.testing.assert_close(context[context != 0], torch.full_like(context[context != 0], 1 / 0.7))
+        torch.testing.assert_close(
+            context[context != 0], torch.full_like(context[context != 0], 1 / 0.7)
+        )
         assert ((context == 0).all(dim=(2, 3)) == (context == 0).any(dim=2).any(dim=-1)).all()
         assert weights is not None
         torch.testing.assert_close(weights.sum(-1), torch.ones(101, 5, 2))
@@ -214,7 +234,10 @@ class TestTasks:
         assert 0.23 < asked[of_a_form].float().mean() < 0.27
         assert 0.07 < asked[here & ~of_a_form].float().mean() < 0.13
         other = asked & of_a_form & (shown != 4) & (shown != words)
-        assert all(known[int(new)] in forms[int(old)] for new, old in zip(shown[other], words[other], strict=True))
+        assert all(
+            known[int(new)] in forms[int(old)]
+            for new, old in zip(shown[other], words[other], strict=True)
+        )
         assert 0.56 < (shown[asked] == 4).float().mean() < 0.64
         assert 0.17 < (shown[asked] == words[asked]).float().mean() < 0.23
         rest = ~asked & (words != 0)
@@ -234,7 +257,9 @@ class TestTasks:
 class TestFirstWeights:
     """A plan's model."""
 
-    def test_leave_other_random_numbers_alone(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
+    def test_leave_other_random_numbers_alone(
+        self, plan: Callable[..., TrainingPlan], kind: str
+    ) -> None:
         """Making one draws nothing from the program's own random numbers."""
         torch.manual_seed(5)
         task_of(plan(kind))

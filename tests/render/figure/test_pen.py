@@ -41,14 +41,24 @@ def test_lines_are_as_full_as_can_be(name: str, width: float, size: float) -> No
         assert "".join("".join(lines).split()) == "".join(TEXTS[name].split())
         assert all(pen.width(line, size) <= width + 1e-9 or len(line) == 1 for line in lines)
         for line, after in pairwise(lines):
-            assert pen.width(f"{line} {after.split()[0]}", size) > width or after.split()[0] not in TEXTS[name].split()
+            assert (
+                pen.width(f"{line} {after.split()[0]}", size) > width
+                or after.split()[0] not in TEXTS[name].split()
+            )
         assert pen.wrap(TEXTS[name], width, size, most=2) == lines[:2]
 
 
-@pytest.mark.parametrize(("text", "shown", "turned"), [
-    ("layer 2", "layer 2", 90.0), ("층", "층", 0.0), ("층 12", "층\n12", 0.0), ("쿼리", "쿼\n리", 0.0),
-    ("쿼리: 디코딩 단계", "쿼리: 디코딩 단계", 90.0), ("가중치의 합", "가중치의 합", 90.0),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "shown", "turned"),
+    [
+        ("layer 2", "layer 2", 90.0),
+        ("층", "층", 0.0),
+        ("층 12", "층\n12", 0.0),
+        ("쿼리", "쿼\n리", 0.0),
+        ("쿼리: 디코딩 단계", "쿼리: 디코딩 단계", 90.0),
+        ("가중치의 합", "가중치의 합", 90.0),
+    ],
+)
 def test_a_word_of_few_syllables_stands_upright(text: str, shown: str, turned: float) -> None:
     """All else is turned."""
     assert upward(text) == (shown, turned)

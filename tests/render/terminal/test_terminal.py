@@ -62,17 +62,28 @@ def test_ascii() -> None:
 
 def test_korean_without_unicode() -> None:
     """A screen of Windows in Korea knows Korean, and little else; one of western Europe knows no Korean."""
-    korean, western = (Screen(colour=False, unicode=False, encoding=name) for name in ("cp949", "latin-1"))
+    korean, western = (
+        Screen(colour=False, unicode=False, encoding=name) for name in ("cp949", "latin-1")
+    )
     assert spell(f"{MARKED} é", korean) == r'"나" > 2 x 3 - * \xe9'
     assert spell(f"{MARKED} é", western) == r'"\ub098" > 2 x 3 - * é'
-    assert [one.language("ko") for one in (korean, western, ASCII, PLAIN)] == ["ko", "en", "en", "ko"]
+    assert [one.language("ko") for one in (korean, western, ASCII, PLAIN)] == [
+        "ko",
+        "en",
+        "en",
+        "ko",
+    ]
 
 
-WORDS = st.lists(st.sampled_from(["나는", "a", "9 %", "12.5 %", "is-so", "사랑해", "every"]), max_size=30).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from(["나는", "a", "9 %", "12.5 %", "is-so", "사랑해", "every"]), max_size=30
+).map(" ".join)
 
 
 @given(text=WORDS, width=st.integers(12, 60), first=st.integers(0, 4), indent=st.integers(0, 4))
-def test_wrapped_lines_fit_and_have_every_word(text: str, width: int, first: int, indent: int) -> None:
+def test_wrapped_lines_fit_and_have_every_word(
+    text: str, width: int, first: int, indent: int
+) -> None:
     """No line is wider than the screen, each begins where it should, no word is lost and no percentage parted."""
     lines = plain(wrap(text, Screen(width=width), first=first, indent=indent))
     assert all(cell_len(line) <= width for line in lines)
@@ -95,7 +106,9 @@ def test_legend(screen: Screen) -> None:
     """The scale stands before the first line, and what it means goes on where it is asked to."""
     bar = screen.scale_bar(16)
     for indent in (0, bar.cell_len):
-        first, *others = plain(legend("what the colours mean, in more words than fit", screen, indent=indent))
+        first, *others = plain(
+            legend("what the colours mean, in more words than fit", screen, indent=indent)
+        )
         assert first.startswith(bar.plain + "what the")
         assert others
         assert all(re.match(" *", line)[0] == " " * indent for line in others)  # type: ignore[index]
@@ -128,7 +141,9 @@ def test_a_wide_table_has_everything() -> None:
 @pytest.mark.parametrize("gap", [1, 2])
 def test_a_narrow_table_cuts_cells_and_then_columns(width: int, gap: int) -> None:
     """One line a row; numbers are whole, and what is cut says so."""
-    titles, *lines = plain(list(table(COLUMNS, Screen(width=width, colour=False, unicode=False), gap=gap)))
+    titles, *lines = plain(
+        list(table(COLUMNS, Screen(width=width, colour=False, unicode=False), gap=gap))
+    )
     assert len(lines) == 2
     assert max(map(cell_len, lines)) <= width
     assert "1,234" in lines[1]
@@ -138,7 +153,10 @@ def test_a_narrow_table_cuts_cells_and_then_columns(width: int, gap: int) -> Non
 
 def test_a_long_title_is_cut_before_a_cell() -> None:
     """What a title takes beyond its cells goes first, whichever column it is of."""
-    columns = [Column("role", ["pronoun"], least=4), Column("heads, the best first", ["1.5"], least=3)]
+    columns = [
+        Column("role", ["pronoun"], least=4),
+        Column("heads, the best first", ["1.5"], least=3),
+    ]
     assert plain(list(table(columns, Screen(width=16)))) == ["role     heads,…", "pronoun  1.5"]
     assert plain(list(table(columns, Screen(width=10)))) == ["role   he…", "pron…  1.5"]
 
@@ -165,7 +183,9 @@ def test_a_background_fills_its_column() -> None:
 @pytest.mark.parametrize("page", [(30, 30, 30), (253, 246, 227), None])
 @pytest.mark.parametrize("palette", ["teal", "magma", "jet"])
 @pytest.mark.filterwarnings("ignore:the palette .* by turns")
-def test_colours_begin_with_the_page_and_can_be_read(page: tuple[int, int, int] | None, palette: str) -> None:
+def test_colours_begin_with_the_page_and_can_be_read(
+    page: tuple[int, int, int] | None, palette: str
+) -> None:
     """On a page of any colour: ours begin with it and go one way; every number has a contrast of 4.5 with its cell."""
     dark = page is None or page[0] < 128
     screen = Screen(dark=dark, palette=palette, page=page)

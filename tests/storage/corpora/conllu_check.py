@@ -34,7 +34,9 @@ RIGHTWARD = frozenset({"appos", "conj", "fixed", "flat", "goeswith"})
 LEAVES: dict[str, frozenset[str]] = {
     "aux": frozenset({"goeswith", "fixed", "reparandum", "conj", "cc", "punct"}),
     "cop": frozenset({"goeswith", "fixed", "reparandum", "conj", "cc", "punct"}),
-    "case": frozenset({"advmod", "obl", "nmod", "goeswith", "fixed", "reparandum", "conj", "cc", "punct", "case"}),
+    "case": frozenset(
+        {"advmod", "obl", "nmod", "goeswith", "fixed", "reparandum", "conj", "cc", "punct", "case"}
+    ),
     "mark": frozenset({"advmod", "obl", "goeswith", "fixed", "reparandum", "conj", "cc", "punct"}),
     "cc": frozenset({"advmod", "goeswith", "fixed", "reparandum", "conj", "punct"}),
     "punct": frozenset({"punct"}),
@@ -44,7 +46,9 @@ LEAVES: dict[str, frozenset[str]] = {
 ONCE = ("nsubj", "obj", "iobj", "cop")
 """Relations that a word can have one of; a subtype such as ``nsubj:outer`` is another."""
 
-_FEATURE = re.compile(r"[A-Z][A-Za-z0-9]*(?:\[[a-z0-9]+\])?=[A-Z0-9][A-Za-z0-9]*(?:,[A-Z0-9][A-Za-z0-9]*)*")
+_FEATURE = re.compile(
+    r"[A-Z][A-Za-z0-9]*(?:\[[a-z0-9]+\])?=[A-Z0-9][A-Za-z0-9]*(?:,[A-Z0-9][A-Za-z0-9]*)*"
+)
 
 
 def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
@@ -56,7 +60,9 @@ def check_conllu(lines: Iterable[str | BadLine]) -> Iterator[BadLine]:
             yield parsed
             continue
         found = [
-            (sentence.line, f"the sentence has no # {n}") for n in ("sent_id", "text") if n not in sentence.comments
+            (sentence.line, f"the sentence has no # {n}")
+            for n in ("sent_id", "text")
+            if n not in sentence.comments
         ]
         number, name = sentence.comments.get("sent_id", (0, ""))
         if name in seen:
@@ -93,10 +99,16 @@ def _check_tree(rows: list[Row]) -> Iterator[tuple[int, str]]:
             continue
         head = rows[above]
         if relation in RIGHTWARD and above > place:
-            yield row.number, f"{show_word(row)} stands before its head, which {relation} does not allow"
+            yield (
+                row.number,
+                f"{show_word(row)} stands before its head, which {relation} does not allow",
+            )
         leaf = universal(head.columns[7])
         if leaf in LEAVES and relation not in LEAVES[leaf]:
-            yield row.number, f"{show_word(row)} depends on {show_word(head)}, which is {quote(leaf)}"
+            yield (
+                row.number,
+                f"{show_word(row)} depends on {show_word(head)}, which is {quote(leaf)}",
+            )
         if relation in ONCE and not row.columns[7].endswith(":outer"):
             if (above, relation) in taken:
                 yield row.number, f"{show_word(head)} has a second {relation}, {show_word(row)}"

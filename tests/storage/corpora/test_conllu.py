@@ -74,7 +74,9 @@ def rows(*words: str) -> str:
     lines = []
     for number, word in enumerate(words, start=1):
         form, head, relation, *misc = word.split()
-        lines.append(f"{number}\t{form}\t_\tX\t_\t_\t{head}\t{relation}\t_\t{misc[0] if misc else '_'}\n")
+        lines.append(
+            f"{number}\t{form}\t_\tX\t_\t_\t{head}\t{relation}\t_\t{misc[0] if misc else '_'}\n"
+        )
     return "".join(lines) + "\n"
 
 
@@ -115,7 +117,9 @@ def test_links() -> None:
 
 def test_the_nearest_mention_before() -> None:
     """A chain links neighbours; a pronoun inside a mention of the same one finds that mention's head."""
-    chain = parsed(rows("he 2 a Entity=(x)", "saw 0 root", "his 2 b Entity=(x)", "him 2 c Entity=(x)"))
+    chain = parsed(
+        rows("he 2 a Entity=(x)", "saw 0 root", "his 2 b Entity=(x)", "him 2 c Entity=(x)")
+    )
     assert referring(chain) == [(2, 0), (3, 2)]
     nested = parsed(rows("boy 3 a Entity=(x", "his 1 b Entity=(x)x)", "ran 0 root"))
     assert referring(nested) == [(1, 0)]
@@ -163,12 +167,18 @@ def test_entities_as_others_write_them() -> None:
     )
     assert mentioned(declared) == [{0, 1}, {2}]
     pieces = rows(
-        "take 0 root", "it 1 x Entity=(e1[1/2]-x)", "and 4 cc", "off 2 x Entity=(e1[2/2])", "b 1 x Entity=(e1)"
+        "take 0 root",
+        "it 1 x Entity=(e1[1/2]-x)",
+        "and 4 cc",
+        "off 2 x Entity=(e1[2/2])",
+        "b 1 x Entity=(e1)",
     )
     assert mentioned(pieces) == [{1, 4}]
     no_subtree = rows("a 3 x Entity=(e1", "b 4 x Entity=e1)", "c 0 root", "d 3 x")
     assert mentioned(no_subtree) == [{0}]
-    crossing = rows("a 0 root Entity=(e1", "b 1 x Entity=(e2", "c 1 x Entity=e1)", "d 1 x Entity=e2)")
+    crossing = rows(
+        "a 0 root Entity=(e1", "b 1 x Entity=(e2", "c 1 x Entity=e1)", "d 1 x Entity=e2)"
+    )
     assert mentioned(crossing) == [{0}, {1}]
 
 
@@ -182,7 +192,12 @@ MISTAKES: list[tuple[str, str, int, str]] = [
     ("2\tboy", "9\tboy", 4, "number 9 is out of order"),
     ("3-4\t", "4-3\t", 5, "number 4-3 is out of order"),
     ("3-4\t", "3-99\t", 5, "3-99 goes past the last word, 8"),
-    ("\t2\tdet", "\t9\tdet", 3, "the head of word 1 (“The”) is 9, but the last word of the sentence is 8"),
+    (
+        "\t2\tdet",
+        "\t9\tdet",
+        3,
+        "the head of word 1 (“The”) is 9, but the last word of the sentence is 8",
+    ),
     ("\t2\tdet", "\t_\tdet", 3, "the head of word 1 (“The”) is “_”, which is no number"),
     ("\t2\tdet", "\t1\tdet", 3, "the heads run in a circle: 1 -> 1"),
     ("\t5\tobj", "\t6\tobj", 9, "the heads run in a circle: 6 -> 7 -> 6"),
@@ -198,11 +213,21 @@ MISTAKES: list[tuple[str, str, int, str]] = [
         9,
         "the text (line 14) has no space after word 6 (“his”), but its last column does not say",
     ),
-    ("his dog.", "his dog .", 10, "the text (line 14) has a space after word 7 (“dog”), but its last column says"),
+    (
+        "his dog.",
+        "his dog .",
+        10,
+        "the text (line 14) has a space after word 7 (“dog”), but its last column says",
+    ),
     ("Entity=e1)\n", "_\n", 3, "the bracket of entity “e1” does not close in its sentence"),
     ("Entity=e1)\n", "Entity=e3)\n", 4, "the bracket of entity “e3” closes but was not opened"),
     ("Entity=e1)\n", "Entity=e1\n", 4, "“e1” is no bracket of an entity"),
-    ("_\t_\t_\t_\n3", "_\t_\t_\tEntity=(e1)\n3", 5, "an entity is marked at 3-4: mark it at its words"),
+    (
+        "_\t_\t_\t_\n3",
+        "_\t_\t_\tEntity=(e1)\n3",
+        5,
+        "an entity is marked at 3-4: mark it at its words",
+    ),
     ("# text", "# text = Another.\n# text", 3, "a second # text, after that of line 14"),
     ("nsubj", "_", 4, "word 2 (“boy”) has no relation to its head"),
 ]
@@ -227,15 +252,21 @@ def test_no_words() -> None:
     """A sentence of empty nodes alone is a mistake; comments alone are no sentence."""
     found = first("# only = this\n1.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n")
     assert found == BadLine(number=2, reason="number 1.1 is out of order")
-    assert first("0.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n") == BadLine(number=1, reason="the sentence has no words")
+    assert first("0.1\tx\t_\t_\t_\t_\t_\t_\t_\t_\n") == BadLine(
+        number=1, reason="the sentence has no words"
+    )
     assert list(read_conllu(["# a comment", "", "# another"])) == []
 
 
 def test_a_sentence_without_end() -> None:
     """A file without empty lines is refused as one sentence, not held in memory."""
-    lines = [f"{number}\tx\t_\tX\t_\t_\t{number - 1}\tx\t_\t_" for number in range(1, MOST_LINES + 5)]
+    lines = [
+        f"{number}\tx\t_\tX\t_\t_\t{number - 1}\tx\t_\t_" for number in range(1, MOST_LINES + 5)
+    ]
     (found,) = read_conllu(lines)
-    assert found == BadLine(number=MOST_LINES + 1, reason=f"the sentence has more than {MOST_LINES:,} lines")
+    assert found == BadLine(
+        number=MOST_LINES + 1, reason=f"the sentence has more than {MOST_LINES:,} lines"
+    )
     (fits,) = read_conllu(lines[:MOST_LINES])
     assert isinstance(fits, CorpusLine)
 
@@ -260,8 +291,18 @@ def test_a_long_chain() -> None:
         ("nsubj", "subject", 4, "the relation of word 2 (“boy”) is “subject”: there is no such"),
         ("nsubj", "root", 4, "the head of word 2 (“boy”) is 5 and its relation “root”"),
         ("\troot", "\tobj", 8, "the head of word 5 (“lose”) is 0 and its relation “obj”"),
-        ("Polarity=Neg", "negative", 7, "the features of word 4 (“n't”) are not Name=Value: “negative”"),
-        ("Definite=Def|PronType=Art", "PronType=Art|Definite=Def", 3, "the features of word 1 (“The”) are not in the"),
+        (
+            "Polarity=Neg",
+            "negative",
+            7,
+            "the features of word 4 (“n't”) are not Name=Value: “negative”",
+        ),
+        (
+            "Definite=Def|PronType=Art",
+            "PronType=Art|Definite=Def",
+            3,
+            "the features of word 1 (“The”) are not in the",
+        ),
         ("nsubj", "conj", 4, "word 2 (“boy”) stands before its head, which conj does not allow"),
         ("\t2\tdet", "\t3\tdet", 3, "word 1 (“The”) depends on word 3 (“did”), which is “aux”"),
         ("\taux", "\tnsubj", 6, "word 5 (“lose”) has a second nsubj, word 3 (“did”)"),
@@ -311,7 +352,9 @@ def test_ours_is_large_and_varied(bank: list[CorpusLine]) -> None:
     assert min(lengths) <= 2
     assert max(lengths) >= 35
     with TREEBANK.open(encoding="utf-8") as file:
-        counts = Counter(row.columns[7] for sentence in split_sentences(file) for row in sentence.words())
+        counts = Counter(
+            row.columns[7] for sentence in split_sentences(file) for row in sentence.words()
+        )
     expected = (
         "det nsubj nsubj:pass obj iobj obl obl:agent nmod nmod:poss amod advmod aux aux:pass cop mark case cc conj "
         "ccomp xcomp advcl acl acl:relcl nummod compound compound:prt expl punct csubj appos fixed flat vocative "
@@ -333,7 +376,10 @@ def test_pronouns_of_ours(bank: list[CorpusLine]) -> None:
             assert of[query] == "PRON"
     assert len({line for line, _, _ in found}) >= 40
     assert len({distance for _, distance, _ in found}) >= 8
-    assert min(sum(nearest for _, _, nearest in found), sum(not nearest for _, _, nearest in found)) >= 15
+    assert (
+        min(sum(nearest for _, _, nearest in found), sum(not nearest for _, _, nearest in found))
+        >= 15
+    )
 
 
 def test_what_the_small_model_can_read(bank: list[CorpusLine]) -> None:
@@ -341,7 +387,9 @@ def test_what_the_small_model_can_read(bank: list[CorpusLine]) -> None:
     known = [
         sentence
         for sentence in bank
-        if all(english().knows(sentence.text[start:end]) for start, end in split_words(sentence.text))
+        if all(
+            english().knows(sentence.text[start:end]) for start, end in split_words(sentence.text)
+        )
     ]
     assert len(known) >= 35
     texts = [sentence.text for sentence in known]
@@ -402,7 +450,9 @@ def test_any_heads(data: st.DataObject, n: int) -> None:
     found = first(rows(*(f"w {head} dep" for head in heads)))
     assert isinstance(found, CorpusLine) == is_tree
     if isinstance(found, CorpusLine):
-        assert {link.query: link.key + 1 for link in links(found)} == {n: head for n, head in enumerate(heads) if head}
+        assert {link.query: link.key + 1 for link in links(found)} == {
+            n: head for n, head in enumerate(heads) if head
+        }
         assert {universal(link.relation) for link in links(found)} <= {"dep"}
         assert len(links(found)) == n - 1
 

@@ -97,7 +97,10 @@ def test_a_bad_line_stops_nothing(tmp_path: Path, line: bytes, reason: str) -> N
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 def test_the_longest_line(tmp_path: Path, end: bytes) -> None:
     """A line of exactly so many bytes is read, whatever ends it."""
-    assert told(write(tmp_path, b"x" * LONGEST + end + b"after" * bool(end)))[0] == (1, f"{LONGEST} characters")
+    assert told(write(tmp_path, b"x" * LONGEST + end + b"after" * bool(end)))[0] == (
+        1,
+        f"{LONGEST} characters",
+    )
 
 
 def test_an_empty_file(tmp_path: Path) -> None:
@@ -120,8 +123,14 @@ def test_json_lines(tmp_path: Path) -> None:
     rows = [{"text": "one", "body": "eins"}, {"text": "two\nlines", "body": " zwei "}]
     content = "\n\n".join(json.dumps(row) for row in rows)
     assert told(write(tmp_path, content, "corpus.jsonl")) == [(1, "one"), (3, "two\nlines")]
-    assert told(write(tmp_path, content, "corpus.jsonl"), field="body") == [(1, "eins"), (3, "zwei")]
-    assert told(write(tmp_path, gzip.compress(content.encode()), "corpus.jsonl.gz"))[0] == (1, "one")
+    assert told(write(tmp_path, content, "corpus.jsonl"), field="body") == [
+        (1, "eins"),
+        (3, "zwei"),
+    ]
+    assert told(write(tmp_path, gzip.compress(content.encode()), "corpus.jsonl.gz"))[0] == (
+        1,
+        "one",
+    )
     assert told(write(tmp_path, content, "corpus.txt"), field="text")[0] == (1, "one")
     assert told(write(tmp_path, content, "corpus.txt"), kind="jsonl")[0] == (1, "one")
 
@@ -138,7 +147,10 @@ def test_json_lines(tmp_path: Path) -> None:
         ('{"text": null}', "field 'text' is no text"),
         ('{"text": " "}', "the sentence is empty"),
         ('{"text": "a\\u0000"}', "a NUL (\\0) at character 2"),
-        ('{"text": "\\ud800"}', "the sentence is not valid Unicode: character 1 is a lone surrogate (\\ud800)"),
+        (
+            '{"text": "\\ud800"}',
+            "the sentence is not valid Unicode: character 1 is a lone surrogate (\\ud800)",
+        ),
         ("[" * 200_000, "JSON nested too deeply"),
         ('{"text": ' + "9" * 10_000 + "}", "not JSON: Exceeds the limit"),
         ('{"\\u001b[31m": 1}', "no field 'text'; there are: \\x1b[31m"),
@@ -164,7 +176,9 @@ def test_only_json_has_fields(tmp_path: Path) -> None:
 @pytest.mark.parametrize("packed", PACKERS)
 def test_a_treebank(tmp_path: Path, packed: str) -> None:
     """Its sentences come with the links of words, numbered by the line where each begins; a bad one is named."""
-    content = f"{SENTENCE}# text = Birds sing.\n{SENTENCE}{SENTENCE.replace('nsubj', '_')}{SENTENCE}"
+    content = (
+        f"{SENTENCE}# text = Birds sing.\n{SENTENCE}{SENTENCE.replace('nsubj', '_')}{SENTENCE}"
+    )
     path = write(tmp_path, PACKERS[packed](content.encode()), "bank.conllu" + packed)
     assert told(path) == [
         (1, "Birds sing."),
@@ -182,7 +196,10 @@ def test_a_treebank(tmp_path: Path, packed: str) -> None:
 def test_a_treebank_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     """The sentence they stand in is bad, with the line they stand on, and the next sentence keeps its number."""
     content = SENTENCE.encode().replace(b"sing\tsing", b"s\xefng\tsing") + SENTENCE.encode()
-    assert told(write(tmp_path, content, "a.conllu")) == [(2, "!not UTF-8: byte 4 is 0xef"), (5, "Birds sing.")]
+    assert told(write(tmp_path, content, "a.conllu")) == [
+        (2, "!not UTF-8: byte 4 is 0xef"),
+        (5, "Birds sing."),
+    ]
 
 
 # -------------------------------------------------------------------------------------- files that cannot be read
@@ -192,12 +209,26 @@ def test_a_treebank_with_bytes_that_are_no_text(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("a.gz", b"plain", r"a\.gz is named \.gz, but is not packed so"),
-        ("a.zst", b"\x28\xb5\x2f\xfd" + bytes(9), r"packed with zstd: unpack it first, or write zstdcat FILE"),
-        ("a.txt", "words".encode("utf-16"), r"a\.txt is not UTF-8, but looks like UTF-16: save it as UTF-8"),
-        ("a.txt", b"\x00\x00\xfe\xff\x00\x00\x00a", r"a\.txt is not UTF-8, but looks like UTF-32: save it as UTF-8"),
+        (
+            "a.zst",
+            b"\x28\xb5\x2f\xfd" + bytes(9),
+            r"packed with zstd: unpack it first, or write zstdcat FILE",
+        ),
+        (
+            "a.txt",
+            "words".encode("utf-16"),
+            r"a\.txt is not UTF-8, but looks like UTF-16: save it as UTF-8",
+        ),
+        (
+            "a.txt",
+            b"\x00\x00\xfe\xff\x00\x00\x00a",
+            r"a\.txt is not UTF-8, but looks like UTF-32: save it as UTF-8",
+        ),
     ],
 )
-def test_packed_or_encoded_otherwise(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+def test_packed_or_encoded_otherwise(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     """Said at once, before the first sentence is asked for."""
     with pytest.raises(InputError, match=message):
         read_corpus(write(tmp_path, content, name))
@@ -217,7 +248,9 @@ def test_a_file_that_breaks_off(tmp_path: Path, packed: str) -> None:
     """Sentences before the break are read; then one line says that it broke, and where."""
     whole = PACKERS[packed]("\n".join(LINES).encode())
     got: list[str] = []
-    with pytest.raises(InputError, match=r"breaks off in line [\d,]+: it was not packed whole") as caught:  # noqa: PT012
+    with pytest.raises(
+        InputError, match=r"breaks off in line [\d,]+: it was not packed whole"
+    ) as caught:  # noqa: PT012
         for line in read_corpus(write(tmp_path, whole[: len(whole) // 2], "a.txt" + packed)):
             assert isinstance(line, CorpusLine)
             got.append(line.text)
@@ -244,7 +277,9 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", source)
     assert told(Path("-")) == [(1, "one"), (2, "!not UTF-8: byte 1 is 0xff"), (3, "two")]
     assert not source.buffer.closed
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lzma.compress(SENTENCE.encode()))))
+    monkeypatch.setattr(
+        sys, "stdin", io.TextIOWrapper(io.BytesIO(lzma.compress(SENTENCE.encode())))
+    )
     assert told(Path("-"), kind="conllu") == [(1, "Birds sing.")]
     assert fingerprint("-") is None
     monkeypatch.setattr(sys, "stdin", None)
@@ -256,7 +291,9 @@ def test_a_slow_pipe() -> None:
     """Sentences come as soon as they are written, not when the pipe closes, once the first bytes are there."""
     reader = "from attnviz.storage.corpora.corpus import read_corpus"
     code = f"{reader}\nfor line in read_corpus('-'): print(line.text, flush=True)"
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         for word in (b"a first sentence\n", b"second\n"):
@@ -354,18 +391,24 @@ def test_memory_does_not_grow(
 def test_order_and_packing(tmp_path: Path, lines: list[str]) -> None:
     """Numbers rise; each sentence is its line's; compressed or not, the same comes out."""
     content = "\n".join(lines).encode()
-    found = [told(write(tmp_path, pack(content), "any.txt" + ending)) for ending, pack in PACKERS.items()]
+    found = [
+        told(write(tmp_path, pack(content), "any.txt" + ending)) for ending, pack in PACKERS.items()
+    ]
     assert all(other == found[0] for other in found)
     numbers = [number for number, _ in found[0]]
     assert numbers == sorted(set(numbers))
-    expected = [line.removeprefix("\ufeff" if number == 0 else "").strip() for number, line in enumerate(lines)]
+    expected = [
+        line.removeprefix("\ufeff" if number == 0 else "").strip()
+        for number, line in enumerate(lines)
+    ]
     for number, text in found[0]:
         assert text.startswith("!") or text == expected[number - 1]
     assert {number for number, line in enumerate(expected, start=1) if line} == set(numbers)
 
 
 @given(
-    content=st.binary(), name=st.sampled_from(["a.txt", "a.jsonl", "a.conllu", "a.gz", "a.jsonl.bz2", "a.conllu.xz"])
+    content=st.binary(),
+    name=st.sampled_from(["a.txt", "a.jsonl", "a.conllu", "a.gz", "a.jsonl.bz2", "a.conllu.xz"]),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 def test_any_bytes(tmp_path: Path, content: bytes, name: str) -> None:

@@ -51,7 +51,9 @@ def softmax(scores: Array) -> Array:
 def normed(x: Array, weight: Array, bias: Array) -> Array:
     """Layer norm: mean 0, variance 1, then factors and summands."""
     mean = x.mean(axis=-1, keepdims=True)
-    result: Array = (x - mean) / np.sqrt(((x - mean) ** 2).mean(axis=-1, keepdims=True) + 1e-5) * weight + bias
+    result: Array = (x - mean) / np.sqrt(
+        ((x - mean) ** 2).mean(axis=-1, keepdims=True) + 1e-5
+    ) * weight + bias
     return result
 
 
@@ -74,7 +76,9 @@ def read(name: str, words: Sequence[str], *, positions: bool = True) -> list[Lay
     layers = []
     for number in range(config["n_layers"]):
         of = f"{card['kind']}.layers.{number}."
-        layers.append(_layer({k.removeprefix(of): w for k, w in weights.items() if k.startswith(of)}, x, card))
+        layers.append(
+            _layer({k.removeprefix(of): w for k, w in weights.items() if k.startswith(of)}, x, card)
+        )
         x = layers[-1].steps[-1]
     return layers
 
@@ -99,8 +103,14 @@ def _layer(weights: dict[str, Array], x: Array, card: dict[str, object]) -> Laye
     attended = mapped("attention.output_map", (looks @ value).transpose(1, 0, 2).reshape(n, width))
     first = normed(x + attended, weights["attention_norm.weight"], weights["attention_norm.bias"])
     fed = mapped("feed_forward.narrow", np.maximum(mapped("feed_forward.widen", first), 0))
-    last = normed(first + fed, weights["feed_forward_norm.weight"], weights["feed_forward_norm.bias"])
-    return Layer(steps=(x, attended, x + attended, first, fed, first + fed, last), scores=scores, weights=looks)
+    last = normed(
+        first + fed, weights["feed_forward_norm.weight"], weights["feed_forward_norm.bias"]
+    )
+    return Layer(
+        steps=(x, attended, x + attended, first, fed, first + fed, last),
+        scores=scores,
+        weights=looks,
+    )
 
 
 def patterns(name: str, words: Sequence[str]) -> Array:
@@ -111,5 +121,7 @@ def patterns(name: str, words: Sequence[str]) -> Array:
 def logits(name: str, words: Sequence[str], output: str) -> Array:
     """What a map to the vocabulary makes of the last vectors [token, word]."""
     weights, _ = open_model(name)
-    result: Array = read(name, words)[-1].steps[-1] @ weights[f"{output}.weight"].T + weights[f"{output}.bias"]
+    result: Array = (
+        read(name, words)[-1].steps[-1] @ weights[f"{output}.weight"].T + weights[f"{output}.bias"]
+    )
     return result

@@ -41,7 +41,9 @@ def vocabularies(name: str) -> tuple[list[str], list[str]]:
     return source, target
 
 
-def say(name: str, english: Sequence[str], forced: Sequence[str] | None = None, most: int = 128) -> Said:
+def say(
+    name: str, english: Sequence[str], forced: Sequence[str] | None = None, most: int = 128
+) -> Said:
     """One sentence, after its own words or after those forced on it; the end is a word."""
     weights, card = open_model(name)
     config = card["config"]
@@ -58,7 +60,9 @@ def say(name: str, english: Sequence[str], forced: Sequence[str] | None = None, 
         states.append(state)
     if config.get("begins_empty"):
         state = np.zeros_like(state)
-    keys, values = (_mapped(weights, f"attention.{what}_map", np.stack(states)) for what in ("key", "value"))
+    keys, values = (
+        _mapped(weights, f"attention.{what}_map", np.stack(states)) for what in ("key", "value")
+    )
     given = None if forced is None else [*(says.index(word) for word in forced), END]
     read, words, chances, looks = START, [], [], []
     for step in range(most if given is None else len(given)):

@@ -52,7 +52,9 @@ def cross(english: Sequence[str], korean: Sequence[str]) -> np.ndarray:
     return looks
 
 
-def recurrent(english: Sequence[str], korean: Sequence[str] | None = None) -> by_hand_recurrent.Said:
+def recurrent(
+    english: Sequence[str], korean: Sequence[str] | None = None
+) -> by_hand_recurrent.Said:
     """The recurrent model, in numpy."""
     return by_hand_recurrent.say(RECURRENT, english, korean)
 
@@ -64,7 +66,9 @@ def error_rate(looks: Sequence[np.ndarray], pairs: Sequence[Pair]) -> float:
         found = {(step, int(look[step])) for step in range(len(pair.korean))}
         made += len(found)
         sure += len(pair.sure)
-        hits += sum(link in pair.sure for link in found) + sum(link in pair.possible for link in found)
+        hits += sum(link in pair.sure for link in found) + sum(
+            link in pair.possible for link in found
+        )
     return 1 - hits / (made + sure)
 
 
@@ -92,8 +96,12 @@ class Wished(Random):
 def test_the_right_korean_is_what_the_language_makes_of_it(kind: str, which: int) -> None:
     """The generator, led to these English words, says this Korean, and nothing else."""
     english = [word.lower() for word in SENTENCES[which]]
-    pieces = (korean.KINDS[kind][0](Wished(english, turns)) for turns in product((0.0, 0.99), repeat=6))
-    words = ([[word.partition("/")[0] for word in text.split()] for text in piece] for piece in pieces)
+    pieces = (
+        korean.KINDS[kind][0](Wished(english, turns)) for turns in product((0.0, 0.99), repeat=6)
+    )
+    words = (
+        [[word.partition("/")[0] for word in text.split()] for text in piece] for piece in pieces
+    )
     said = {" ".join(in_korean) for in_english, in_korean in words if in_english == english}
     assert said == {alignment.RIGHT[which]}
 
@@ -112,7 +120,9 @@ def test_what_a_model_says_by_itself_is_told_where_it_is_wrong() -> None:
         "By themselves both models generate these very words for both sentences."
     )
     told = alignment._by_themselves([(one, one), (other, one)])
-    assert told == (f"By itself {TRANSFORMER} generates “{one}” for “{alignment.SENTENCES[1]}”, which is not right.")
+    assert told == (
+        f"By itself {TRANSFORMER} generates “{one}” for “{alignment.SENTENCES[1]}”, which is not right."
+    )
 
 
 def test_the_weights_of_the_recurrent_model(story: Story) -> None:
@@ -139,7 +149,11 @@ def test_the_weights_of_the_transformer(story: Story) -> None:
 def test_each_step_names_the_word_most_looked_at(story: Story) -> None:
     """The place and the weight of the largest number in each row, of both models."""
     for table, english, right, panels in zip(
-        tables(story), SENTENCES, RIGHT, zip(story.picture[:2], story.picture[2:], strict=True), strict=False
+        tables(story),
+        SENTENCES,
+        RIGHT,
+        zip(story.picture[:2], story.picture[2:], strict=True),
+        strict=False,
     ):
         assert english[-1] in table.title
         for step, (number, word, *looks) in enumerate(table.rows):
@@ -158,14 +172,20 @@ def test_the_alignment_crosses(story: Story) -> None:
         back = sum(there < here for here, there in pairwise(path))
         assert back >= 1
         words = ", ".join(map(str, path))
-        assert f"In the {which} sentence {RECURRENT} looks most at words {words} (counted from 0)" in told(story)
+        assert (
+            f"In the {which} sentence {RECURRENT} looks most at words {words} (counted from 0)"
+            in told(story)
+        )
         assert f"{back} of {len(path) - 1} moves go back to the left" in told(story)
 
 
 def test_shapes(story: Story) -> None:
     """Queries x keys, K and V of one length."""
     shapes = [recurrent(*both).weights.shape for both in zip(SENTENCES, RIGHT, strict=True)]
-    assert f"{shapes[0][0]} x {shapes[0][1]} and {shapes[1][0]} x {shapes[1][1]} (queries x keys)" in told(story)
+    assert (
+        f"{shapes[0][0]} x {shapes[0][1]} and {shapes[1][0]} x {shapes[1][1]} (queries x keys)"
+        in told(story)
+    )
     assert shapes[1][0] != shapes[1][1]
     n = len(SENTENCES[1])
     assert f"K has {n} rows for the second sentence, V has {n}." in told(story)
@@ -193,7 +213,9 @@ def test_error_rates(story: Story) -> None:
     rates = [
         error_rate([recurrent(p.english, p.korean).weights.argmax(axis=1) for p in pairs], pairs),
         error_rate([cross(p.english, p.korean).argmax(axis=1) for p in pairs], pairs),
-        error_rate([np.arange(len(p.korean)) * len(p.english) // len(p.korean) for p in pairs], pairs),
+        error_rate(
+            [np.arange(len(p.korean)) * len(p.english) // len(p.korean) for p in pairs], pairs
+        ),
     ]
     assert [row[1] for row in tables(story)[3].rows] == pytest.approx(rates, abs=2e-3)
     assert max(rates[:2]) < rates[2] / 2
@@ -216,4 +238,6 @@ def test_receipts(story: Story) -> None:
         largest = max(receipt.max_difference for receipt in receipts if receipt)
         (part,) = (part for part in story.receipt.split("; ") if part.startswith(name))
         assert part.endswith(f"the largest of {n} sentences")
-        assert float(part.split("max difference ")[1].split()[0]) == pytest.approx(largest, rel=0.06)
+        assert float(part.split("max difference ")[1].split()[0]) == pytest.approx(
+            largest, rel=0.06
+        )

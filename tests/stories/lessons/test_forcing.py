@@ -68,14 +68,25 @@ def in_order(which: int) -> float:
 def firsts(which: int) -> list[int | None]:
     """Each sentence's first error."""
     return [
-        next((step for step, (word, own) in enumerate(zip(one[0], one[which], strict=False)) if word != own), None)
+        next(
+            (
+                step
+                for step, (word, own) in enumerate(zip(one[0], one[which], strict=False))
+                if word != own
+            ),
+            None,
+        )
         for one in said()
     ]
 
 
 def after(which: int, steps: int) -> tuple[int, int]:
     """How many words are right so many steps after the first error, and of how many."""
-    places = [(one, first + steps) for one, first in zip(said(), firsts(which), strict=True) if first is not None]
+    places = [
+        (one, first + steps)
+        for one, first in zip(said(), firsts(which), strict=True)
+        if first is not None
+    ]
     hits = [one[0][place] == one[which][place] for one, place in places if place < len(one[0])]
     return sum(hits), len(hits)
 
@@ -109,7 +120,9 @@ def test_what_is_expected_after_the_wrong_word(story: Story) -> None:
         assert (row[3], row[5]) == (given, forced.words[step])
         assert row[4] == pytest.approx(forced.chances[step, says.index(given)], abs=1e-4)
         assert row[6] == pytest.approx(forced.chances[step].max(), abs=1e-4)
-    place = next(at for at, (own, made) in enumerate(zip(free.words, FORCED, strict=False)) if own != made)
+    place = next(
+        at for at, (own, made) in enumerate(zip(free.words, FORCED, strict=False)) if own != made
+    )
     after_own, after_made = free.words[place + 1], forced.words[place + 1]
     assert f"After its own {free.words[place]} it expects {after_own}" in told(story)
     assert f"after {FORCED[place]} it expects {after_made}" in told(story)
@@ -130,13 +143,20 @@ def test_the_patterns(story: Story) -> None:
     assert isinstance(free, Matrix)
     assert isinstance(forced, Matrix)
     assert free.values == pytest.approx(by_hand_recurrent.say(RECURRENT, ENGLISH).weights, abs=1e-4)
-    assert forced.values == pytest.approx(by_hand_recurrent.say(RECURRENT, ENGLISH, FORCED).weights, abs=1e-4)
+    assert forced.values == pytest.approx(
+        by_hand_recurrent.say(RECURRENT, ENGLISH, FORCED).weights, abs=1e-4
+    )
     assert free.rows[:-1] != forced.rows[:-1]
     assert forced.rows == (*FORCED, END)
-    place = next(at for at, (own, made) in enumerate(zip(free.rows, forced.rows, strict=True)) if own != made)
+    place = next(
+        at for at, (own, made) in enumerate(zip(free.rows, forced.rows, strict=True)) if own != made
+    )
     assert free.values[: place + 2] == pytest.approx(forced.values[: place + 2], abs=1e-6)
     assert abs(free.values[place + 2] - forced.values[place + 2]).max() > 1e-3
-    assert f"The wrong word is step {place}, yet the patterns are the same up to row {place + 1}" in told(story)
+    assert (
+        f"The wrong word is step {place}, yet the patterns are the same up to row {place + 1}"
+        in told(story)
+    )
 
 
 def test_training_has_no_sentence_of_so_many_clauses() -> None:
@@ -152,11 +172,19 @@ def test_both_ways_on_longer_sentences(story: Story) -> None:
     assert forced > free
     text = told(story)
     assert f"On {forcing.N_PAIRS} unseen sentences of {forcing.CLAUSES} clauses" in text
-    assert f"{percent(forced)} of the words right after the right words, and {percent(free)} after its own" in text
+    assert (
+        f"{percent(forced)} of the words right after the right words, and {percent(free)} after its own"
+        in text
+    )
     ordered = in_order(1), in_order(2)
-    assert f"{percent(ordered[0])} of the words are generated forced and {percent(ordered[1])} free" in text
+    assert (
+        f"{percent(ordered[0])} of the words are generated forced and {percent(ordered[1])} free"
+        in text
+    )
     points = [100 * (ordered[0] - ordered[1]), 100 * (forced - free)]
-    assert f"{points[0]:.1f} points apart, where at their place they are {points[1]:.1f} apart" in text
+    assert (
+        f"{points[0]:.1f} points apart, where at their place they are {points[1]:.1f} apart" in text
+    )
 
 
 def test_the_first_error_is_the_same_both_ways(story: Story) -> None:
@@ -171,7 +199,10 @@ def test_the_training_is_told_from_the_card(story: Story) -> None:
     """The share of words before that it was not shown; nothing of it where there was none."""
     recipe = files.load_card(files.FOLDER / f"{RECURRENT}.safetensors").plan.recipe
     assert recipe.forget > 0
-    assert f"but for {percent(recipe.forget)} of the words before, which were shown as unknown" in told(story)
+    assert (
+        f"but for {percent(recipe.forget)} of the words before, which were shown as unknown"
+        in told(story)
+    )
     assert "unknown" not in forcing._two_ways(replace(recipe, forget=0.0))
 
 
@@ -179,7 +210,11 @@ def test_an_error_goes_on_when_free(story: Story) -> None:
     """ForcedStep by step after it; at the last step forced is better beyond both intervals."""
     table, lines = tables(story)[1], story.picture[2]
     assert isinstance(lines, Lines)
-    assert [row[0] for row in table.rows] == [int(x) for x in lines.x] == list(range(1, forcing.AFTER + 1))
+    assert (
+        [row[0] for row in table.rows]
+        == [int(x) for x in lines.x]
+        == list(range(1, forcing.AFTER + 1))
+    )
     for place, (steps, n, *shares) in enumerate(table.rows):
         assert isinstance(steps, int)
         for which, share, series in zip((1, 2), shares, lines.series, strict=True):
@@ -200,7 +235,9 @@ def test_one_sentence_around_its_first_error(story: Story) -> None:
     table = tables(story)[2]
 
     def wrong(which: int, at: int, first: int) -> int:
-        hits = [own == word for word, own in zip(said()[at][0], said()[at][which], strict=False)][first:]
+        hits = [own == word for word, own in zip(said()[at][0], said()[at][which], strict=False)][
+            first:
+        ]
         return hits.index(True) if True in hits else len(hits)
 
     row = next(
@@ -209,7 +246,8 @@ def test_one_sentence_around_its_first_error(story: Story) -> None:
         if first is not None and wrong(1, at, first) < forcing.SEVERAL <= wrong(2, at, first)
     )
     assert (
-        f"in which {forcing.SEVERAL} words or more are wrong in a row when free, and fewer when forced" in table.title
+        f"in which {forcing.SEVERAL} words or more are wrong in a row when free, and fewer when forced"
+        in table.title
     )
     first = firsts(2)[row]
     assert first is not None
@@ -226,7 +264,8 @@ def test_one_sentence_around_its_first_error(story: Story) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hits", "n", "low", "high"), [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)]
+    ("hits", "n", "low", "high"),
+    [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)],
 )
 def test_wilson(hits: int, n: int, low: float, high: float) -> None:
     """Known intervals: Newcombe 1998, and by symmetry."""

@@ -62,7 +62,9 @@ def test_what_is_found(story: Story) -> None:
     table = tables(story)[0]
     for row, back in zip(table.rows, gradients.SHOWN, strict=True):
         assert row[0] == back
-        assert [str(cell).split()[0] for cell in row[1:]] == [f"{one.values[back]:.3f}" for one in panel.series]
+        assert [str(cell).split()[0] for cell in row[1:]] == [
+            f"{one.values[back]:.3f}" for one in panel.series
+        ]
 
 
 def test_a_model_without_attention_has_no_way_along_it() -> None:

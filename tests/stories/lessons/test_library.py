@@ -15,13 +15,16 @@ from tests.stories.parts import tables
 def look_up(title: str, factor: float = 1.0) -> tuple[list[float], list[float], list[float]]:
     """Scores, weights and the mix, step by step."""
     scores = [
-        factor * sum(q * k for q, k in zip(SOUGHT[title], key, strict=True)) / math.sqrt(len(TOPICS))
+        factor
+        * sum(q * k for q, k in zip(SOUGHT[title], key, strict=True))
+        / math.sqrt(len(TOPICS))
         for key in SPINES.values()
     ]
     raised = [math.exp(score - max(scores)) for score in scores]
     weights = [one / sum(raised) for one in raised]
     mix = [
-        sum(weight * pages[kind] for weight, pages in zip(weights, CONTENTS.values(), strict=True)) for kind in range(3)
+        sum(weight * pages[kind] for weight, pages in zip(weights, CONTENTS.values(), strict=True))
+        for kind in range(3)
     ]
     return scores, weights, mix
 
@@ -45,7 +48,9 @@ def test_look_ups(story: Story, index: int) -> None:
     *rows, (name, blank, total, *context) = table.rows
     for row, spine, score, weight in zip(rows, SPINES, scores, weights, strict=True):
         assert row[0] == spine
-        assert row[1:] == pytest.approx((score, weight, *(weight * pages for pages in CONTENTS[spine])))
+        assert row[1:] == pytest.approx(
+            (score, weight, *(weight * pages for pages in CONTENTS[spine]))
+        )
     assert (name, blank) == ("sum", "")
     assert total == pytest.approx(1)
     assert context == pytest.approx(mix)
@@ -59,31 +64,53 @@ def test_multiplied(story: Story) -> None:
         _, weights, mix = look_up(title, float(factor))
         assert numbers == pytest.approx([*weights, *mix])
     assert rows[0][0] == "0"
-    assert rows[0][1:] == pytest.approx([0.2] * 5 + np.mean(list(CONTENTS.values()), axis=0).tolist())
-    assert dictionary == ("dictionary", *(float(spine == title) for spine in SPINES), *map(float, CONTENTS[title]))
-    assert [f"{number:.2f}" for number in rows[-1][1:]] == [f"{number:.2f}" for number in dictionary[1:]]
+    assert rows[0][1:] == pytest.approx(
+        [0.2] * 5 + np.mean(list(CONTENTS.values()), axis=0).tolist()
+    )
+    assert dictionary == (
+        "dictionary",
+        *(float(spine == title) for spine in SPINES),
+        *map(float, CONTENTS[title]),
+    )
+    assert [f"{number:.2f}" for number in rows[-1][1:]] == [
+        f"{number:.2f}" for number in dictionary[1:]
+    ]
 
 
 def test_sentences(story: Story) -> None:
     """What the dictionary finds and does not find, what comes back, and which books are nearest."""
     title = next(iter(SOUGHT))
     best, second = sorted(look_up(title)[1], reverse=True)[:2]
-    assert story.title == f"“{title}” is found with {best:.2f} of the weight; the next book gets {second:.2f}"
+    assert (
+        story.title
+        == f"“{title}” is found with {best:.2f} of the weight; the next book gets {second:.2f}"
+    )
     text = " ".join(part for part in story.parts if isinstance(part, str))
     exact, absent = SOUGHT
     assert exact in CONTENTS
     assert absent not in CONTENTS
-    assert "“Korean Cooking” is there: out come 180 pages of recipes, 10 of dates and 10 of animals." in text
+    assert (
+        "“Korean Cooking” is there: out come 180 pages of recipes, 10 of dates and 10 of animals."
+        in text
+    )
     assert f"“{absent}” stands on no spine: out comes nothing." in text
     _, weights, mix = look_up(exact)
     assert max(weights) == weights[0]
-    assert f"the largest weight, {weights[0]:.2f}, but the next has {sorted(weights)[-2]:.2f}" in text
-    assert f"{mix[0]:.0f} pages of recipes, {mix[1]:.0f} of dates and {mix[2]:.0f} of animals: a mix" in text
+    assert (
+        f"the largest weight, {weights[0]:.2f}, but the next has {sorted(weights)[-2]:.2f}" in text
+    )
+    assert (
+        f"{mix[0]:.0f} pages of recipes, {mix[1]:.0f} of dates and {mix[2]:.0f} of animals: a mix"
+        in text
+    )
     _, weights, mix = look_up(absent)
     shares = dict(zip(SPINES, weights, strict=True))
     for title in sorted(shares, key=lambda title: -shares[title])[:3]:
         assert f"{title} ({shares[title]:.2f})" in text
-    assert f"Out come {mix[0]:.0f} pages of recipes, {mix[1]:.0f} of dates and {mix[2]:.0f} of animals." in text
+    assert (
+        f"Out come {mix[0]:.0f} pages of recipes, {mix[1]:.0f} of dates and {mix[2]:.0f} of animals."
+        in text
+    )
 
 
 def test_picture(story: Story) -> None:

@@ -39,7 +39,9 @@ def test_the_decoder_puts_exactly_nothing_on_the_future(story: Story) -> None:
     rows = future.shape[0] * future.shape[1] * (len(WORDS) - 1)
     assert float(ways[1]) == pytest.approx(future.sum(), abs=1e-3)
     assert float(ways[2]) == pytest.approx(future.sum() / rows, abs=6e-4)
-    assert f"exactly 0 over all {future.shape[0] * future.shape[1]} heads of all layers" in told(story)
+    assert f"exactly 0 over all {future.shape[0] * future.shape[1]} heads of all layers" in told(
+        story
+    )
     assert f"in toy a row puts {future.sum() / rows:.3f} there on average" in told(story)
     assert f"{future.sum() / rows:.2f} is on later words in toy; 0.00 in toy-decoder" in story.title
 
@@ -96,7 +98,11 @@ def test_the_panels_are_the_heads_that_look_ahead_and_back(story: Story) -> None
         layer, head = head_that_looks(patterns, way)
         assert panel.title.startswith(f"{name}, head {layer}.{head}")
         assert panel.rows == panel.columns == tuple(WORDS)
-        hidden = np.triu(np.ones_like(panel.values, dtype=bool), k=1) if way == -1 else np.zeros((6, 6), dtype=bool)
+        hidden = (
+            np.triu(np.ones_like(panel.values, dtype=bool), k=1)
+            if way == -1
+            else np.zeros((6, 6), dtype=bool)
+        )
         assert np.array_equal(np.isnan(panel.values), hidden)
         assert panel.values[~hidden] == pytest.approx(patterns[layer, head][~hidden], abs=1e-5)
 

@@ -26,7 +26,10 @@ def padded() -> list[str]:
 
 def test_the_patterns(story: Story) -> None:
     """With the mask those of the sentence alone, nothing on padding; without it those of padding read as words."""
-    alone, wrong = by_hand.patterns("toy", WORDS), by_hand.patterns("toy", padded())[:, :, : len(WORDS)]
+    alone, wrong = (
+        by_hand.patterns("toy", WORDS),
+        by_hand.patterns("toy", padded())[:, :, : len(WORDS)],
+    )
     on_padding = wrong[..., len(WORDS) :].sum(axis=-1)
     head = np.unravel_index(on_padding.mean(axis=-1).argmax(), on_padding.shape[:2])
     masked, forgotten, _ = story.picture
@@ -36,15 +39,23 @@ def test_the_patterns(story: Story) -> None:
     assert np.isnan(masked.values[:, len(WORDS) :]).all()
     assert forgotten.values == pytest.approx(wrong[head], abs=1e-5)
     assert masked.columns[len(WORDS) :] == (padding.PAD,) * N_PADS
-    assert f"without the mask {100 * on_padding.mean():.1f} % of a row's weight is on padding" in story.title
+    assert (
+        f"without the mask {100 * on_padding.mean():.1f} % of a row's weight is on padding"
+        in story.title
+    )
     table = tables(story)[0]
     assert table.rows[0][1:3] == ("0.0 %", "0.0 %")
-    assert table.rows[1][1:3] == (f"{100 * on_padding.mean():.1f} %", f"{100 * on_padding.max():.1f} %")
+    assert table.rows[1][1:3] == (
+        f"{100 * on_padding.mean():.1f} %",
+        f"{100 * on_padding.max():.1f} %",
+    )
 
 
 def test_the_changes(story: Story) -> None:
     """Of each word's last vector, as a share of its length; masked, only rounding."""
-    alone, wrong = (by_hand.read("toy", words)[-1].steps[-1][: len(WORDS)] for words in (WORDS, padded()))
+    alone, wrong = (
+        by_hand.read("toy", words)[-1].steps[-1][: len(WORDS)] for words in (WORDS, padded())
+    )
     changes = np.linalg.norm(wrong - alone, axis=1) / np.linalg.norm(alone, axis=1)
     bars = story.picture[-1]
     assert isinstance(bars, Bars)
@@ -65,11 +76,15 @@ def test_hidden_words(story: Story) -> None:
     right, wrong = (padding.accuracy(model, hidden, masked=way) for way in (True, False))
     vocabulary = list(card.source.words)
     hits = []
-    for row, place, word in list(zip(shown.tolist(), places.tolist(), words.tolist(), strict=True))[:12]:
+    for row, place, word in list(zip(shown.tolist(), places.tolist(), words.tolist(), strict=True))[
+        :12
+    ]:
         sentence = [vocabulary[number] for number in row if number]
         hits.append(by_hand.logits("toy", sentence, "word_map")[place].argmax() == word)
     few = tuple(part[:12] for part in hidden)
-    assert padding.accuracy(model, (few[0], few[1], few[2]), masked=True) == pytest.approx(np.mean(hits))
+    assert padding.accuracy(model, (few[0], few[1], few[2]), masked=True) == pytest.approx(
+        np.mean(hits)
+    )
     assert right > wrong
     told = " ".join(part for part in story.parts if isinstance(part, str))
     assert f"right in {100 * right:.1f} % with the mask, and in {100 * wrong:.1f} % without" in told

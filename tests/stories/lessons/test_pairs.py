@@ -40,7 +40,9 @@ def counted(split: str) -> np.ndarray:
                     there[way].append(looked[:, :, query] == n + steps[other])
                 elif 0 <= query + step < n:
                     elsewhere[way].append(looked[:, :, query] == query + step)
-    return np.array([[np.mean(hits, axis=0) for hits in both] for both in zip(there, elsewhere, strict=True)])
+    return np.array(
+        [[np.mean(hits, axis=0) for hits in both] for both in zip(there, elsewhere, strict=True)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +58,17 @@ def heads() -> list[tuple[int, int]]:
 @pytest.fixture(scope="module")
 def shares(heads: list[tuple[int, int]]) -> list[tuple[float, float]]:
     """What those heads do on test sentences: there and elsewhere, for each way."""
-    return [(both[0][head], both[1][head]) for both, head in zip(counted("test"), heads, strict=True)]
+    return [
+        (both[0][head], both[1][head]) for both, head in zip(counted("test"), heads, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_the_sentences_end_with_verb_article_adjective_noun(split: str) -> None:
     """Unseen ones of that split, as many as asked for."""
-    verbs = {form for verb in lexicon.VERBS for form in (verb.base, verb.third, verb.past, verb.ing)}
+    verbs = {
+        form for verb in lexicon.VERBS for form in (verb.base, verb.third, verb.past, verb.ing)
+    }
     nouns = {form for noun in lexicon.NOUNS for form in (noun.one, noun.many)}
     found = pairs.sentences(split, 50)  # type: ignore[arg-type]
     assert len(found) == 50
@@ -125,15 +131,23 @@ def test_sentences_on_made_up_means() -> None:
 
 
 def test_heads_and_shares(
-    story: Story, patterns: np.ndarray, heads: list[tuple[int, int]], shares: list[tuple[float, float]]
+    story: Story,
+    patterns: np.ndarray,
+    heads: list[tuple[int, int]],
+    shares: list[tuple[float, float]],
 ) -> None:
     """The table: heads that validation sentences choose, counted on test sentences, and their weight here."""
     table = tables(story)[0]
-    for row, way, head, (there, elsewhere) in zip(table.rows, pairs.WAYS, heads, shares, strict=True):
+    for row, way, head, (there, elsewhere) in zip(
+        table.rows, pairs.WAYS, heads, shares, strict=True
+    ):
         looker, looked = (WORDS.index(word) for word in way)
         assert row[:4] == (
-            f"{way[0]} at {way[1]}", f"{head[0]}.{head[1]}", f"{100 * there:.1f} %", f"{100 * elsewhere:.1f} %",
-        )  # fmt: skip
+            f"{way[0]} at {way[1]}",
+            f"{head[0]}.{head[1]}",
+            f"{100 * there:.1f} %",
+            f"{100 * elsewhere:.1f} %",
+        )
         assert row[5] == pytest.approx(patterns[(*head, looker, looked)], abs=1e-5)
 
 
@@ -151,13 +165,17 @@ def test_heads_have_learned_to_link_the_verb_to_its_object_and_the_adjective_to_
     assert f"{'-'.join(pair)} {100 * there:.1f} %" in story.title
 
 
-def test_no_head_links_the_verb_to_the_adjective(story: Story, shares: list[tuple[float, float]]) -> None:
+def test_no_head_links_the_verb_to_the_adjective(
+    story: Story, shares: list[tuple[float, float]]
+) -> None:
     """Neither way, by either yardstick; the title says how seldom."""
     for way in (4, 5):
         there, elsewhere = shares[way]
         assert there - elsewhere < 0.1
         assert there < float(str(tables(story)[0].rows[way][4]).split()[0]) / 100
-    assert story.title.endswith(f"eating-green {100 * shares[pairs.better_ways(shares)[2]][0]:.1f} %")
+    assert story.title.endswith(
+        f"eating-green {100 * shares[pairs.better_ways(shares)[2]][0]:.1f} %"
+    )
 
 
 def test_the_verdict_follows_the_shares(story: Story, shares: list[tuple[float, float]]) -> None:
@@ -172,9 +190,14 @@ def test_the_verdict_follows_the_shares(story: Story, shares: list[tuple[float, 
             both = [(shares[way][0], yardstick[way]) for way in (2 * number, 2 * number + 1)]
             leads["-".join(pair)] = max(both, key=lambda found: found[0] - found[1])
         order = sorted(leads, key=lambda name: leads[name][1] - leads[name][0])
-        listed = [f"{name} ({100 * leads[name][0]:.1f} % against {100 * leads[name][1]:.1f} %)" for name in order]
+        listed = [
+            f"{name} ({100 * leads[name][0]:.1f} % against {100 * leads[name][1]:.1f} %)"
+            for name in order
+        ]
         end = (
-            "eating-green is the last, as expected" if order[-1] == "eating-green" else "not as expected: eating-green"
+            "eating-green is the last, as expected"
+            if order[-1] == "eating-green"
+            else "not as expected: eating-green"
         )
         assert f"its lead over the {what}: {', '.join(listed)}; {end}" in told(story)
 
@@ -183,7 +206,10 @@ def test_the_verdict_follows_the_shares(story: Story, shares: list[tuple[float, 
     ("random", "said"),
     [
         ([0.1, 0.1, 0.0, 0.0, 0.25, 0.25], "Both yardsticks give this order."),
-        ([0.9, 0.9, 0.0, 0.0, 0.1, 0.1], "By both green-apple leads; the order of the other two depends"),
+        (
+            [0.9, 0.9, 0.0, 0.0, 0.1, 0.1],
+            "By both green-apple leads; the order of the other two depends",
+        ),
         ([0.0, 0.0, 0.9, 0.9, 0.3, 0.3], "The yardsticks do not agree on which pair leads."),
     ],
 )
@@ -191,18 +217,26 @@ def test_the_verdict_says_whether_the_yardsticks_agree(random: list[float], said
     """What is said of made-up shares follows both."""
     middle, high, low = (0.5, 0.3), (0.9, 0.2), (0.3, 0.25)
     first, second = pairs._verdict([middle, middle, high, high, low, low], random)
-    assert "green-apple (90.0 % against 20.0 %), eating-apple (50.0 % against 30.0 %), eating-green" in first
+    assert (
+        "green-apple (90.0 % against 20.0 %), eating-apple (50.0 % against 30.0 %), eating-green"
+        in first
+    )
     assert second.startswith(said)
 
 
 def test_the_picture(
-    story: Story, patterns: np.ndarray, heads: list[tuple[int, int]], shares: list[tuple[float, float]]
+    story: Story,
+    patterns: np.ndarray,
+    heads: list[tuple[int, int]],
+    shares: list[tuple[float, float]],
 ) -> None:
     """The heads of the first two pairs, the mean over all, and how often each way is gone."""
     *single, mean, bars = story.picture
     ways = pairs.better_ways(shares)[:2]
     for panel, way in zip(single, ways, strict=True):
-        assert panel.title == f"head {heads[way][0]}.{heads[way][1]}: {' at '.join(pairs.WAYS[way])}"
+        assert (
+            panel.title == f"head {heads[way][0]}.{heads[way][1]}: {' at '.join(pairs.WAYS[way])}"
+        )
     chosen = [patterns[heads[way]] for way in ways]
     for panel, matrix in zip((*single, mean), (*chosen, patterns.mean(axis=(0, 1))), strict=True):
         assert isinstance(panel, Matrix)
@@ -212,5 +246,7 @@ def test_the_picture(
     assert bars.labels == tuple(f"{looker} at {looked}" for looker, looked in pairs.WAYS)
     for series, values in zip(bars.series, zip(*shares, strict=True), strict=False):
         assert series.values == pytest.approx(values, abs=1e-6)
-    assert [f"{100 * value:.1f} %" for value in bars.series[2].values] == [row[4] for row in tables(story)[0].rows]
+    assert [f"{100 * value:.1f} %" for value in bars.series[2].values] == [
+        row[4] for row in tables(story)[0].rows
+    ]
     assert story.receipt.startswith("verified")

@@ -66,7 +66,10 @@ def test_stated_numbers(story: Story) -> None:
     """How long a wave is, how long each vector, how alike neighbours and the two ends."""
     text = told(story)
     assert f"once in {2 * math.pi:.2f} positions, the second in {2 * math.pi * 100:,.0f}" in text
-    assert f"there are 256, from {2 * math.pi:.2f} to {2 * math.pi / FREQUENCIES[-1]:,.0f} positions a round" in text
+    assert (
+        f"there are 256, from {2 * math.pi:.2f} to {2 * math.pi / FREQUENCIES[-1]:,.0f} positions a round"
+        in text
+    )
     assert "sqrt(d/2) = 16," in text
     assert f"(cosine {np.cos(FREQUENCIES).mean():.3f}), the one 63 further on" in text
     assert f"({np.cos(63 * FREQUENCIES).mean():.3f})" in text

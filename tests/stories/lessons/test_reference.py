@@ -49,7 +49,9 @@ def test_the_title_says_what_was_found(story: Story, head: tuple[int, int]) -> N
     assert story.title == f"“it” looks at animal ({tired:.2f}); with wide at street ({wide:.2f})"
 
 
-def test_it_is_the_animal_that_was_tired_and_the_street_that_was_wide(story: Story, head: tuple[int, int]) -> None:
+def test_it_is_the_animal_that_was_tired_and_the_street_that_was_wide(
+    story: Story, head: tuple[int, int]
+) -> None:
     """The head's largest weight from "it" is on the right noun in both, and the model names it in both."""
     for words, noun in ((TIRED, "animal"), (WIDE, "street")):
         row = by_hand.patterns("toy", words)[(*head, IT)]
@@ -79,7 +81,9 @@ def test_the_row_in_both_sentences(story: Story, head: tuple[int, int]) -> None:
     assert [row[0] for row in table.rows] == [*TIRED[:-2], "tired / wide", "."]
 
 
-def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_sentences: list[GoldSentence]) -> None:
+def test_how_often_the_head_is_right(
+    story: Story, head: tuple[int, int], test_sentences: list[GoldSentence]
+) -> None:
     """Counted sentence by sentence, as they are and with the last word turned."""
     living = [adjective.english for adjective in lexicon.FEELINGS]
     dead = [adjective.english for adjective in lexicon.SHAPES]
@@ -90,15 +94,23 @@ def test_how_often_the_head_is_right(story: Story, head: tuple[int, int], test_s
     for number, sentence in enumerate(test_sentences):
         at = refers(sentence)
         words = list(sentence.words)
-        named.append(vocabulary[by_hand.logits("toy", words, "referent_map")[at.pronoun].argmax()] == words[at.noun])
+        named.append(
+            vocabulary[by_hand.logits("toy", words, "referent_map")[at.pronoun].argmax()]
+            == words[at.noun]
+        )
         right.append(by_hand.patterns("toy", words)[(*head, at.pronoun)].argmax() == at.noun)
         others = dead if words[-2] in living else living
         words[-2] = others[number % len(others)]
-        both.append(right[-1] and by_hand.patterns("toy", words)[(*head, at.pronoun)].argmax() == at.other)
+        both.append(
+            right[-1] and by_hand.patterns("toy", words)[(*head, at.pronoun)].argmax() == at.other
+        )
     shares = [f"{100 * np.mean(found):.1f} %" for found in (right, both, named)]
     table = tables(story)[1]
     assert table.rows[0] == (f"toy {head[0]}.{head[1]}", *shares[:2])
-    assert f"names the right noun in {shares[2]} of them; this head alone looks at it in {shares[0]}" in told(story)
+    assert (
+        f"names the right noun in {shares[2]} of them; this head alone looks at it in {shares[0]}"
+        in told(story)
+    )
     assert f"this head is in {shares[1]}" in told(story)
     assert np.mean(right) > 0.75
     assert np.mean(both) > 0.5
@@ -112,7 +124,9 @@ def test_what_stands_beside_it(story: Story, test_sentences: list[GoldSentence])
     validation = list(islice(splits.sentences("validation", kind="reference"), reference.SENTENCES))
     distances = [refers(sentence).pronoun - refers(sentence).noun for sentence in validation]
     most = max(set(distances), key=distances.count)
-    right = np.mean([refers(sentence).pronoun - refers(sentence).noun == most for sentence in test_sentences])
+    right = np.mean(
+        [refers(sentence).pronoun - refers(sentence).noun == most for sentence in test_sentences]
+    )
     assert offset == (f"always {most} words before “it”", f"{100 * right:.1f} %", "0.0 %")
     right = np.mean([refers(sentence).noun < refers(sentence).other for sentence in test_sentences])
     assert first == ("always the first noun", f"{100 * right:.1f} %", "0.0 %")
@@ -128,7 +142,9 @@ def test_the_shares_are_those_of_the_card(story: Story) -> None:
     table = tables(story)[1]
     assert f"on {reference.SENTENCES} unseen test sentences" in table.title
     for row, name in zip(
-        table.rows, ("reference head", "best head of random weights", "best fixed offset"), strict=False
+        table.rows,
+        ("reference head", "best head of random weights", "best fixed offset"),
+        strict=False,
     ):
         assert row[1] == f"{100 * quality[f'{name} looks right']:.1f} %"
 

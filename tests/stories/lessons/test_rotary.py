@@ -53,7 +53,9 @@ def test_scores_by_distance_alone(story: Story) -> None:
     found = rotary.scores()
     for m, n in ((0, 3), (10, 13), (5, 2), (23, 0)):
         pairs = complex_of(one) * complex_of(other).conj() * np.exp(1j * (m - n) * speeds())
-        assert float(found["rotary"][m, n]) == pytest.approx(pairs.sum().real / rotary.D**0.5, abs=1e-12)
+        assert float(found["rotary"][m, n]) == pytest.approx(
+            pairs.sum().real / rotary.D**0.5, abs=1e-12
+        )
     assert rotary.spread(found["rotary"]) < 1e-12
     assert min(rotary.spread(found[way]) for way in ("sinusoidal", "learned")) > 1
     assert f"by {rotary.spread(found['sinusoidal']):.3f} if sinusoidal" in story.title
@@ -63,8 +65,12 @@ def test_what_is_shown(story: Story) -> None:
     """The table's rows are entries of the patterns, and the patterns are the scores."""
     angles, *panels = story.picture
     assert isinstance(angles, Matrix)
-    assert angles.values == pytest.approx(np.cos(np.arange(len(angles.values))[:, None] * speeds()), abs=1e-12)
-    for panel, row, values in zip(panels, tables(story)[1].rows, rotary.scores().values(), strict=True):
+    assert angles.values == pytest.approx(
+        np.cos(np.arange(len(angles.values))[:, None] * speeds()), abs=1e-12
+    )
+    for panel, row, values in zip(
+        panels, tables(story)[1].rows, rotary.scores().values(), strict=True
+    ):
         assert isinstance(panel, Matrix)
         assert panel.values == pytest.approx(values.numpy(), abs=0)
         assert row[1:-1] == tuple(values[start, start + rotary.DISTANCE] for start in rotary.STARTS)

@@ -31,8 +31,13 @@ def again() -> dict[int, tuple[np.ndarray, np.ndarray]]:
     for d_k in WIDTHS:
         query, key = random.standard_normal((4000, 1, d_k)), random.standard_normal((4000, 10, d_k))
         scores = (query * key).sum(axis=-1)
-        plain, divided = (np.exp(s - s.max(axis=1, keepdims=True)) for s in (scores, scores / math.sqrt(d_k)))
-        found[d_k] = (plain / plain.sum(axis=1, keepdims=True), divided / divided.sum(axis=1, keepdims=True))
+        plain, divided = (
+            np.exp(s - s.max(axis=1, keepdims=True)) for s in (scores, scores / math.sqrt(d_k))
+        )
+        found[d_k] = (
+            plain / plain.sum(axis=1, keepdims=True),
+            divided / divided.sum(axis=1, keepdims=True),
+        )
     return found
 
 
@@ -65,7 +70,11 @@ def test_softmax(table: Table, again: dict[int, tuple[np.ndarray, np.ndarray]]) 
         d_k, _, _, *measured = row
         assert isinstance(d_k, int)
         expected = []
-        for describe in (lambda w: w.max(axis=1).mean(), entropy, lambda w: 2 * (w * (1 - w)).sum(axis=1).mean()):
+        for describe in (
+            lambda w: w.max(axis=1).mean(),
+            entropy,
+            lambda w: 2 * (w * (1 - w)).sum(axis=1).mean(),
+        ):
             expected += [float(describe(weights)) for weights in again[d_k]]
         assert measured == pytest.approx(expected, abs=0.05)
 
@@ -86,7 +95,9 @@ def test_measure() -> None:
     assert found.one_sided == pytest.approx(1 / 3)
     largest = np.array([0.5, 0.75, 1])
     assert error(found.largest) == pytest.approx(largest.std(ddof=1) / math.sqrt(3))
-    assert found.largest.high - found.largest.mean == pytest.approx(found.largest.mean - found.largest.low)
+    assert found.largest.high - found.largest.mean == pytest.approx(
+        found.largest.mean - found.largest.low
+    )
 
 
 def test_stated_numbers(story: Story, table: Table) -> None:
@@ -98,10 +109,12 @@ def test_stated_numbers(story: Story, table: Table) -> None:
     assert f"largest of the 10 weights is {numbers[3]:.2f} on average at d_k = 512" in text
     assert f"with division it is {numbers[4]:.2f}" in text
     assert (
-        f"ln(10) = {math.log(10):.2f} nats; here it is {numbers[5]:.2f} without division and {numbers[6]:.2f}" in text
+        f"ln(10) = {math.log(10):.2f} nats; here it is {numbers[5]:.2f} without division and {numbers[6]:.2f}"
+        in text
     )
     assert (
-        f"{numbers[7]:.2f} without division and {numbers[8]:.2f} with it, {numbers[8] / numbers[7]:.1f} times" in text
+        f"{numbers[7]:.2f} without division and {numbers[8]:.2f} with it, {numbers[8] / numbers[7]:.1f} times"
+        in text
     )
     found = re.search(r"in (\d+) % of the rows one key has more than 0.99", text)
     assert found is not None

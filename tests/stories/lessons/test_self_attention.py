@@ -23,15 +23,20 @@ def words(story: Story) -> str:
 
 def project(projection: torch.nn.Module, x: np.ndarray, rows: slice = slice(None)) -> np.ndarray:
     """A projection of vectors [word, d_model]; of some rows of its weight alone."""
-    weight, bias = (projection.get_parameter(name).detach().double().numpy() for name in ("weight", "bias"))
+    weight, bias = (
+        projection.get_parameter(name).detach().double().numpy() for name in ("weight", "bias")
+    )
     projected: np.ndarray = x @ weight[rows].T + bias[rows]
     return projected
 
 
-def attend(model: torch.nn.Module, x: np.ndarray, rows: slice = slice(None)) -> tuple[np.ndarray, ...]:
+def attend(
+    model: torch.nn.Module, x: np.ndarray, rows: slice = slice(None)
+) -> tuple[np.ndarray, ...]:
     """Scores, weights and context of one head by the paper's formula."""
     query, key, value = (
-        project(model.get_submodule(f"{name}_projection"), x, rows) for name in ("query", "key", "value")
+        project(model.get_submodule(f"{name}_projection"), x, rows)
+        for name in ("query", "key", "value")
     )
     scores = query @ key.T / np.sqrt(D_K)
     weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -54,7 +59,9 @@ def test_every_row_of_every_table(story: Story) -> None:
     expected = attend(self_attention.models()[0], x)
     for table, values in zip(tables(story)[1:-1], expected, strict=True):
         assert [row[0] for row in table.rows] == list(WORDS)
-        assert np.array([row[1:] for row in table.rows], dtype=float) == pytest.approx(values, abs=10 * ROUNDING)
+        assert np.array([row[1:] for row in table.rows], dtype=float) == pytest.approx(
+            values, abs=10 * ROUNDING
+        )
 
 
 def test_the_shapes(story: Story) -> None:
@@ -66,12 +73,20 @@ def test_the_shapes(story: Story) -> None:
 def test_one_cell_by_hand(story: Story) -> None:
     """The five products of one score, their sum, and the weight that comes of it."""
     x, model = self_attention.vectors()[0].double().numpy(), self_attention.models()[0]
-    query, key = (project(model.get_submodule(f"{name}_projection"), x) for name in ("query", "key"))
+    query, key = (
+        project(model.get_submodule(f"{name}_projection"), x) for name in ("query", "key")
+    )
     terms = " + ".join(f"({q:.3f} x {k:.3f})" for q, k in zip(query[1], key[3], strict=True))
     scores, weights, _ = attend(model, x)
-    assert f"The score of “love” for “all” is the query of the one times the key of the other, divided by sqrt(5): ({terms})" in words(story)  # fmt: skip # noqa: E501
+    assert (
+        f"The score of “love” for “all” is the query of the one times the key of the other, divided by sqrt(5): ({terms})"
+        in words(story)
+    )  # noqa: E501
     assert f"/ 2.236 = {scores[1, 3]:.3f}. Its weight is exp({scores[1, 3]:.3f})" in words(story)
-    assert f"{np.exp(scores[1, 3]):.3f} / {np.exp(scores[1]).sum():.3f} = {weights[1, 3]:.3f}." in words(story)
+    assert (
+        f"{np.exp(scores[1, 3]):.3f} / {np.exp(scores[1]).sum():.3f} = {weights[1, 3]:.3f}."
+        in words(story)
+    )
 
 
 def test_four_heads(story: Story) -> None:
@@ -83,8 +98,12 @@ def test_four_heads(story: Story) -> None:
         assert isinstance(panel, Matrix)
         assert (panel.rows, panel.columns) == (WORDS, WORDS)
         assert panel.values == pytest.approx(pattern, abs=10 * ROUNDING)
-    output = project(four.output_projection, np.concatenate([context for *_, context in heads], axis=1))
-    assert four(self_attention.vectors())[0][0].detach().numpy() == pytest.approx(output, abs=100 * ROUNDING)
+    output = project(
+        four.output_projection, np.concatenate([context for *_, context in heads], axis=1)
+    )
+    assert four(self_attention.vectors())[0][0].detach().numpy() == pytest.approx(
+        output, abs=100 * ROUNDING
+    )
 
 
 def test_the_refusal_is_the_models_own(story: Story) -> None:
@@ -133,6 +152,8 @@ def test_one_projection_number_by_number(story: Story) -> None:
         row, alone = table.rows[2 * number : 2 * number + 2]
         first = number * self_attention.D_MODEL
         assert row[1] == alone[1] == f"{first} to {first + self_attention.D_K - 1}"
-        expected = (projection.weight.double() @ x + projection.bias.double())[: self_attention.D_K].tolist()
+        expected = (projection.weight.double() @ x + projection.bias.double())[
+            : self_attention.D_K
+        ].tolist()
         assert row[2:] == pytest.approx(expected, abs=1e-5)
         assert alone[2:] == pytest.approx(row[2:], abs=1e-6)

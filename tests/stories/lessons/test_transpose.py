@@ -17,7 +17,9 @@ def by_hand(words: tuple[str, ...] = WORDS) -> tuple[np.ndarray, np.ndarray]:
     head, x = self_attention.models()[0], self_attention.vectors(words)[0].double().numpy()
     made = []
     for projection in (head.query_projection, head.key_projection):
-        weight, bias = (part.detach().double().numpy() for part in (projection.weight, projection.bias))
+        weight, bias = (
+            part.detach().double().numpy() for part in (projection.weight, projection.bias)
+        )
         made.append(x @ weight.T + bias)
     return made[0], made[1]
 
@@ -26,7 +28,9 @@ def test_the_number_of_the_title(story: Story) -> None:
     """One product, added up by hand; both ways the same."""
     query, key = by_hand()
     score = sum(q * k for q, k in zip(query[1], key[3], strict=True))
-    assert story.title == f"q·k of “love” and “all”: {score:.3f} from K, {score:.3f} from K transposed"
+    assert (
+        story.title == f"q·k of “love” and “all”: {score:.3f} from K, {score:.3f} from K transposed"
+    )
 
 
 def test_the_panels(story: Story) -> None:
@@ -51,7 +55,9 @@ def test_rows_and_columns_give_the_same_bits() -> None:
 
 def test_without_the_transpose(story: Story) -> None:
     """Refused where the sizes differ; where they do not, other numbers, which are computed by hand here."""
-    assert "mat1 and mat2 shapes cannot be multiplied (4x5 and 4x5)" in " ".join(map(str, story.parts))
+    assert "mat1 and mat2 shapes cannot be multiplied (4x5 and 4x5)" in " ".join(
+        map(str, story.parts)
+    )
     table = tables(story)[1]
     query, key = by_hand(transpose.SQUARE)
     right = [sum(query[1, d] * key[word, d] for d in range(5)) for word in range(5)]

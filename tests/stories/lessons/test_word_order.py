@@ -42,7 +42,9 @@ def moved(pair: tuple[str, str] = word_order.LONG) -> np.ndarray:
     shares = np.zeros(first.shape[:3])
     for layer, head, query in np.ndindex(*shares.shape):
         row = [second[layer, head, there[query], there[key]] for key in range(len(there))]
-        shares[layer, head, query] = sum(max(a - b, 0) for a, b in zip(first[layer, head, query], row, strict=True))
+        shares[layer, head, query] = sum(
+            max(a - b, 0) for a, b in zip(first[layer, head, query], row, strict=True)
+        )
     return shares
 
 
@@ -86,12 +88,22 @@ def test_the_bars_are_each_words_difference(story: Story) -> None:
     shares = np.linalg.norm(first - second, axis=1) / np.linalg.norm(first, axis=1)
     assert bars.series[1].values == pytest.approx(shares, abs=1e-6)
     most, least = int(shares.argmax()), int(shares.argmin())
-    assert f"“{bars.labels[most]}” (word {most}) moves most, by {100 * shares[most]:.1f} %" in told(story)
-    assert f"“{bars.labels[least]}” (word {least}) least, by {100 * shares[least]:.1f} %" in told(story)
+    assert f"“{bars.labels[most]}” (word {most}) moves most, by {100 * shares[most]:.1f} %" in told(
+        story
+    )
+    assert f"“{bars.labels[least]}” (word {least}) least, by {100 * shares[least]:.1f} %" in told(
+        story
+    )
     there = np.array(places(*(words_of(sentence) for sentence in word_order.LONG)))
     go = there != np.arange(len(there))
-    assert f"The {go.sum()} words that stand at another place move by {100 * shares[go].mean():.1f} %" in told(story)
-    assert f"the {(~go).sum()} that stay where they are, by {100 * shares[~go].mean():.1f} %" in told(story)
+    assert (
+        f"The {go.sum()} words that stand at another place move by {100 * shares[go].mean():.1f} %"
+        in told(story)
+    )
+    assert (
+        f"the {(~go).sum()} that stay where they are, by {100 * shares[~go].mean():.1f} %"
+        in told(story)
+    )
 
 
 def test_the_rows_that_differ_most(story: Story) -> None:
@@ -119,13 +131,18 @@ def test_the_head_shown_is_the_one_that_moves_most_elsewhere(story: Story) -> No
     layer, head = np.unravel_index(np.mean(means, axis=0).argmax(), means[0].shape)
     by_head = moved().mean(axis=-1)
     assert f"On average {100 * by_head.mean():.1f} % of a row's weight" in told(story)
-    assert f"shows head {layer}.{head} in both sentences, here {100 * by_head[layer, head]:.1f} %" in told(story)
+    assert (
+        f"shows head {layer}.{head} in both sentences, here {100 * by_head[layer, head]:.1f} %"
+        in told(story)
+    )
     assert f"in {len(means)} other such pairs its rows moved most" in told(story)
     for panel, sentence in zip(story.picture[:-1], word_order.LONG, strict=True):
         assert isinstance(panel, Matrix)
         assert f"head {layer}.{head}" in panel.title
         assert panel.rows == panel.columns == tuple(words_of(sentence))
-        assert panel.values == pytest.approx(by_hand.patterns("toy", words_of(sentence))[layer, head], abs=1e-5)
+        assert panel.values == pytest.approx(
+            by_hand.patterns("toy", words_of(sentence))[layer, head], abs=1e-5
+        )
         assert panel.limits[1] >= panel.values.max()
 
 
@@ -137,7 +154,9 @@ def test_sums_placeless_are_attention_whatever_the_order() -> None:
     expected, _ = scaled_dot_product_attention(query, key, value)
     assert torch.allclose(context, expected, rtol=0, atol=1e-14)
     for order in itertools.permutations(range(5)):
-        again, _ = word_order.summed_once(query, key[:, :, list(order)], value[:, :, list(order)], None)
+        again, _ = word_order.summed_once(
+            query, key[:, :, list(order)], value[:, :, list(order)], None
+        )
         assert torch.equal(again, context)
 
 

@@ -28,7 +28,10 @@ ANGLES = np.arange(7)[:, None] * 0.8 ** np.arange(6)
     ("name", "steps"),
     [
         ("llama", ["query", "rotation"]),
-        ("modernbert", ["query", "rotation"]),  # one fused projection; every word looks at every other
+        (
+            "modernbert",
+            ["query", "rotation"],
+        ),  # one fused projection; every word looks at every other
         ("phi", ["query", "rotation"]),  # 4 of 8 columns are turned
         ("gpt_oss", ["query", "rotation_scale", "rotation"]),
         ("qwen3", ["query", "head_norm", "rotation"]),
@@ -52,7 +55,9 @@ def test_the_angles_are_the_librarys(zoo: Zoo, name: str, steps: list[str], tmp_
     angles = walked.grids["angles"].values
     larger = next((step.number for step in walked.steps if step.name == "rotation_scale"), 1.0)
     for theirs, ours in ((cos, np.cos(angles)), (sin, np.sin(angles))):
-        np.testing.assert_allclose(larger * ours, theirs[0, :, : angles.shape[1]].double().numpy(), atol=1e-5)
+        np.testing.assert_allclose(
+            larger * ours, theirs[0, :, : angles.shape[1]].double().numpy(), atol=1e-5
+        )
     assert walked.from_input is not None
     assert walked.from_input < 2e-6
     walked.save(tmp_path / "w.json")

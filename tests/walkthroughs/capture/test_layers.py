@@ -37,9 +37,23 @@ TEXT = "I love all you"
 TARGET = "Yes! I love you"
 
 ATTENTION = {
-    "row", "query", "keys", "values", "scores", "scaled", "bias", "softcap", "mask", "softmax", "alignment", "context",
-    "angle", "head_norm", "rotation", "rotation_scale",
-}  # fmt: skip
+    "row",
+    "query",
+    "keys",
+    "values",
+    "scores",
+    "scaled",
+    "bias",
+    "softcap",
+    "mask",
+    "softmax",
+    "alignment",
+    "context",
+    "angle",
+    "head_norm",
+    "rotation",
+    "rotation_scale",
+}
 """Steps of one head."""
 
 
@@ -62,11 +76,23 @@ def post_norm(network: list[str], *, cross: bool = False) -> list[str]:
     return [*HEADS, "residual", "norm", *middle, *network, "residual_2", "norm_out"]
 
 
-def pre_norm(norm: str, network: list[str], *, cross: bool = False, inside: bool = False) -> list[str]:
+def pre_norm(
+    norm: str, network: list[str], *, cross: bool = False, inside: bool = False
+) -> list[str]:
     """The steps around the heads of a layer whose norms come before its parts, and perhaps after them, too."""
     own = [norm] if inside else []
     middle = [*HEADS, "residual_cross", norm] if cross else []
-    return [f"input_{norm}", *HEADS, *own, "residual", norm, *middle, *network, *own, "residual_out"]
+    return [
+        f"input_{norm}",
+        *HEADS,
+        *own,
+        "residual",
+        norm,
+        *middle,
+        *network,
+        *own,
+        "residual_out",
+    ]
 
 
 LAYERS: dict[tuple[str, Kind | None], list[str]] = {
@@ -98,7 +124,14 @@ LAYERS: dict[tuple[str, Kind | None], list[str]] = {
     ("t5", "decoder"): pre_norm("rms_norm", plain("relu"), cross=True),
     ("phi3", None): pre_norm("rms_norm", gate_steps("silu")),
     ("qwen3", None): pre_norm("rms_norm", gate_steps("silu")),
-    ("olmo2", None): [*HEADS, "rms_norm", "residual", *gate_steps("silu"), "rms_norm", "residual_out"],
+    ("olmo2", None): [
+        *HEADS,
+        "rms_norm",
+        "residual",
+        *gate_steps("silu"),
+        "rms_norm",
+        "residual_out",
+    ],
     ("starcoder2", None): pre_norm("norm", plain("gelu_tanh")),
 }
 """What stands around the heads of each family's layers."""
@@ -164,7 +197,9 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
         one = whole(zoo, name, kind, layer=layer, query=1)
         assert one.own == walked.own
         assert walked.own is not None
-        np.testing.assert_allclose(one.grids[walked.own].values[0], walked.grids[walked.own].values[1], atol=1e-11)
+        np.testing.assert_allclose(
+            one.grids[walked.own].values[0], walked.grids[walked.own].values[1], atol=1e-11
+        )
 
 
 @pytest.mark.parametrize("n_heads", [12, 1])
@@ -174,7 +209,9 @@ def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
 
     tokenizer, _ = zoo.library("real")
     torch.manual_seed(0)
-    model = DistilBertModel(DistilBertConfig(vocab_size=len(tokenizer), n_layers=1, n_heads=n_heads)).eval()
+    model = DistilBertModel(
+        DistilBertConfig(vocab_size=len(tokenizer), n_layers=1, n_heads=n_heads)
+    ).eval()
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     source = open_source(str(tmp_path))
@@ -185,10 +222,14 @@ def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
     assert contexts == [(5, 768 // n_heads)] * n_heads
     assert walked.own is not None
     assert {shapes[name] for name in ("E", "P", "X", "output", "norm", walked.own)} == {(5, 768)}
-    assert np.array_equal(walked.grids["P"].values, model.embeddings.position_embeddings.weight[:5].detach().double())
+    assert np.array_equal(
+        walked.grids["P"].values, model.embeddings.position_embeddings.weight[:5].detach().double()
+    )
     with torch.inference_mode():
         output = model(**tokenizer("I am full", return_tensors="pt")).last_hidden_state[0]
-    assert largest_difference(walked.grids[walked.own].values, output.double().numpy()) <= CLOSE * scale(walked)
+    assert largest_difference(
+        walked.grids[walked.own].values, output.double().numpy()
+    ) <= CLOSE * scale(walked)
     shown = Note.of("model_shapes", layers=1, heads=n_heads, d=768 // n_heads, shape="(5, 768)")
     assert shown in walked.notes
     # Unless it is asked for in full, its millions of weights are left out, and the same number comes out.
@@ -198,7 +239,9 @@ def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
     assert sum(grid.values.size for grid in short.grids.values()) < 120_000
     assert largest_error(short) == 0
     assert short.from_input is None
-    assert largest_difference(short.grids[walked.own].values, walked.grids[walked.own].values) <= CLOSE * scale(walked)
+    assert largest_difference(
+        short.grids[walked.own].values, walked.grids[walked.own].values
+    ) <= CLOSE * scale(walked)
 
 
 @pytest.mark.parametrize(("name", "kind"), [one for one in LAYERS if one[0] != "real"])
@@ -216,10 +259,21 @@ def test_every_step_is_explained_and_can_be_checked(zoo: Zoo, name: str, kind: K
 
 
 MODULES = {
-    "distilbert": "transformer.layer", "gpt2": "h", "llama": "layers", "albert": "encoder.albert_layer_groups",
-    "gemma2": "layers", "mistral": "layers", "modernbert": "layers", "opt": "decoder.layers", "t5": "block",
-    "bart": "layers", "roberta": "encoder.layer", "qwen3": "layers", "phi3": "layers", "olmo2": "layers",
-}  # fmt: skip
+    "distilbert": "transformer.layer",
+    "gpt2": "h",
+    "llama": "layers",
+    "albert": "encoder.albert_layer_groups",
+    "gemma2": "layers",
+    "mistral": "layers",
+    "modernbert": "layers",
+    "opt": "decoder.layers",
+    "t5": "block",
+    "bart": "layers",
+    "roberta": "encoder.layer",
+    "qwen3": "layers",
+    "phi3": "layers",
+    "olmo2": "layers",
+}
 """Where each family keeps its layers."""
 
 
@@ -252,18 +306,28 @@ def test_the_output_is_what_the_librarys_layer_returns(zoo: Zoo, name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "where"), [("t5", "decoder.block"), ("mt5", "decoder.block"), ("marian", "model.decoder.layers")]
+    ("name", "where"),
+    [("t5", "decoder.block"), ("mt5", "decoder.block"), ("marian", "model.decoder.layers")],
 )
-def test_the_output_is_what_the_librarys_decoder_layer_returns(zoo: Zoo, name: str, where: str) -> None:
+def test_the_output_is_what_the_librarys_decoder_layer_returns(
+    zoo: Zoo, name: str, where: str
+) -> None:
     """Likewise, of a decoder that looks across."""
     tokenizer, _ = zoo.library(name)
-    encoded, said = tokenizer(TEXT, return_tensors="pt"), tokenizer(text_target=TARGET, return_tensors="pt")
-    inputs = {key: encoded[key] for key in ("input_ids", "attention_mask")} | {"labels": said["input_ids"]}
+    encoded, said = (
+        tokenizer(TEXT, return_tensors="pt"),
+        tokenizer(text_target=TARGET, return_tensors="pt"),
+    )
+    inputs = {key: encoded[key] for key in ("input_ids", "attention_mask")} | {
+        "labels": said["input_ids"]
+    }
     for layer, expected in enumerate(outputs(zoo.whole(name), where, **inputs)):
         for kind in ("cross", "decoder"):
             walked = whole(zoo, name, kind, layer=layer, every=True)
             assert walked.own is not None
-            assert largest_difference(walked.grids[walked.own].values, expected) <= 5e-6 * scale(walked)
+            assert largest_difference(walked.grids[walked.own].values, expected) <= 5e-6 * scale(
+                walked
+            )
 
 
 # ------------------------------------------------------------------------------------- decoders that look across
@@ -282,7 +346,11 @@ def test_both_attentions_of_a_decoder(zoo: Zoo, name: str, kind: Kind) -> None:
     ]
     assert not np.triu(walked.grids["weights_0"].values, 1).any()
     source = walk(TEXT, open_model(zoo, name), kind="encoder")
-    assert walked.grids["M"].rows == walked.grids["weights_cross_0"].columns == source.grids["weights"].columns
+    assert (
+        walked.grids["M"].rows
+        == walked.grids["weights_cross_0"].columns
+        == source.grids["weights"].columns
+    )
     assert walked.grids["X"].rows == walked.grids["weights_0"].columns
     assert made["K_cross_0"].operands[0] == made["V_cross_0"].operands[0] == "M"
     assert made["Q_cross_0"].operands[0] == made["norm" if "norm" in made else "norm_2"].result
@@ -315,7 +383,9 @@ def test_a_decoder_whose_layers_do_not_all_look_across(monkeypatch: pytest.Monke
         return replace(receipt, layers=receipt.layers[:1], differences=receipt.differences[:1])
 
     monkeypatch.setattr(source, "stream", fewer)
-    with pytest.raises(NoAttentionError, match="not every layer of its decoder looks both back and across"):
+    with pytest.raises(
+        NoAttentionError, match="not every layer of its decoder looks both back and across"
+    ):
         walk(TEXT, source, whole_layer=True)
 
 
@@ -339,11 +409,17 @@ def test_the_input_of_a_pre_norm_layer(zoo: Zoo) -> None:
     assert {made[f"{letter}_{head}"].operands[0] for letter in "QKV" for head in range(3)} == {"N"}
     assert made["residual"].operands == ("output", "X")
     assert made["residual_2"].operands == ("narrowed", "residual")
-    np.testing.assert_allclose(walked.grids["N"].values.mean(axis=1), walked.grids["shift_1"].values.mean(), atol=1e-12)
+    np.testing.assert_allclose(
+        walked.grids["N"].values.mean(axis=1), walked.grids["shift_1"].values.mean(), atol=1e-12
+    )
     one = whole(zoo, "gpt2", None, query=2)
     made = {step.result: step for step in one.steps}
     assert (made["x"].operands, made["n"].operands, made["n"].number) == (("X",), ("N",), 2.0)
-    assert (made["q_0"].operands[0], made["K_0"].operands[0], made["residual"].operands[1]) == ("n", "N", "x")
+    assert (made["q_0"].operands[0], made["K_0"].operands[0], made["residual"].operands[1]) == (
+        "n",
+        "N",
+        "x",
+    )
 
 
 def test_what_positions_turn_is_said_once(zoo: Zoo) -> None:
@@ -360,7 +436,10 @@ def test_what_positions_turn_is_said_once(zoo: Zoo) -> None:
 
 def test_a_factor_is_a_root_only_of_the_width(zoo: Zoo) -> None:
     """Llama's heads are 10 wide and divide by the root of 10; Gemma's, as wide, by 16, which is no root."""
-    for name, formula in (("llama", "scaled_0 = scores_0 / sqrt(10)"), ("gemma2", "scaled_0 = scores_0 * 0.0625")):
+    for name, formula in (
+        ("llama", "scaled_0 = scores_0 / sqrt(10)"),
+        ("gemma2", "scaled_0 = scores_0 * 0.0625"),
+    ):
         walked = whole(zoo, name, None)
         step = next(step for step in walked.steps if step.name == "scaled")
         assert formula_of(step, walk=walked) == formula
@@ -372,10 +451,22 @@ def test_a_factor_is_a_root_only_of_the_width(zoo: Zoo) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("toy-seq2seq", "it is recurrent, one cell that looks once a step; follow that from its query"),
-        ("gpt_oss", "layer 0 cannot be walked whole: what follows is no feed-forward network of two or"),
-        ("phi", "layer 0 cannot be walked whole: nothing reads the plain sum of its attention and its input"),
-        ("bloom", "computes its attention by itself: its weights can be shown, its queries and keys cannot"),
+        (
+            "toy-seq2seq",
+            "it is recurrent, one cell that looks once a step; follow that from its query",
+        ),
+        (
+            "gpt_oss",
+            "layer 0 cannot be walked whole: what follows is no feed-forward network of two or",
+        ),
+        (
+            "phi",
+            "layer 0 cannot be walked whole: nothing reads the plain sum of its attention and its input",
+        ),
+        (
+            "bloom",
+            "computes its attention by itself: its weights can be shown, its queries and keys cannot",
+        ),
     ],
 )
 def test_other_layers_are_refused(zoo: Zoo, name: str, why: str) -> None:
@@ -399,8 +490,12 @@ def test_an_activation_that_is_not_known(
 def test_a_sum_that_is_scaled(zoo: Zoo) -> None:
     """A layer that adds a share of its attention is not walked as one that adds all of it."""
     model = zoo.source("mistral")._model  # type: ignore[attr-defined]
-    hook = model.layers[0].self_attn.register_forward_hook(lambda _, __, made: (made[0] * 0.9, *made[1:]))
-    with pytest.raises(NoAttentionError, match="nothing reads the plain sum of its attention and its input"):
+    hook = model.layers[0].self_attn.register_forward_hook(
+        lambda _, __, made: (made[0] * 0.9, *made[1:])
+    )
+    with pytest.raises(
+        NoAttentionError, match="nothing reads the plain sum of its attention and its input"
+    ):
         anew(zoo, "mistral", None)
     hook.remove()
     assert anew(zoo, "mistral", None).own == "residual_2"

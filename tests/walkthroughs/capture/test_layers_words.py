@@ -85,15 +85,24 @@ def test_every_step_of_a_recurrent_translator() -> None:
     for number, (walked, own) in enumerate(zip(steps, logits, strict=True)):
         is_like(walked, own)
         assert walked.grids["probabilities"].columns[0] == walked.grids["q"].rows[0]
-        assert [step.name for step in walked.steps[-4:]] == ["concatenated", "cell", "logits", "next_word"]
+        assert [step.name for step in walked.steps[-4:]] == [
+            "concatenated",
+            "cell",
+            "logits",
+            "next_word",
+        ]
         if number:
-            np.testing.assert_allclose(walked.grids["x"].values, steps[number - 1].grids["state"].values, atol=1e-5)
+            np.testing.assert_allclose(
+                walked.grids["x"].values, steps[number - 1].grids["state"].values, atol=1e-5
+            )
 
 
 def test_teacher_forcing() -> None:
     """What the next step reads is what was given, whatever the model would have chosen."""
     (walked, *_) = decoding_steps("I love", home("toy-seq2seq"), target="너희 모두를")
-    assert walked.notes[-1] == Note.of("next_given", word=walked.grids["probabilities"].columns[0], given="너희")
+    assert walked.notes[-1] == Note.of(
+        "next_given", word=walked.grids["probabilities"].columns[0], given="너희"
+    )
 
 
 @pytest.mark.parametrize("kind", ["cross", "decoder"])
@@ -106,7 +115,9 @@ def test_a_transformer_that_translates(kind: Kind) -> None:
     is_like(walked, made.logits[0, 1])
 
 
-@pytest.mark.parametrize(("name", "more"), [("toy", {}), ("toy-transformer", {"kind": "encoder"}), ("toy-random", {})])
+@pytest.mark.parametrize(
+    ("name", "more"), [("toy", {}), ("toy-transformer", {"kind": "encoder"}), ("toy-random", {})]
+)
 def test_encoders_predict_nothing(name: str, more: dict[str, Any]) -> None:
     """Nor is there a next word of all queries at once."""
     assert "probabilities" not in walk(TEXT, home(name), **more).grids
@@ -121,9 +132,16 @@ def test_a_pretrained_decoder(zoo: Zoo) -> None:
     whole = GPT2LMHeadModel.from_pretrained(zoo.folder("gpt2"))
     torch.manual_seed(2)
     llama = LlamaForCausalLM(
-        LlamaConfig(vocab_size=len(tokenizer), hidden_size=24, intermediate_size=32, num_hidden_layers=2,
-                    num_attention_heads=4, num_key_value_heads=2, tie_word_embeddings=False)
-    )  # fmt: skip
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=24,
+            intermediate_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            tie_word_embeddings=False,
+        )
+    )
     inputs = tokenizer(TEXT, return_tensors="pt")
     models: list[tuple[Any, Any]] = [(whole, zoo.source("gpt2")), (llama, llama)]
     for model, opened in models:
@@ -139,13 +157,21 @@ def test_a_decoder_with_a_projection_of_its_own_loaded_by_name(zoo: Zoo, tmp_pat
 
     tokenizer, _ = zoo.library("gpt2")
     torch.manual_seed(3)
-    config = LlamaConfig(vocab_size=len(tokenizer), hidden_size=24, intermediate_size=32, num_hidden_layers=2,
-                         num_attention_heads=4, tie_word_embeddings=False)  # fmt: skip
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=24,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        tie_word_embeddings=False,
+    )
     model = LlamaForCausalLM(config)
     for saved in (model, tokenizer):
         saved.save_pretrained(tmp_path)
     with torch.inference_mode():
-        logits = model.eval()(input_ids=tokenizer(TEXT, return_tensors="pt")["input_ids"]).logits[0, -1]
+        logits = model.eval()(input_ids=tokenizer(TEXT, return_tensors="pt")["input_ids"]).logits[
+            0, -1
+        ]
     is_like(attnviz.walkthrough(TEXT, model=str(tmp_path)), logits, ())
 
 
@@ -159,7 +185,8 @@ def test_a_pretrained_translator(zoo: Zoo, name: str) -> None:
     )
     with torch.inference_mode():
         logits = zoo.whole(name)(
-            **{key: encoded[key] for key in ("input_ids", "attention_mask")}, labels=labels["input_ids"]
+            **{key: encoded[key] for key in ("input_ids", "attention_mask")},
+            labels=labels["input_ids"],
         ).logits
     walked = walk(TEXT, zoo.source(name), target="Yes! I love you", query=1)
     is_like(walked, logits[0, 1], ())

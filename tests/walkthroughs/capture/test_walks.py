@@ -42,9 +42,19 @@ HOME: list[tuple[str, Kind]] = [
 """Each home-built model with each of its kinds of attention."""
 
 TINY = [
-    "albert", "bart", "distilbert", "gemma2", "gpt2", "gpt_oss", "llama", "mistral", "modernbert", "opt", "roberta",
+    "albert",
+    "bart",
+    "distilbert",
+    "gemma2",
+    "gpt2",
+    "gpt_oss",
+    "llama",
+    "mistral",
+    "modernbert",
+    "opt",
+    "roberta",
     "t5",
-]  # fmt: skip
+]
 
 SENTENCES = ("I love all you", "the animal didn't cross the street because it was too tired")
 
@@ -90,7 +100,9 @@ def check_alone(text: str, source: Source, layer: int, head: int, kind: Kind | N
         assert one.grids["alignment"].rows == every.grids["weights"].columns
         for name in ("context", "weights", "output"):
             if name in every.grids:
-                np.testing.assert_allclose(one.grids[name].values[0], every.grids[name].values[row], atol=1e-12)
+                np.testing.assert_allclose(
+                    one.grids[name].values[0], every.grids[name].values[row], atol=1e-12
+                )
         assert one.difference is not None
         assert one.difference <= CLOSE * scale(one)
 
@@ -246,9 +258,13 @@ def test_the_input_of_bert(zoo: Zoo) -> None:
     walked = walk("I love all you", zoo.source("real"), every=True)
     assert [step.result for step in walked.steps[:3]] == ["EP", "EPS", "X"]
     assert largest_difference(walked.grids["X"].values, expected) < 5e-6
-    words = model.embeddings.word_embeddings.weight[encoded["input_ids"][0]].detach().double().numpy()
+    words = (
+        model.embeddings.word_embeddings.weight[encoded["input_ids"][0]].detach().double().numpy()
+    )
     assert np.array_equal(walked.grids["E"].values, words)
-    assert np.array_equal(walked.grids["P"].values, model.embeddings.position_embeddings.weight[:6].detach().double())
+    assert np.array_equal(
+        walked.grids["P"].values, model.embeddings.position_embeddings.weight[:6].detach().double()
+    )
 
 
 def test_another_score() -> None:
@@ -275,7 +291,10 @@ def test_causal() -> None:
     assert not weights[np.triu_indices(4, 1)].any()
     assert np.array_equal(weights[3], own.grids["weights"].values[3])
     np.testing.assert_allclose(weights.sum(axis=1), 1)
-    decoder = [walk("I love all you", home("toy-decoder"), query=2, causal=causal) for causal in (False, True)]
+    decoder = [
+        walk("I love all you", home("toy-decoder"), query=2, causal=causal)
+        for causal in (False, True)
+    ]
     assert decoder[0].difference == decoder[1].difference is not None  # it is causal anyway
     with pytest.raises(SelectionError, match="cross attention looks at another sentence"):
         walk("I love all you", home("toy-seq2seq"), causal=True)
@@ -298,7 +317,9 @@ def test_half_precision() -> None:
 
 def test_decoding_steps() -> None:
     """What a translator is made to say is what is followed; its words are the queries."""
-    walked = walk("I love all you", home("toy-seq2seq"), target="나는 너희 모두를 사랑한다", query="사랑한다")
+    walked = walk(
+        "I love all you", home("toy-seq2seq"), target="나는 너희 모두를 사랑한다", query="사랑한다"
+    )
     assert walked.query == 3
     assert walked.grids["weights"].columns == ("I", "love", "all", "you")
     assert walked.grids["weights"].rows == ("사랑한다",)
@@ -309,13 +330,30 @@ class TestQueries:
 
     tokens = tuple(
         Token(text=text, piece=text, word=word, special=word is None)
-        for text, word in (("[CLS]", None), ("walk", 0), ("·through", 0), ("The", 1), ("it", 2), ("the", 3), ("it", 4))
+        for text, word in (
+            ("[CLS]", None),
+            ("walk", 0),
+            ("·through", 0),
+            ("The", 1),
+            ("it", 2),
+            ("the", 3),
+            ("it", 4),
+        )
     )
 
     @pytest.mark.parametrize(
         ("wanted", "row"),
         [
-            *((None, 1), (0, 0), (-1, 6), ("2", 2), ("-7", 0), ("The", 3), ("the", 5), ("through", 2)),
+            *(
+                (None, 1),
+                (0, 0),
+                (-1, 6),
+                ("2", 2),
+                ("-7", 0),
+                ("The", 3),
+                ("the", 5),
+                ("through", 2),
+            ),
             *(("·through", 2), ("[CLS]", 0), (" walk ", 1), ("WALK", 1), ("[cls]", 0)),
         ],
     )
@@ -327,15 +365,27 @@ class TestQueries:
         [
             ("it", "several queries are 'it': choose one by its number: 4 it, 6 it"),
             ("THE", "several queries are 'THE': choose one by its number: 3 The, 5 the"),
-            ("walkthrough", "several queries are 'walkthrough': choose one by its number: 1 walk, 2 ·through"),
+            (
+                "walkthrough",
+                "several queries are 'walkthrough': choose one by its number: 1 walk, 2 ·through",
+            ),
             ("wlak", "there is no query 'wlak': did you mean walk?"),
             (
                 "run",
                 "there is no query 'run': there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it",
             ),
-            ("", "there is no query '': there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
-            ("7", "there is no query 7: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
-            (-8, "there is no query -8: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it"),
+            (
+                "",
+                "there is no query '': there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it",
+            ),
+            (
+                "7",
+                "there is no query 7: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it",
+            ),
+            (
+                -8,
+                "there is no query -8: there are 0 [CLS], 1 walk, 2 ·through, 3 The, 4 it, 5 the, 6 it",
+            ),
         ],
     )
     def test_refused(self, wanted: str | int, line: str) -> None:
@@ -370,14 +420,22 @@ def test_refused(wrong: dict[str, Any], line: str) -> None:
 
 def test_layers_from_the_end() -> None:
     """Negative numbers count from the end, for layers and heads."""
-    first, last = (walk("I love all you", home("toy"), layer=layer, head=head) for layer, head in ((-3, -6), (-1, -1)))
+    first, last = (
+        walk("I love all you", home("toy"), layer=layer, head=head)
+        for layer, head in ((-3, -6), (-1, -1))
+    )
     assert (first.layer, first.head, last.layer, last.head) == (0, 0, 2, 5)
-    assert first.grids["q"].values.tolist() == walk("I love all you", home("toy")).grids["q"].values.tolist()
+    assert (
+        first.grids["q"].values.tolist()
+        == walk("I love all you", home("toy")).grids["q"].values.tolist()
+    )
 
 
 def test_models_that_show_nothing(zoo: Zoo) -> None:
     """No query, key and value: refused; nor another score where the model has its own."""
-    with pytest.raises(NoAttentionError, match="its weights can be shown, its queries and keys cannot"):
+    with pytest.raises(
+        NoAttentionError, match="its weights can be shown, its queries and keys cannot"
+    ):
         walk("I love all you", zoo.source("bloom"))
     for other in ({"score": "dot"}, {"causal": True}):
         with pytest.raises(SelectionError, match="another is for the home-built models alone"):

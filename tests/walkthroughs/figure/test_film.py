@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 def walk(n: int) -> Walkthrough:
     """Numbers by hand, of so many keys."""
     keys = Grid(values=np.eye(n), rows=tuple(f"key {i}" for i in range(n)))
-    return attention_walk(title="made by hand", query=Grid(values=np.ones((1, n))), keys=keys, values=keys)
+    return attention_walk(
+        title="made by hand", query=Grid(values=np.ones((1, n))), keys=keys, values=keys
+    )
 
 
 WALKS = [walk(3), walk(5)]
@@ -92,17 +94,27 @@ def test_each_picture_has_one_step_in_letters_that_can_be_read(n: int) -> None:
             assert written[0] == f"step {number} of {len(reel.it.cards)}"
             assert shown_formula(card.formula) in written
             assert card.sentence in " ".join(written)
-            assert min(float(text.get_fontsize()) for text in texts) / 72 / page.size[0] * 1200 >= 14
+            assert (
+                min(float(text.get_fontsize()) for text in texts) / 72 / page.size[0] * 1200 >= 14
+            )
             veils = [patch for patch in page.ax.patches if patch.get_alpha() == PALE]
-            columns = {"q", "K", "scores", "scaled", "weights", "V"} - {matrix.name for _, matrix in card.parts}
-            made = {matrix.name for earlier in reel.it.cards[: number - 1] for _, matrix in earlier.parts} - {"q"}
+            columns = {"q", "K", "scores", "scaled", "weights", "V"} - {
+                matrix.name for _, matrix in card.parts
+            }
+            made = {
+                matrix.name
+                for earlier in reel.it.cards[: number - 1]
+                for _, matrix in earlier.parts
+            } - {"q"}
             assert len(veils) == len(made & columns)
 
 
 def test_a_picture_of_several_heads_tells_their_steps() -> None:
     """By the places that these have in the whole calculation, above and beside the title."""
     with usual_settings():
-        reel = reel_of(home_walk("I love all you", once(open_source("toy")), whole_layer=True, every=True))
+        reel = reel_of(
+            home_walk("I love all you", once(open_source("toy")), whole_layer=True, every=True)
+        )
         page = draw_step(reel, reel.it.cards[5], (reel.width, reel.height))
     written = [text.get_text() for text in page.ax.texts]
     assert written[0] == "step 6, 13, … 41 of 52"
@@ -126,13 +138,22 @@ def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path, gif: Path) -> None
     (about,) = json.loads(told)["streams"]
     width, height = about["width"], about["height"]
     assert width % 2 == height % 2 == 0
-    assert (about["codec_name"], about["pix_fmt"], about["r_frame_rate"]) == ("h264", "yuv420p", "2/1")
+    assert (about["codec_name"], about["pix_fmt"], about["r_frame_rate"]) == (
+        "h264",
+        "yuv420p",
+        "2/1",
+    )
     assert float(about["duration"]) == 2 * (4 * 2 + 5)
     raw = tmp_path / "raw"
     output("ffmpeg", "-v", "error", "-i", f"file:{path}", "-f", "rawvideo", "-pix_fmt", "gray", raw)
     pictures = np.fromfile(raw, np.uint8).reshape(-1, height, width).astype(int)
     assert len(pictures) == 2 * 2 * (4 * 2 + 5)
-    shown = [step for half in (0, 1) for step in (*np.repeat(range(4), 4), *[4] * 10) for step in [5 * half + step]]
+    shown = [
+        step
+        for half in (0, 1)
+        for step in (*np.repeat(range(4), 4), *[4] * 10)
+        for step in [5 * half + step]
+    ]
     with Image.open(gif) as made:
         assert made.size == (width, height)
         for picture, step in zip(pictures, shown, strict=True):
@@ -149,10 +170,14 @@ def test_an_mp4_has_every_picture_in_its_time(tmp_path: Path, gif: Path) -> None
         ("raise SystemExit(3)", "it does not say why"),
     ],
 )
-def test_what_ffmpeg_says_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str) -> None:
+def test_what_ffmpeg_says_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, reason: str
+) -> None:
     """One line with the reason, no traceback, whether it reads the pictures or not."""
     put_in_place_of_ffmpeg(f"#!{sys.executable}\n{code}\n", tmp_path, monkeypatch)
-    with pytest.raises(OutputError, match=rf"ffmpeg cannot write an \.mp4 here \({reason}\): write a \.gif"):
+    with pytest.raises(
+        OutputError, match=rf"ffmpeg cannot write an \.mp4 here \({reason}\): write a \.gif"
+    ):
         film(walk(3), steps=["scores"])(tmp_path / "walk.mp4")
 
 
@@ -166,7 +191,9 @@ def test_an_ffmpeg_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_the_real_ffmpeg_says_why(tmp_path: Path) -> None:
     """Such as a folder that is not there."""
     program("ffmpeg")
-    with pytest.raises(OutputError, match=r"ffmpeg cannot write an \.mp4 here \(.*No such file or directory\)"):
+    with pytest.raises(
+        OutputError, match=r"ffmpeg cannot write an \.mp4 here \(.*No such file or directory\)"
+    ):
         film(walk(3), steps=["scores"])(tmp_path / "nowhere" / "walk.mp4")
 
 

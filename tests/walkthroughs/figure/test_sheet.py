@@ -43,13 +43,19 @@ KOREAN = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationali
 
 def by_hand(*, mask: bool = False) -> Walkthrough:
     """A decoder's state and four states of an encoder, as in the book."""
-    states = Grid(values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("a", "b", "c", "d"))
+    states = Grid(
+        values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("a", "b", "c", "d")
+    )
     query = Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=("decoder",))
     hidden = Grid(values=np.array([[1.0, 1.0, 0.0, 1.0]])) if mask else None
-    return attention_walk(title="made by hand", query=query, keys=states, values=states, score="dot", mask=hidden)
+    return attention_walk(
+        title="made by hand", query=query, keys=states, values=states, score="dot", mask=hidden
+    )
 
 
-def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_heads: int = 1) -> Walkthrough:
+def of_model(
+    n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_heads: int = 1
+) -> Walkthrough:
     """Heads of a model from its input to its output, with numbers from a seed."""
     draw = np.random.default_rng(n * d)
     c = Calculation()
@@ -69,7 +75,9 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, n_h
             c.step(step, name, "projection", of, f"W{letter}{suffix}", f"b{letter}{suffix}")
         allowed = np.tril(np.ones((n, n)))
         mask = Grid(values=allowed[[3]] if one else allowed)
-        contexts.append(attend(c, query=query, keys=f"K{suffix}", values=f"V{suffix}", mask=mask, suffix=suffix))
+        contexts.append(
+            attend(c, query=query, keys=f"K{suffix}", values=f"V{suffix}", mask=mask, suffix=suffix)
+        )
     c.step("concatenated", "concatenated", "concatenate", *contexts)
     c.give("Wo", Grid(values=draw.normal(size=(d * n_heads, d_model))))
     c.step("output", "output", "projection", "concatenated", "Wo")
@@ -147,12 +155,19 @@ def plan(walk: Walkthrough) -> list[StepView]:
 
 @pytest.mark.parametrize("language", ["en", "ko"])
 @pytest.mark.parametrize("name", WALKS)
-def test_nothing_is_cut_and_nothing_lies_on_anything(name: str, language: str, sheets: Sheets) -> None:
+def test_nothing_is_cut_and_nothing_lies_on_anything(
+    name: str, language: str, sheets: Sheets
+) -> None:
     """No text leaves the sheet or touches another; no matrix lies on a text of another, or on another matrix."""
     made, texts = sheets(name, language)
     boxes = np.array([box.extents for _, box in texts])
     left, low, right, high = boxes.T
-    outside = (left < -0.5) | (low < -0.5) | (right > made.bbox.width + 0.5) | (high > made.bbox.height + 0.5)
+    outside = (
+        (left < -0.5)
+        | (low < -0.5)
+        | (right > made.bbox.width + 0.5)
+        | (high > made.bbox.height + 0.5)
+    )
     assert not outside.any(), [texts[index][0] for index in np.flatnonzero(outside)]
     across = np.minimum.outer(right, right) - np.maximum.outer(left, left)
     down = np.minimum.outer(high, high) - np.maximum.outer(low, low)
@@ -160,12 +175,17 @@ def test_nothing_is_cut_and_nothing_lies_on_anything(name: str, language: str, s
     assert not len(touching), [(texts[i][0], texts[j][0]) for i, j in touching]
     axes = made.axes[0]
     cells = np.array(
-        [np.ravel(axes.transData.transform(np.reshape(image.get_extent(), (2, 2)).T)) for image in images(made)]
+        [
+            np.ravel(axes.transData.transform(np.reshape(image.get_extent(), (2, 2)).T))
+            for image in images(made)
+        ]
     )
     x0, x1 = np.minimum(cells[:, 0], cells[:, 2]), np.maximum(cells[:, 0], cells[:, 2])
     y0, y1 = np.minimum(cells[:, 1], cells[:, 3]), np.maximum(cells[:, 1], cells[:, 3])
     for (text, _), (tl, tb, tr, tt) in zip(texts, boxes, strict=True):
-        on = (np.minimum(tr, x1) - np.maximum(tl, x0) > 1) & (np.minimum(tt, y1) - np.maximum(tb, y0) > 1)
+        on = (np.minimum(tr, x1) - np.maximum(tl, x0) > 1) & (
+            np.minimum(tt, y1) - np.maximum(tb, y0) > 1
+        )
         inside = (tl > x0 - 1) & (tr < x1 + 1) & (tb > y0 - 1) & (tt < y1 + 1)
         assert not (on & ~inside).any(), text
     overlap_x = np.minimum.outer(x1, x1) - np.maximum.outer(x0, x0)
@@ -177,7 +197,11 @@ def test_every_number_of_a_small_calculation_is_printed(texts_of: Texts) -> None
     """Each cell of each matrix of the book's example, in the digits asked for."""
     walk = by_hand()
     printed = [text for text, _ in texts_of(draw(walk, precision=8).figure)]
-    expected = [format_number(float(value), 8) for grid in walk.grids.values() for value in grid.values.ravel()]
+    expected = [
+        format_number(float(value), 8)
+        for grid in walk.grids.values()
+        for value in grid.values.ravel()
+    ]
     assert {"60", "2.86251858e-20", "6.94397194e-11"} <= set(expected)
     for number in set(expected) - {"1", "4"}:  # which number steps, too
         assert printed.count(number) == expected.count(number)
@@ -200,7 +224,9 @@ def test_cells_have_the_colour_of_their_number() -> None:
     assert none.tolist() == [255, 255, 255]
     assert np.asarray(masked.get_array())[0, :, 3].tolist() == [255, 255, 0]
     made = walk.grids["weights"].values
-    assert np.array_equal(np.asarray(weights.get_array())[..., :3], colours("viridis")[levels(made, made.max())])
+    assert np.array_equal(
+        np.asarray(weights.get_array())[..., :3], colours("viridis")[levels(made, made.max())]
+    )
 
 
 def test_each_number_can_be_read_on_its_cell() -> None:
@@ -214,10 +240,15 @@ def test_each_number_can_be_read_on_its_cell() -> None:
         for text in axes.texts:
             x, y = text.get_position()
             if left < x < right and top < y < bottom:
-                cell = pixels[int((y - top) / (bottom - top) * rows), int((x - left) / (right - left) * columns)]
+                cell = pixels[
+                    int((y - top) / (bottom - top) * rows),
+                    int((x - left) / (right - left) * columns),
+                ]
                 paper = float(luminance(cell[:3])) if cell[3] else 1.0
                 letters = {"white": 1.0, "black": 0.0}[str(text.get_color())]
-                assert (max(paper, letters) + 0.05) / (min(paper, letters) + 0.05) >= 4.5, text.get_text()
+                assert (max(paper, letters) + 0.05) / (min(paper, letters) + 0.05) >= 4.5, (
+                    text.get_text()
+                )
                 checked += 1
     assert checked > 300
 
@@ -225,7 +256,9 @@ def test_each_number_can_be_read_on_its_cell() -> None:
 def test_what_stands_at_one_height_belongs_to_one_key(sheets: Sheets) -> None:
     """Key, score, value and alignment vector of a key are on one line, left to right as they are computed."""
     made, _ = sheets("by hand")
-    extents = [image.get_extent() for image in images(made) if len(np.asarray(image.get_array())) == 4]
+    extents = [
+        image.get_extent() for image in images(made) if len(np.asarray(image.get_array())) == 4
+    ]
     assert len(extents) == 4
     assert len({(round(bottom, 6), round(top, 6)) for _, _, bottom, top in extents}) == 1
     assert extents == sorted(extents)
@@ -249,7 +282,9 @@ def test_one_row_is_followed(sheets: Sheets) -> None:
 def test_a_blank_cell_is_a_line_to_write_on(texts_of: Texts) -> None:
     """Its number is not there, and neither its colour, nor a line, a bar or the heading gives it away."""
     walk = by_hand()
-    made = draw(walk, blanks=frozenset({("scores", 0, 1), ("weights", 0, 0), ("context", 0, 1)})).figure
+    made = draw(
+        walk, blanks=frozenset({("scores", 0, 1), ("weights", 0, 0), ("context", 0, 1)})
+    ).figure
     printed = [text for text, _ in texts_of(made)]
     assert printed.count("____") == 3
     assert "60" not in printed
@@ -287,7 +322,9 @@ def test_the_finding() -> None:
     def of(weights: list[list[float]], query: int | None = 0, kind: str = "encoder") -> str:
         c = Calculation()
         names = ("a", "b", "c")
-        values = np.array([[math.log(weight) if weight else -1e4 for weight in row] for row in weights])
+        values = np.array(
+            [[math.log(weight) if weight else -1e4 for weight in row] for row in weights]
+        )
         rows = names[: len(weights)] if query is None else (names[query],)
         c.give("scores", Grid(values=values, rows=rows, columns=names))
         c.step("softmax", "weights", "softmax", "scores")
@@ -314,7 +351,9 @@ def test_a_sheet_of_one_query_is_a_slide_and_can_be_read() -> None:
     made = draw(attnviz.walkthrough(sentence, model="toy", layer=2, head=3, query="it")).figure
     width, height = made.get_size_inches()
     assert 1.25 < width / height < 16 / 9
-    sizes = {text.get_text(): float(text.get_fontsize()) / 72 / width for text in made.axes[0].texts}
+    sizes = {
+        text.get_text(): float(text.get_fontsize()) / 72 / width for text in made.axes[0].texts
+    }
     assert min(sizes.values()) * 1920 > 12
     assert min(size for text, size in sizes.items() if text.lstrip("-")[1:2] == ".") * 900 > 7
 
@@ -338,7 +377,11 @@ def test_of_very_many_keys_those_with_the_largest_weights_are_drawn(texts_of: Te
     n = 3 * MOST_KEYS
     keys = Grid(values=np.sin(np.arange(n))[:, None] * 9, rows=tuple(f"key {i}" for i in range(n)))
     walk = attention_walk(
-        title="made", query=Grid(values=np.ones((1, 1)), rows=("q",)), keys=keys, values=keys, score="dot"
+        title="made",
+        query=Grid(values=np.ones((1, 1)), rows=("q",)),
+        keys=keys,
+        values=keys,
+        score="dot",
     )
     texts = [text for text, _ in texts_of(draw(walk).figure)]
     drawn = [int(text[4:]) for text in texts if text.startswith("key ") and text[4:].isdigit()]
@@ -352,7 +395,9 @@ def test_only_the_steps_asked_for_are_drawn(texts_of: Texts) -> None:
     """Their operands and what they make; a step that is not there is refused."""
     assert len(images(draw(by_hand(), steps=["softmax"]).figure)) == 1
     assert len(images(draw(by_hand(), steps=["scores"]).figure)) == 3
-    words = " ".join(text for text, _ in texts_of(draw(by_hand(), steps=["softmax", "context"]).figure))
+    words = " ".join(
+        text for text, _ in texts_of(draw(by_hand(), steps=["softmax", "context"]).figure)
+    )
     assert words.count("context = sum of the rows of alignment") == 1
     with pytest.raises(SelectionError, match="there is no step"):
         draw(by_hand(), steps=["norm"])
@@ -367,14 +412,18 @@ def twice() -> list[Picture]:
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_files_are_what_they_are_called_and_always_the_same(suffix: str, twice: list[Picture]) -> None:
+def test_files_are_what_they_are_called_and_always_the_same(
+    suffix: str, twice: list[Picture]
+) -> None:
     """Twice the same bytes, with every character drawn, Korean included."""
     buffers = [BytesIO(), BytesIO()]
     fonts = [picture.write(buffer, suffix) for picture, buffer in zip(twice, buffers, strict=True)]
     assert fonts[0].missing == ""
     first, second = (buffer.getvalue() for buffer in buffers)
     assert first == second
-    assert {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix] == first[: 5 if suffix == ".svg" else 4]
+    assert {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}[suffix] == first[
+        : 5 if suffix == ".svg" else 4
+    ]
     if suffix == ".png":
         from matplotlib.image import imread
 
@@ -406,7 +455,10 @@ def test_of_a_model_s_weights_the_shape_is_enough() -> None:
     assert names[-2:] == [["concatenated"], ["output"]]
     small = fresh(plan(of_model(4, 4, 2)))
     assert [matrix.name for _, matrix in small[1]] == ["x", "Wq", "bq"]
-    decoder = [[matrix.name for _, matrix in parts] for parts in fresh(plan(of_recurrent_decoder())).values()]
+    decoder = [
+        [matrix.name for _, matrix in parts]
+        for parts in fresh(plan(of_recurrent_decoder())).values()
+    ]
     assert decoder[-1] == ["y", "concatenated"]
 
 
@@ -414,8 +466,17 @@ def test_several_heads_stand_side_by_side_in_each_step() -> None:
     """One card for a step of all heads; both attentions of a decoder's layer have their own."""
     heads = plan(of_model(3, 24, 8, one=False, n_heads=12))
     assert [card.step.name for card in heads] == [
-        "query", "keys", "values", "scores", "scaled", "mask", "softmax", "context", "concatenated", "output"
-    ]  # fmt: skip
+        "query",
+        "keys",
+        "values",
+        "scores",
+        "scaled",
+        "mask",
+        "softmax",
+        "context",
+        "concatenated",
+        "output",
+    ]
     assert {len(card.parts) for card in heads if card.heads} == {12}
     assert heads[3].formula == "scores = Q K^T"
     made = draw(of_model(3, 24, 8, one=False, n_heads=12)).figure
@@ -424,12 +485,20 @@ def test_several_heads_stand_side_by_side_in_each_step() -> None:
     draw_numbers = np.random.default_rng(8)
     for name in ("Q_0", "K_0", "V_0", "Q_1", "K_1", "V_1", "M", "Wk_cross_0"):
         c.give(name, Grid(values=draw_numbers.normal(size=(3, 3))))
-    own = [attend(c, query=f"Q_{head}", keys=f"K_{head}", values=f"V_{head}", suffix=f"_{head}") for head in (0, 1)]
+    own = [
+        attend(c, query=f"Q_{head}", keys=f"K_{head}", values=f"V_{head}", suffix=f"_{head}")
+        for head in (0, 1)
+    ]
     c.step("concatenated", "concatenated", "concatenate", *own)
     c.step("keys", "K_cross_0", "projection", "M", "Wk_cross_0")
     assert [card.step.name for card in plan(c.finish("a decoder"))] == [
-        "scores", "scaled", "softmax", "context", "concatenated", "keys"
-    ]  # fmt: skip
+        "scores",
+        "scaled",
+        "softmax",
+        "context",
+        "concatenated",
+        "keys",
+    ]
 
 
 @pytest.mark.parametrize(("n", "across"), [(3, 6), (5, 3), (9, 2)])
@@ -446,7 +515,10 @@ def test_heads_stand_in_rows_of_as_many_each(n: int, across: int) -> None:
 
 def test_cards_stand_in_lines_that_are_as_narrow_as_can_be() -> None:
     """In as few lines as they need: none of them has one card alone where the one above it is full."""
-    cards = [PlacedCard(words=None, spots=(), width=width, head=1.0, body=1.0) for width in (3.0, 2.0, 2.0, 3.0, 2.0)]
+    cards = [
+        PlacedCard(words=None, spots=(), width=width, head=1.0, body=1.0)
+        for width in (3.0, 2.0, 2.0, 3.0, 2.0)
+    ]
     strip = strip_of(cards, 12.0, {})
     assert [len(line) for line in strip.lines] == [3, 2]
     assert strip_of(cards, 1.0, {}).width == 3.0
@@ -457,7 +529,12 @@ def test_what_is_left_out_of_an_exercise_is_in_no_json() -> None:
     """Which holds every number, and so is refused where cells are blank."""
     from matplotlib.text import Text
 
-    walked = attnviz.walkthrough("The animal didn't cross the street because it was too tired", model="toy")
-    for blanks, named in ((walked.blanks(7), "all but the blanks are in -o FILE.md"), (frozenset(), "or FILE.json")):
+    walked = attnviz.walkthrough(
+        "The animal didn't cross the street because it was too tired", model="toy"
+    )
+    for blanks, named in (
+        (walked.blanks(7), "all but the blanks are in -o FILE.md"),
+        (frozenset(), "or FILE.json"),
+    ):
         figure = walked.figure(blanks=blanks)
         assert any(named in text.get_text() for text in figure.findobj(Text))

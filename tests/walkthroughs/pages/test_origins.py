@@ -33,16 +33,26 @@ WALKS = walks()
 GALLERY = Path(__file__).parents[3] / "outputs" / "gallery"
 BAD = "</script><img src=x onerror=alert(1)>"
 HOSTILE = (
-    "cell=weights.0.9", "cell=constructor.0.0", "cell=.0.0", "cell=weights.-1.0", "cell=__proto__.0.0", "lang=de",
-    "cell=%3C/script%3E%3Cimg%20src=x%20onerror=alert(1)%3E.0.0", "part-2", "cell=%E0%A4%A",
-)  # fmt: skip
+    "cell=weights.0.9",
+    "cell=constructor.0.0",
+    "cell=.0.0",
+    "cell=weights.-1.0",
+    "cell=__proto__.0.0",
+    "lang=de",
+    "cell=%3C/script%3E%3Cimg%20src=x%20onerror=alert(1)%3E.0.0",
+    "part-2",
+    "cell=%E0%A4%A",
+)
 
 # ------------------------------------------------------------------------------- what a cell is made of, by arithmetic
 
 
 def dependents(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
     """Which cells of the result are said to be made of which of an operand: (row, column, row and column of result)."""
-    shape, made = walk.grids[step.operands[place]].values.shape, walk.grids[step.result].values.shape
+    shape, made = (
+        walk.grids[step.operands[place]].values.shape,
+        walk.grids[step.result].values.shape,
+    )
     found = np.zeros((*shape, *made), dtype=bool)
     for row, column in np.ndindex(made):
         rows, columns = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))[place]
@@ -57,15 +67,21 @@ def changes(walk: Walkthrough, step: CalculationStep, place: int) -> np.ndarray:
     found = np.zeros((*values.shape, *before.shape), dtype=bool)
     for at in np.ndindex(values.shape):
         other = values.copy()
-        other[at] = 1.0 - other[at] if step.operation == "mask" and place == 1 else other[at] * 1.01 + 0.003
-        found[at] = compute(step, {**walk.grids, name: replace(walk.grids[name], values=other)}) != before
+        other[at] = (
+            1.0 - other[at] if step.operation == "mask" and place == 1 else other[at] * 1.01 + 0.003
+        )
+        found[at] = (
+            compute(step, {**walk.grids, name: replace(walk.grids[name], values=other)}) != before
+        )
     return found
 
 
 CASES = [(name, step) for name in ("layer", "general", "additive") for step in WALKS[name].steps]
 
 
-@pytest.mark.parametrize(("name", "step"), CASES, ids=[f"{name}-{step.name}" for name, step in CASES])
+@pytest.mark.parametrize(
+    ("name", "step"), CASES, ids=[f"{name}-{step.name}" for name, step in CASES]
+)
 def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> None:
     """Of every operation: no other cell changes it, and each of these does, where it is no 0 and not masked."""
     walk = WALKS[name]
@@ -85,7 +101,9 @@ def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> 
 
 def test_every_operation_is_among_them() -> None:
     """Each of the registry is a step of one of these calculations."""
-    assert {step.operation for walk in WALKS.values() for step in walk.steps} >= set(OPERATIONS) - {"general"}
+    assert {step.operation for walk in WALKS.values() for step in walk.steps} >= set(OPERATIONS) - {
+        "general"
+    }
     with pytest.raises(RecordError):
         compute(CalculationStep(name="x", result="x", operation="none", operands=()), {})
 
@@ -124,13 +142,19 @@ def test_the_arithmetic_is_that_of_the_terminal(show_page: Open, name: str, lang
     for one in seen:
         made, row, column = one["at"]
         if made in steps:
-            assert one["text"] == spell_out(walk, steps[made], row, column, View(walk=walk).digits, language=language)
+            assert one["text"] == spell_out(
+                walk, steps[made], row, column, View(walk=walk).digits, language=language
+            )
         else:
-            assert one["text"] == ("given: no step makes it" if language == "en" else "주어진 수: 만드는 단계가 없음")
+            assert one["text"] == (
+                "given: no step makes it" if language == "en" else "주어진 수: 만드는 단계가 없음"
+            )
             assert one["lit"] == []
 
 
-def whole(walk: Walkthrough, name: str, row: int | None = None, column: int | None = None) -> set[tuple[str, int, int]]:
+def whole(
+    walk: Walkthrough, name: str, row: int | None = None, column: int | None = None
+) -> set[tuple[str, int, int]]:
     """Cells of a grid: a row, a column, one cell or all."""
     rows, columns = walk.grids[name].values.shape
     return {
@@ -148,7 +172,9 @@ def test_what_is_lit(show_page: Open) -> None:
         for one in see_cells(show_page(web_page(walk).html))
     }
 
-    def of(name: str, row: int | None = None, column: int | None = None) -> set[tuple[str, int, int]]:
+    def of(
+        name: str, row: int | None = None, column: int | None = None
+    ) -> set[tuple[str, int, int]]:
         return whole(walk, name, row, column)
 
     assert lit["Q", 2, 1] == of("X", row=2) | of("Wq", column=1) | of("bq", column=1)
@@ -163,7 +189,8 @@ def test_what_is_lit(show_page: Open) -> None:
     assert lit["turned", 1, 0] == of("norm", 1, 0) | of("norm", 1, 2) | of("angles", 1, 0)
     one_query = WALKS["seq2seq"]
     lit = {
-        tuple(one["at"]): {tuple(cell) for cell in one["lit"]} for one in see_cells(show_page(web_page(one_query).html))
+        tuple(one["at"]): {tuple(cell) for cell in one["lit"]}
+        for one in see_cells(show_page(web_page(one_query).html))
     }
     assert lit["context", 0, 1] == whole(one_query, "alignment", column=1)
     assert {("weights", 0, 1), ("V", 1, 2)} <= lit["alignment", 1, 2]
@@ -230,7 +257,9 @@ def test_by_mouse_and_touch(show_page: Open) -> None:
     assert state(shown) == {"cell": "scores.0.1"}
     cell.click()
     assert state(shown) == {}
-    small = show_page(web_page(WALKS["seq2seq"]).html, has_touch=True, viewport={"width": 360, "height": 700})
+    small = show_page(
+        web_page(WALKS["seq2seq"]).html, has_touch=True, viewport={"width": 360, "height": 700}
+    )
     small.locator("#part-2 td").nth(3).tap()
     assert state(small) == {"cell": "scores.0.3"}
     box = small.locator("#origin").bounding_box()
@@ -261,23 +290,35 @@ def test_hostile_names_are_texts(show_page: Open) -> None:
     there = Grid(values=np.array([[1.5, -2.0]]), rows=(BAD,), columns=(f"{BAD}.1", "\u2028<!--"))
     step = CalculationStep(name=BAD, result=f"{BAD}=&.0", operation="relu", operands=(BAD,))
     walk = Walkthrough(
-        title=note(BAD), grids={BAD: there, step.result: there}, steps=(step,), model=BAD, text=BAD, notes=(note(BAD),)
+        title=note(BAD),
+        grids={BAD: there, step.result: there},
+        steps=(step,),
+        model=BAD,
+        text=BAD,
+        notes=(note(BAD),),
     )
     shown = show_page(web_page(walk).html)
     shown.locator("#part-1 td").first.click()
-    assert shown.evaluate("new URLSearchParams(location.hash.slice(1)).get('cell')") == f"{BAD}=&.0.0.0"
+    assert (
+        shown.evaluate("new URLSearchParams(location.hash.slice(1)).get('cell')")
+        == f"{BAD}=&.0.0.0"
+    )
     shown.locator("#origin li button").click()
     assert shown.inner_text("#origin h2").startswith(BAD)
     assert shown.locator("img").count() == 0
     again = show_page(web_page(walk).html, shown.evaluate("location.hash.slice(1)"))
-    assert again.inner_text("#origin") == shown.inner_text("#origin").partition("\n\u2190")[0].rstrip()
+    assert (
+        again.inner_text("#origin") == shown.inner_text("#origin").partition("\n\u2190")[0].rstrip()
+    )
 
 
 def test_without_scripts(show_page: Open) -> None:
     """Every title, formula, number and sentence is there, in the language of the page alone."""
     walk = WALKS["layer"]
     for language, word in (("en", "Layer normalisation"), ("ko", "층 정규화")):
-        shown = show_page(web_page(walk, lang=language).html, before="0;", java_script_enabled=False)
+        shown = show_page(
+            web_page(walk, lang=language).html, before="0;", java_script_enabled=False
+        )
         assert shown.locator("td").count() == sum(grid.values.size for grid in walk.grids.values())
         assert shown.locator("h2:visible").count() == len(walk.grids)
         text = shown.inner_text("main")
@@ -285,7 +326,8 @@ def test_without_scripts(show_page: Open) -> None:
         assert ("Attention scores" in text) == (language == "en")
         assert shown.locator("td:visible").count() == shown.locator("td").count()
         assert (
-            shown.locator("td").nth(5).evaluate("cell => getComputedStyle(cell).backgroundColor") != "rgba(0, 0, 0, 0)"
+            shown.locator("td").nth(5).evaluate("cell => getComputedStyle(cell).backgroundColor")
+            != "rgba(0, 0, 0, 0)"
         )
 
 
@@ -294,12 +336,23 @@ def test_no_barriers(show_page: Open, scheme: str) -> None:
     """axe-core finds no violation, whether a number is chosen or none."""
     for fragment, width in (("", 1280), ("cell=weights.0.1", 1280), ("cell=weights.0.1", 360)):
         size = {"width": width, "height": 800}
-        assert barriers(show_page(web_page(WALKS["seq2seq"]).html, fragment, color_scheme=scheme, viewport=size)) == []
+        assert (
+            barriers(
+                show_page(
+                    web_page(WALKS["seq2seq"]).html, fragment, color_scheme=scheme, viewport=size
+                )
+            )
+            == []
+        )
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize(("name", "cell"), [("layer", "norm.1.2"), ("layer", "state.1.2"), ("additive", "scores.0.1")])
-def test_nothing_stands_beyond_the_edge(show_page: Open, name: str, cell: str, language: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "cell"), [("layer", "norm.1.2"), ("layer", "state.1.2"), ("additive", "scores.0.1")]
+)
+def test_nothing_stands_beyond_the_edge(
+    show_page: Open, name: str, cell: str, language: str
+) -> None:
     """Of long formulas and wide tables, in the panel too, in windows of any width."""
     shown = show_page(web_page(WALKS[name]).html, f"cell={cell}&lang={language}")
     for width in (360, 2560, 1280):
@@ -331,12 +384,19 @@ def test_what_is_left_out_of_a_table(show_page: Open) -> None:
     walk = attention_walk(title="long", query=grid(1, 5, rows=("q",)), keys=c, values=c)
     shown = show_page(web_page(walk).html, "cell=weights.0.59")
     assert shown.locator("#origin li button").all_inner_texts() == ["scaled"]
-    made = replace(walk.steps[0], name="row", operation="row", operands=("K",), result="r", number=30.0)
+    made = replace(
+        walk.steps[0], name="row", operation="row", operands=("K",), result="r", number=30.0
+    )
     walk = replace(walk, steps=(made,), grids={"K": c, "r": grid(1, 5)})
     shown = show_page(web_page(walk).html, "cell=r.0.1")
-    assert shown.locator("#origin li").all_inner_texts() == ["K, w30, number 1 (not in its table here)"]
+    assert shown.locator("#origin li").all_inner_texts() == [
+        "K, w30, number 1 (not in its table here)"
+    ]
     some = show_page(web_page(WALKS["layer"], steps=["softmax"]).html, "cell=weights.1.0")
-    assert some.locator("#origin li").all_inner_texts() == ["masked, love (not in its table here)", "sink"]
+    assert some.locator("#origin li").all_inner_texts() == [
+        "masked, love (not in its table here)",
+        "sink",
+    ]
 
 
 def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
@@ -345,14 +405,19 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     hidden = walk.blanks(2)
     names = {name for name, _, _ in hidden}
     steps = {step.result: step for step in walk.steps}
-    seen = {tuple(one["at"]): one["text"] for one in see_cells(show_page(web_page(walk, blanks=hidden).html))}
+    seen = {
+        tuple(one["at"]): one["text"]
+        for one in see_cells(show_page(web_page(walk, blanks=hidden).html))
+    }
     assert len(seen) + len(hidden) == sum(grid.values.size for grid in walk.grids.values())
     for (name, *_), text in seen.items():
         if name in steps and names & {name, *steps[name].operands}:
             assert text == "numbers of this step are left for you to work out"
         else:
             assert ("given" in text) == (name not in steps)
-    assert "left for you" not in " ".join(one["text"] for one in see_cells(show_page(web_page(walk).html)))
+    assert "left for you" not in " ".join(
+        one["text"] for one in see_cells(show_page(web_page(walk).html))
+    )
 
 
 def test_in_a_notebook(show_page: Open) -> None:
@@ -375,10 +440,17 @@ def test_on_paper(show_page: Open) -> None:
 
 def test_the_picture_of_the_gallery(show_page: Open, request: pytest.FixtureRequest) -> None:
     """The page that the docs show, on the weight of *animal*; `--rewrite-golden` takes the picture anew."""
-    shown = show_page((GALLERY / "walkthrough-page.html").read_text(encoding="utf-8"), "cell=weights.0.1")
+    shown = show_page(
+        (GALLERY / "walkthrough-page.html").read_text(encoding="utf-8"), "cell=weights.0.1"
+    )
     picture = shown.screenshot()
     if request.config.getoption("--rewrite-golden"):
         (GALLERY / "walkthrough-page.png").write_bytes(picture)
-    with Image.open(io.BytesIO(picture)) as taken, Image.open(GALLERY / "walkthrough-page.png") as kept:
+    with (
+        Image.open(io.BytesIO(picture)) as taken,
+        Image.open(GALLERY / "walkthrough-page.png") as kept,
+    ):
         assert taken.size == kept.size
-    assert shown.locator('td[data-is="made"]:visible').count() == 2 * 12  # in its own table, and in that by key
+    assert (
+        shown.locator('td[data-is="made"]:visible').count() == 2 * 12
+    )  # in its own table, and in that by key

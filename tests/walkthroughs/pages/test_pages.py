@@ -69,14 +69,31 @@ def markdown_tables(text: str) -> Tables:
 
 
 BACK = {
-    r"\textbackslash{}": "\\", r"\textasciitilde{}": "~", r"\textasciicircum{}": "^", r"\ensuremath{<}": "<",
-    r"\ensuremath{>}": ">", r"\ensuremath{|}": "|", r"\textquotedbl{}": '"', r"\textasciigrave{}": "`",
-    r"\textquotesingle{}": "'", "{-}": "-", r"\ensuremath{-}": "-", r"\ensuremath{\cdot}": "·", r"\ldots{}": "…",
-    r"\ensuremath{\infty}": "∞", r"\ensuremath{\approx}": "≈", r"\ensuremath{\rightarrow}": "→",
-    r"\ensuremath{\Phi}": "Φ", "``": "“", "''": "”", r"\textvisiblespace{}": "␣",
+    r"\textbackslash{}": "\\",
+    r"\textasciitilde{}": "~",
+    r"\textasciicircum{}": "^",
+    r"\ensuremath{<}": "<",
+    r"\ensuremath{>}": ">",
+    r"\ensuremath{|}": "|",
+    r"\textquotedbl{}": '"',
+    r"\textasciigrave{}": "`",
+    r"\textquotesingle{}": "'",
+    "{-}": "-",
+    r"\ensuremath{-}": "-",
+    r"\ensuremath{\cdot}": "·",
+    r"\ldots{}": "…",
+    r"\ensuremath{\infty}": "∞",
+    r"\ensuremath{\approx}": "≈",
+    r"\ensuremath{\rightarrow}": "→",
+    r"\ensuremath{\Phi}": "Φ",
+    "``": "“",
+    "''": "”",
+    r"\textvisiblespace{}": "␣",
     **{f"\\{character}": character for character in "{}$&#%_"},
-}  # fmt: skip
-MACRO = re.compile("|".join(map(re.escape, sorted(BACK, key=len, reverse=True))) + r"|\\numbered\{([0-9A-F]+)\}|.")
+}
+MACRO = re.compile(
+    "|".join(map(re.escape, sorted(BACK, key=len, reverse=True))) + r"|\\numbered\{([0-9A-F]+)\}|."
+)
 
 
 def print_text(text: str) -> str:
@@ -109,7 +126,9 @@ def latex_tables(text: str) -> Tables:
     assert open_ones == []
     found: Tables = []
     for columns, body in re.findall(
-        r"\\begin\{tabular\}\{l(r*)\} \\toprule\n(.*?)\\bottomrule \\end\{tabular\}", text, re.DOTALL
+        r"\\begin\{tabular\}\{l(r*)\} \\toprule\n(.*?)\\bottomrule \\end\{tabular\}",
+        text,
+        re.DOTALL,
     ):
         rows = []
         for line in body.splitlines():
@@ -121,9 +140,17 @@ def latex_tables(text: str) -> Tables:
             assert row != line
             head, *cells = re.split(r"(?<!\\) & ", row)
             assert (head[0], head[-1]) == ("{", "}")
-            shades = [re.match(r"\\cellcolor\[rgb\]\{([\d.]+),([\d.]+),([\d.]+)\}", cell) for cell in cells]
-            assert all(0.5 <= float(part) <= 1 for shade in shades if shade for part in shade.groups())
-            texts = [cell[shade.end() :] if shade else cell for cell, shade in zip(cells, shades, strict=True)]
+            shades = [
+                re.match(r"\\cellcolor\[rgb\]\{([\d.]+),([\d.]+),([\d.]+)\}", cell)
+                for cell in cells
+            ]
+            assert all(
+                0.5 <= float(part) <= 1 for shade in shades if shade for part in shade.groups()
+            )
+            texts = [
+                cell[shade.end() :] if shade else cell
+                for cell, shade in zip(cells, shades, strict=True)
+            ]
             rows.append([print_text(head[1:-1]), *map(print_text, texts)])
             assert len(cells) == len(columns)
         found.append((rows[0], rows[1:]))
@@ -136,7 +163,9 @@ class Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.hidden: list[bool] = []  # of each open tag whether it is not seen: of another language, or no text
+        self.hidden: list[
+            bool
+        ] = []  # of each open tag whether it is not seen: of another language, or no text
         self.language = ""
         self.tables: Tables = []
         self.texts: list[str] = []
@@ -247,9 +276,18 @@ def test_the_five_steps_digit_for_digit(form: str) -> None:
     found = {heads[0]: (heads, rows) for heads, rows in read(write(WALKS["seq2seq"], precision=8))}
     one, five = "1.00000000e+00", "5.00000000e+00"
     assert found["scores"][1] == [["decoder", "15", "60", "15", "35"]]
-    assert found["weights"][1] == [["decoder", "2.86251858e-20", one, "2.86251858e-20", "1.38879439e-11"]]
+    assert found["weights"][1] == [
+        ["decoder", "2.86251858e-20", one, "2.86251858e-20", "1.38879439e-11"]
+    ]
     assert found["context"][1] == [["decoder", five, "6.94397194e-11", one]]
-    assert found["concatenated"][1][0][1:] == [five, "6.94397194e-11", one, "1.00000000e+01", five, "1.00000000e+01"]
+    assert found["concatenated"][1][0][1:] == [
+        five,
+        "6.94397194e-11",
+        one,
+        "1.00000000e+01",
+        five,
+        "1.00000000e+01",
+    ]
     heads, rows = found["key"]
     assert heads == ["key", "score", "weight", "alignment"]
     assert rows == [
@@ -279,19 +317,28 @@ def test_shown_numbers_add_up(form: str) -> None:
     """Whoever computes with the shown cells alone comes to the shown results, but for what was rounded."""
     write, read = PAGES[form]
     for name in ("self-attention", "exercise"):
-        grids = {grid: values for grid, (_, values) in shown(write(WALKS[name], precision=5), read).items()}
+        grids = {
+            grid: values
+            for grid, (_, values) in shown(write(WALKS[name], precision=5), read).items()
+        }
         query = grids.get("Q", grids.get("q"))
         assert query is not None
         if "X" in grids:
             assert grids["X"] @ grids["Wq"] == pytest.approx(query, abs=1e-4)
         assert query @ grids["K"].T == pytest.approx(grids["scores"], abs=1e-3)
-        assert grids["scores"] / math.sqrt(query.shape[1]) == pytest.approx(grids["scaled"], abs=1e-4)
+        assert grids["scores"] / math.sqrt(query.shape[1]) == pytest.approx(
+            grids["scaled"], abs=1e-4
+        )
         powers = np.exp(grids["scaled"])
-        assert powers / powers.sum(axis=1, keepdims=True) == pytest.approx(grids["weights"], abs=1e-4)
+        assert powers / powers.sum(axis=1, keepdims=True) == pytest.approx(
+            grids["weights"], abs=1e-4
+        )
         assert grids["weights"].sum(axis=1) == pytest.approx(1, abs=1e-4)
         assert grids["weights"] @ grids["V"] == pytest.approx(grids["context"], abs=1e-3)
         if "alignment" in grids:
-            assert grids["alignment"].sum(axis=0, keepdims=True) == pytest.approx(grids["context"], abs=1e-4)
+            assert grids["alignment"].sum(axis=0, keepdims=True) == pytest.approx(
+                grids["context"], abs=1e-4
+            )
 
 
 @pytest.mark.parametrize("form", PAGES)
@@ -308,7 +355,9 @@ def test_blanks_stay_blank(form: str) -> None:
     keyed = found["key"]
     for key, cells in enumerate(keyed):
         assert (cells[1] == "____") == (("scores", 0, key) in empty)
-        assert cells[4].count("____") == sum(("alignment", key, column) in empty for column in range(2))
+        assert cells[4].count("____") == sum(
+            ("alignment", key, column) in empty for column in range(2)
+        )
     assert "____" not in str(read(write(walk)))
     if form == "markdown":
         assert "= " not in re.sub(r"`[^`]*`", "", write(walk, blanks=empty))
@@ -460,7 +509,11 @@ def test_each_table_of_the_page_has_a_name() -> None:
     assert len(there) == len(page.tables)
     assert len(every) == len(set(every))
     for tag in ("table", "div"):
-        named = [value for found, name, value in page.attributes if (found, name) == (tag, "aria-labelledby")]
+        named = [
+            value
+            for found, name, value in page.attributes
+            if (found, name) == (tag, "aria-labelledby")
+        ]
         assert len(named) == len(page.tables)
         assert set(named) == there
     assert page.attributes.count(("div", "tabindex", "0")) == len(page.tables)
@@ -474,13 +527,27 @@ def test_the_page_fetches_nothing() -> None:
     text = web_page(WALKS["layer"], lang="ko").html
     page = parse(text)
     assert {name for _, name, _ in page.attributes} <= {
-        "lang", "charset", "name", "content", "http-equiv", "class", "scope", "colspan", "id", "role",
-        "tabindex", "aria-labelledby", "width", "type",
-    }  # fmt: skip
+        "lang",
+        "charset",
+        "name",
+        "content",
+        "http-equiv",
+        "class",
+        "scope",
+        "colspan",
+        "id",
+        "role",
+        "tabindex",
+        "aria-labelledby",
+        "width",
+        "type",
+    }
     assert ("html", "lang", "ko") in page.attributes
     assert not re.search(r"https?:|url\(|@import|<link|<img| src=| on[a-z]+=", text)
     (policy,) = [
-        value or "" for tag, name, value in page.attributes if tag == "meta" and "default-src" in (value or "")
+        value or ""
+        for tag, name, value in page.attributes
+        if tag == "meta" and "default-src" in (value or "")
     ]
     assert "default-src 'none'; script-src 'sha256-" in policy
     assert "unsafe" not in policy
@@ -490,17 +557,27 @@ def test_the_page_fetches_nothing() -> None:
 def test_the_colours_of_the_page() -> None:
     """A number's hue and depth are those of its share; none is deeper than can be read."""
     text = web_page(WALKS["layer"]).html
-    hues = {name: tuple(map(int, hue.split())) for name, hue in re.findall(r"\.(\w) \{ --hue: ([\d ]+); \}", text)}
-    depths = {name: float(depth) for name, depth in re.findall(r"\.(s\d+) \{ --share: ([\d.]+); \}", text)}
+    hues = {
+        name: tuple(map(int, hue.split()))
+        for name, hue in re.findall(r"\.(\w) \{ --hue: ([\d ]+); \}", text)
+    }
+    depths = {
+        name: float(depth) for name, depth in re.findall(r"\.(s\d+) \{ --share: ([\d.]+); \}", text)
+    }
     painted = [
-        tuple(value.split()) for tag, name, value in parse(text).attributes if (tag, name) == ("td", "class") and value
+        tuple(value.split())
+        for tag, name, value in parse(text).attributes
+        if (tag, name) == ("td", "class") and value
     ]
     assert {hues[hue] for hue, _ in painted} == {TEAL, RED, BLUE}
     assert max(depths[depth] for _, depth in painted) == DEPTH
     cells = [
-        cell for section in lay_out(View(walk=WALKS["layer"])) for _, row in section.table.rows for cell in row
+        cell
+        for section in lay_out(View(walk=WALKS["layer"]))
+        for _, row in section.table.rows
+        for cell in row
         if cell.share >= 0.5 / LEVELS
-    ]  # fmt: skip
+    ]
     assert len(cells) == len(painted)
     for cell, (hue, depth) in zip(cells, painted, strict=True):
         assert hues[hue] == cell.hue
@@ -517,7 +594,9 @@ def test_csv_holds_every_digit(name: str) -> None:
     rows = list(tables.reader(StringIO(csv(walk))))
     assert tuple(rows[0]) == COLUMNS
     made = {step.result: (str(i), step.name) for i, step in enumerate(walk.steps, start=1)}
-    seen: dict[str, np.ndarray] = {key: np.full(there.values.shape, np.nan) for key, there in walk.grids.items()}
+    seen: dict[str, np.ndarray] = {
+        key: np.full(there.values.shape, np.nan) for key, there in walk.grids.items()
+    }
     for step, step_name, key, row, row_name, column, column_name, value in rows[1:]:
         there = walk.grids[key]
         assert (step, step_name) == made.get(key, ("", ""))
@@ -531,7 +610,9 @@ def test_csv_holds_every_digit(name: str) -> None:
 def test_csv_of_some_steps_and_blanks() -> None:
     """Chosen steps with what they were given; a blank has no value; names with commas and quotes come back."""
     rows = list(
-        tables.DictReader(StringIO(csv(WALKS["seq2seq"], steps=["scores"], blanks=frozenset({("scores", 0, 1)}))))
+        tables.DictReader(
+            StringIO(csv(WALKS["seq2seq"], steps=["scores"], blanks=frozenset({("scores", 0, 1)})))
+        )
     )
     assert {row["grid"] for row in rows} == {"q", "K", "scores"}
     assert [row["value"] for row in rows if row["grid"] == "scores"] == ["15.0", "", "15.0", "35.0"]

@@ -13,7 +13,15 @@ import pytest
 
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.hand import one_format
-from attnviz.walkthroughs.pages.content import FIRST, FIRST_ROWS, LAST, LAST_ROWS, MOST, MOST_ROWS, lay_out
+from attnviz.walkthroughs.pages.content import (
+    FIRST,
+    FIRST_ROWS,
+    LAST,
+    LAST_ROWS,
+    MOST,
+    MOST_ROWS,
+    lay_out,
+)
 from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import markdown
@@ -40,7 +48,9 @@ def wide() -> Walkthrough:
     """A calculation with more columns than are shown, and with as many as are."""
     keys = grid(len(WORDS), 768, seed=4, rows=WORDS)
     values = grid(len(WORDS), MOST, seed=5, rows=WORDS)
-    made = attention_walk(title="a-b: 768 wide", query=grid(1, 768, rows=("나는",)), keys=keys, values=values)
+    made = attention_walk(
+        title="a-b: 768 wide", query=grid(1, 768, rows=("나는",)), keys=keys, values=values
+    )
     return replace(made, text=" ".join(WORDS), model="no_model & 100 %")
 
 
@@ -49,8 +59,16 @@ def expected(walk: Walkthrough) -> set[str]:
     found = set()
     for there in walk.grids.values():
         n_rows, n_columns = there.values.shape
-        rows = range(n_rows) if n_rows <= MOST_ROWS else [*range(FIRST_ROWS), *range(n_rows - LAST_ROWS, n_rows)]
-        columns = range(n_columns) if n_columns <= MOST else [*range(FIRST), *range(n_columns - LAST, n_columns)]
+        rows = (
+            range(n_rows)
+            if n_rows <= MOST_ROWS
+            else [*range(FIRST_ROWS), *range(n_rows - LAST_ROWS, n_rows)]
+        )
+        columns = (
+            range(n_columns)
+            if n_columns <= MOST
+            else [*range(FIRST), *range(n_columns - LAST, n_columns)]
+        )
         write = one_format(there.values, View(walk=walk).digits)
         found |= {write(float(there.values[row, column])) for row in rows for column in columns}
     return found
@@ -66,7 +84,10 @@ def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test that needs it fails, and says what to install."""
     monkeypatch.setenv("PATH", "")
     for name, packages in PACKAGES.items():
-        with pytest.raises(pytest.fail.Exception, match=rf"needs the program {name} \(.*apt-get install {packages}\)"):
+        with pytest.raises(
+            pytest.fail.Exception,
+            match=rf"needs the program {name} \(.*apt-get install {packages}\)",
+        ):
             program(name)
 
 
@@ -107,12 +128,21 @@ def test_latex_is_read_by_another_document(engine: str, tmp_path: Path) -> None:
     text = latex(WALKS["seq2seq"])
     (tmp_path / "table.tex").write_text(text, encoding="utf-8")
     (needed,) = re.findall(
-        r"^% Compile it, or .input it into a document with (.usepackage\{[^}]*\})\.$", text, re.MULTILINE
+        r"^% Compile it, or .input it into a document with (.usepackage\{[^}]*\})\.$",
+        text,
+        re.MULTILINE,
     )
-    paper = "\n".join([
-        rf"\documentclass{{article}}{needed}\begin{{document}}", "Before.", r"\input{table}", "Between.",
-        r"\input{table}", r"After, \the\parindent.", r"\end{document}",
-    ])  # fmt: skip
+    paper = "\n".join(
+        [
+            rf"\documentclass{{article}}{needed}\begin{{document}}",
+            "Before.",
+            r"\input{table}",
+            "Between.",
+            r"\input{table}",
+            r"After, \the\parindent.",
+            r"\end{document}",
+        ]
+    )
     said = compile_tex(engine, paper, tmp_path)
     assert expected(WALKS["seq2seq"]) <= numbers(said)
     assert said.count("Attention scores") == 2
@@ -122,7 +152,9 @@ def test_latex_is_read_by_another_document(engine: str, tmp_path: Path) -> None:
 def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
     """On one page, with the formula and the sentence between them."""
     sections = [*lay_out(View(walk=WALKS["layer"]))]
-    before_a_table = {text for section in sections for text in (section.title, section.sentence)} - {""}
+    before_a_table = {
+        text for section in sections for text in (section.title, section.sentence)
+    } - {""}
     pages = compile_tex("pdflatex", latex(WALKS["layer"]), tmp_path).split("\f")[:-1]
     assert len(pages) > 2
     for page in pages:
@@ -137,7 +169,9 @@ def test_wide_tables_and_wicked_names_are_printed(engine: str, tmp_path: Path) -
     said = compile_tex(engine, latex(walk, lang="en"), tmp_path)
     assert expected(walk) <= numbers(said)
     assert "768 numbers in each row" in said
-    plain = said.replace("\N{MODIFIER LETTER CIRCUMFLEX ACCENT}", "^").replace("\N{SMALL TILDE}", "~")
+    plain = said.replace("\N{MODIFIER LETTER CIRCUMFLEX ACCENT}", "^").replace(
+        "\N{SMALL TILDE}", "~"
+    )
     for word in (
         "A&B 50% $5 #1 a_b {x} ~y ^z \\z",
         "나는",
@@ -168,10 +202,17 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
     page = tmp_path / "walk.md"
     walk = wide()
     page.write_text(markdown(walk, lang=language), encoding="utf-8")
-    made = output("cmark-gfm", "-e", "table", "-e", "autolink", "-e", "strikethrough", "-e", "tagfilter", page)
-    assert set(re.findall(r"<(\w+)", made)) == {*["h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td"]}
+    made = output(
+        "cmark-gfm", "-e", "table", "-e", "autolink", "-e", "strikethrough", "-e", "tagfilter", page
+    )
+    assert set(re.findall(r"<(\w+)", made)) == {
+        *["h1", "h2", "p", "table", "thead", "tbody", "tr", "th", "td"]
+    }
     tables = [
-        [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)]
+        [
+            re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)
+            for row in re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
+        ]
         for table in re.findall(r"<table>(.*?)</table>", made, re.DOTALL)
     ]
     sections = [*lay_out(View(walk=walk, lang=language))]
@@ -180,7 +221,10 @@ def test_markdown_as_github_reads_it(language: str, tmp_path: Path) -> None:
         there = section.table
         rows = [
             (there.corner, *there.columns),
-            *((label, *([cell.text for cell in cells] or [""] * len(there.columns))) for label, cells in there.rows),
+            *(
+                (label, *([cell.text for cell in cells] or [""] * len(there.columns)))
+                for label, cells in there.rows
+            ),
         ]
         assert [[unescape(cell) for cell in row] for row in table] == [list(row) for row in rows]
 
@@ -208,7 +252,9 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
 def test_a_request_would_be_seen(tmp_path: Path) -> None:
     """The same check of a page that does fetch something, and complains."""
     page = tmp_path / "walk.html"
-    page.write_text('<!doctype html><img src="http://127.0.0.1:9/x.png"><script>console.error("no")</script>')
+    page.write_text(
+        '<!doctype html><img src="http://127.0.0.1:9/x.png"><script>console.error("no")</script>'
+    )
     _, complaints = browser(page, "--dump-dom", f"--log-net-log={tmp_path / 'net.json'}")
     assert '"no"' in complaints
     assert requests(tmp_path / "net.json") == ["http://127.0.0.1:9/x.png"]
@@ -225,9 +271,13 @@ def test_the_page_on_paper(tmp_path: Path) -> None:
     walk = wide()
     page.write_text(web_page(walk).html, encoding="utf-8")
     browser(page, "--no-pdf-header-footer", f"--print-to-pdf={pdf}")
-    width, height = map(float, re.findall(r"Page size: +([\d.]+) x ([\d.]+)", output("pdfinfo", pdf))[0])
-    boxes = re.findall(r'xMin="([-\d.]+)" yMin="([-\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">([^<]*)<',
-                       output("pdftotext", "-bbox", pdf, "-"))  # fmt: skip
+    width, height = map(
+        float, re.findall(r"Page size: +([\d.]+) x ([\d.]+)", output("pdfinfo", pdf))[0]
+    )
+    boxes = re.findall(
+        r'xMin="([-\d.]+)" yMin="([-\d.]+)" xMax="([\d.]+)" yMax="([\d.]+)">([^<]*)<',
+        output("pdftotext", "-bbox", pdf, "-"),
+    )
     assert expected(walk) <= {word for *_, word in boxes}
     corners = np.array([box[:4] for box in boxes], dtype=float)
     assert (corners.min(axis=0)[:2] > 0).all()

@@ -35,7 +35,10 @@ def shown(walked: Walkthrough, width: int = 80, lines: int = 50, **more: object)
     look = {name: more.pop(name) for name in ("colour", "dark", "unicode") if name in more}
     screen = Screen(width=width, **{"colour": False, **look})  # type: ignore[arg-type]
     console = Console(
-        width=width, file=StringIO(), color_system="truecolor" if screen.colour else None, force_terminal=True
+        width=width,
+        file=StringIO(),
+        color_system="truecolor" if screen.colour else None,
+        force_terminal=True,
     )
     for line in draw_overview(walked, screen, **more):  # type: ignore[arg-type]
         console.print(line, soft_wrap=True)
@@ -57,19 +60,30 @@ def test_the_calculation_stands_in_the_first_lines(width: int, *, colour: bool, 
     lines = shown(walked, width, colour=colour, dark=dark)
     text = " ".join(lines[:10])
     assert "toy, head 1.3: the query “it”" in lines[0]
-    assert all(one in text for one in ("score = q · k", "scaled = score / √8", "weight = softmax(scaled)"))
+    assert all(
+        one in text for one in ("score = q · k", "scaled = score / √8", "weight = softmax(scaled)")
+    )
     query, keys = (walked.grids[name].values for name in ("q", "K"))
     row = next(line for line in lines if line.startswith("q "))
     assert [float(number) for number in re.findall(NUMBER, row)] == pytest.approx(query[0].round(3))
     first = next(line for line in lines[:12] if line.startswith("The "))
-    scores, scaled, weights = (walked.grids[name].values[0] for name in ("scores", "scaled", "weights"))
+    scores, scaled, weights = (
+        walked.grids[name].values[0] for name in ("scores", "scaled", "weights")
+    )
     assert f"{scores[0]:.3f}  {scaled[0]:.3f}" in first.replace("   ", "  ")
     assert re.findall(NUMBER, first)[0] == f"{keys[0, 0]:.3f}"
     bars = []
     for word, weight in zip(walked.grids["weights"].columns, weights, strict=True):
-        (found, *_) = [line for line in lines if re.match(rf"{re.escape(word)} .*{weight:.3f}", line)]
-        bars.append(8 * found.count("█") + sum(found.count(sign) * part for part, sign in enumerate("▏▎▍▌▋▊▉", 1)))
-    assert bars == pytest.approx(weights * max(bars) / max(weights), abs=1.5), "a bar is as long as the weight is large"
+        (found, *_) = [
+            line for line in lines if re.match(rf"{re.escape(word)} .*{weight:.3f}", line)
+        ]
+        bars.append(
+            8 * found.count("█")
+            + sum(found.count(sign) * part for part, sign in enumerate("▏▎▍▌▋▊▉", 1))
+        )
+    assert bars == pytest.approx(weights * max(bars) / max(weights), abs=1.5), (
+        "a bar is as long as the weight is large"
+    )
     assert lines[-1].endswith("--interactive")
 
 
@@ -80,12 +94,16 @@ def test_sixteen_tokens_fit_a_narrow_screen(model: str, language: str) -> None:
     walked = walk(SIXTEEN, home(model))
     lines = shown(walked, 60, colour=True, lang=language)
     weights = walked.grids["weights"]
-    below = lines[next(place for place, line in enumerate(lines) if re.search(r"(value|밸류) ", line)) :]
+    below = lines[
+        next(place for place, line in enumerate(lines) if re.search(r"(value|밸류) ", line)) :
+    ]
     rows = [line.split()[0] for line in below[2:] if re.search(r"\d…", line)][:5]
     largest = sorted(np.argsort(-weights.values[0], kind="stable")[:5].tolist())
     assert rows == [weights.columns[key] for key in largest]
     rest = next(line for line in below if "11" in line and re.search("more keys|더 있음", line))
-    assert float(re.findall(NUMBER, rest)[-1]) == pytest.approx(1 - weights.values[0][largest].sum(), abs=6e-4)
+    assert float(re.findall(NUMBER, rest)[-1]) == pytest.approx(
+        1 - weights.values[0][largest].sum(), abs=6e-4
+    )
 
 
 def test_the_alignment_vectors_add_up_to_the_context() -> None:
@@ -110,7 +128,11 @@ def test_a_masked_key_is_called_so() -> None:
 
 @pytest.mark.parametrize(
     ("score", "formula"),
-    [("dot", "score = q · k"), ("general", "score = q W kᵀ"), ("additive", "score = v · tanh(W q + U k)")],
+    [
+        ("dot", "score = q · k"),
+        ("general", "score = q W kᵀ"),
+        ("additive", "score = v · tanh(W q + U k)"),
+    ],
 )
 def test_each_way_to_score_has_its_formula(score: str, formula: str) -> None:
     """In English and in Korean; what is not scaled has no such column."""
@@ -126,7 +148,10 @@ def test_of_a_long_sentence_the_keys_of_the_largest_weights_are_shown() -> None:
     """In the sentence's order, and how much the others have together."""
     words = tuple(f"w{number}" for number in range(100))
     walked = attention_walk(
-        title="made", query=grid(1, 8), keys=grid(100, 8, rows=words), values=grid(100, 8, rows=words)
+        title="made",
+        query=grid(1, 8),
+        keys=grid(100, 8, rows=words),
+        values=grid(100, 8, rows=words),
     )
     weights = walked.grids["weights"].values[0]
     lines = shown(walked)
@@ -154,9 +179,13 @@ def test_an_exercise_gives_nothing_away() -> None:
     lines = shown(walked, blanks=blanks)
     assert sum(line.count("____") for line in lines) == len(blanks)
     assert not any(line.startswith("sum ") for line in lines)
-    assert {row: "█" in lines[place] for row, place in zip(range(3), range(8, 11), strict=True)} == {
-        0: False, 1: False, 2: True,
-    }  # fmt: skip
+    assert {
+        row: "█" in lines[place] for row, place in zip(range(3), range(8, 11), strict=True)
+    } == {
+        0: False,
+        1: False,
+        2: True,
+    }
     heads = read("sample_inputs/two_heads.yaml", query=0)
     blanks = frozenset((name, 0, column) for name in heads.distributions() for column in (0, 2))
     lines = shown(heads, blanks=blanks)
@@ -167,15 +196,26 @@ def test_of_several_queries_the_weights_and_contexts_are_shown() -> None:
     """Few words have their scores too; of many there is room for no more."""
     lines = shown(walk("I love all you", home("toy"), every=True))
     titles = [line for line in lines if " = " in line]
-    assert titles == ["scores = Q Kᵀ", "scaled = scores / √8", "weights = softmax(scaled)", "context = weights V"]
+    assert titles == [
+        "scores = Q Kᵀ",
+        "scaled = scores / √8",
+        "weights = softmax(scaled)",
+        "context = weights V",
+    ]
     many = shown(walk(SIXTEEN, home("toy"), every=True), 120, 70)
-    assert [line for line in many if " = " in line] == ["weights = softmax(scaled)", "context = weights V"]
+    assert [line for line in many if " = " in line] == [
+        "weights = softmax(scaled)",
+        "context = weights V",
+    ]
 
 
 def test_of_a_whole_layer_the_steps_are_listed() -> None:
     """Those of all heads once, with their places and how many there are; then what comes out."""
     lines = shown(walk("I love all you", home("toy"), whole_layer=True, every=True))
-    assert any(re.match(r"6, 13, … 41\. Scaled scores +scaled = scores / √8 +6\W\(4,4\)", line) for line in lines)
+    assert any(
+        re.match(r"6, 13, … 41\. Scaled scores +scaled = scores / √8 +6\W\(4,4\)", line)
+        for line in lines
+    )
     assert any(line.startswith("44. Concatenation ") for line in lines)
     assert sum(line.startswith(("love ", "you ")) for line in lines) == 2
     assert any(line == "Last layer normalisation" for line in lines)
@@ -183,7 +223,13 @@ def test_of_a_whole_layer_the_steps_are_listed() -> None:
 
 def test_both_attentions_of_a_decoder_s_layer_are_listed() -> None:
     """Each with its own steps, and the formulas of its own grids."""
-    lines = shown(walk("I love all you", home("toy-transformer"), kind="decoder", whole_layer=True, every=True), 80, 80)
+    lines = shown(
+        walk(
+            "I love all you", home("toy-transformer"), kind="decoder", whole_layer=True, every=True
+        ),
+        80,
+        80,
+    )
     listed = [line for line in lines if "Scaled scores" in line or "Scaled" in line.split()]
     assert [line.split(".")[0] for line in listed] == ["6, 14, … 30", "42, 49, … 63"]
     assert "scaled_cross = scores_cross / √12" in listed[1]

@@ -28,20 +28,27 @@ if TYPE_CHECKING:
 
 PLAIN = Screen(colour=False)
 KOREAN = ("[CLS]", "나는", "너희", "모두를", "사랑해", "internationalization", "[SEP]")
-RECEIPT = Receipt(native="sdpa", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(1e-7, 2.5e-7))
+RECEIPT = Receipt(
+    native="sdpa", dtype="float32", tolerance=1e-5, layers=(0, 1), differences=(1e-7, 2.5e-7)
+)
 NUMBER = r"-?(?:\d+\.?\d*(?:e[-+]\d+)?|∞)"
 
 
 def by_hand() -> Walkthrough:
     """A decoder's state and four states of an encoder, as in the book."""
     states = Grid(
-        values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]), rows=("first", "second", "third", "fourth")
+        values=np.array([[0.0, 1, 1], [5, 0, 1], [1, 1, 0], [0, 5, 1]]),
+        rows=("first", "second", "third", "fourth"),
     )
     query = Grid(values=np.array([[10.0, 5.0, 10.0]]), rows=("decoder",))
-    return attention_walk(title="made by hand", query=query, keys=states, values=states, score="dot")
+    return attention_walk(
+        title="made by hand", query=query, keys=states, values=states, score="dot"
+    )
 
 
-def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mask: bool = False) -> Walkthrough:
+def of_model(
+    n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mask: bool = False
+) -> Walkthrough:
     """A head of a model from its input to the layer's output, with numbers from a seed."""
     draw = np.random.default_rng(n * d)
     c = Calculation()
@@ -50,7 +57,11 @@ def of_model(n: int = 7, d_model: int = 48, d: int = 8, *, one: bool = True, mas
     query, x = ("q", "x") if one else ("Q", "X")
     if one:
         c.give("x", Grid(values=c.grids["X"].values[[3]], rows=(tokens[3],)))
-    for letter, name, step, given in (("q", query, "query", x), ("k", "K", "keys", "X"), ("v", "V", "values", "X")):
+    for letter, name, step, given in (
+        ("q", query, "query", x),
+        ("k", "K", "keys", "X"),
+        ("v", "V", "values", "X"),
+    ):
         c.give(f"W{letter}", Grid(values=draw.normal(size=(d_model, d)) / d_model**0.5))
         c.give(f"b{letter}", Grid(values=draw.normal(size=(1, d))))
         c.step(step, name, "projection", given, f"W{letter}", f"b{letter}")
@@ -161,7 +172,9 @@ def test_the_book_s_context_and_arithmetic_are_shown() -> None:
 def test_the_shown_alignment_adds_up_to_the_shown_context() -> None:
     """Read from the screen and added again, to within what was rounded."""
     lines = lines_of(of_model(d=4), Screen(width=160, colour=False))
-    rows = [re.findall(NUMBER, re.sub("[█-▏]", " ", row)) for row in table_of(lines, "Key by key")[2:10]]
+    rows = [
+        re.findall(NUMBER, re.sub("[█-▏]", " ", row)) for row in table_of(lines, "Key by key")[2:10]
+    ]
     cells = np.array([[float(cell) for cell in row[-9:]] for row in rows[:7]])
     start = next(index for index, line in enumerate(lines) if line.endswith(". Context vector"))
     shown = next(line for line in lines[start:] if line.startswith("모두를"))
@@ -172,13 +185,24 @@ def test_the_shown_alignment_adds_up_to_the_shown_context() -> None:
 
 
 @pytest.mark.parametrize(("colour", "unicode"), [(True, True), (False, True), (False, False)])
-@pytest.mark.parametrize(("width", "language"), [(40, "ko"), (60, "en"), (60, "ko"), (80, "en"), (200, "en")])
-def test_no_line_is_wider_than_the_window(*, width: int, colour: bool, unicode: bool, language: str) -> None:
+@pytest.mark.parametrize(
+    ("width", "language"), [(40, "ko"), (60, "en"), (60, "ko"), (80, "en"), (200, "en")]
+)
+def test_no_line_is_wider_than_the_window(
+    *, width: int, colour: bool, unicode: bool, language: str
+) -> None:
     """Whatever is walked, in either language, with and without colours."""
     screen = Screen(width=width, colour=colour, unicode=unicode)
-    for walk in (by_hand(), of_model(mask=True), of_model(33, 96, 64), of_model(one=False, mask=True)):
+    for walk in (
+        by_hand(),
+        of_model(mask=True),
+        of_model(33, 96, 64),
+        of_model(one=False, mask=True),
+    ):
         drawn = (draw_walk, draw_overview)
-        for line in (line for draw in drawn for line in draw(walk, screen, lang=language, precision=5)):
+        for line in (
+            line for draw in drawn for line in draw(walk, screen, lang=language, precision=5)
+        ):
             assert line.cell_len <= width
             assert unicode or line.plain.isascii()
 
@@ -216,7 +240,9 @@ def test_a_number_stands_on_the_colour_of_its_sign() -> None:
         found = [span.style for span in line.spans if span.style]
         assert found == ([screen.paint_signed(value, 4.0)] if value else [])
     masked = next(line for line in lines if line.plain.startswith("c ") and "-∞" in line.plain)
-    assert not any("∞" in masked.plain[span.start : span.end] and span.style for span in masked.spans)
+    assert not any(
+        "∞" in masked.plain[span.start : span.end] and span.style for span in masked.spans
+    )
 
 
 def test_a_matrix_of_weights_has_the_palette_and_its_small_weights_the_page() -> None:
@@ -224,7 +250,11 @@ def test_a_matrix_of_weights_has_the_palette_and_its_small_weights_the_page() ->
     words = ("a", "b")
     query = Grid(values=np.array([[0.0], [6.0]]), rows=words)
     walk = attention_walk(
-        title="made", query=query, keys=Grid(values=np.array([[1.0], [0.0]]), rows=words), values=query, score="dot"
+        title="made",
+        query=query,
+        keys=Grid(values=np.array([[1.0], [0.0]]), rows=words),
+        values=query,
+        score="dot",
     )
     screen = Screen()
     lines = list(draw_walk(walk, screen, steps=["softmax"]))
@@ -258,7 +288,9 @@ def test_of_a_large_given_matrix_only_a_corner_is_shown() -> None:
 
 def test_zero_alone_is_written_without_decimals() -> None:
     """One format a table: what only rounds to zero has its decimals, what is masked is exactly 0."""
-    rows = table_of(lines_of(of_model(d=4, mask=True), Screen(width=140, colour=False)), "Key by key")[2:9]
+    rows = table_of(
+        lines_of(of_model(d=4, mask=True), Screen(width=140, colour=False)), "Key by key"
+    )[2:9]
     assert all(re.search(r" -∞ +0 +masked", row) for row in rows[4:])
     assert all(re.search(r" 0\.\d{3} [█-▏]+", row) for row in rows[:4])
 
@@ -297,7 +329,10 @@ def test_what_is_blank_is_given_away_nowhere() -> None:
 def test_only_the_steps_asked_for_are_shown() -> None:
     """They keep their numbers; a step that is not there is refused, with those that are."""
     lines = lines_of(by_hand(), steps=["scores", "context"])
-    assert [line for line in lines if re.match(r"\d+\. ", line)] == ["1. Attention scores", "4. Context vector"]
+    assert [line for line in lines if re.match(r"\d+\. ", line)] == [
+        "1. Attention scores",
+        "4. Context vector",
+    ]
     assert not any("Softmax" in line for line in lines)
     with pytest.raises(SelectionError, match="there is no step 'mask': there are scores, softmax"):
         lines_of(by_hand(), steps=["mask"])
@@ -317,7 +352,9 @@ def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
     )
     exact = replace(of_model(), difference=0.0, from_input=None, receipt=None)
     assert lines_of(exact)[-1] == "recomputed context is exactly the model's own"
-    assert lines_of(replace(exact, own=None, difference=None))[-1].startswith("no number of this model's own")
+    assert lines_of(replace(exact, own=None, difference=None))[-1].startswith(
+        "no number of this model's own"
+    )
 
 
 def test_a_sentence_is_shown_and_not_obeyed() -> None:
@@ -331,7 +368,9 @@ def test_korean_is_korean_and_english_where_it_cannot_be_shown() -> None:
     lines = lines_of(by_hand(), lang="ko")
     assert "1. 어텐션 스코어" in lines
     assert "   키마다 보기:" in lines
-    assert not any(re.search(r"[a-z]{4,} [a-z]{4,}", line) for line in lines[1:] if "rows of" not in line)
+    assert not any(
+        re.search(r"[a-z]{4,} [a-z]{4,}", line) for line in lines[1:] if "rows of" not in line
+    )
     plain = lines_of(by_hand(), Screen(colour=False, unicode=False), lang="ko")
     assert "1. Attention scores" in plain
     assert any(line.startswith("Korean needs a terminal") for line in plain)
@@ -351,7 +390,10 @@ def test_all_queries_at_once_have_a_matrix_each_step() -> None:
 
 def test_contexts_of_other_heads_stand_in_one_table() -> None:
     """What the other heads found is not told head by head."""
-    rows = table_of(lines_of(of_model(), Screen(width=120, colour=False)), "Context vectors of the other heads (2 x 8)")
+    rows = table_of(
+        lines_of(of_model(), Screen(width=120, colour=False)),
+        "Context vectors of the other heads (2 x 8)",
+    )
     assert [row.split()[0] for row in rows[2:]] == ["context_1", "context_2"]
 
 
@@ -386,7 +428,8 @@ def test_the_cell_done_by_hand_is_the_same_everywhere() -> None:
     """On screens of any width and on pages: of the key with the largest weight, of long vectors the first number."""
     walk = of_model(33, 96, 64)
     worked = [
-        re.findall(r"   (\w+, [^:]*number 0): ", "\n".join(lines_of(walk, Screen(width=w)))) for w in (60, 80, 200)
+        re.findall(r"   (\w+, [^:]*number 0): ", "\n".join(lines_of(walk, Screen(width=w))))
+        for w in (60, 80, 200)
     ]
     assert worked[0] == worked[1] == worked[2]
     assert len(worked[0]) >= 6

@@ -43,7 +43,10 @@ def test_every_operation_is_known() -> None:
     """What the walkthrough can say can be checked, and is between them in the tests' walkthroughs."""
     assert set(OPERATIONS) == set(operations.OPERATIONS)
     for name, operation in operations.OPERATIONS.items():
-        assert (OPERATIONS[name].operands, OPERATIONS[name].numbered) == (operation.operands, operation.numbered)
+        assert (OPERATIONS[name].operands, OPERATIONS[name].numbered) == (
+            operation.operands,
+            operation.numbered,
+        )
     steps = [step for walk in WALKS.values() for step in walk.steps]
     assert {step.operation for step in steps} == set(OPERATIONS)
     assert all((step.number is not None) == OPERATIONS[step.operation].numbered for step in steps)
@@ -78,7 +81,11 @@ def test_a_wrong_number_in_any_cell_is_found(name: str) -> None:
     made = {step.result: i + 1 for i, step in enumerate(saved.steps)}
     cells = 0
     for grid_name, found in saved.grids.items():
-        used_by = [f"step {i + 1} ({step.name})" for i, step in enumerate(saved.steps) if grid_name in step.operands]
+        used_by = [
+            f"step {i + 1} ({step.name})"
+            for i, step in enumerate(saved.steps)
+            if grid_name in step.operands
+        ]
         for i, row in enumerate(found.values):
             for j, right in enumerate(row):
                 row[j] = wrong(right, is_mask=grid_name == "mask")
@@ -107,7 +114,9 @@ def test_a_wrong_factor_is_found(name: str) -> None:
     for i in numbered:
         steps = json.loads(json.dumps(fields["steps"]))
         steps[i]["number"] += 1e-4
-        assert examine(edit(name, steps=steps)).fault.startswith(f"step {i + 1} ({steps[i]['name']}): ")
+        assert examine(edit(name, steps=steps)).fault.startswith(
+            f"step {i + 1} ({steps[i]['name']}): "
+        )
 
 
 def test_a_file_without_steps_is_not_verified() -> None:
@@ -121,7 +130,10 @@ def test_the_smallest_weights_count() -> None:
     """A weight of 2.9e-20 is held against itself, not against 1."""
     saved = edit("seq2seq")
     saved.grids["weights"].values[0][2] *= 1.0001
-    assert "weights, row 0 (decoder), column 2 (encoder 3): the file says 2.8628" in examine(saved).fault
+    assert (
+        "weights, row 0 (decoder), column 2 (encoder 3): the file says 2.8628"
+        in examine(saved).fault
+    )
 
 
 def test_a_given_number_that_nothing_is_made_from(tmp_path: Path) -> None:
@@ -160,7 +172,10 @@ def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
         ({"from_input": -1e-9}, "from_input must be from 0 to "),
         ({"from_input": 0.1}, "from_input must be from 0 to "),
         ({"from_input": None}, ""),
-        ({"difference": "0"}, 'difference must be a number, not "0": write it without quotation marks'),
+        (
+            {"difference": "0"},
+            'difference must be a number, not "0": write it without quotation marks',
+        ),
         ({"difference": None}, "own and difference belong together"),
         ({"own": None}, "own and difference belong together"),
         ({"own": "else"}, "own names no grid of the file"),
@@ -170,8 +185,14 @@ def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
             {"receipt": {"tolerance": 1, "layers": [0], "differences": []}},
             "the receipt must have a difference for each",
         ),
-        ({"receipt": {"tolerance": 1e999, "layers": [], "differences": []}}, "receipt.tolerance must be finite"),
-        ({"receipt": {"tolerance": 1, "layers": [1], "differences": [1e999]}}, "receipt.differences[0] must be finite"),
+        (
+            {"receipt": {"tolerance": 1e999, "layers": [], "differences": []}},
+            "receipt.tolerance must be finite",
+        ),
+        (
+            {"receipt": {"tolerance": 1, "layers": [1], "differences": [1e999]}},
+            "receipt.differences[0] must be finite",
+        ),
         (
             {"receipt": {"tolerance": 1, "layers": [1], "differences": [-1]}},
             "the receipt's numbers must not be negative",
@@ -210,7 +231,10 @@ def test_a_label_changed_after_the_receipt() -> None:
 
 
 def calculate(
-    operation: str, result: list[list[float]], *operands: list[list[Any]], number: float | None = None
+    operation: str,
+    result: list[list[float]],
+    *operands: list[list[Any]],
+    number: float | None = None,
 ) -> str:
     """The fault of one step."""
     names = [f"g{i}" for i in range(len(operands))]
@@ -243,13 +267,19 @@ def calculate(
         ("general", ([[1]], [[1], [1]], [[1]]), "g0 has 1 columns, but g1 has 2 rows"),
         ("additive", ([[1]], [[1]], [[1]], [[1], [2]], [[1]]), "g2 has 1 rows, but g3 has 2 rows"),
         ("sum", ([[1e308], [1e308]],), "r cannot be computed: it leaves the range of numbers"),
-        ("projection", ([["-inf", "-inf"]], [[1], [-1]]), "r cannot be computed: it leaves the range of numbers"),
+        (
+            "projection",
+            ([["-inf", "-inf"]], [[1], [-1]]),
+            "r cannot be computed: it leaves the range of numbers",
+        ),
         ("relu", ([[1, 2]],), "r is 1 x 1, recomputed 1 x 2"),
         ("product", ([[1]], [[1, 2]]), "g1 has 2 columns, but g0 has 1 columns"),
         ("product", ([[1]], [[1], [2]]), "g1 has 2 rows, but g0 has 1 rows"),
     ],
 )
-def test_steps_that_cannot_be_computed(operation: str, operands: tuple[Any, ...], fault: str) -> None:
+def test_steps_that_cannot_be_computed(
+    operation: str, operands: tuple[Any, ...], fault: str
+) -> None:
     """Shapes that clash, and numbers out of range, are faults of the step and no tracebacks."""
     assert calculate(operation, [[1.0]], *operands) == f"step 1 (s): {fault}"
 
@@ -271,7 +301,9 @@ def test_a_root_mean_square_that_cannot_be_computed(operands: tuple[Any, ...], f
 def test_activations_far_from_0(operation: str) -> None:
     """No number is too large or too small for them; what is far below 0 is as good as shut."""
     assert calculate(operation, [[0.0, 0.0, 800.0]], [[-1e4, 0.0, 800.0]]) == ""
-    assert "recomputed it is 800.0" in calculate(operation, [[0.0, 0.0, 800.1]], [[-1e4, 0.0, 800.0]])
+    assert "recomputed it is 800.0" in calculate(
+        operation, [[0.0, 0.0, 800.1]], [[-1e4, 0.0, 800.0]]
+    )
 
 
 def test_the_approximation_of_gelu_is_another_operation() -> None:
@@ -285,7 +317,9 @@ def test_the_approximation_of_gelu_is_another_operation() -> None:
 def test_nothing_is_divided_by_zero(operation: str, number: float) -> None:
     """A row without variance, and a cap of 0, are said."""
     more = ([[1.0, 1.0]], [[1.0, 1.0]]) if operation == "norm" else ()
-    assert calculate(operation, [[1.0, 1.0]], [[2.0, 2.0]], *more, number=number).startswith("step 1 (s): a ")
+    assert calculate(operation, [[1.0, 1.0]], [[2.0, 2.0]], *more, number=number).startswith(
+        "step 1 (s): a "
+    )
 
 
 @pytest.mark.parametrize("number", [2.0, -1.0, 0.5])
@@ -321,6 +355,8 @@ def test_it_imports_neither_torch_nor_numpy(tmp_path: Path) -> None:
         "sys.argv = ['attnviz', 'verify', sys.argv[1]]\nimport attnviz.cli\nassert attnviz.cli._run() == 0\n"
         f"sys.exit([name for name in {heavy} if name in sys.modules] or 0)"
     )
-    result = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
     assert (result.returncode, result.stderr) == (0, ""), result.stderr
     assert "verified: " in result.stdout
