@@ -268,7 +268,7 @@ class Attention(ReadOnly):
         """One head's matrix: ``record[2, 3]`` or ``record["2.3"]``, as `pattern`."""
         return self.pattern(*head_at(place))
 
-    def save(self, path: str | Path, **look: Any) -> Path:  # noqa: ANN401 - fields of a group
+    def save(self, path: str | Path, **look: Any) -> Path:
         """Write the record to a file, by its ending.
 
         `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
@@ -279,7 +279,7 @@ class Attention(ReadOnly):
         """
         return RECORD.save(path, self, **look)
 
-    def figure(self, **look: Any) -> Figure:  # noqa: ANN401 - fields of a group
+    def figure(self, **look: Any) -> Figure:
         """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it.
 
         `look` says what it is for and its size there, such as ``style="paper", width="8cm"``: the fields of
@@ -288,7 +288,7 @@ class Attention(ReadOnly):
         figure: Figure = RECORD.make(".png", self, **look).figure
         return figure
 
-    def page(self, lang: str = "en", **look: Any) -> WebPage:  # noqa: ANN401 - as its function's
+    def page(self, lang: str = "en", **look: Any) -> WebPage:
         """Its page to explore: `look`, and what it raises, as for `attnviz.page`."""
         page: WebPage = RECORD.make(".html", self, lang=lang, **look)
         return page

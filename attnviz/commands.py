@@ -95,7 +95,7 @@ def session(shell: ShellSettings, files: FileSettings | None) -> Iterator[None]:
 
     Raises InputError: the current folder was deleted, and libraries that load would end all without a word.
     """
-    global _now  # noqa: PLW0603 - one command runs at a time, and all it tells goes to one terminal
+    global _now
     try:
         Path.cwd()
     except FileNotFoundError:
@@ -221,7 +221,7 @@ def _digest(path: Path) -> bytes | None:
         return None
 
 
-def write_result(formats: Formats, result: object, path: Path, **look: Any) -> None:  # noqa: ANN401 - as each result has it
+def write_result(formats: Formats, result: object, path: Path, **look: Any) -> None:
     """Write a result, as its formats have it; of the `look` is taken what can be said of such a file."""
     write_content(path, formats.content(path, result, look))
 
@@ -323,7 +323,7 @@ def _page(text: str, command: list[str]) -> None:
         ):  # not a pipe, which would make us wait for a person who reads on
             file.write(text.encode(sys.stdout.encoding, "backslashreplace"))
             file.seek(0)
-            pager = subprocess.Popen(command, stdin=file, env=options | os.environ)  # noqa: S603 - the user's own
+            pager = subprocess.Popen(command, stdin=file, env=options | os.environ)
     except OSError:  # there is no such pager, or no room for the file
         sys.stdout.write(text)
         return

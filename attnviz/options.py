@@ -39,7 +39,7 @@ class Option:
 REQUIRED: Any = MISSING  # the default of a field that must be given
 
 
-def option(*names: str, default: object = None, **more: Any) -> Any:  # noqa: ANN401 - a field of any type
+def option(*names: str, default: object = None, **more: Any) -> Any:
     """A field of a group: its default, and how it is given on the command line (see `Option`).
 
     With ``default=REQUIRED`` it must be given.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Result(Protocol):
     """What can write itself and is shown as a page: a record, a walkthrough, a comparison of heads or of models."""
 
-    def save(self, path: Path, **look: Any) -> Path:  # noqa: ANN401 - as each result has it
+    def save(self, path: Path, **look: Any) -> Path:
         """Write it, by the path's ending."""
 
     def page(self, lang: str) -> WebPage:
@@ -39,7 +39,7 @@ def page(
     *,
     model: str | None = None,
     lang: str = "en",
-    **look: Any,  # noqa: ANN401 - as each result has it
+    **look: Any,
 ) -> WebPage:
     """A result as one HTML page to explore, which needs no network and asks for none; without one, a page to type in.
 
@@ -82,7 +82,7 @@ def page(
 
 
 @check_call()
-def save(result: Result | Sequence[Walkthrough], path: str | os.PathLike[str], **look: Any) -> Path:  # noqa: ANN401 - likewise
+def save(result: Result | Sequence[Walkthrough], path: str | os.PathLike[str], **look: Any) -> Path:
     """Write a result in the format that the path's ending names: the same as ``result.save(path, **look)``.
 
     Several walkthroughs, such as `decoding_steps` gives, are one film.

@@ -372,7 +372,7 @@ def test_refuses_a_receipt_that_proves_nothing(changes: dict[str, Any], message:
 def test_copies_are_read_only() -> None:
     """A copy, and what comes from a pickle, is equal, and nobody can write into it either."""
     record = attnviz.attend("I love", "toy")
-    for copied in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):  # noqa: S301 - our own
+    for copied in (copy.copy(record), copy.deepcopy(record), pickle.loads(pickle.dumps(record))):
         assert copied == record
         assert copied.vectors is not None
         for array in (

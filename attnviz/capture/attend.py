@@ -85,8 +85,10 @@ def attend(
 def _split(settings: Attending) -> tuple[Selection, Opening]:
     """What is kept, which is checked, and how the model is loaded."""
     kept: dict[str, Any] = {
-        name: settings[name] for name in Selection.__annotations__ if name in settings
-    }  # type: ignore[literal-required]
+        name: settings[name]  # type: ignore[literal-required]
+        for name in Selection.__annotations__
+        if name in settings
+    }
     kept["layers"], kept["heads"] = numbers_of(kept.get("layers"), kept.get("heads"))
     bytes_of(kept.get("memory", MEMORY))
     loading = {name: value for name, value in settings.items() if name not in kept}

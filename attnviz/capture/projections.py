@@ -81,7 +81,7 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
     watching = [observer for observer in observers if isinstance(observer, CallObserver)]
     thread = get_ident()  # another may run the model, too
 
-    def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:  # noqa: ANN401 - of any module
+    def show(module: nn.Module, given: tuple[Any, ...], made: Any) -> None:
         if (
             get_ident() == thread
             and given
@@ -259,7 +259,7 @@ def _is_small(module: nn.Module) -> bool:
 
 def _in_rows(x: Tensor) -> Tensor:
     """With an axis of tokens, where a recurrent model has none: (B, D) -> (B, 1, D)."""
-    return x[:, None] if x.ndim == 2 else x.reshape(x.shape[0], -1, x.shape[-1])  # noqa: PLR2004 - two axes
+    return x[:, None] if x.ndim == 2 else x.reshape(x.shape[0], -1, x.shape[-1])
 
 
 def _join_steps(calls: Sequence[Call]) -> list[Call]:

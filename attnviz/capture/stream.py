@@ -51,17 +51,17 @@ class MaskRows:
         function: Callable[..., Any],
         types: object,
         given: tuple[object, ...] = (),
-        named: Any = None,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
+        named: Any = None,
+    ) -> Any:
         return function(
             *(one.rows(0, one.n_rows) if isinstance(one, cls) else one for one in given),
             **(named or {}),
         )
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a tensor has
+    def __getattr__(self, name: str) -> Any:
         return getattr(self.rows(0, self.n_rows), name)
 
-    def __getitem__(self, places: Any) -> Tensor:  # noqa: ANN401 - likewise
+    def __getitem__(self, places: Any) -> Tensor:
         return self.rows(0, self.n_rows)[places]
 
 
@@ -419,7 +419,7 @@ def _last_rows(layer: Layer, n: int) -> Layer:
 def _larger(largest: float, values: Tensor) -> float:
     """The larger of the two, NaN if any value is: NaN must never pass for a small difference."""
     top = values.max().item() if values.numel() else 0.0
-    return top if top != top or top > largest else largest  # noqa: PLR0124 - x != x is true of NaN alone
+    return top if top != top or top > largest else largest
 
 
 def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:

@@ -60,7 +60,7 @@ class MainSettings(ShellSettings):
     version: bool = option("--version", default=False, help="Show the version.", panel=RARE)
 
 
-def _begin(context: Any, settings: MainSettings) -> None:  # noqa: ANN401 - of Typer
+def _begin(context: Any, settings: MainSettings) -> None:
     if settings.version:
         typer.echo(f"attnviz {attnviz.__version__}")
         raise typer.Exit
@@ -117,9 +117,9 @@ class _Output(io.FileIO):
 def _open_output(stream: TextIO | None) -> TextIO:
     """The same stream, whose reader may leave; a character that it cannot show is written as its number."""
     if stream is None:  # closed by whoever started us
-        return open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123 - open as long as we are
+        return open(os.devnull, "w", encoding="utf-8")
     raw = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
-    by_line = stream.isatty() or stream.fileno() == 2  # noqa: PLR2004 - standard error
+    by_line = stream.isatty() or stream.fileno() == 2
     return io.TextIOWrapper(
         raw, encoding=stream.encoding, errors="backslashreplace", line_buffering=by_line
     )
@@ -135,13 +135,13 @@ def main() -> NoReturn:
         _PRESSED.set()
         raise KeyboardInterrupt
 
-    def raise_again(lost: Any) -> None:  # noqa: ANN401 - as Python hands it over
+    def raise_again(lost: Any) -> None:
         if not isinstance(lost.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(lost)
         else:  # Ctrl-C came while Python ran what can raise nothing, such as a callback when an object goes
             threading.Timer(0.01, _thread.interrupt_main).start()
 
-    def tell(message: Warning | str, *_: Any, **__: Any) -> None:  # noqa: ANN401 - as the library hands them over
+    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
         sys.stderr.write(f"attnviz: {message}\n")
 
     signal.signal(signal.SIGINT, interrupt)

@@ -68,7 +68,7 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
             parameters[one.name] = _parameter(one, hints[one.name], group)
 
     @functools.wraps(command)
-    def run(context: Any, **values: Any) -> None:  # noqa: ANN401 - of Typer, and whatever was typed
+    def run(context: Any, **values: Any) -> None:
         try:
             typed = {
                 name: tuple(given or ()) if name in repeatable else given
@@ -101,14 +101,14 @@ def as_command(command: Callable[..., None], *, takes_shell: bool = True) -> Cal
     return run
 
 
-def _together(typed: ShellSettings, context: Any) -> ShellSettings:  # noqa: ANN401 - of Typer
+def _together(typed: ShellSettings, context: Any) -> ShellSettings:
     """What was typed after the command's name, and before it."""
     given = {one.name: getattr(typed, one.name) for one in fields(typed)}
     after = {one.name: given[one.name] for one in fields(typed) if given[one.name] != one.default}
     return replace(context.find_root().obj or ShellSettings(), **after)
 
 
-def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  # noqa: ANN401 - a type
+def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:
     option: Option = one.metadata["option"]
     repeatable = get_origin(hint) is tuple
     kind = list[get_args(hint)[0]] | None if repeatable else hint  # type: ignore[misc]
@@ -135,7 +135,7 @@ def _parameter(one: Field[Any], hint: Any, group: type) -> inspect.Parameter:  #
     )
 
 
-def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # noqa: ANN401 - of Typer
+def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
     """The options of a command as help shows them, by their headings, in order."""
     rows: dict[str, list[tuple[str, str]]] = {name: [] for name in PANELS}
     for parameter in command.get_params(context):
@@ -152,12 +152,12 @@ def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:  # n
 class Command(TyperCommand):
     """A command whose help has its options under headings; ``-h`` leaves out those that are rarely used."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of Typer
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read what was typed."""
         ctx.meta[_BRIEF] = "-h" in args
         return super().parse_args(ctx, [RENAMED.get(one, one) for one in args])
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options."""
         for name, records in panels(self, ctx).items():
             if not (ctx.meta.get(_BRIEF) and name in {SIZES, RARE}):
@@ -178,7 +178,7 @@ _BRIEF = "attnviz.brief"  # whether the help that is asked for is the short one
 class HeadCommand(Command):
     """A command whose first argument may begin with a minus, as that of no option does: ``-1.-1``."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - of Typer
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read what was typed."""
         takers = {
             name for one in self.params for name in one.opts if not getattr(one, "is_flag", True)
@@ -196,7 +196,7 @@ class HeadCommand(Command):
 class CommandGroup(TyperGroup):
     """The command with all commands: none of their summaries is cut, and one that is mistyped is guessed at."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - of Typer
+    def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, then the options."""
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -205,7 +205,7 @@ class CommandGroup(TyperGroup):
         with formatter.section("Options, of all commands"):
             formatter.write_dl(panels(self, ctx)[RARE])
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - of Typer
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that was typed."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")

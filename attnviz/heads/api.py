@@ -159,7 +159,7 @@ def compare_heads(
 
 
 def _saved_roles(
-    roles: bool | str | os.PathLike[str] | HeadComparison,  # noqa: FBT001
+    roles: bool | str | os.PathLike[str] | HeadComparison,
     lines: tuple[str, ...] | None,
     **how: Any,
 ) -> bool | HeadComparison:
@@ -182,7 +182,7 @@ def _roles_on(
     comparison: HeadComparison,
     source: Source | None,
     run: SurveyRun,
-    **how: Any,  # noqa: FBT001
+    **how: Any,
 ) -> HeadComparison | None:
     """What was measured on many sentences, refused where it is another model's; or measured now."""
     if isinstance(roles, bool):

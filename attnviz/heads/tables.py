@@ -323,7 +323,7 @@ def to_latex(comparison: HeadComparison, lang: str = "en") -> str:
 
 
 def _tex(interval: str) -> str:
-    return interval.replace("–", "--").replace(wording.TOO_NARROW, r"\(\sim\)")  # noqa: RUF001
+    return interval.replace("–", "--").replace(wording.TOO_NARROW, r"\(\sim\)")
 
 
 def _control(role: Role | None, language: str) -> str:

@@ -358,7 +358,7 @@ short_below_threshold | below {percent} % | {percent} %보다 낮음
 short_no_control | no control | 대조값 없음
 short_control_does_as_much | {title} too | {too}
 short_few_carry_it | few sentences | 문장이 적음
-""")  # noqa: RUF001 - an en dash
+""")
 }
 """The phrases, notes and doubts of heads, in English and in Korean."""
 
@@ -401,8 +401,8 @@ def rounded(value: float, digits: int = 2) -> str:
 
 
 def ends(low: float, high: float, digits: int = 2, *, narrow: bool = False) -> str:
-    """An interval as ``0.12–0.34``, marked where it is not to be trusted; empty where there is none."""  # noqa: RUF002
-    shown = f"{TOO_NARROW if narrow else ''}{rounded(low, digits)}–{rounded(high, digits)}"  # noqa: RUF001
+    """An interval as ``0.12–0.34``, marked where it is not to be trusted; empty where there is none."""
+    shown = f"{TOO_NARROW if narrow else ''}{rounded(low, digits)}–{rounded(high, digits)}"
     return "" if math.isnan(low + high) else shown
 
 
@@ -513,7 +513,7 @@ def how_sure(role: Role, language: str = "en") -> str:
     if not role.established:
         return say("not_established", language, why=reason_of(role.doubt, language))
     controls = "; ".join(
-        f"{CONTROLS[one.name].say(language, one)} {one.value:.2f} ({one.low:.2f}–{one.high:.2f})"  # noqa: RUF001
+        f"{CONTROLS[one.name].say(language, one)} {one.value:.2f} ({one.low:.2f}–{one.high:.2f})"
         for one in role.controls
         if one.rules_out
     )

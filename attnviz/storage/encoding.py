@@ -121,7 +121,7 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def decode(value: object, kind: Any, where: str) -> Any:  # noqa: ANN401  a type, and a value of that type
+def decode(value: object, kind: Any, where: str) -> Any:
     """A value from JSON as of a type, or FileFormatError, which names the field, as ``key_tokens[2].id``."""
     import msgspec
 
@@ -163,7 +163,7 @@ def _check_text(value: object, where: str) -> None:
             _check_text(one, f"{where}[{i}]")
 
 
-def _explain(error: str, value: Any, kind: Any, where: str) -> str:  # noqa: ANN401 - whatever was read, and a type
+def _explain(error: str, value: Any, kind: Any, where: str) -> str:
     """What msgspec found wrong, in our words: which field, what it must be, and what it is."""
     reason, _, path = error.partition(" - at `$")
     where += (path := path.removesuffix("`"))
@@ -194,7 +194,7 @@ def _words(types: str) -> str:
     )
 
 
-def _options(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a type
+def _options(kind: Any) -> tuple[str, ...]:
     """The texts that a type such as ``Literal["a", "b"] | None`` or a tuple of them allows; none for other types."""
     inner = get_args(kind)
     return (
@@ -231,7 +231,7 @@ def to_bytes(value: object, kind: str, classes: Classes) -> bytes:
     return serialised(arrays, {"attnviz": described})
 
 
-def read(  # noqa: PLR0917 - all are needed
+def read(
     path: str | os.PathLike[str],
     kind: str,
     classes: Classes,
@@ -341,7 +341,7 @@ def _inflated(deflated: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndar
     return np.frombuffer(made, dtype=kind).reshape(shape).copy()
 
 
-def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:  # noqa: ANN401 - whatever was written
+def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:
     import msgspec
 
     if not isinstance(value, dict):

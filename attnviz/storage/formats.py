@@ -60,7 +60,7 @@ class Formats(dict[str, Format]):
         """The endings that it is read from again."""
         return [ending for ending, one in self.items() if one.read]
 
-    def make(self, ending: str, result: object, **look: Any) -> Any:  # noqa: ANN401 - as each has it
+    def make(self, ending: str, result: object, **look: Any) -> Any:
         """What makes a file of this ending makes: a picture, a page.
 
         Raises SelectionError: no such language; SettingsError: another setting.
@@ -90,7 +90,7 @@ class Formats(dict[str, Format]):
             raise RecordError(f"{visible(path.name)} cannot be written: {error}") from None
 
     @check_call()
-    def save(self, path: str | os.PathLike[str], result: object, **look: Any) -> Path:  # noqa: ANN401 - as each has it
+    def save(self, path: str | os.PathLike[str], result: object, **look: Any) -> Path:
         """Write a result, whole or not at all.
 
         Raises as `content`; SettingsError: of such a file that cannot be said; OutputError: it cannot be written.
@@ -101,7 +101,7 @@ class Formats(dict[str, Format]):
         return write_whole(path, self.content(path, result, look))
 
     @check_call()
-    def load(self, path: str | os.PathLike[str]) -> Any:  # noqa: ANN401 - as each has it
+    def load(self, path: str | os.PathLike[str]) -> Any:
         """The result in a file. Raises FileFormatError: nothing is read from such a file, or it cannot be read."""
         path = Path(path)
         if (ending := path.suffix.lower()) not in self.read:

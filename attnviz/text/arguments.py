@@ -186,7 +186,7 @@ def _fits(value: object, wanted: object) -> bool:
     return found
 
 
-def _holds(value: Any, origin: type, parts: tuple[object, ...]) -> bool:  # noqa: ANN401 - as `_fits` has seen it
+def _holds(value: Any, origin: type, parts: tuple[object, ...]) -> bool:
     """Whether what a value consists of is of its type; what can be gone through only once is left alone."""
     if not parts or not issubclass(origin, Iterable) or not isinstance(value, Collection):
         return True
@@ -195,7 +195,7 @@ def _holds(value: Any, origin: type, parts: tuple[object, ...]) -> bool:  # noqa
     return not isinstance(value, str | bytes) and all(_fits(one, of) for one in each)
 
 
-def _is_whole(value: Any) -> bool:  # noqa: ANN401 - anything
+def _is_whole(value: Any) -> bool:
     try:
         index(value)
     except TypeError:

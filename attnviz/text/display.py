@@ -25,7 +25,7 @@ READ = (
 
 def check_sentence(text: str | None) -> None:
     """Refuse a sentence that is the name of a file, which was meant to be read, by a `SettingsError`."""
-    if isinstance(text, str) and text.endswith(READ) and os.path.isfile(text):  # noqa: PTH113 - of any length
+    if isinstance(text, str) and text.endswith(READ) and os.path.isfile(text):
         raise SettingsError(
             f"{text!r} is a file, not a sentence: load what was saved, or read sentences from it"
         )

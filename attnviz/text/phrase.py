@@ -27,7 +27,7 @@ class Phrase(str):
     __slots__ = ("ko",)
     ko: str  # the text in Korean
 
-    def __new__(cls, english: str, korean: str) -> Phrase:  # noqa: PYI034 - the tests' type checker knows no Self
+    def __new__(cls, english: str, korean: str) -> Phrase:
         """Put the two together."""
         phrase = super().__new__(cls, " ".join(english.split()))
         phrase.ko = " ".join(korean.split())

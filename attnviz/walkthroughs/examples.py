@@ -68,7 +68,7 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
 
 def self_attention(query: str | int | None = None) -> Walkthrough:
     """Single-head self-attention of four tokens 20 wide, queries, keys and values 5 wide, all with one decimal."""
-    chance = random.Random(0)  # noqa: S311 - numbers to calculate with; Python draws the same ones everywhere
+    chance = random.Random(0)
     calculation, row = (
         Calculation(),
         None if query is None else find_row([(word,) for word in WORDS], query),
@@ -112,7 +112,7 @@ LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calcul
 
 def make(seed: int) -> Walkthrough:
     """An exercise with one query, by its seed: its scores are even, so that divided by sqrt(4) they are whole."""
-    chance = random.Random(seed)  # noqa: S311 - an exercise is no secret; Python draws the same one everywhere
+    chance = random.Random(seed)
     query, keys = _query_and_keys(chance)
     values = [[below(chance, 10) for _ in range(D_V)] for _ in range(N_KEYS)]
     calculation = Calculation()

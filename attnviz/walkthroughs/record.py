@@ -172,7 +172,7 @@ class Walkthrough:
 
         They are the same for the same seed. Raises SettingsError: the seed is no whole number.
         """
-        chance = random.Random(seed)  # noqa: S311 - which cells are blank is no secret
+        chance = random.Random(seed)
         chosen: set[tuple[str, int, int]] = set()
         for step in self.steps:
             cells = [

@@ -40,9 +40,9 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 def made(kind: str, sizes: dict[str, Any]) -> tuple[Any, Any]:
     """A model with random weights that never comes to an end, and a tokenizer of letters."""
     words = {letter: number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
-    backend = Tokenizer(models.WordLevel(words | {"[UNK]": 26}, unk_token="[UNK]"))  # noqa: S106 - no password
+    backend = Tokenizer(models.WordLevel(words | {"[UNK]": 26}, unk_token="[UNK]"))
     backend.pre_tokenizer, backend.decoder = pre_tokenizers.Whitespace(), decoders.Fuse()
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]")  # noqa: S106 - likewise
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]")
     config = getattr(transformers, f"{kind}Config")(
         vocab_size=27, eos_token_id=None, bos_token_id=None, **sizes
     )

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 def sentences(n: int) -> list[CorpusLine]:
     """So many texts of one to four sentences, 24 tokens in the mean."""
-    random = Random(0)  # noqa: S311 - it makes sentences, not secrets
+    random = Random(0)
     made = splits.sentences("test")
     texts = (
         " ".join(" ".join(s.words) for s in islice(made, random.choice((1, 1, 2, 2, 3, 4))))

@@ -38,7 +38,7 @@ RELATIONS = "punct case det nsubj amod advmod obj obl conj nmod cc compound mark
 def read(path: Path, n: int | None = None) -> list[CorpusLine]:
     """The sentences of a treebank, or so many of them drawn with a fixed seed."""
     lines = [line for line in read_corpus(path) if isinstance(line, CorpusLine)]
-    return lines if n is None or n >= len(lines) else Random(0).sample(lines, n)  # noqa: S311 - no secret
+    return lines if n is None or n >= len(lines) else Random(0).sample(lines, n)
 
 
 def depth(heads: Sequence[int], word: int) -> int:

@@ -296,7 +296,7 @@ def pooled(weights: np.ndarray, size: int) -> np.ndarray:
 def test_pooled_records_are_those_of_all_weights(
     zoo: Zoo,
     name: str,
-    fused: bool,  # noqa: FBT001 - a parameter
+    fused: bool,
     block_bytes: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

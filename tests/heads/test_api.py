@@ -301,7 +301,7 @@ def test_settings_that_make_no_sense() -> None:
 def test_a_comparison_is_pickled(tmp_path: Path) -> None:
     """What comes from a pickle is written as the same files, `.stats` too; its measures are those of the table."""
     comparison = attnviz.compare_heads(["I love all you", "you love"], model="toy")
-    copied = pickle.loads(pickle.dumps(comparison))  # noqa: S301 - our own
+    copied = pickle.loads(pickle.dumps(comparison))
     pairs = zip(copied.measures, comparison.measures, strict=True)
     assert all(one == other for one, other in pairs if one.offset is None)
     for ending in (".csv", ".json", ".stats", ".png"):

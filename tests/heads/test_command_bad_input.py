@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from tests.fixtures.command_line import Result
 
 TOY = ("-m", "toy-random")
-ROLES = "self, previous, next, first, separator, punctuation, same_word, induction, broad, meaning, offset, relation, none"
+ROLES = (
+    "self, previous, next, first, separator, punctuation, same_word, induction, broad, meaning,"
+    " offset, relation, none"
+)
 SETTABLE = "broad, first, induction, meaning, next, offset, previous, punctuation, relation, same_word, self, separator"
 NONE = "there is no sentence to measure heads on"
 TREE = """\

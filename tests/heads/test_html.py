@@ -69,7 +69,7 @@ def test_numbers_are_the_comparisons(
         .filter(has_text="weight on the token before")
         .first.inner_text()
     )
-    assert line.split("\t")[1:] == [f"{value:.2f}", f"{low:.2f}–{high:.2f}"]  # noqa: RUF001 - an en dash
+    assert line.split("\t")[1:] == [f"{value:.2f}", f"{low:.2f}–{high:.2f}"]
     assert head.roles[0].rule.words in shown.inner_text(".detail")
 
 

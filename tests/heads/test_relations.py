@@ -71,7 +71,7 @@ class TestWords:
             ("kinship", True, "looks along “kinship” the other way round"),
         ],
     )
-    def test_of_a_relation(self, relation: str, reverse: bool, words: str) -> None:  # noqa: FBT001
+    def test_of_a_relation(self, relation: str, reverse: bool, words: str) -> None:
         assert relations.rule_of(relation, reverse=reverse).words == words
 
     def test_every_universal_relation_has_its_own(self) -> None:

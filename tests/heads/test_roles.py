@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("whole_corpora")
 
 def sentences(n: int, seed: int = 0) -> list[CorpusLine]:
     """Words drawn at random, which come once more in the same order, then a full stop."""
-    random = Random(seed)  # noqa: S311 - no secret
+    random = Random(seed)
     lines = []
     for number in range(1, n + 1):
         half = [f"w{random.randrange(21)}" for _ in range(random.randint(5, 12))]

@@ -212,7 +212,10 @@ def test_copies_of_one_sentence_have_no_interval() -> None:
     found = compare(surveyed, corpus="one sentence", thresholds={"broad": 0.01})
     assert np.isnan(found.estimates.low).all()
     assert np.isnan(found.controls["chance"].high).all()
-    said = "one sentence, in 50 lines: no interval, so no role is established; from 10 different sentences on one can be"
+    said = (
+        "one sentence, in 50 lines: no interval, so no role is established;"
+        " from 10 different sentences on one can be"
+    )
     assert said in words_of(found)
     roles = [role for head in found.heads for role in head.roles]
     assert roles

@@ -82,8 +82,8 @@ def test_latex_is_printed_and_read_by_another_document(
                     one for one in lines if f"{role.rule.short} " in one and f" {head.name} " in one
                 }
                 assert f"{role.score:.2f}" in line
-                between = f"{role.low:.2f}–{role.high:.2f}"  # noqa: RUF001 - as TeX prints it
-                assert f"{'∼' * role.narrow}{between}" in line.replace("∼ ", "∼")  # noqa: RUF001 - likewise
+                between = f"{role.low:.2f}–{role.high:.2f}"
+                assert f"{'∼' * role.narrow}{between}" in line.replace("∼ ", "∼")
                 assert (line.count(".") >= 5) == any(one.rules_out for one in role.controls)
     assert ("확인됨" in alone) == (language == "ko")
 

@@ -204,13 +204,13 @@ def test_a_setting_that_there_is_none_of(
             "heatmap_all .* did you mean width",
         ),
         (
-            lambda: attnviz.attend("I", model="toy", layer=[1]),
+            lambda: attnviz.attend("I", model="toy", layer=[1]),  # type: ignore[call-arg]
             "attend has no setting 'layer': did you mean layers",
-        ),  # type: ignore[call-arg]
+        ),
         (
-            lambda: attnviz.walkthrough("I", model="toy", heads="0.1"),
+            lambda: attnviz.walkthrough("I", model="toy", heads="0.1"),  # type: ignore[call-arg]
             "walkthrough .* did you mean head",
-        ),  # type: ignore[call-arg]
+        ),
         (lambda: attnviz.generate("I", tempreature=2.0), "generate .* did you mean temperature"),  # type: ignore[call-arg]
         (lambda: attnviz.as_source(torch.nn.Linear(1, 1), foo=1), "as_source has no setting 'foo'"),  # type: ignore[call-arg]
     ):

@@ -514,7 +514,7 @@ def test_ax_has_the_title_wanted(fixed_record: Make, title: str | None, shown: s
 )
 def test_ax_has_the_numbers_wanted(
     fixed_record: Make, annot: bool | None, tokens: int, n: int
-) -> None:  # noqa: FBT001
+) -> None:
     """Numbers where they can be read, everywhere, or nowhere."""
     axes = own_axes()
     sheet = resolve(fixed_record([f"w{i}" for i in range(tokens)]))
@@ -608,7 +608,7 @@ def test_a_figure_without_title_or_colour_bar(
 
 
 @pytest.mark.parametrize(("annot", "n"), [(None, 0), (False, 0), (True, 1)])
-def test_a_sheet_has_the_numbers_wanted(fixed_record: Make, annot: bool | None, n: int) -> None:  # noqa: FBT001
+def test_a_sheet_has_the_numbers_wanted(fixed_record: Make, annot: bool | None, n: int) -> None:
     """In the panels of a grid numbers stand only if they are asked for; then they can be read and fit."""
     record = fixed_record(n_layers=2, n_heads=2)
     made = figure(resolve(record), annot=annot)
@@ -768,7 +768,7 @@ def test_png_holds_its_receipt(fixed_record: Make) -> None:
 def test_svg_holds_its_receipt(fixed_record: Make) -> None:
     """They travel inside the SVG."""
     sheet = resolve(fixed_record())
-    about = " ".join(element.text or "" for element in ET.fromstring(drawn(sheet, ".svg")).iter())  # noqa: S314 - our own
+    about = " ".join(element.text or "" for element in ET.fromstring(drawn(sheet, ".svg")).iter())
     for part in (sheet.model, sheet.proof, sheet.sentence, AXES[0], sheet.legend):
         assert part in about
 
@@ -849,4 +849,4 @@ def test_any_sentence_draws(fixed_record: Make, pieces: list[str], n_heads: int)
     if n_heads == 1:
         assert drawn(sheet).startswith(b"\x89PNG")
     else:
-        ET.fromstring(drawn(sheet, ".svg"))  # noqa: S314 - our own
+        ET.fromstring(drawn(sheet, ".svg"))

@@ -603,7 +603,7 @@ def test_hostile_texts_are_texts(show: Open, fixed_record: Make) -> None:
     import xml.etree.ElementTree as ET
 
     drawn = downloaded(shown, "SVG").decode()
-    assert any(HOSTILE[0][:10] in (one.text or "") for one in ET.fromstring(drawn).iter())  # noqa: S314 - our own
+    assert any(HOSTILE[0][:10] in (one.text or "") for one in ET.fromstring(drawn).iter())
     assert table(shown)[0]["query_token"] == HOSTILE[0]
     shown.keyboard.press("l")
     assert shown.locator("svg.lines text").count() == 2 * len(HOSTILE)

@@ -206,7 +206,7 @@ def test_decimals_are_the_records(fixed_record: Make) -> None:
 @pytest.mark.parametrize("dark", [True, False])
 def test_no_cell_is_open_where_the_page_would_be_the_largest(
     fixed_record: Make, n_tokens: int, dark: bool
-) -> None:  # noqa: FBT001 - of the test
+) -> None:
     """With a palette turned round, what is masked has the colour of 0, in whole and in half lines."""
     sheet = resolve(fixed_record(["x"] * n_tokens, causal=True))
     screen = Screen(dark=dark, palette="gray_r")

@@ -307,7 +307,7 @@ def test_zero_never_looks_like_more(palette: str) -> None:
 
 @pytest.mark.parametrize("on_dark", [False, True])
 @pytest.mark.parametrize("palette", ["teal", "magma", "viridis", "gray", "mako"])
-def test_palettes_that_begin_near_the_page_leave_blanks(palette: str, on_dark: bool) -> None:  # noqa: FBT001 - of the test
+def test_palettes_that_begin_near_the_page_leave_blanks(palette: str, on_dark: bool) -> None:
     """White on paper, and nothing on a screen, is as little as their own colour of 0."""
     assert has_blanks(colours(palette, on_dark=on_dark), on_dark=on_dark)
 

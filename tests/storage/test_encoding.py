@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping  # noqa: TC003 - read at run time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -275,7 +275,7 @@ def test_what_cannot_be_shown(here: Path) -> None:
 def test_copies_are_read_only() -> None:
     """What comes from a pickle is written as the same file, and nobody can write into its grids."""
     walk = attnviz.walkthrough("I love", model="toy")
-    copied = pickle.loads(pickle.dumps(walk))  # noqa: S301 - our own
+    copied = pickle.loads(pickle.dumps(walk))
     assert to_json(copied) == to_json(walk)
     with pytest.raises(ValueError, match="read-only"):
         copied.grids["K"].values[...] = 0

@@ -297,7 +297,7 @@ def test_another_language_is_refused() -> None:
         ("product", ("q", "b"), (1, 3), None, "r = q * b", "(1, 3) = (1, 3) * (1, 3)"),
     ],
 )
-def test_formulas_have_the_names_and_shapes_of_the_grids(  # noqa: PLR0917 - a row of the table above
+def test_formulas_have_the_names_and_shapes_of_the_grids(
     operation: str,
     operands: tuple[str, ...],
     shape: tuple[int, int],

@@ -213,7 +213,7 @@ class TrainedSource(_HomeBuilt):
         other, plan, weight = copy.copy(self), self._card.plan, next(self._model.parameters())
         first = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
         other.name = f"{self.name} with random weights"
-        other._model = first.to(weight.device, weight.dtype).eval()  # noqa: SLF001 - its own
+        other._model = first.to(weight.device, weight.dtype).eval()
         return other
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
@@ -358,7 +358,7 @@ def _read_words(
         for start, end in split_words(part):
             for piece in vocabulary.pieces(part[start:end]) if vocabulary else (part[start:end],):
                 tokens.append(_token(piece, start, number, segment, vocabulary))
-                start += len(piece.removeprefix(PIECE))  # noqa: PLW2901 - where the word's next piece begins
+                start += len(piece.removeprefix(PIECE))
             number += 1
     if not tokens:
         raise InputError(f"there is no word in this text: {visible(text)[:40]!r}")

@@ -250,7 +250,10 @@ class PretrainedSource(OneByOne):
                     (token.id or 0 for one in batch.sentences for token in one.tokens), default=0
                 )
                 if largest >= known:
-                    problem = f"the text has token {largest}, but {self.name} knows {known} tokens: is this its tokenizer?"
+                    problem = (
+                        f"the text has token {largest}, but {self.name} knows {known} tokens:"
+                        " is this its tokenizer?"
+                    )
                 if (other := senses(model)) and isinstance(
                     error, AttributeError | TypeError | ValueError
                 ):
@@ -404,7 +407,7 @@ class PretrainedSource(OneByOne):
             try:
                 if self._is_apart:  # it chooses its attention when it is made
                     config = copy.deepcopy(model.config)
-                    config._attn_implementation = "eager"  # noqa: SLF001 - the library's only name for it
+                    config._attn_implementation = "eager"
                     weights, model = (
                         model.state_dict(),
                         type(model)(config).to(self._device, model.dtype).eval(),
@@ -412,7 +415,7 @@ class PretrainedSource(OneByOne):
                     model.load_state_dict(weights)
                 model.set_attn_implementation("eager")
                 made = model(**batch.inputs, output_attentions=True)
-            except Exception:  # noqa: BLE001 - whatever a model raises that has no such implementation
+            except Exception:
                 return []
         name = f"{batch.kind}_attentions" if is_whole else "attentions"
         return [
@@ -432,11 +435,11 @@ class PretrainedSource(OneByOne):
                 # Its own config: an implementation chosen for a model is written into it.
                 new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
         other.name = f"{self.name} with random weights"
-        other._owner = None  # noqa: SLF001 - its own: the words are those of the trained model
-        other._model = new.get_encoder() if self.generates else new  # noqa: SLF001 - its own
-        other._whole = new if self.generates else None  # noqa: SLF001 - its own
+        other._owner = None
+        other._model = new.get_encoder() if self.generates else new
+        other._whole = new if self.generates else None
         if self._generator is not None:
-            other._generator = Generator(other.name, self._tokenizer, new, has_head=True)  # noqa: SLF001 - its own
+            other._generator = Generator(other.name, self._tokenizer, new, has_head=True)
         return other
 
     def _inputs(self, encoded: Any) -> dict[str, Tensor]:

@@ -61,7 +61,7 @@ def show_layers(run: ForwardPass, is_shown: IsShown = lambda *_: True) -> Iterat
         _watching.reset(token)
 
 
-def _attention(  # noqa: PLR0917 - as the library calls it
+def _attention(
     native: str,
     module: nn.Module,
     query: Tensor,
@@ -117,7 +117,7 @@ def _mask(
         )
 
 
-def _in_rows(  # noqa: PLR0917 - as the library calls them
+def _in_rows(
     run: Callable[..., tuple[Tensor, Tensor | None]],
     module: nn.Module,
     query: Float[Tensor, "batch head query d_k"],
@@ -188,7 +188,7 @@ def _scoring(
 
 def native_of(model: Any) -> str:
     """Which implementation a freshly loaded model uses: ``sdpa``, or ``eager`` where it cannot use that."""
-    name = model.config._attn_implementation  # noqa: SLF001 - the library's own name for it, and its only one
+    name = model.config._attn_implementation
     return "sdpa" if name == "sdpa" else "eager"
 
 

@@ -182,9 +182,9 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
     config = AutoConfig.from_pretrained(location.path, **options)
     _check_sizes(config, location.name)
     config.use_cache = False
-    if config._attn_implementation not in {"eager", "sdpa"}:  # noqa: SLF001 - the library's only name for it
-        config._attn_implementation = None  # noqa: SLF001 - attnviz runs these two alone
-    kind = AutoModel._model_mapping.get(type(config), None)  # noqa: SLF001 - as above
+    if config._attn_implementation not in {"eager", "sdpa"}:
+        config._attn_implementation = None
+    kind = AutoModel._model_mapping.get(type(config), None)
     for one in kind if isinstance(kind, tuple) else (kind,):  # before its weights are loaded
         if one is not None and (
             one.main_input_name != "input_ids" or "text" not in one.input_modalities

@@ -329,7 +329,7 @@ class Apart:
         self._run, self._name = run, name
         self._splits = splits or len(run.batch.real) == 1
 
-    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:  # noqa: ARG002 - a model that only reads drops nothing
+    def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
         """A call of the fused function."""
         self._expect((*layer.query.shape[:3], layer.key.shape[2]))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
@@ -337,7 +337,7 @@ class Apart:
 
     def own(
         self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
-    ) -> None:  # noqa: ARG002 - likewise
+    ) -> None:
         """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
         needed = [
             one for one in self._run.observers if not isinstance(one, KeepWeights)
@@ -533,7 +533,7 @@ class Watched:
     def _begin(self, module: nn.Module, _inputs: Any) -> None:
         """Keep where the module stands that runs; the watched module's own start forgets its last run."""
         if get_ident() == self._thread:
-            is_again = torch._C._current_graph_task_id() >= 0  # noqa: SLF001 - gradients need what was not kept, no run
+            is_again = torch._C._current_graph_task_id() >= 0
             if (
                 module is self._module
                 and not is_again

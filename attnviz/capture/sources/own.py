@@ -47,7 +47,7 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
         0, str(path.parent.resolve())
     )  # as python itself does, for what the file imports
     try:
-        exec(compile(path.read_bytes(), path, "exec"), vars(code))  # noqa: S102 - the code that was named to be run
+        exec(compile(path.read_bytes(), path, "exec"), vars(code))
         made = _named(code, name, shown)()
     except AttnvizError:
         raise
@@ -57,7 +57,7 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
         ) from error
     finally:
         sys.path.remove(str(path.parent.resolve()))
-    module, tokenizer = made if isinstance(made, tuple) and len(made) == 2 else (made, None)  # noqa: PLR2004 - a pair
+    module, tokenizer = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, nn.Module):
         raise ModelError(
             f"{name}() in {shown} returns no torch module but a {type(module).__name__}: expected a module, or "
@@ -218,7 +218,7 @@ class ModuleSource(OneByOne):
             one.num_embeddings for one in self._module.modules() if isinstance(one, nn.Embedding)
         }
         sizes = {known} | {size for size in tables if known is None or size > known}
-        if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[-1] not in sizes:  # noqa: PLR2004 - batch, token, word
+        if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[-1] not in sizes:
             seen = (
                 f"the shape {tuple(logits.shape)}"
                 if isinstance(logits, Tensor)
@@ -237,10 +237,10 @@ class ModuleSource(OneByOne):
     def untrained(self, seed: int = 0) -> ModuleSource:
         """The same module with weights as its layers draw them, or ModelError: nothing says how it draws its own."""
         other = copy.copy(self)
-        other.name, other._module = f"{self.name} with random weights", copy.deepcopy(self._module)  # noqa: SLF001 - its own
+        other.name, other._module = f"{self.name} with random weights", copy.deepcopy(self._module)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            for path, module in other._module.named_modules():  # noqa: SLF001 - its own
+            for path, module in other._module.named_modules():
                 draw = getattr(module, "reset_parameters", None) or getattr(
                     module, "_reset_parameters", None
                 )

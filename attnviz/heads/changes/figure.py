@@ -54,7 +54,7 @@ def draw(found: Changes, *, language: str = "en", style: Style = STYLES["sheet"]
             for one in columns
             for text in (one.title, *one.cells)
         )
-        pen = blank_figure([title, *about, *below, "…→–←", *cells])  # noqa: RUF001
+        pen = blank_figure([title, *about, *below, "…→–←", *cells])
         if grid.is_brief(style):
             _draw_brief(pen, found, language=language, style=style)
         else:
@@ -179,7 +179,7 @@ def _heads(found: Changes, language: str) -> list[Cells]:
         Cells(say("change", language), [f"{change.pattern:.3f}" for change in heads], right=True),
         Cells(
             "95 %", [f"{one.low:.3f}–{one.high:.3f}" if one.low == one.low else "" for one in heads]
-        ),  # noqa: RUF001
+        ),
         Cells(say("role", language), [_role(change, language) for change in heads]),
         Cells(say("changed_most", language), measured),
     ]

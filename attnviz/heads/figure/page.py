@@ -72,7 +72,7 @@ def draw(
             *(text for text, _ in roles),
             *(text for card in cards for text in card.texts),
         ]
-        pen = blank_figure([*said, "√→–·—“”…"])  # noqa: RUF001
+        pen = blank_figure([*said, "√→–·—“”…"])
         page = begin_page(pen, WIDTH)
         top = page.write(heading(pen, title, [what], full, 1.35), MARGIN) + 0.25
         words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]

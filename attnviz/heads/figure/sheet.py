@@ -80,7 +80,7 @@ def draw(
             *notes,
             *(text for card in cards for text in card.texts),
             "√→–·",
-        ]  # noqa: RUF001
+        ]
         pen = blank_figure(
             [*texts, *(visible(wording.role_words(role, language)) for role in roles)]
         )
@@ -218,7 +218,7 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
     with usual_settings():
         rules = [role.rule for role in roles if role is not None]
         said = (text for rule in rules for text in (rule.short, rule.sign, rule.say(language)))
-        pen = blank_figure([title, *notes, "–·", *said])  # noqa: RUF001
+        pen = blank_figure([title, *notes, "–·", *said])
         grid.draw_brief(
             pen if style.height else replace(pen, least=style.least),
             style,

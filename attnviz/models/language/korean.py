@@ -77,7 +77,7 @@ def generate(random: Random, clauses: int | None = None) -> Pair:
     return _pair(_clauses(random, n), random.random() < 0.7)
 
 
-def _pair(piece: Piece, stop: bool) -> Pair:  # noqa: FBT001
+def _pair(piece: Piece, stop: bool) -> Pair:
     english, korean = ([word.split("/") for word in text.split()] for text in piece)
     if stop and korean[-1][0] not in {"?", "있니"}:
         english.append(["."])

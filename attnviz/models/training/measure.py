@@ -283,9 +283,9 @@ def alignment_errors(model: Translator, pairs: Sequence[Pair]) -> Tensor:
     looks = alignments(model, pairs)
     return torch.tensor(
         [
-            [alignment_error(lambda b, t, h=head: int(h[b, t]), pairs) for head in layer]
+            [alignment_error(lambda b, t, h=head: int(h[b, t]), pairs) for head in layer]  # type: ignore[misc]
             for layer in looks
-        ]  # type: ignore[misc]
+        ]
     )
 
 

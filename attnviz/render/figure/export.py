@@ -28,7 +28,10 @@ LETTERS = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
 }
-FALLBACKS = b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic', 'Apple SD Gothic Neo', sans-serif"
+FALLBACKS = (
+    b"'DejaVu Sans', Verdana, 'Noto Sans', 'Noto Sans CJK KR', 'Malgun Gothic',"
+    b" 'Apple SD Gothic Neo', sans-serif"
+)
 """The fonts in which an SVG is read where ours is not installed; the first are as wide."""
 
 

@@ -108,8 +108,8 @@ def _write_mp4(reels: Sequence[Reel], path: Path) -> None:
     command = [expect_writer(".mp4"), "-y", "-loglevel", "error", *source, *target]
     with TemporaryFile() as messages:
         try:
-            with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=messages) as ffmpeg:  # noqa: S603 - no shell; ours
-                assert ffmpeg.stdin is not None  # noqa: S101 - for the types: it is a pipe
+            with Popen(command, stdin=PIPE, stdout=DEVNULL, stderr=messages) as ffmpeg:
+                assert ffmpeg.stdin is not None
                 with suppress(BrokenPipeError):  # it ended early, and says why
                     for picture, seconds in _timed(reels):
                         for _ in range(round(A_SECOND * seconds)):

@@ -187,7 +187,7 @@ def write_numbers(
         ax.text(*where, "1" if text == "1.00" else text.removeprefix("0"), **style)
 
 
-def number_size(cell: float, annot: bool | None, least: float = LEAST_TEXT) -> float:  # noqa: FBT001 - as users give it
+def number_size(cell: float, annot: bool | None, least: float = LEAST_TEXT) -> float:
     """The size, in points, in which a number fits a cell of so many inches; 0: too small to read, or unwanted.
 
     With `annot` True it is written however small it is, with False never.

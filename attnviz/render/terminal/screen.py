@@ -107,7 +107,7 @@ class Screen:
 
 
 @functools.cache
-def _styles(palette: str | None, on_dark: bool, page: tuple[int, int, int] | None) -> list[Style]:  # noqa: FBT001 - a key of the cache
+def _styles(palette: str | None, on_dark: bool, page: tuple[int, int, int] | None) -> list[Style]:
     """A style for each level of a palette, or of signed numbers.
 
     Where the page's colour is known, it multiplies the palette's, or their opposites each other, so that the scale

@@ -259,7 +259,7 @@ class Inputs:
         run, c = self._run, self._calculation
         if name in c.grids:
             return name
-        assert run.row is not None  # noqa: S101 - one word is followed
+        assert run.row is not None
         return c.step("row", name, "row", every, number=float(run.row), rows=run.query_names)
 
     def _write_embedded(self, name: str, embedded: Embedded, rows: tuple[str, ...]) -> str:

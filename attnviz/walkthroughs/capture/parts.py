@@ -335,5 +335,5 @@ class _Search:
 
 def _columns(call: Call, first: int = 0, last: int | None = None) -> Projection:
     found = projection_of(call, first, call.made.shape[2] if last is None else last)
-    assert found is not None  # noqa: S101 - only projections come here
+    assert found is not None
     return found

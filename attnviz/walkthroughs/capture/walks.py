@@ -363,7 +363,7 @@ class LayerWriter:
 
     def across(self, part: SubLayer, read: str) -> str:
         """Cross attention, of which the queries walked are the rows of a grid that is there."""
-        assert self.cross is not None  # noqa: S101 - there is a third part
+        assert self.cross is not None
         inputs = Inputs(self.c, self.cross)
         query = self.cross.keep.projections()[0]
         if query is not None:
@@ -380,7 +380,7 @@ class LayerWriter:
             else:
                 one.give_own(self.c)
             contexts.append(one.write_attention(self.c))
-        assert isinstance(part.work, Projection)  # noqa: S101 - attention's is the output projection
+        assert isinstance(part.work, Projection)
         return _write_output_projection(
             self.c, contexts, part.work, run.suffix, is_given=not self.is_whole
         )

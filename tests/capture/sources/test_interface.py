@@ -207,9 +207,9 @@ class TestState:
         kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
         assert len(kept) == len(weights) - 2
         save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-        before = torch.get_rng_state(), np.random.get_state(legacy=False)  # noqa: NPY002 - its state
+        before = torch.get_rng_state(), np.random.get_state(legacy=False)
         record = attend("I love all you", str(folder), device="cpu")
-        after = torch.get_rng_state(), np.random.get_state(legacy=False)  # noqa: NPY002 - likewise
+        after = torch.get_rng_state(), np.random.get_state(legacy=False)
         assert torch.equal(before[0], after[0])
         assert str(before[1]) == str(after[1])
         np.testing.assert_array_equal(record.weights, zoo.eager("roberta", "I love all you")[0])

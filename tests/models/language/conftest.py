@@ -22,4 +22,4 @@ def unchecked() -> Iterator[None]:
 
 def seeded(seed: int) -> Random:
     """Random numbers that are the same every time."""
-    return Random(seed)  # noqa: S311 - it makes sentences here, not secrets
+    return Random(seed)

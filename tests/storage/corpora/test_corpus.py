@@ -40,7 +40,7 @@ SENTENCE = (
     "2\tsing\tsing\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No\n"
     "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
 )
-LINES = [Random(number).randbytes(320).hex() for number in range(2_000)]  # noqa: S311 - nothing secret
+LINES = [Random(number).randbytes(320).hex() for number in range(2_000)]
 """More than any of the packers packs at a time."""
 
 
@@ -248,9 +248,9 @@ def test_a_file_that_breaks_off(tmp_path: Path, packed: str) -> None:
     """Sentences before the break are read; then one line says that it broke, and where."""
     whole = PACKERS[packed]("\n".join(LINES).encode())
     got: list[str] = []
-    with pytest.raises(
+    with pytest.raises(  # noqa: PT012 - what was read before it stays
         InputError, match=r"breaks off in line [\d,]+: it was not packed whole"
-    ) as caught:  # noqa: PT012
+    ) as caught:
         for line in read_corpus(write(tmp_path, whole[: len(whole) // 2], "a.txt" + packed)):
             assert isinstance(line, CorpusLine)
             got.append(line.text)
@@ -261,7 +261,7 @@ def test_a_file_that_breaks_off(tmp_path: Path, packed: str) -> None:
 @pytest.mark.parametrize("packed", [".gz", ".bz2", ".xz"])
 def test_a_damaged_file(tmp_path: Path, packed: str) -> None:
     """So too where bytes in the middle are wrong."""
-    whole = bytearray(PACKERS[packed](Random(0).randbytes(100_000).hex().encode()))  # noqa: S311 - as above
+    whole = bytearray(PACKERS[packed](Random(0).randbytes(100_000).hex().encode()))
     middle = len(whole) // 2
     whole[middle : middle + 64] = bytes(64)
     with pytest.raises(InputError, match=r"cannot be read from line 1 on: "):

@@ -79,9 +79,9 @@ def test_one_cell_by_hand(story: Story) -> None:
     terms = " + ".join(f"({q:.3f} x {k:.3f})" for q, k in zip(query[1], key[3], strict=True))
     scores, weights, _ = attend(model, x)
     assert (
-        f"The score of “love” for “all” is the query of the one times the key of the other, divided by sqrt(5): ({terms})"
-        in words(story)
-    )  # noqa: E501
+        "The score of “love” for “all” is the query of the one times the key of the other,"
+        f" divided by sqrt(5): ({terms})" in words(story)
+    )
     assert f"/ 2.236 = {scores[1, 3]:.3f}. Its weight is exp({scores[1, 3]:.3f})" in words(story)
     assert (
         f"{np.exp(scores[1, 3]):.3f} / {np.exp(scores[1]).sum():.3f} = {weights[1, 3]:.3f}."
