@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnviz.models.training.run import train
     from attnviz.results import load, page, save
     from attnviz.stories import tell
-    from attnviz.walkthroughs.api import decoding_steps, walkthrough
+    from attnviz.walkthroughs.api import walkthrough
     from attnviz.walkthroughs.record import Walkthrough
     from attnviz.walkthroughs.verify import verify
 
@@ -47,7 +47,7 @@ _HOME = {
     "models.training.run": ("train",),
     "results": ("load", "page", "save"),
     "stories": ("tell",),
-    "walkthroughs.api": ("decoding_steps", "walkthrough"),
+    "walkthroughs.api": ("walkthrough",),
     "walkthroughs.record": ("Walkthrough",),
     "walkthroughs.verify": ("verify",),
 }
@@ -67,7 +67,6 @@ __all__ = [
     "attend_all",
     "compare_heads",
     "compare_models",
-    "decoding_steps",
     "doctor",
     "generate",
     "heatmap",

@@ -5,8 +5,9 @@ It never changes: what is computed from it (words merged, specials hidden) is a 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from operator import index
@@ -17,14 +18,15 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int, Int32
 
 from attnviz.errors import RecordError, SelectionError
-from attnviz.storage.formats import RECORD
-from attnviz.text.arguments import check_call
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
     from attnviz.pages import WebPage
+    from attnviz.render.figure.style import StyleName
+    from attnviz.render.palette import Palette
+    from attnviz.render.sheet import Scale
 
 Kind = Literal[
     "encoder", "decoder", "cross"
@@ -215,6 +217,8 @@ class Attention(ReadOnly):
     it the mean over its queries. Raises RecordError: the parts do not fit together.
     """
 
+    ENDINGS = (".png", ".svg", ".pdf", ".html", ".json", ".npz", ".safetensors")
+
     weights: Weights  # after the softmax; read-only. Rows are queries, columns are keys
     query_tokens: tuple[Token, ...]  # one for each row
     key_tokens: tuple[Token, ...]  # one for each column
@@ -268,30 +272,96 @@ class Attention(ReadOnly):
         """One head's matrix: ``record[2, 3]`` or ``record["2.3"]``, as `pattern`."""
         return self.pattern(*head_at(place))
 
-    def save(self, path: str | Path, **look: Any) -> Path:
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        palette: Palette | None = None,
+        scale: Scale = "shared",
+        lang: str = "en",
+        roles: Any = None,
+        title: str | None = "auto",
+        style: StyleName = "sheet",
+        width: str | None = None,
+        dpi: int | None = None,
+    ) -> Path:
         """Write the record to a file, by its ending.
 
-        `.safetensors`, `.npz` and `.json` lose nothing, and can be loaded again; `.png`, `.svg` and `.pdf` are its
-        picture, for which `look` is as for `figure`; `.html` is a page to explore, for which it is as for
-        `attnviz.page`; `.gif` and `.mp4` are a film of generated text (``cmap``, ``lang``). Raises OutputError: another
-        ending, or a file that cannot be written; SelectionError: a colormap or a language that is not there, or no text
-        was generated that a film could show; SettingsError: `look` that makes no sense, or of a file that has none.
+        ``.safetensors``, ``.npz`` and ``.json`` lose nothing and can be loaded again; ``.png``, ``.svg`` and ``.pdf``
+        are pictures, as `figure` draws them; ``.html`` is a page, as `page` makes it.
+
+        Raises:
+            OutputError: another ending, or a file that cannot be written.
+            SelectionError: no such palette, scale or language.
+            SettingsError: a style or a width that no picture has.
         """
-        return RECORD.save(path, self, **look)
+        from attnviz.storage import record_files
+        from attnviz.storage.files import check_ending, write_whole
 
-    def figure(self, **look: Any) -> Figure:
-        """Its picture as a Matplotlib figure, as `attnviz.heatmap` draws it.
+        path = Path(path)
+        ending = check_ending(path, self.ENDINGS, "a record is")
+        content: str | bytes | Callable[[Path], object]
+        if ending == ".json":
+            content = record_files.to_json(self)
+        elif ending == ".npz":
+            content = record_files.npz(self)
+        elif ending == ".safetensors":
+            content = record_files.safetensors(self)
+        elif ending == ".html":
+            content = self.page(lang=lang, palette=palette, scale=scale, roles=roles).html
+        else:
+            from attnviz.heatmaps.figure import draw_record
 
-        `look` says what it is for and its size there, such as ``style="paper", width="8cm"``: the fields of
-        `attnviz.settings.FigureSettings`. Raises as `attnviz.heatmap`.
-        """
-        figure: Figure = RECORD.make(".png", self, **look).figure
-        return figure
+            content = draw_record(
+                self,
+                palette=palette,
+                scale=scale,
+                lang=lang,
+                title=title,
+                style=style,
+                width=width,
+                dpi=dpi,
+            ).fill
+        return write_whole(path, content)
 
-    def page(self, lang: str = "en", **look: Any) -> WebPage:
-        """Its page to explore: `look`, and what it raises, as for `attnviz.page`."""
-        page: WebPage = RECORD.make(".html", self, lang=lang, **look)
-        return page
+    def figure(
+        self,
+        *,
+        palette: Palette | None = None,
+        scale: Scale = "shared",
+        lang: str = "en",
+        title: str | None = "auto",
+        style: StyleName = "sheet",
+        width: str | None = None,
+        dpi: int | None = None,
+    ) -> Figure:
+        """Draw the record as a Matplotlib figure, as `attnviz.heatmap` does."""
+        from attnviz.heatmaps.figure import draw_record
+
+        picture = draw_record(
+            self,
+            palette=palette,
+            scale=scale,
+            lang=lang,
+            title=title,
+            style=style,
+            width=width,
+            dpi=dpi,
+        )
+        return picture.figure
+
+    def page(
+        self,
+        lang: str = "en",
+        *,
+        palette: Palette | None = None,
+        scale: Scale = "shared",
+        roles: Any = None,
+    ) -> WebPage:
+        """Make a page to explore, as `attnviz.page` does."""
+        from attnviz.heatmaps.html import page
+
+        return page(self, lang=lang, palette=palette, scale=scale, roles=roles)
 
     def to_frame(self) -> DataFrame:
         """The weights as a pandas frame: a row for each layer, head, query and key, with both tokens."""
@@ -319,10 +389,10 @@ class Attention(ReadOnly):
 
     def _repr_png_(self) -> bytes:
         """How it shows a long one, and where nothing can be explored: as the picture that `attnviz.heatmap` draws."""
-        png: bytes = RECORD.make(".png", self).png()
-        return png
+        from attnviz.heatmaps.figure import draw_record
 
-    @check_call()
+        return draw_record(self).png()
+
     def pattern(
         self, layer: int | str, head: int | None = None
     ) -> Float32[np.ndarray, "query key"]:
@@ -337,7 +407,6 @@ class Attention(ReadOnly):
         )
         return np.asarray(self.weights[row, column])
 
-    @check_call()
     def links(
         self, layer: int | str, head: int | None = None, n: int = 8
     ) -> list[tuple[int, int, float]]:
@@ -378,7 +447,6 @@ class Attention(ReadOnly):
         part = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
         return int(part.get("query_first", 0)), int(part.get("key_first", 0))
 
-    @check_call()
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
         """The same with these rows and columns only, or SelectionError; what rows then lack went to other keys."""
         if rows is None and keys is None:
@@ -391,7 +459,6 @@ class Attention(ReadOnly):
         weights = self.weights[:, :, rows or slice(None), keys or slice(None)]
         return replace(self, weights=weights, vectors=None, **labels)
 
-    @check_call()
     def select(
         self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None
     ) -> Attention:

@@ -5,15 +5,13 @@ How they speak (`ShellSettings`: quietly, in colour, through a pager) stands onc
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import signal
 import sys
 import time
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +25,6 @@ from attnviz.storage.formats import PICTURES
 from attnviz.text.display import from_utf8, visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
     from attnviz.capture.sources import Source
@@ -192,10 +189,6 @@ def check_writable(paths: Iterable[Path]) -> None:
                 raise
             advice = "name another file by -o, or another folder by ATTNVIZ_OUTPUTS"
             raise OutputError(f"{error}; {advice}") from None
-        if path.suffix.lower() == ".mp4":
-            from attnviz.render.figure.film import expect_writer
-
-            expect_writer(".mp4")
 
 
 def check_look(look: object, paths: Iterable[Path]) -> None:
@@ -253,90 +246,16 @@ def write_content(path: Path, content: Content) -> None:
             sys.stderr.write(f"attnviz: no program here opens {visible(str(path))}\n")
 
 
-def console_here() -> Console:
-    """Standard output as a console, in colour where that is wanted."""
-    from attnviz.render.terminal import screen
-
-    return screen.console_here(_now.shell.color)
-
-
 def print_lines(
     view: Callable[[Screen], Iterable[Text]], background: str, palette: str = DEFAULT
 ) -> None:
-    """Print what a view makes for the terminal at hand; through the pager where the window cannot hold it."""
-    from attnviz.render.terminal.screen import screen_of
+    """Print what a view makes for the terminal at hand."""
+    from attnviz.cli.output import print_view
 
-    took("computed")
-    console = console_here()
-    lines = [*view(screen_of(console, background, palette))]
-    pager = _pager_of(console, len(lines))
-    with console.capture() if pager else nullcontext() as shown:
-        for line in lines:
-            console.print(line, soft_wrap=True)
-    if shown:
-        _page(shown.get(), pager)
-    took("printed")
+    print_view(view, palette)
 
 
 def print_json(text: str) -> None:
     """Print JSON, and nothing else."""
     took("computed")
     sys.stdout.write(f"{text}\n")
-
-
-def _pager_of(console: Console, n_lines: int) -> list[str]:
-    """What shows so many lines in a window that cannot hold them; nothing where nobody wants it, or has its keys."""
-    import shlex
-
-    from attnviz.render.terminal.screen import is_behind
-
-    if (
-        _now.shell.no_pager
-        or not sys.stdout.isatty()
-        or console.is_dumb_terminal
-        or n_lines < console.height
-    ):
-        return []
-    if is_behind(sys.stdout):
-        return []
-
-    try:
-        words = shlex.split(os.environ.get("PAGER", "less"))
-    except ValueError:  # a quotation mark without its other
-        return []
-    return [] if words == ["cat"] else words
-
-
-def _page(text: str, command: list[str]) -> None:
-    """Begin to show a text in a pager, as git does; the command goes on meanwhile, and holds back what it tells."""
-    import subprocess
-    import tempfile
-
-    sys.stdout.flush()
-    options = {
-        "LESS": "FRX",
-        "LV": "-c",
-    }  # less: leave a short text be, show colours, keep the screen
-    try:
-        with (
-            tempfile.TemporaryFile() as file
-        ):  # not a pipe, which would make us wait for a person who reads on
-            file.write(text.encode(sys.stdout.encoding, "backslashreplace"))
-            file.seek(0)
-            pager = subprocess.Popen(command, stdin=file, env=options | os.environ)
-    except OSError:  # there is no such pager, or no room for the file
-        sys.stdout.write(text)
-        return
-    interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pager's now
-    usual, held = sys.stderr, io.StringIO()
-    sys.stderr = held  # what is told meanwhile would be lost behind it
-
-    @_now.end.callback
-    def leave() -> None:
-        """Wait until the pager is left; what it could not show is printed, and what was held back is told."""
-        if pager.wait():
-            sys.stdout.write(text)
-            sys.stdout.flush()
-        sys.stderr = usual
-        signal.signal(signal.SIGINT, interrupt)
-        usual.write(held.getvalue())

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from attnviz.render.html import frame
 from attnviz.storage.files import check_ending, write_whole
-from attnviz.text.arguments import check_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,6 @@ class WebPage:
         """What a file of it holds."""
         return self.html
 
-    @check_call()
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write it, whole or not at all.
 

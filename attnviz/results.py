@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from attnviz.errors import FileFormatError, SettingsError
 from attnviz.storage.files import listed
-from attnviz.storage.formats import COMPARISON, RECORD, WALKTHROUGH
-from attnviz.text.arguments import check_call
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
-    from attnviz.heads.record import HeadComparison
     from attnviz.pages import WebPage
-    from attnviz.walkthroughs.record import Walkthrough
 
 
-@runtime_checkable  # `page`, and the shape checks of the tests, ask
 class Result(Protocol):
-    """What can write itself and is shown as a page: a record, a walkthrough, a comparison of heads or of models."""
+    """Anything that can write itself and be shown as a page: a record, a walkthrough, a comparison of heads."""
 
-    def save(self, path: Path, **look: Any) -> Path:
+    @property
+    def save(self) -> Callable[..., Path]:
         """Write it, by the path's ending."""
 
-    def page(self, lang: str) -> WebPage:
-        """Its page, in English or Korean at first."""
+    @property
+    def page(self) -> Callable[..., WebPage]:
+        """Make its page."""
 
 
-@check_call()
 def page(
-    result: object = None,
+    result: Any = None,
     path: str | os.PathLike[str] | None = None,
     *,
     model: str | None = None,
@@ -49,7 +45,7 @@ def page(
         path: where to write it; None writes nothing.
         model: which one runs in a page without a result: ``toy`` (None, too) or ``toy-ko``.
         lang: its language at first, ``en`` or ``ko``; the page has both.
-        look: of a record, and of the page to type in, ``cmap`` and ``scale`` (where the colours end at first), as
+        look: of a record, and of the page to type in, ``palette`` and ``scale`` (where the colours end at first), as
             for `attnviz.heatmap`, and ``roles``: what `compare_heads` measured of the same model, or the path of its
             ``.stats`` file, so that each head with an established role has its sign; of a walkthrough ``precision``,
             ``steps`` and ``blanks``, as of its `figure`.
@@ -68,10 +64,9 @@ def page(
         from attnviz.models.registry import TOY
 
         made = tour(TOY if model is None else model, lang=lang, **look)
-    elif not isinstance(result, Result):
-        raise SettingsError(
-            f"a page shows a result, such as that of attnviz.attend, and no {type(result).__name__}"
-        )
+    elif not hasattr(result, "page"):
+        kind = type(result).__name__
+        raise SettingsError(f"a page shows a result, such as that of attnviz.attend, not {kind}")
     elif model is not None:
         raise SettingsError("a model runs in a page without a result: give one of them")
     else:
@@ -81,26 +76,12 @@ def page(
     return made
 
 
-@check_call()
-def save(result: Result | Sequence[Walkthrough], path: str | os.PathLike[str], **look: Any) -> Path:
-    """Write a result in the format that the path's ending names: the same as ``result.save(path, **look)``.
-
-    Several walkthroughs, such as `decoding_steps` gives, are one film.
-
-    Raises:
-        OutputError: another ending, or a file that cannot be written.
-        RecordError: it holds what no file can hold.
-        SelectionError, SettingsError: as its own ``save``; SettingsError, too, of several results of another kind.
-    """
-    if isinstance(result, Sequence):
-        from attnviz.walkthroughs.files import save as save_walkthroughs
-
-        return save_walkthroughs(result, path, **look)
+def save(result: Result, path: str | os.PathLike[str], **look: Any) -> Path:
+    """Write a result in the format that the path's ending names: the same as ``result.save(path, **look)``."""
     return result.save(Path(path), **look)
 
 
-@check_call()
-def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparison:
+def load(path: str | os.PathLike[str]) -> Any:
     """Read what was saved: a record, a walkthrough, or what was measured of heads.
 
     Args:
@@ -110,20 +91,46 @@ def load(path: str | os.PathLike[str]) -> Attention | Walkthrough | HeadComparis
     Raises:
         FileFormatError: the file cannot be read, holds something else, or was changed after its receipt was issued.
     """
+    from attnviz.storage import record_files
+
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (known := [*RECORD.read, *COMPARISON.read]):
+    if suffix == ".stats":
+        from attnviz.heads.api import compare_heads
+
+        return compare_heads(path)
+    if suffix == ".json" and _is_walkthrough(path):
+        from attnviz.walkthroughs.files import load as load_walkthrough
+
+        return load_walkthrough(path)
+    readers = {
+        ".safetensors": record_files.read_safetensors,
+        ".npz": record_files.read_npz,
+        ".json": record_files.read_json,
+    }
+    if suffix not in readers:
+        known = listed([*readers, ".stats"])
         raise FileFormatError(
-            visible(f"{path}: what was saved is read from {listed(known)}, not {suffix!r}")
+            visible(f"{path}: what was saved is read from {known}, not {suffix!r}")
         )
-    is_walk = suffix == ".json" and _is_walkthrough(path)
-    formats = COMPARISON if suffix in COMPARISON.read else WALKTHROUGH if is_walk else RECORD
-    found: Attention | Walkthrough | HeadComparison = formats.load(path)
-    return found
+    return readers[suffix](path)
+
+
+def load_record(path: str | os.PathLike[str]) -> Attention:
+    """Read a record; or FileFormatError: the file holds something else, or cannot be read."""
+    path = Path(path)
+    if path.suffix.lower() == ".stats":
+        holds, command = "measurements of heads", "attnviz compare-heads --load"
+    elif path.suffix.lower() == ".json" and _is_walkthrough(path):
+        holds, command = "a walkthrough", "attnviz verify"
+    else:
+        record: Attention = load(path)
+        return record
+    raise FileFormatError(visible(f"{path}: it holds {holds}, no record: {command} reads it"))
 
 
 def _is_walkthrough(path: Path) -> bool:
-    """Whether a JSON file calls itself a walkthrough; what cannot be read is left to the reader of records."""
+    """Return whether a JSON file calls itself a walkthrough."""
     from attnviz.walkthroughs.verify.saved import FORMAT
 
     try:

@@ -151,13 +151,17 @@ class LoadingSettings:
     def arguments(self) -> dict[str, Any]:
         """What `attnviz.open_source` is given to find and load the model."""
         return {
-            "model": self.name,
+            "model": self._name_with_sizes(),
             "device": self.device,
             "dtype": self.dtype,
             "revision": self.revision,
             "trust_remote_code": self.trust_remote_code,
-            "sizes": self.sizes,
         }
+
+    def _name_with_sizes(self) -> str | None:
+        if not self.sizes:
+            return self.name
+        return f"{self.name}:{','.join(f'{size}={n}' for size, n in self.sizes.items())}"
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -70,7 +70,7 @@ def test_what_is_none_of_them(text: str, tmp_path: Path) -> None:
 def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     """Another ending is refused with those that there are; other JSON of attnviz is named, and what reads it."""
     with pytest.raises(
-        FileFormatError, match=r"read from \.json, \.npz, \.safetensors or \.stats, not '\.png'"
+        FileFormatError, match=r"read from \.safetensors, \.npz, \.json or \.stats, not '\.png'"
     ):
         attnviz.load("a.png")
     attnviz.tell("library").save(tmp_path / "story.json")
@@ -122,7 +122,7 @@ def test_a_page_that_cannot_be(kind: str, tmp_path: Path) -> None:
 def test_no_result(other: object) -> None:
     """What has no page is refused in one line."""
     with pytest.raises(
-        SettingsError, match=rf"^a page shows a result, .* and no {type(other).__name__}$"
+        SettingsError, match=rf"^a page shows a result, .* not {type(other).__name__}$"
     ):
         attnviz.page(other)
     with pytest.raises(SelectionError, match="there is no language 'de'"):

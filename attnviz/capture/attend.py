@@ -9,7 +9,7 @@ from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, numbers
 from attnviz.capture.source import Model, Opening, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError
-from attnviz.text.arguments import bytes_of, check_call
+from attnviz.text.arguments import bytes_of
 from attnviz.text.display import check_sentence, check_text
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ class Attending(Selection, Opening, total=False):
     """What is kept, and how the model is found and loaded."""
 
 
-@check_call()
 def attend(
     text: str,
     model: Model = None,
@@ -59,7 +58,7 @@ def attend(
             ``slice(1000, 1200)``; at most ``memory`` of weights, in bytes or such as ``"4GB"``. Where they would be
             more, tokens that follow one another go together: to a group the sum over its keys, from it the mean over
             its queries, with a note in the record. And how the model is loaded: ``device``, ``dtype``, ``revision``,
-            ``trust_remote_code`` and ``sizes``, as for `open_source`.
+            and ``trust_remote_code``, as for `open_source`.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.
@@ -95,7 +94,6 @@ def _split(settings: Attending) -> tuple[Selection, Opening]:
     return cast("Selection", kept), cast("Opening", loading)
 
 
-@check_call()
 def attend_all(
     texts: Sequence[str],
     model: Model,

@@ -17,7 +17,6 @@ from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
-from attnviz.text.arguments import check_call
 
 N_TOKENS, N_SHORTER = (
     24,
@@ -82,7 +81,6 @@ class Diagnosis:
         return f"{self.model}: verified in {n} layer{'' if n == 1 else 's'}: {proof}{more}"
 
 
-@check_call()
 def doctor(
     model: Model = None,
     tokenizer: object = None,

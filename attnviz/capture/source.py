@@ -23,8 +23,8 @@ from attnviz.errors import (
     UnknownModelError,
     UnreachableModelError,
 )
-from attnviz.models.registry import RANDOM, TOY, TOY_KOREAN, Device, Dtype, is_random, names
-from attnviz.text.arguments import check_call, did_you_mean
+from attnviz.models.registry import TOY, TOY_KOREAN, Device, Dtype, is_random, names, split_sizes
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, is_korean, visible
 
 if TYPE_CHECKING:
@@ -46,9 +46,8 @@ class Loading(TypedDict, total=False):
 
 
 class Opening(Loading, total=False):
-    """The same, the sizes of a model with random weights, and who hears of it."""
+    """The same, and who hears of it."""
 
-    sizes: Mapping[str, int] | None
     notify: Callable[[str], None] | None
 
 
@@ -57,7 +56,6 @@ Model: TypeAlias = (
 )
 
 
-@check_call()
 def as_source(
     model: Model = None,
     tokenizer: object = None,
@@ -110,7 +108,6 @@ def as_source(
     return from_memory(model, tokenizer)
 
 
-@check_call()
 def open_source(
     model: str | Path | None = None,
     *,
@@ -118,7 +115,6 @@ def open_source(
     dtype: Dtype = "auto",
     revision: str | None = None,
     trust_remote_code: bool = False,
-    sizes: Mapping[str, int] | None = None,
     notify: Callable[[str], None] | None = None,
     reads: str = "",
     drawn: int | None = None,
@@ -127,16 +123,16 @@ def open_source(
     """Find and load a model.
 
     Args:
-        model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``), a
-            name on the hub, a folder, a file that ``attnviz train`` wrote, or a file of code and a function in it that
-            returns a torch module, or a module and its tokenizer (``my_module.py:build``). None is DistilBERT, or where
-            that is neither cached nor reachable within 3 seconds ``toy``, where it `reads` Korean ``toy-ko``; `notify`
+        model: a home-built model (``toy``, ``toy-decoder``, ``toy-seq2seq``, ``toy-transformer``, ``toy-random``, or
+            with sizes ``toy-random:n_heads=2,d_model=16,seed=1``), a name on the hub (``name@revision``), a
+            folder, a file that ``attnviz train`` wrote, or a file of code and a function in it that returns a
+            torch module, or a module and its tokenizer (``my_module.py:build``). None is DistilBERT, or where that
+            is neither cached nor reachable within 3 seconds ``toy``, where it `reads` Korean ``toy-ko``; `notify`
             then gets a line about it.
         device: where it runs; ``auto`` takes a GPU where there is one.
         dtype: its number format; ``auto`` is the one it was saved in.
         revision: a branch, tag or commit on the hub.
         trust_remote_code: whether code that comes with the model may be run.
-        sizes: of ``toy-random``: ``seed``, ``d_model``, ``n_heads``, ``n_layers``, those that are not as usual.
         notify: is called with a line that the user should read; by default it becomes a warning.
         reads: the text that it is to read, where there is one.
         generates: whether a decoder is loaded with its projection to words, which generation alone needs.
@@ -145,15 +141,16 @@ def open_source(
     Raises:
         ModelError: the model cannot be used, or not in these sizes. One that is named is never replaced.
         UnknownModelError: there is none of that name, home-built or elsewhere.
-        InputError: sizes for another model than ``toy-random``, or of another name; no such device or number format.
+        InputError: there is no such size of ``toy-random``, no such device or number format.
         FileFormatError: the file of a home-built model is damaged.
         SettingsError: weights are to be drawn of a model that is not named, or is home-built.
     """
     model = None if model is None else str(model)
-    if sizes and not is_random(model):
-        raise InputError(
-            f"only {RANDOM} has a {', '.join(sizes)} to choose, not {visible(model or DEFAULT_MODEL)}"
-        )
+    sizes: dict[str, int] = {}
+    if model is not None and not _OWN.fullmatch(model) and not Path(model).expanduser().exists():
+        model, sizes = split_sizes(model)
+        if revision is None and "@" in model:
+            model, _, revision = model.partition("@")
     if drawn is not None and (
         model is None or model in names() or model.endswith(".safetensors") or _OWN.fullmatch(model)
     ):
@@ -164,7 +161,7 @@ def open_source(
         if own := _OWN.fullmatch(model):
             return _own(own[1], own[2] or "", _device(device), _dtype(dtype), notify or _warn)
         if model in names() or model.endswith(".safetensors"):
-            return _home_built(model, device, dtype, sizes or {})
+            return _home_built(model, device, dtype, sizes)
         _expect_home_built(model)
     try:
         location = locate(
@@ -204,7 +201,6 @@ class ListedModel:
     card: ModelCard | None = None  # of a home-built one how it was trained, and how good it is
 
 
-@check_call()
 def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[ListedModel, ...]:
     """The home-built models, those trained again whose files lie in these folders, and pretrained ones in the cache."""
     from attnviz.models.training.files import ENDING, file_of, load_card

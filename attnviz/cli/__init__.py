@@ -17,30 +17,24 @@ import threading
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, NoReturn, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TextIO
 
 import typer
 from typer.core import TyperGroup
 
 import attnviz
-from attnviz.cli import doctor, models, train
-from attnviz.cli.groups import Command, CommandGroup, HeadCommand, as_command
-from attnviz.errors import AttnvizError, AttnvizWarning, OutputError
-from attnviz.generations import command as generate
-from attnviz.heads import command as heads
-from attnviz.heatmaps import command as heatmap
-from attnviz.options import RARE, group, option
-from attnviz.settings import ShellSettings
-from attnviz.stories import command as demo
+from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
+from attnviz.cli.help import Command, CommandGroup
+from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
-from attnviz.walkthroughs import command as walkthrough
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-_OF_A_SENTENCE = {"heatmap", "generate", "walkthrough", "compare-heads", "head"}
 INTERRUPTED = 130  # the exit status after Ctrl-C, as shells have it
+SENTENCE_COMMANDS = {"heatmap", "generate", "walkthrough", "compare-heads", "head"}
 
 app = typer.Typer(
     name="attnviz",
@@ -53,56 +47,87 @@ app = typer.Typer(
 )
 
 
-@group
-class MainSettings(ShellSettings):
-    """What is typed before the name of a command."""
-
-    version: bool = option("--version", default=False, help="Show the version.", panel=RARE)
-
-
-def _begin(context: Any, settings: MainSettings) -> None:
-    if settings.version:
+def _show_version(value: bool) -> None:
+    if value:
         typer.echo(f"attnviz {attnviz.__version__}")
         raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _begin(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_show_version)
+    ] = False,
+) -> None:
+    output.set_quiet(False)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(2)
-    context.obj = settings  # for the command: see `as_command`
-
-
-app.callback(invoke_without_command=True)(as_command(_begin, takes_shell=False))
+    try:
+        Path.cwd()
+    except FileNotFoundError:  # libraries that load would end without a word
+        if not {"-h", "--help"} & set(sys.argv):
+            raise InputError(
+                "the current folder is no longer there: change to another one"
+            ) from None
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
-    "heatmap": (heatmap.command, heatmap.EXAMPLES),
-    "page": (heatmap.page_command, heatmap.PAGE_EXAMPLES),
-    "generate": (generate.command, generate.EXAMPLES),
-    "walkthrough": (walkthrough.command, walkthrough.EXAMPLES),
-    "verify": (walkthrough.verify_command, walkthrough.VERIFY_EXAMPLES),
-    "compare-heads": (heads.command, heads.EXAMPLES),
-    "head": (heads.head_command, heads.HEAD_EXAMPLES),
-    "merge": (heads.merge_command, heads.MERGE_EXAMPLES),
-    "demo": (demo.command, demo.EXAMPLES),
-    "models": (models.command, models.EXAMPLES),
-    "doctor": (doctor.command, doctor.EXAMPLES),
-    "train": (train.command, train.EXAMPLES),
+    "heatmap": (heatmap.heatmap, heatmap.EXAMPLES),
+    "page": (heatmap.page, heatmap.PAGE_EXAMPLES),
+    "generate": (generate.generate, generate.EXAMPLES),
+    "walkthrough": (walkthrough.walkthrough, walkthrough.EXAMPLES),
+    "verify": (walkthrough.verify, walkthrough.VERIFY_EXAMPLES),
+    "compare-heads": (heads.compare_heads, heads.EXAMPLES),
+    "head": (heads.head, heads.HEAD_EXAMPLES),
+    "merge": (heads.merge, heads.MERGE_EXAMPLES),
+    "demo": (demo.demo, demo.EXAMPLES),
+    "models": (models.models, models.EXAMPLES),
+    "doctor": (doctor.doctor, doctor.EXAMPLES),
+    "train": (train.train, train.EXAMPLES),
 }
-"""By name, each with its examples."""
+"""Each command with its examples."""
 
 for _name, (_command, _examples) in COMMANDS.items():
+    _indented = "\n".join(f"  {line}" for line in _examples.splitlines())
     app.command(
         _name,
-        cls=HeadCommand if _name == "head" else Command,
+        cls=Command,
         context_settings={"max_content_width": 100},
-        epilog="\n\n".join(["Examples:", *_examples.splitlines()]),
-    )(as_command(_command))
+        epilog=f"\b\nExamples:\n{_indented}",
+    )(_command)
+
+REPLACED = {
+    "--json": "-o - prints JSON",
+    "--open": "open the file that is written with your own program",
+    "--seed": "-m toy-random:seed=N",
+    "--d-model": "-m toy-random:d_model=N",
+    "--n-heads": "-m toy-random:n_heads=N",
+    "--n-layers": "-m toy-random:n_layers=N",
+    "--revision": "-m NAME@REVISION",
+    "--color": "the environment variables NO_COLOR and FORCE_COLOR",
+    "--no-pager": "nothing is paged",
+    "--memory": "--rows and --keys show a part exactly",
+    "--dpi": "--style and --width, or dpi= in Python",
+    "--font-size": "--style and --width",
+    "--no-caption": "--style paper",
+    "--full": "--head names the heads to print, such as --head 1.0-5",
+    "--steps": "-o FILE.csv has each step by name",
+    "--layer": "--head LAYER.HEAD, or --whole-layer LAYER",
+    "--against": "compare_heads(..., against=...)",
+    "--cmap": "--palette",
+    "--colormap": "--palette",
+    "--transparent": "-o FILE.svg, and remove its background",
+}
+"""What to use instead of an option that is not there."""
 
 
 class _Output(io.FileIO):
     """A stream whose reader may leave."""
 
     def write(self, data: ReadableBuffer) -> int:
-        """Write; once that fails, what comes later goes nowhere. That nobody reads any more is no error."""
+        """Write; once nobody reads any more, write into nothing."""
         try:
             return super().write(data)
         except OSError as error:
@@ -115,13 +140,16 @@ class _Output(io.FileIO):
 
 
 def _open_output(stream: TextIO | None) -> TextIO:
-    """The same stream, whose reader may leave; a character that it cannot show is written as its number."""
+    """Open a stream whose reader may leave; a character that it cannot show is written as its number."""
     if stream is None:  # closed by whoever started us
         return open(os.devnull, "w", encoding="utf-8")
     raw = io.BufferedWriter(_Output(stream.fileno(), "wb", closefd=False))
-    by_line = stream.isatty() or stream.fileno() == 2
+    is_stderr = stream.fileno() == 2
     return io.TextIOWrapper(
-        raw, encoding=stream.encoding, errors="backslashreplace", line_buffering=by_line
+        raw,
+        encoding=stream.encoding,
+        errors="backslashreplace",
+        line_buffering=stream.isatty() or is_stderr,
     )
 
 
@@ -132,33 +160,29 @@ def main() -> NoReturn:
     def interrupt(number: int, _: object) -> None:
         if number != signal.SIGINT:
             raise SystemExit(128 + number)
-        _PRESSED.set()
+        _pressed.set()
         raise KeyboardInterrupt
 
     def raise_again(lost: Any) -> None:
         if not isinstance(lost.exc_value, KeyboardInterrupt):
             sys.__unraisablehook__(lost)
-        else:  # Ctrl-C came while Python ran what can raise nothing, such as a callback when an object goes
+        else:  # Ctrl-C came while Python ran a callback that can raise nothing
             threading.Timer(0.01, _thread.interrupt_main).start()
 
-    def tell(message: Warning | str, *_: Any, **__: Any) -> None:
+    def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
         sys.stderr.write(f"attnviz: {message}\n")
 
     signal.signal(signal.SIGINT, interrupt)
-    for name in (
-        "SIGTERM",
-        "SIGHUP",
-    ):  # that time is up, or the window closed: no half of a file stays behind
-        if signal.getsignal(number := getattr(signal, name, signal.SIGINT)) is signal.SIG_DFL:
+    for name in ("SIGTERM", "SIGHUP"):  # the window was closed: leave no half of a file behind
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, interrupt)
     sys.unraisablehook = raise_again
     # A library's advice to programmers is not for the person at the terminal.
     warnings.simplefilter("ignore")
     warnings.simplefilter("always", AttnvizWarning)
-    warnings.showwarning = tell
-    logging.getLogger("matplotlib").setLevel(
-        logging.ERROR
-    )  # such as where the home folder cannot be written
+    warnings.showwarning = show_warning
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     os.environ.setdefault("HF_HUB_VERBOSITY", "critical")
     status = _run()
     try:
@@ -171,7 +195,7 @@ def main() -> NoReturn:
 
 @cache
 def _group() -> TyperGroup:
-    """All commands with their options: made once, however many commands run in a process."""
+    """Return all commands with their options, made once a process."""
     made: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]  # of several commands
     return made
 
@@ -180,12 +204,14 @@ def _run() -> int:
     try:
         status = _group().main(prog_name="attnviz", standalone_mode=False) or 0
     except typer.TyperException as error:  # what was typed cannot be understood
-        return _misused(error)
+        return _report_misuse(error)
     except (typer.Abort, KeyboardInterrupt):
         status = INTERRUPTED
     except Exception as error:
-        if _PRESSED.is_set():
+        if _pressed.is_set():
             status = INTERRUPTED
+        elif isinstance(error, SettingsError):
+            return _report_setting(error)
         elif isinstance(error, AttnvizError):
             return _fail(str(error), 1)
         elif isinstance(error, MemoryError) or (
@@ -197,41 +223,53 @@ def _run() -> int:
     return _fail("interrupted", INTERRUPTED) if status == INTERRUPTED else int(status)
 
 
+# How torch says, in a more general error, that numbers had no room.
 _NO_MEMORY = re.compile("out of memory|allocate memory|not enough memory", re.IGNORECASE)
-"""How torch says that numbers had no room, in a more general error."""
+
+# Set when Ctrl-C was pressed: while libraries load, some turn the exception into another.
+_pressed = threading.Event()
 
 
-_PRESSED = threading.Event()
-"""Whether Ctrl-C was pressed: while libraries load, some turn the exception that it raises into another."""
-
-
-def _misused(error: typer.TyperException) -> int:
-    """Say in one line what cannot be understood, and where help is."""
-    context = getattr(error, "ctx", None)
+def _command_path() -> str:
     named = [name for name in sys.argv[1:2] if name in COMMANDS]
-    where = context.command_path if context else " ".join(["attnviz", *named])
-    message = (
-        error.format_message()
-        .removeprefix("Invalid value: ")
-        .replace("Value error, ", "")
-        .rstrip(".")
+    return " ".join(["attnviz", *named])
+
+
+def _report_setting(error: SettingsError) -> int:
+    """Print why a setting was refused, under the name of its option."""
+    where = _command_path()
+    command = _group().commands.get(where.removeprefix("attnviz "))
+    option = next(
+        (one for one in (command.params if command else ()) if one.name == error.setting), None
     )
+    message = str(error)
+    if option is not None:
+        names = " / ".join(f"'{name}'" for name in option.opts)
+        message = f"Invalid value for {names}: {error.reason}"
+    return _fail(f"{message} (see {where} --help)", 2, where)
+
+
+def _report_misuse(error: typer.TyperException) -> int:
+    """Print in one line what cannot be understood, and where help is."""
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context else _command_path()
+    message = error.format_message().removeprefix("Invalid value: ")
+    # Typer checks values with pydantic, whose messages begin so.
+    message = message.replace("Value error, ", "").rstrip(".")
     if context and hasattr(error, "possibilities"):
         typed = str(getattr(error, "option_name", ""))
-        known = [
-            name[2:]
-            for parameter in context.command.params
-            for name in parameter.opts
-            if name.startswith("--")
-        ]
-        meant = "palette" if typed in {"--cmap", "--colormap"} else typed.lstrip("-")
-        message = f"there is no option {typed}{did_you_mean(meant, known, ()).replace('mean ', 'mean --')}"
-    if "unexpected extra argument" in message and context and context.info_name in _OF_A_SENTENCE:
-        message += ": put a sentence in quotation marks"
-    elif "unexpected extra argument" in message and context and context.info_name == "page":
-        message = (
-            'it takes no sentence: attnviz heatmap "I love" -o page.html writes the page of one'
-        )
+        options = [name for parameter in context.command.params for name in parameter.opts]
+        known = [name.removeprefix("--") for name in options if name.startswith("--")]
+        message = f"there is no option {typed}"
+        if typed in REPLACED:
+            message += f"; use instead: {REPLACED[typed]}"
+        else:
+            message += did_you_mean(typed.lstrip("-"), known, ()).replace("mean ", "mean --")
+    if "unexpected extra argument" in message and context:
+        if context.info_name in SENTENCE_COMMANDS:
+            message += ": put a sentence in quotation marks"
+        elif context.info_name == "page":
+            message = 'page takes no sentence: attnviz heatmap "I love" -o page.html writes one'
     return _fail(f"{message} (see {where} --help)", 2, where)
 
 

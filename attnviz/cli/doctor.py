@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from attnviz.commands import loading, print_lines
-from attnviz.models.registry import Dtype
-from attnviz.options import REQUIRED, group, option
-from attnviz.settings import dtype_option, revision_option, trust_option
+import typer
+
+from attnviz.cli import options as opt
+from attnviz.cli.output import loading, print_view
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -32,40 +31,56 @@ MEANINGS = {
 """What columns are, below the table."""
 
 
-@group
-class DoctorSettings:
-    """Which model is looked at."""
+def doctor(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="As for --model of other commands.",
+            show_default=False,
+            autocompletion=opt.complete_models,
+            rich_help_panel=opt.INPUT,
+        ),
+    ],
+    random: Annotated[
+        bool,
+        opt.option(
+            "--random",
+            help="Draw the weights at random: the model's configuration is enough.",
+            panel=opt.MODEL,
+        ),
+    ] = False,
+    seed: Annotated[
+        int,
+        opt.option(
+            metavar="N", min=0, help="Of the tokens and of random weights.", panel=opt.MODEL
+        ),
+    ] = 0,
+    device: opt.Device = "auto",
+    dtype: opt.Dtype = "auto",
+    trust_remote_code: opt.TrustRemoteCode = False,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Check that attnviz reads a model correctly, layer by layer, with the numbers that prove it.
 
-    model: str = option(
-        default=REQUIRED, help="As for --model of other commands.", completes="models"
-    )
-    random: bool = option(
-        "--random",
-        default=False,
-        help="Draw the weights at random: the model's configuration is enough.",
-    )
-    seed: int = option(
-        "--seed", default=0, help="Of the tokens, and of random weights.", metavar="N", least=0
-    )
-    dtype: Dtype = dtype_option()
-    revision: str | None = revision_option()
-    trust_remote_code: bool = trust_option()
-
-
-def command(doctor: DoctorSettings) -> None:
-    """See whether attnviz reads a model rightly, layer by layer, with the numbers that prove it.
-
-    A pretrained model runs its fused attention on two inputs of tokens drawn at random, one padded. Weights times
-    values are compared with its own output, and weights with those of output_attentions=True.
+    A pretrained model runs its fused attention on two inputs of tokens drawn at random,
+    one padded. Weights times values are compared with its own output, and weights with
+    those of output_attentions=True.
     """
     from attnviz.capture.doctor import doctor as examine
 
-    with loading(doctor.model) as notify:
-        found = examine(**asdict(doctor), notify=notify)
-    print_lines(lambda screen: _draw(found, screen), "auto")
-    if found.refusal:
-        import typer
-
+    with loading(model) as notify:
+        diagnosis = examine(
+            model,
+            random=random,
+            seed=seed,
+            device=device,
+            dtype=dtype,
+            trust_remote_code=trust_remote_code,
+            notify=notify,
+        )
+    print_view(lambda screen: _draw(diagnosis, screen))
+    if diagnosis.refusal:
         raise typer.Exit(1)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
+from attnviz.cli import options as opt
 from attnviz.errors import InputError
 from attnviz.models.registry import BOTTLENECK, HOME_BUILT, SEEDS, is_random, names, trained
-from attnviz.options import group, option
 from attnviz.render.names import outputs
 from attnviz.text.display import visible
 
@@ -18,24 +19,30 @@ attnviz models toy-ko
 attnviz models --measure"""
 
 
-@group
-class ModelsSettings:
-    """What is told of the models."""
-
-    name: str | None = option(
-        help="A home-built model: the words that it knows are listed.", completes="models"
-    )
-    measure: bool = option(
-        "--measure",
-        default=False,
-        help="Measure the home-built models again, on sentences they never saw.",
-    )
-
-
-def command(models: ModelsSettings) -> None:
+def models(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="A home-built model: the words that it knows are listed.",
+            show_default=False,
+            autocompletion=opt.complete_models,
+            rich_help_panel=opt.INPUT,
+        ),
+    ] = None,
+    measure: Annotated[
+        bool,
+        opt.option(
+            "--measure",
+            help="Measure the home-built models again, on sentences they never saw.",
+            panel=opt.INPUT,
+        ),
+    ] = False,
+    quiet: opt.Quiet = False,
+) -> None:
     """List the models that can be used, and how good they are; or the words that one knows."""
-    if models.name is not None:
-        _tell_words(models.name)
+    if name is not None:
+        _tell_words(name)
         return
     from attnviz.capture.source import list_models
 
@@ -48,11 +55,11 @@ def command(models: ModelsSettings) -> None:
         if is_random(name):
             typer.echo(f"{name}: {HOME_BUILT[name].about}\n")
         else:
-            _tell_trained(name, measure=models.measure)
-    _tell_bottleneck(measure=models.measure)
+            _tell_trained(name, measure=measure)
+    _tell_bottleneck(measure=measure)
     typer.echo("Trained here:\n" if own else "Trained here, in this folder and in outputs/: none\n")
     for name in own:
-        _tell_trained(name, measure=models.measure)
+        _tell_trained(name, measure=measure)
     typer.echo(
         "In the cache of pretrained models:"
         if cached

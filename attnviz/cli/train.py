@@ -7,13 +7,14 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from attnviz.commands import is_watched, tell
+from attnviz.cli import options as opt
+from attnviz.cli.output import log_status, shows_progress
 from attnviz.errors import SettingsError
 from attnviz.models.registry import trained
-from attnviz.options import FILES, REQUIRED, group, option
 from attnviz.render.names import outputs
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
@@ -22,42 +23,47 @@ EXAMPLES = """attnviz train toy
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
 
 
-@group
-class TrainingSettings:
-    """Which model is trained, and how."""
-
-    name: str = option(default=REQUIRED, help=f"One of {', '.join(trained())}.")
-    seed: int | None = option(
-        "--seed", least=0, help="Of the first weights and of the sentences [default: the recipe's]."
-    )
-    steps: int | None = option(
-        "--steps", least=1, help="Batches to learn from [default: the recipe's]."
-    )
-    output: Path | None = option(
-        "--output", "-o", help="The weights [default: outputs/NAME.safetensors].", panel=FILES
-    )
-
-    def __post_init__(self) -> None:
-        if self.name not in trained():
-            raise SettingsError(
-                f"there is no model {self.name!r} to train{did_you_mean(self.name, trained())}"
-            )
-        if self.path.suffix.lower() != ".safetensors":
-            raise SettingsError("weights are written as .safetensors", "output")
-
-    @property
-    def path(self) -> Path:
-        """Where the weights are written."""
-        return self.output or outputs() / f"{self.name}.safetensors"
-
-
-def command(training: TrainingSettings) -> None:
+def train(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help=f"One of {', '.join(trained())}.",
+            show_default=False,
+            rich_help_panel=opt.INPUT,
+        ),
+    ],
+    seed: Annotated[
+        int | None,
+        opt.option(metavar="N", min=0, help="Of the first weights and sentences.", panel=opt.INPUT),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        opt.option(metavar="N", min=1, help="Batches to learn from.", panel=opt.INPUT),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        opt.option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The weights [default: outputs/NAME.safetensors].",
+            panel=opt.FILES,
+        ),
+    ] = None,
+    quiet: opt.Quiet = False,
+) -> None:
     """Train a home-built model again, from its recipe.
 
-    It takes minutes, and the same seed gives the same weights.
-    Ctrl-C stops it after the step it is at; the same command then goes on from there. At the end the weights, with
-    all that is known about them and how good they are on unseen sentences, are written to one safetensors file.
+    It takes minutes, and the same seed gives the same weights. Press Ctrl-C to stop; the
+    same command then continues. The weights are written to one safetensors file, with
+    how good they are on unseen sentences.
     """
+    if name not in trained():
+        raise SettingsError(f"there is no model {name!r} to train{did_you_mean(name, trained())}")
+    path = output or outputs() / f"{name}.safetensors"
+    if path.suffix.lower() != ".safetensors":
+        raise SettingsError("weights are written as .safetensors", "output")
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -69,10 +75,10 @@ def command(training: TrainingSettings) -> None:
 
     from attnviz.models.training.files import State
     from attnviz.models.training.measure import quality_lines
-    from attnviz.models.training.run import train, unfinished
+    from attnviz.models.training.run import train as train_again
+    from attnviz.models.training.run import unfinished
     from attnviz.storage.files import write_whole
 
-    name, path = training.name, training.path
     pressed = threading.Event()
     interrupt = signal.signal(signal.SIGINT, lambda *_: pressed.set())
     columns = (
@@ -81,7 +87,7 @@ def command(training: TrainingSettings) -> None:
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    bar = Progress(*columns, console=Console(stderr=True), disable=not is_watched())
+    bar = Progress(*columns, console=Console(stderr=True), disable=not shows_progress())
     shown = bar.add_task(f"{name}: ...")
 
     def begin(first: int, total: int) -> None:
@@ -101,11 +107,11 @@ def command(training: TrainingSettings) -> None:
         return written
 
     try:
-        ended = train(
+        ended = train_again(
             name,
             path,
-            seed=training.seed,
-            steps=training.steps,
+            seed=seed,
+            steps=steps,
             begin=begin,
             stop=pressed.is_set,
             write=write,
@@ -124,4 +130,4 @@ def command(training: TrainingSettings) -> None:
         raise typer.Exit(130)
     for line in quality_lines(ended.quality):
         typer.echo(line)
-    tell(f"wrote {visible(str(path))}")
+    log_status(f"wrote {visible(str(path))}")

@@ -10,7 +10,6 @@ from attnviz.attention import Attention, numbers_of
 from attnviz.capture.source import Model, Opening, as_source
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
-from attnviz.text.arguments import check_call
 from attnviz.text.display import check_sentence, check_text
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ class Generating(Opening, total=False):
     seed: int
 
 
-@check_call()
 def generate(
     prompt: str,
     model: Model = None,

@@ -195,7 +195,7 @@ def _notes(
     made: Generation, most: int, sampling: Sampling, stop: BaseException | None
 ) -> list[Note]:
     n = len(made.numbers)
-    notes = [Note.of("sampled", how=sampling.how)] if sampling.sample else []
+    notes = [Note.of("sampled", how=str(sampling))] if sampling.sample else []
     if isinstance(stop, KeyboardInterrupt):
         notes.append(Note.of("generation_cut", n=n))
     elif stop is not None:

@@ -1,15 +1,13 @@
 """A generation in the terminal: the text so far, shaded by what the newest token attends to.
 
-It is drawn anew with each token, stepped through with the keyboard, or in a pipe written as a line a token.
+It is drawn anew with each token, or in a pipe written as a line a token.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from rich.cells import cell_len, set_cell_size
@@ -21,14 +19,10 @@ from attnviz.attention import Attention, Token
 from attnviz.generations.record import LEAST, Step, running_text, whose
 from attnviz.render.palette import levels
 from attnviz.render.sheet import KINDS, blank_below
-from attnviz.render.terminal.keyboard import browse, pressed, whole_screen
 from attnviz.render.terminal.screen import Screen, screen_of
 from attnviz.render.terminal.text import fit, legend, shortened, spell, wrap
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
-
-if TYPE_CHECKING:
-    from attnviz.generations.settings import GenerationAppearance
 
 LABEL = 14  # cells of a token's name in a line of its own
 BEFORE = LABEL + 14  # cells before the tokens that it attends to
@@ -208,78 +202,28 @@ def _lines(parts: Sequence[Text], width: int) -> list[Text]:
 
 
 class Live:
-    """The view of the newest token, on a terminal or in a pipe; a context, which has the keyboard."""
+    """The newest token as it comes: drawn anew in a terminal, a line a token in a pipe."""
 
-    def __init__(self, appearance: GenerationAppearance, console: Callable[[], Console]) -> None:
-        self._new_console, self._console = console, console()
-        self._redraws = sys.stdout.isatty() and not self._console.is_dumb_terminal
-        self._interactive, self._palette = appearance.interactive, appearance.palette
-        first = screen_of(self._console, appearance.background, self._palette)
-        self._view = GenerationView(screen=first, language=first.language(appearance.lang))
-        self._steps: list[Step] = []
+    def __init__(self, console: Console, palette: str, lang: str) -> None:
+        self._console = console
+        self._redraws = console.is_terminal and not console.is_dumb_terminal
+        screen = screen_of(console, palette)
+        self._view = GenerationView(screen=screen, language=screen.language(lang))
         self._n_lines = 0
-        self._stack = ExitStack()
-        self._keys: Iterator[str] = iter(())
-
-    def __enter__(self) -> Self:
-        if self._interactive or self._redraws:
-            self._keys = self._stack.enter_context(
-                whole_screen() if self._interactive else pressed()
-            )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
 
     def show(self, step: Step) -> None:
-        """Show a token that has come, or raise KeyboardInterrupt: the key was pressed that stops it."""
-        self._steps.append(step)
-        if self._interactive:
-            stopped = self._browse(grows=True) == "quit"
-        elif self._redraws:
-            stopped = next(self._keys) == "quit"
+        """Show a token that has come."""
+        if self._redraws:
             lines = draw_step(step, self._view, self._console.height - 1)
             self._write(lines, back=self._n_lines)
             self._n_lines = len(lines)
         else:
-            stopped = False
             head = draw_table_head(step, self._view) if step.number == 1 else []
             self._write([*head, draw_line(step, self._view)])
-        if stopped:
-            self._interactive = False
-            raise KeyboardInterrupt
-
-    def look_back(self) -> None:
-        """With the keyboard: see the steps again, until it is left."""
-        if self._interactive:
-            self._browse(grows=False)
 
     def end(self, record: Attention) -> None:
-        """Show what was generated, and the receipt; first its last step, where that was on another screen."""
-        if self._redraws and not self._n_lines:
-            self._write(draw_step(self._steps[-1], self._view, self._console.height - 1))
+        """Show what was generated, and the receipt."""
         self._write(draw_end(record, self._view))
-
-    def _browse(self, *, grows: bool) -> str:
-        """The steps so far as pages, from the newest on."""
-        background = "dark" if self._view.screen.dark else "light"
-
-        def view(console: Console) -> GenerationView:
-            return replace(self._view, screen=screen_of(console, background, self._palette))
-
-        def draw(page: int, console: Console) -> list[Text]:
-            return draw_step(self._steps[page], view(console), console.height)
-
-        def below(page: int, _: tuple[int, int, int], console: Console) -> str:
-            now = view(console)
-            stop = now.say("q stop", "q 멈춤") if grows else now.say("q end", "q 끝")
-            keys = f"{now.say('token', '토큰')} {self._steps[page].number} · {now.say('←→ step', '←→ 단계')} · {stop}"
-            return fit(keys, now.screen.width, now.screen)
-
-        n = len(self._steps)
-        return browse(
-            self._keys, draw, below, n, console=self._new_console, first=n - 1, grows=grows
-        )
 
     def _write(self, lines: Sequence[Text], back: int = 0) -> None:
         """Write lines over so many above, in one go, which flickers less."""

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from attnviz.attention import ROW_TOLERANCE, Attention, Token, head_at
-from attnviz.errors import RecordError, SelectionError
-from attnviz.heatmaps.figure import draw
+from attnviz.errors import RecordError, SelectionError, SettingsError
+from attnviz.heatmaps.figure import check_title, draw
 from attnviz.render.figure.pattern import draw_on
+from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
-from attnviz.settings import FigureSettings, check_title
 from attnviz.storage.record_files import adopt
-from attnviz.text.arguments import check_call
 from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 Labels: TypeAlias = Sequence[Any] | tuple[Sequence[Any], Sequence[Any]]
 
 
-@check_call(FigureSettings, lang=str)
 def heatmap(
     attention: Attention | Any,
     tokens: Labels | None = None,
@@ -33,11 +31,15 @@ def heatmap(
     layer: int | None = None,
     head: int | str | tuple[int, int] | None = None,
     ax: Axes | None = None,
-    cmap: Palette | None = None,
+    palette: Palette | None = None,
     scale: Scale = "shared",
     cbar: bool | None = None,
     annot: bool | None = None,
-    **look: Any,
+    title: str | None = "auto",
+    lang: str = "en",
+    style: StyleName = "sheet",
+    width: str | None = None,
+    dpi: int | None = None,
 ) -> Axes:
     """Draw attention: one head's pattern where layer and head are given, else all heads on one sheet.
 
@@ -51,14 +53,17 @@ def heatmap(
         layer: its number, counted from 0, negative from the end; None draws all layers.
         head: likewise; or a head with its layer, ``"2.3"``.
         ax: where to draw one pattern, under one short title; None makes a figure, with sentence and receipt.
-        cmap: any colormap of Matplotlib or seaborn, by its name or itself, or a list of colours; weight 0 has the end
-            nearest to white, unless the name ends in ``_r``.
+        palette: any colormap of Matplotlib or seaborn, by its name or itself, or a list of colours; weight 0 has the
+            end nearest to white, unless the name ends in ``_r``.
         scale: where colours end: ``shared``, at the largest weight of all heads, those of other axes too; ``panel``,
             at the head's own; ``unit``, at 1.
         cbar: whether there is a colour bar; None: on a new figure.
         annot: whether weights stand in the cells; None: where they can be read there.
-        look: ``title``, another one, or None for none; ``lang``, ``en`` or ``ko``; and of a new figure the fields of
-            `attnviz.settings.FigureSettings`, such as ``style="paper", width="8cm"``.
+        title: another title, or None for none.
+        lang: ``en`` or ``ko``.
+        style: what a new figure is for: ``sheet``, ``slides`` or ``paper``.
+        width: the width of a new figure, such as ``"8cm"``.
+        dpi: the resolution of a new figure.
 
     Returns:
         The axes drawn on; its `figure` can be saved.
@@ -66,7 +71,7 @@ def heatmap(
     Raises:
         RecordError: what is no attention: other axes, rows that do not sum to 1, tokens that do not fit.
         SelectionError: a layer, head, scale, colormap or language that is not there, or an `ax` for several patterns.
-        SettingsError: an argument of another type, or a field of `FigureSettings` that makes no sense.
+        SettingsError: a style, width or title that no picture has, or a size for axes that have theirs.
     """
     if isinstance(attention, Attention) and tokens is not None:
         raise RecordError("tokens are the labels of an array: a record has its own")
@@ -74,8 +79,8 @@ def heatmap(
     if isinstance(head, (str, tuple)) and layer is not None:
         raise SelectionError("give a layer, or a head with its layer, not both")
     layer, head = head_at(head) if isinstance(head, (str, tuple)) else (layer, head)
-    title = check_title(look.pop("title", "auto"))
-    lang, cmap = look.pop("lang", "en"), DEFAULT if cmap is None else cmap
+    title = check_title(title)
+    palette = DEFAULT if palette is None else palette
     expect_language(lang)
     sheet = resolve(
         record.select(None if layer is None else [layer], None if head is None else [head]),
@@ -83,13 +88,18 @@ def heatmap(
         lang,
     )
     if ax is None:
-        style = FigureSettings(**look).look
-        return draw(
-            sheet, cmap, title=title, cbar=cbar is not False, annot=annot, style=style
-        ).figure.axes[0]
-    if look:
-        raise SelectionError(f"{', '.join(look)}: of a new figure; an ax has its size")
-    draw_on(ax, _on_one_scale(sheet, record), cmap, title=title, cbar=bool(cbar), annot=annot)
+        picture = draw(
+            sheet,
+            palette,
+            title=title,
+            cbar=cbar is not False,
+            annot=annot,
+            style=style_of(style, width, dpi),
+        )
+        return picture.figure.axes[0]
+    if (style, width, dpi) != ("sheet", None, None):
+        raise SettingsError("style, width and dpi are of a new figure; an ax has its size")
+    draw_on(ax, _on_one_scale(sheet, record), palette, title=title, cbar=bool(cbar), annot=annot)
     return ax
 
 

@@ -6,9 +6,9 @@ One pattern is drawn large; more stand on a grid, layers down and heads across.
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -30,10 +30,11 @@ from attnviz.render.figure.pen import (
     clipped,
     ordinal,
 )
-from attnviz.render.figure.style import STYLES, Style, enlarge
+from attnviz.render.figure.style import STYLES, Style, StyleName, enlarge, style_of
 from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.text.display import clip
+from attnviz.text.phrase import expect_language
 
 LARGEST = 16.0
 """The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
@@ -82,16 +83,35 @@ def draw(
 def draw_record(
     record: Attention,
     *,
-    cmap: Palette = DEFAULT,
+    palette: Palette | None = None,
     scale: Scale = "shared",
     lang: str = "en",
-    **look: Any,
+    title: str | None = "auto",
+    style: StyleName = "sheet",
+    width: str | None = None,
+    dpi: int | None = None,
 ) -> Picture:
-    """The picture of a record; `look`: fields of `attnviz.settings.FigureSettings`, the rest as for `heatmap`."""
-    from attnviz.settings import FigureSettings
+    """Return the picture of a record; the arguments are as for `heatmap`.
 
-    settings = FigureSettings(**look)
-    return draw(resolve(record, scale, lang), cmap, title=settings.heading, style=settings.look)
+    Raises:
+        SelectionError: no such palette, scale or language.
+        SettingsError: a style, width or title that no picture has.
+    """
+    expect_language(lang)
+    sheet = resolve(record, scale, lang)
+    return draw(
+        sheet,
+        DEFAULT if palette is None else palette,
+        title=check_title(title),
+        style=style_of(style, width, dpi),
+    )
+
+
+def check_title(title: str | None) -> str | None:
+    """Return the title; or SettingsError: half a character, which no picture can show."""
+    if re.search("[\ud800-\udfff]", title or ""):
+        raise SettingsError("it holds half a character", "title")
+    return title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,10 @@ from attnviz.models import registry
 from attnviz.models.registry import HOME_BUILT, TOY, TOY_KOREAN
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
-from attnviz.render.palette import DEFAULT
+from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import KINDS, HeadSigns, Scale, check_scale, pool, pooled_note, resolve
 from attnviz.storage.formats import COMPARISON
-from attnviz.text.arguments import check_call, did_you_mean
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
@@ -117,29 +117,30 @@ class StoryText:
         return next((state for _, state in self.views if state.get("record", 0) == number), {})
 
 
-@check_call()
 def tour(
     model: str = TOY,
     *,
-    cmap: str = DEFAULT,
+    palette: str = DEFAULT,
     scale: Scale = "shared",
     lang: str = "en",
     roles: Roles = None,
 ) -> WebPage:
     """A page to type in, in which `toy` or `toy-ko` runs; the rest is as for `attnviz.page`."""
-    return _page(_signed(_tour(model, cmap, scale, lang), model, roles), MODEL)
+    return _page(_signed(_tour(model, palette, scale, lang), model, roles), MODEL)
 
 
 def page(
     record: Attention,
     *,
-    cmap: str = DEFAULT,
+    palette: Palette | None = None,
     scale: Scale = "shared",
     lang: str = "en",
     roles: Roles = None,
 ) -> WebPage:
     """A record as one HTML page to explore; the rest is as for `attnviz.page`."""
-    return _page(_signed(_explore(record, cmap, scale, lang), record.model, roles))
+    expect_language(lang)
+    content = _explore(record, DEFAULT if palette is None else palette, scale, lang)
+    return _page(_signed(content, record.model, roles))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +223,7 @@ def story(
     )
 
 
-def _explore(record: Attention, palette: str, scale: Scale, lang: str) -> Content:
+def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Content:
     most = int((MOST / record.weights[..., 0, 0].size) ** 0.5)
     sheet = pool(resolve(record, scale, lang), most, most)
     is_pooled = max(sheet.cell) > 1

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.attention import Attention
-from attnviz.capture.attend import attend, attend_batch
+from attnviz.capture.attend import attend_batch
 from attnviz.capture.source import Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import AttnvizError, InputError, OutputError
 from attnviz.heatmaps.figure import draw_record
 from attnviz.render.figure.export import Picture, usual_settings
+from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.names import DEFAULT, slug
 from attnviz.render.sheet import Scale
-from attnviz.settings import FigureSettings
 from attnviz.storage.files import write_whole
-from attnviz.text.arguments import check_call, check_settings, check_types, types_of
 from attnviz.text.display import check_text, clip, visible
 from attnviz.text.phrase import expect_language
 
@@ -44,7 +43,6 @@ class Failure:
         return f"line {self.line} ({clip(visible(self.text.strip()), 30)}): {self.reason}"
 
 
-@check_call(FigureSettings)
 def heatmap_all(
     texts: Sequence[str],
     path: str | os.PathLike[str],
@@ -52,11 +50,14 @@ def heatmap_all(
     tokenizer: object = None,
     *,
     choose: Mapping[str, Any] | None = None,
-    cmap: str = DEFAULT,
+    palette: str = DEFAULT,
     scale: Scale = "shared",
     lang: str = "en",
+    title: str | None = "auto",
+    style: StyleName = "sheet",
+    width: str | None = None,
+    dpi: int | None = None,
     on_done: Callable[[int], object] | None = None,
-    **look: Any,
 ) -> tuple[Failure, ...]:
     """Draw the attention of each of many sentences; one that fails holds up no other.
 
@@ -66,11 +67,14 @@ def heatmap_all(
         model: as for `attnviz.attend`.
         tokenizer: likewise.
         choose: ``kind``, ``layers``, ``heads``, ``truncate``, likewise.
-        cmap: as ``cmap`` of `attnviz.heatmap`.
+        palette: as ``palette`` of `attnviz.heatmap`.
         scale: as for `attnviz.heatmap`.
         lang: likewise.
+        title: likewise.
+        style: likewise.
+        width: likewise.
+        dpi: likewise.
         on_done: is called with how many sentences are done, whenever one is.
-        look: what the pictures are for and their size, as for `attnviz.heatmap`.
 
     Returns:
         What could not be drawn, and why.
@@ -78,7 +82,7 @@ def heatmap_all(
     Raises:
         InputError: there is no sentence.
         ModelError: the model cannot be used.
-        SettingsError: one text, or a field of `attnviz.settings.FigureSettings` that makes no sense.
+        SettingsError: a style or width that no picture has.
         SelectionError: a palette, scale or language that is not there.
         OutputError: the path is neither a folder nor a PDF, or cannot be written.
     """
@@ -86,10 +90,8 @@ def heatmap_all(
     if path.suffix.lower() not in {"", ".pdf"}:
         raise OutputError(f"{visible(str(path))}: many sentences are drawn into a folder or a .pdf")
     expect_language(lang)
-    check_settings(choose or {}, ("kind", "layers", "heads", "truncate"), "choose")
-    check_types(choose or {}, types_of(attend))
-    FigureSettings(**look)  # refused here, before any work
-    failures, width = list[Failure](), len(str(len(texts)))
+    style_of(style, width, dpi)  # refused here, before any work
+    failures, n_digits = list[Failure](), len(str(len(texts)))
     source = as_source(model, tokenizer, reads=numbered[0][1])
 
     def pictures() -> Iterator[tuple[str, Picture]]:
@@ -97,11 +99,20 @@ def heatmap_all(
             _records(numbered, source, choose or {}), start=1
         ):
             try:
-                picture = draw_record(_expect(found), cmap=cmap, scale=scale, lang=lang, **look)
+                picture = draw_record(
+                    _expect(found),
+                    palette=palette,
+                    scale=scale,
+                    lang=lang,
+                    title=title,
+                    style=style,
+                    width=width,
+                    dpi=dpi,
+                )
             except AttnvizError as error:
                 failures.append(Failure(line=number, text=text, reason=str(error)))
             else:
-                yield f"{number:0{width}}-{slug(text, 40)}.png", picture
+                yield f"{number:0{n_digits}}-{slug(text, 40)}.png", picture
             if on_done is not None:
                 on_done(done)
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from attnviz.attention import POOLED, Attention, Note, Token
 from attnviz.errors import SelectionError
-from attnviz.text.arguments import check_call
 from attnviz.text.display import clip, visible
 from attnviz.text.phrase import Phrase, join_phrases
 
@@ -27,7 +26,6 @@ STATED = {
 """How each statistic is told: what it is multiplied by, in English, in Korean."""
 
 
-@check_call()
 def merge_words(record: Attention) -> Attention:
     """Word pieces merged into words: attention to a word is the sum over its pieces, from it the mean.
 
@@ -60,7 +58,6 @@ def merge_words(record: Attention) -> Attention:
     )
 
 
-@check_call()
 def hide_special(record: Attention) -> Attention:
     """Rows and columns of special tokens left out; the other weights stay as the model computed them.
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from attnviz.errors import InputError
 from attnviz.models.config import (
     Language,
     LanguageConfig,
@@ -106,9 +107,8 @@ class HomeBuiltModel:
 
 TOY = "toy"  # the home-built encoder, which stands in where no pretrained model can be had
 TOY_KOREAN = "toy-ko"  # likewise, where the sentence is Korean
-RANDOM = (
-    "toy-random"  # the home-built encoder with random weights: the one whose sizes can be chosen
-)
+RANDOM = "toy-random"  # the home-built encoder with random weights
+SIZES = ("seed", "d_model", "n_heads", "n_layers")  # that can be chosen of such a model
 SEEDS = (
     0,
     1,
@@ -219,5 +219,26 @@ def trained() -> tuple[str, ...]:
 
 
 def is_random(name: str | None) -> bool:
-    """Whether it is a model with random weights, whose sizes can be chosen."""
+    """Return whether a name, without its sizes, is that of a model with random weights."""
     return name in HOME_BUILT and HOME_BUILT[name].architecture == "random"
+
+
+def split_sizes(name: str) -> tuple[str, dict[str, int]]:
+    """Split ``toy-random:n_heads=2,d_model=16`` into the name of a model and its sizes.
+
+    Any name that does not begin with that of a model with random weights is returned whole.
+
+    Raises:
+        InputError: a size of another name, or that is no whole number.
+    """
+    base, colon, typed = name.partition(":")
+    if not colon or not is_random(base):
+        return name, {}
+    sizes: dict[str, int] = {}
+    for part in typed.split(","):
+        size, _, number = part.partition("=")
+        if size.strip() not in SIZES or not number.strip().isdecimal():
+            expected = ", ".join(f"{known}=N" for known in SIZES)
+            raise InputError(f"{part.strip()!r} is no size of {base}: expected {expected}")
+        sizes[size.strip()] = int(number)
+    return base, sizes

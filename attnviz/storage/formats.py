@@ -16,7 +16,6 @@ from attnviz.text.display import visible
 from attnviz.text.phrase import expect_language
 
 PICTURES = (".png", ".svg", ".pdf")
-FILMS = (".gif", ".mp4")
 PAGE = ".html"
 
 Content = str | bytes | Callable[[Path], str | None]
@@ -121,48 +120,6 @@ def imported(function: str | Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-_FILE = "attnviz.storage.record_files"
-RECORD = Formats(
-    "a record is",
-    [
-        (
-            PICTURES,
-            Format(
-                "attnviz.heatmaps.figure:draw_record", ("cmap", "scale", "lang"), "FigureSettings"
-            ),
-        ),
-        ([PAGE], Format("attnviz.heatmaps.html:page", ("cmap", "scale", "lang", "roles"))),
-        (FILMS, Format("attnviz.generations.film:film", ("cmap", "lang"))),
-        ([".json"], Format(f"{_FILE}:to_json", read=f"{_FILE}:read_json")),
-        ([".npz"], Format(f"{_FILE}:npz", read=f"{_FILE}:read_npz")),
-        ([".safetensors"], Format(f"{_FILE}:safetensors", read=f"{_FILE}:read_safetensors")),
-    ],
-)
-
-_WALK = ("lang", "precision", "steps", "blanks")
-WALKTHROUGH = Formats(
-    "a walkthrough is",
-    [
-        (
-            PICTURES,
-            Format("attnviz.walkthroughs.figure.sheet:draw_for", (*_WALK, "cmap"), "PageSettings"),
-        ),
-        (FILMS, Format("attnviz.walkthroughs.figure.film:film", (*_WALK, "cmap"))),
-        (
-            [".json"],
-            Format(
-                "attnviz.walkthroughs.files:to_json",
-                ("blanks",),
-                read="attnviz.walkthroughs.files:load",
-            ),
-        ),
-        ([".md"], Format("attnviz.walkthroughs.pages.markdown:markdown", _WALK)),
-        ([".tex"], Format("attnviz.walkthroughs.pages.latex:latex", _WALK)),
-        ([".csv"], Format("attnviz.walkthroughs.pages.markdown:csv", _WALK)),
-        ([PAGE], Format("attnviz.walkthroughs.pages.html:page", _WALK)),
-    ],
-)
-
 _HEADS_PICTURE = (
     PICTURES,
     Format("attnviz.heads.api:draw", ("head", "examples", "view", "lang"), "PageSettings"),
@@ -185,13 +142,5 @@ CHANGES = Formats(
         ([".csv"], Format("attnviz.heads.tables:to_csv")),
         ([".json"], Format("attnviz.heads.tables:to_json")),
         ([PAGE], Format("attnviz.heads.html:page_of_changes", ("lang",))),
-    ],
-)
-STORY = Formats(
-    "a story is",
-    [
-        (PICTURES, Format("attnviz.stories.figure:draw", ("cmap",), "PageSettings")),
-        ([".json"], Format("attnviz.stories.record:to_json")),
-        ([PAGE], Format("attnviz.stories.html:page", ("cmap", "lang"))),
     ],
 )

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from attnviz.errors import SelectionError
-from attnviz.text.arguments import check_call, did_you_mean
+from attnviz.text.arguments import did_you_mean
 from attnviz.text.phrase import Phrase, entries, expect_language
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ WITH_A_MODEL = (
 )  # those that can be told with another model's numbers
 
 
-@check_call()
 def tell(name: str, lang: str = "en", model: Model = None) -> Story:
     """Compute one demo.
 

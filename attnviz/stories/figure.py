@@ -28,9 +28,8 @@ from attnviz.render.figure.pen import (
     Pen,
     upward,
 )
-from attnviz.render.figure.style import Style
+from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
-from attnviz.settings import PageSettings
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story, decimals
 
 if TYPE_CHECKING:
@@ -70,28 +69,35 @@ class DrawnPanel:
     pad: float  # how far its title stands above the axes, in points
 
 
-def draw(story: Story, *, cmap: str = DEFAULT, **page: Any) -> Picture:
+def draw(
+    story: Story,
+    *,
+    palette: str = DEFAULT,
+    style: StyleName = "sheet",
+    width: str | None = None,
+    dpi: int | None = None,
+) -> Picture:
     """A picture with all panels of a story, its title, and below how the numbers were proved.
 
-    `page` has the fields of `attnviz.settings.PageSettings`. An `AttnvizWarning` tells where it cannot be read in its
-    style. Raises SelectionError: a palette that is not there.
+    An `AttnvizWarning` tells where it cannot be read in its style. Raises SelectionError: a palette that is not there;
+    SettingsError: a style or width that no picture has.
     """
-    style = PageSettings(**page).look
+    fitting = style_of(style, width, dpi)
     with usual_settings():
         pen = blank_figure(
             [story.title, *_words_below(story), repr(story.picture)]
         )  # all letters that are written
         pen.figure.set_size_inches(STAGE, STAGE)
-        room = 1.0 if style.width is None else CLOSE
-        panels = [_draw_panel(panel, cmap, pen, room) for panel in story.picture]
+        room = 1.0 if fitting.width is None else CLOSE
+        panels = [_draw_panel(panel, palette, pen, room) for panel in story.picture]
         _place(
-            [_levelled(row, pen) for row in _rows(panels, style)],
+            [_levelled(row, pen) for row in _rows(panels, fitting)],
             story,
-            cmap,
+            palette,
             pen,
             NARROWEST * room,
         )
-    return Picture(pen, story.title, story.receipt).fitted(style)
+    return Picture(pen, story.title, story.receipt).fitted(fitting)
 
 
 def _draw_panel(panel: Panel, palette: str, pen: Pen, room: float) -> DrawnPanel:

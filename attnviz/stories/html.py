@@ -16,21 +16,22 @@ from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
 from attnviz.stories.record import Story, StoryView, Table, cell_text, is_number
 from attnviz.text.display import hold_units
-from attnviz.text.phrase import korean
+from attnviz.text.phrase import expect_language, korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))
 
 
-def page(story: Story, *, cmap: str = DEFAULT, lang: str | None = None) -> WebPage:
+def page(story: Story, *, palette: str = DEFAULT, lang: str | None = None) -> WebPage:
     """A story as a page in both languages, the story's own at first; or SelectionError: no such palette or language."""
     lang = lang or story.language
+    expect_language(lang)
     story = story.original or story
     title, parts = _bilingual(story.title), [_plain(part) for part in story.parts]
     introduction = parts.pop(0) if story.views else None  # stands beside the views
     labels = {
         "lang": lang,
-        "palette": palettes(cmap),
+        "palette": palettes(palette),
         "story": {
             "title": title,
             "receipt": _bilingual(story.receipt),
@@ -46,7 +47,7 @@ def page(story: Story, *, cmap: str = DEFAULT, lang: str | None = None) -> WebPa
         return WebPage(build(title[place], head, labels=labels, data=b"", own=OWN, language=lang))
     views = [(_bilingual(view.text), _state(view, story)) for view in story.views]
     text = StoryText(title=title, introduction=introduction, views=views, records=story.records)
-    return with_views(text, palette=cmap, lang=lang, more={"story": labels["story"]}, own=OWN)
+    return with_views(text, palette=palette, lang=lang, more={"story": labels["story"]}, own=OWN)
 
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:

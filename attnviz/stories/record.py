@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from attnviz.attention import Attention
 from attnviz.render.names import DEFAULT
 from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.storage.formats import STORY
 from attnviz.text.phrase import Phrase, korean
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
+    from attnviz.render.figure.style import StyleName
 
 Cell: TypeAlias = str | int | float  # what a table holds; a float is shown with the table's digits
 
@@ -122,6 +122,8 @@ Panel: TypeAlias = Matrix | Lines | Bars
 class Story:
     """A demo with all its text, tables and panels."""
 
+    ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
+
     name: str = ""
     title: str
     parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
@@ -156,29 +158,49 @@ class Story:
             original=self,
         )
 
-    def page(self, lang: str | None = None, cmap: str = DEFAULT) -> WebPage:
+    def page(self, lang: str | None = None, palette: str = DEFAULT) -> WebPage:
         """The story as a page: its text, tables and panels, and live views where it speaks of patterns.
 
         It has both languages; None opens it in the story's own.
 
         Raises:
-            SelectionError: a colormap or a language that is not there.
+            SelectionError: a palette or a language that is not there.
         """
-        page: WebPage = STORY.make(".html", self, cmap=cmap, lang=lang)
-        return page
+        from attnviz.stories.html import page
 
-    def save(self, path: str | os.PathLike[str], **look: Any) -> Path:
+        return page(self, palette=palette, lang=lang)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        palette: str = DEFAULT,
+        style: StyleName = "sheet",
+        width: str | None = None,
+        dpi: int | None = None,
+        lang: str | None = None,
+    ) -> Path:
         """Write it by the path's ending: its numbers (`.json`), a page (`.html`), or its panels as a picture.
-
-        `look` of both is ``cmap``; of pictures also the fields of `attnviz.settings.PageSettings`, such as
-        ``style="slides"``.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
-            SelectionError: a colormap that is not there.
-            SettingsError: `look` that makes no sense, or of a file that is no picture.
+            SelectionError: a palette that is not there.
+            SettingsError: a style or width that no picture has.
         """
-        return STORY.save(path, self, **look)
+        from attnviz.storage.files import check_ending, write_whole
+
+        path = Path(path)
+        ending = check_ending(path, self.ENDINGS, "a story is")
+        content: str | Callable[[Path], object]
+        if ending == ".json":
+            content = to_json(self)
+        elif ending == ".html":
+            content = self.page(lang, palette).html
+        else:
+            from attnviz.stories.figure import draw
+
+            content = draw(self, palette=palette, style=style, width=width, dpi=dpi).fill
+        return write_whole(path, content)
 
     def _repr_html_(self) -> str:
         """How a notebook shows it."""

@@ -1,189 +1,179 @@
-"""Walkthroughs from Python: what ``attnviz walkthrough`` calls."""
+"""Walkthroughs from Python: ``attnviz.walkthrough``."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
 
-from attnviz.capture.source import Loading, Model, as_source
+from attnviz.attention import Kind, head_at
+from attnviz.capture.source import Model, Opening, as_source
 from attnviz.errors import SettingsError
-from attnviz.settings import Kind
-from attnviz.text.arguments import check_call
-from attnviz.text.display import check_text
+from attnviz.text.display import check_sentence, check_text
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.settings import (
+    Example,
     Score,
-    WalkthroughModel,
     WalkthroughSelection,
     WalkthroughText,
-    needs_model,
 )
 
 if TYPE_CHECKING:
     from attnviz.capture.sources import Source
 
-__all__ = ["SENTENCE", "calculate", "decoding_steps", "walkthrough"]
-SENTENCE = "I love all you"  # what is read where no sentence is given
+SENTENCE = "I love all you"  # read where no sentence is given
 
 
-class Choices(Loading, total=False):
-    """Which part of the model is followed, and how it is loaded; what is left out has its default."""
+class Choices(TypedDict, total=False):
+    """Which part of the model is followed."""
 
-    layer: int | str | None  # its number, counted from 0, negative from the end; 0
-    head: int | str | None  # likewise; 0. Or "2.3", which names both
-    query: (
-        str | int | None
-    )  # the word that looks, or its number; the first word, of a decoder the last
-    all_queries: bool  # all words at once, in place of one
-    whole_layer: bool  # all heads, and what follows them
-    full: bool  # of a whole layer that is large, its projections too, which make a file of 160 MB
+    layer: int  # counted from 0, negative from the end; 0
+    head: int | str  # likewise; or "2.3", which names both
+    query: str | int | None  # a word or its number; the first, of a decoder the last
+    all_queries: bool  # follow all words at once
+    whole_layer: bool  # follow all heads, then the rest of the layer
     kind: Kind | None  # which attention, where the model has several
     score: Score  # how a query and a key make a score
-    causal: bool  # hide what comes after each word
+    causal: bool  # hide the words after each word
 
 
-@check_call()
+class ModelChoices(Choices, Opening, total=False):
+    """The same, and how the model is loaded."""
+
+
 def walkthrough(
     text: str | None = None,
     model: Model = None,
     tokenizer: object = None,
     *,
-    example: Literal["seq2seq", "seq2seq-word", "self-attention"] | None = None,
+    example: Example | None = None,
     numbers: str | os.PathLike[str] | None = None,
     exercise: int | None = None,
     pair: str | None = None,
     target: str | None = None,
     truncate: bool = False,
-    **choices: Unpack[Choices],
+    full: bool = False,
+    **choices: Unpack[ModelChoices],
 ) -> Walkthrough:
     """Follow one word through one head of a model, or a calculation by hand: every number of it.
 
-    It has `save`, `figure` and `to_frame`. Raises SettingsError: settings that do not go together; InputError: the text
-    cannot be read by the model; FileFormatError: a file of numbers or weights cannot be read or does not fit together;
-    SelectionError: a layer, head or query that is not there; ModelError: the model cannot be used, or is not proved.
-
     Args:
-        text: the sentence; None is "I love all you", or for a model that reads no English one that it knows.
+        text: the sentence; None is "I love all you", or one that the model knows if it reads no English.
         model: as for `attnviz.attend`.
-        tokenizer: likewise.
+        tokenizer: as for `attnviz.attend`.
         example: in place of a model a calculation by hand: ``seq2seq``, ``seq2seq-word`` or ``self-attention``.
         numbers: in place of a model a file of one's own numbers, JSON or YAML.
-        exercise: in place of a model an exercise of small integers, by its seed; its cells that are left blank are
-            ``walk.blanks(seed)``.
+        exercise: in place of a model an exercise of small integers, by its seed; ``walk.blanks(seed)`` are the cells
+            that a learner fills in.
         pair: a second sentence, for models that read two.
         target: what a model that translates is made to generate (teacher forcing).
-        truncate: cut a text that is too long for the model.
-        choices: ``layer``, ``head``, ``query``, ``all_queries``, ``whole_layer``, ``full``, ``kind``, ``score``,
-            ``causal``, and how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code`` (see
-            `Choices`).
+        truncate: whether a text that is too long for the model is cut.
+        full: whether the projections of a large whole layer are kept, too, which makes a file of 160 MB.
+        choices: ``layer``, ``head``, ``query``, ``all_queries``, ``whole_layer``, ``kind``, ``score``, ``causal`` (see
+            `Choices`), and how the model is loaded: ``device``, ``dtype``, ``revision``, ``trust_remote_code``.
+
+    Returns:
+        The calculation, which has `save`, `figure`, `page` and `to_frame`.
+
+    Raises:
+        SettingsError: arguments that exclude one another.
+        InputError: the text cannot be read by the model.
+        FileFormatError: a file of numbers or weights cannot be read, or does not fit together.
+        SelectionError: a layer, head or query that is not there.
+        ModelError: the model cannot be used, or its numbers are not proved.
     """
-    words = WalkthroughText(
-        text=text,
-        pair=pair,
-        target=target,
-        truncate=truncate,
-        example=example,
-        numbers=None if numbers is None else Path(numbers),
-        exercise=exercise is not None,
-    )
-    if exercise is not None and (text is not None or model is not None or {*choices} - {"full"}):
+    if [example, numbers, exercise].count(None) < 2:
+        raise SettingsError("give one of example, numbers and exercise")
+    if example is None and numbers is None and exercise is None:
+        words = _read(text, pair, target, truncate)
+        return _follow(words, model, tokenizer, choices, full=full)
+    others = [text, model, tokenizer, pair, target, *({*choices} - {"query", "all_queries"})]
+    if truncate or any(other is not None for other in others):
         raise SettingsError(
-            "an exercise is made of small integers: it takes no sentence and no model"
+            "a calculation by hand needs no model: it takes no sentence and no settings of a model"
         )
-    return _calculate(words, model, tokenizer, choices, seed=exercise)[0]
+    query = choices.get("query")
+    if query is not None and choices.get("all_queries"):
+        raise SettingsError("give one query or all, not both")
+    query = None if query is None else str(query)
+    if numbers is not None:
+        from attnviz.walkthroughs.homework import read
+
+        return read(Path(numbers), query=query)
+    from attnviz.walkthroughs import examples
+
+    if example is not None:
+        return examples.example(example, query=query)
+    return examples.make(exercise or 0)
 
 
-@check_call()
-def decoding_steps(
-    text: str | None = None,
-    model: Model = None,
-    tokenizer: object = None,
-    *,
-    pair: str | None = None,
-    target: str | None = None,
-    truncate: bool = False,
-    **choices: Unpack[Choices],
-) -> list[Walkthrough]:
-    """What a decoder does step by step as it looks at another sentence: a walkthrough for each word it generates.
-
-    Of attention within one sentence only one word is followed; all else, what it raises too, is as of `walkthrough`.
-    """
-    words = WalkthroughText(text=text, pair=pair, target=target, truncate=truncate)
-    return _calculate(words, model, tokenizer, choices, each_step=True)
-
-
-def _calculate(
-    text: WalkthroughText,
-    model: Model,
-    tokenizer: object,
-    choices: Choices,
-    *,
-    seed: int | None = None,
-    each_step: bool = False,
-) -> list[Walkthrough]:
-    """From the arguments of Python to groups of settings, and to the calculations."""
-    chosen: dict[str, Any] = dict(choices)
-    full = chosen.pop("full", False)
-    loading = {name: chosen.pop(name) for name in Loading.__annotations__ if name in chosen}
-    chosen |= {
-        name: str(chosen[name])
-        for name in ("layer", "head", "query")
-        if chosen.get(name) is not None
-    }
-    selection, opening = WalkthroughSelection(**chosen), None
-    is_named = model is None or isinstance(model, str | os.PathLike)
-    name = None if model is None else str(model) if is_named else "a model in memory"
-    if needs_model(
-        text, WalkthroughModel(model=name, seed=seed, **loading if is_named else {}), selection
-    ):
-
-        def opening(reads: str) -> Source:
-            return as_source(model, tokenizer, reads=reads, generates=True, **loading)
-
-    return calculate(text, selection, opening, seed=seed or 0, each_step=each_step, full=full)
-
-
-def calculate(
-    text: WalkthroughText,
-    selection: WalkthroughSelection,
-    opening: Callable[[str], Source] | None,
-    *,
-    seed: int = 0,
-    each_step: bool = False,
-    full: bool = False,
-) -> list[Walkthrough]:
-    """The calculations that groups of settings describe: one, or with `each_step` one for each step of a decoder.
-
-    `opening` opens the model that is to read a text, and is None where numbers need none; the seed is that of an
-    exercise; `full` keeps the projections of a large layer, too. Raises what `walkthrough` does.
-    """
-    if opening is None:
-        return [_by_hand(text, seed, selection.query)]
+def _read(
+    text: str | None, pair: str | None, target: str | None, truncate: bool
+) -> WalkthroughText:
     for one, what in (
-        (text.text, "the text"),
-        (text.pair, "the second sentence"),
-        (text.target, "the target"),
+        (text, "the text"),
+        (pair, "the second sentence"),
+        (target, "the target"),
     ):
         if one is not None:
             check_text(one, what)
-    source = opening(text.text or "")
-    if text.text is None:
-        text = replace(text, text=getattr(source, "example", "") or SENTENCE)
+    check_sentence(text)
+    return WalkthroughText(text=text or "", pair=pair, target=target, truncate=truncate)
+
+
+def _follow(
+    words: WalkthroughText,
+    model: Model,
+    tokenizer: object,
+    choices: ModelChoices,
+    *,
+    full: bool,
+) -> Walkthrough:
+    chosen: dict[str, Any] = dict(choices)
+    loading = {name: chosen.pop(name) for name in Opening.__annotations__ if name in chosen}
+    selection = _select(**chosen)
+    source: Source = as_source(model, tokenizer, reads=words.text, generates=True, **loading)
+    if not words.text:
+        example: str = getattr(source, "example", "") or SENTENCE
+        words = WalkthroughText(
+            text=example, pair=words.pair, target=words.target, truncate=words.truncate
+        )
     from attnviz.walkthroughs.capture.walks import follow
 
-    chooses_query = selection.query is not None or selection.all_queries or selection.whole_layer
-    return follow(text, source, selection, each_step=each_step and not chooses_query, full=full)
+    return follow(words, source, selection, full=full)
 
 
-def _by_hand(text: WalkthroughText, seed: int, query: str | None) -> Walkthrough:
-    """A calculation that needs no model: an example, a person's own numbers, or an exercise, which has one query."""
-    if text.numbers is not None:
-        from attnviz.walkthroughs.homework import read
-
-        return read(text.numbers, query=query)
-    from attnviz.walkthroughs.examples import example, make
-
-    return make(seed) if text.example is None else example(text.example, query=query)
+def _select(
+    layer: int | None = None,
+    head: int | str | None = None,
+    query: str | int | None = None,
+    all_queries: bool = False,
+    whole_layer: bool = False,
+    kind: Kind | None = None,
+    score: Score = "scaled",
+    causal: bool = False,
+) -> WalkthroughSelection:
+    if query is not None and all_queries:
+        raise SettingsError("give one query or all, not both")
+    if score not in get_args(Score):
+        known = ", ".join(map(repr, get_args(Score)))
+        raise SettingsError(f"{score!r} is not one of {known}", "score")
+    if head is not None and whole_layer:
+        raise SettingsError("give one head or the whole layer, not both")
+    if isinstance(head, str) and "." in head:
+        layer_of_head, head = head_at(head)
+        if layer not in (None, layer_of_head):
+            raise SettingsError(
+                f"layer {layer} and head {layer_of_head}.{head} contradict each other"
+            )
+        layer = layer_of_head
+    return WalkthroughSelection(
+        layer=int(layer or 0),
+        head=int(head or 0),
+        query=None if query is None else str(query),
+        all_queries=all_queries,
+        whole_layer=whole_layer,
+        kind=kind,
+        score=score,
+        causal=causal,
+    )

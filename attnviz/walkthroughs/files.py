@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import numpy as np
 
 from attnviz.attention import Receipt
-from attnviz.errors import FileFormatError, OutputError, RecordError, SettingsError
+from attnviz.errors import FileFormatError, RecordError, SettingsError
 from attnviz.storage.encoding import decode_fields, plain, to_text
-from attnviz.storage.formats import FILMS, WALKTHROUGH
 from attnviz.storage.record_files import full_note, harmless_note, plain_note
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.settings import check_blanks
 from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, SavedFile, digest
 from attnviz.walkthroughs.verify.saved import read as read_saved
 
@@ -30,7 +27,10 @@ def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:
     A receipt brings a digest of all that is there. Raises RecordError: NaN, plus infinity, or half a character;
     SettingsError: there are blank cells.
     """
-    check_blanks([".json"], has_blanks=bool(blanks))
+    if blanks:
+        raise SettingsError(
+            "JSON holds every number: an exercise with blank cells cannot be written so"
+        )
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
     fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
     fields["title"], fields["notes"] = plain_note(walk.title), list(map(plain_note, walk.notes))
@@ -106,19 +106,3 @@ def _rows(grid: Grid, name: str) -> list[list[float | str]]:
     if not values.size:
         raise RecordError(f"the walkthrough cannot be written: {name} is empty")
     return [[HIDDEN if cell == -math.inf else cell for cell in row] for row in values.tolist()]
-
-
-def save(walks: Sequence[Walkthrough], path: str | os.PathLike[str], **view: Any) -> Path:
-    """Write several calculations as one film, or one as any file; the `view` is as of `Walkthrough.save`.
-
-    Raises OutputError: several of them for a file that holds one, or none; or the file cannot be written;
-    SettingsError: something else than walkthroughs.
-    """
-    if not all(isinstance(walk, Walkthrough) for walk in walks):
-        raise SettingsError("of several results a film is made only where all are walkthroughs")
-    if len(walks) != 1 and (not walks or Path(path).suffix.lower() not in FILMS):
-        one = (
-            f"{len(walks)} walkthroughs are no file: only a film ({', '.join(FILMS)}) holds several"
-        )
-        raise OutputError(visible(f"{path} is not written: {one}"))
-    return WALKTHROUGH.save(path, walks if len(walks) > 1 else walks[0], **view)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from jaxtyping import Float64
 
 from attnviz.attention import Kind, Note, ReadOnly, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
-from attnviz.storage.formats import WALKTHROUGH, imported
-from attnviz.text.arguments import check_call
 from attnviz.text.notes import sentence
 from attnviz.walkthroughs.verify.arithmetic import CalculationStep
 
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from attnviz.pages import WebPage
+    from attnviz.render.figure.style import StyleName
+    from attnviz.walkthroughs.view import ViewOptions
 
 __all__ = ["CalculationStep", "Grid", "Walkthrough"]
 
@@ -56,6 +56,8 @@ class Grid(ReadOnly):
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Walkthrough:
     """One calculation of attention, every number of it. Raises RecordError: a step is made from what is not there."""
+
+    ENDINGS = (".png", ".svg", ".pdf", ".html", ".json", ".md", ".csv")
 
     title: Note  # what is calculated; `attnviz.walkthroughs.texts.NOTES` has the words
     # All numbers by name, those given and those computed, in the order of the calculation. Names are the field's
@@ -134,39 +136,82 @@ class Walkthrough:
 
     def _repr_png_(self) -> bytes:
         """How it shows it where nothing can be explored."""
-        png: bytes = WALKTHROUGH.make(".png", self).png()
-        return png
+        from attnviz.walkthroughs.figure.sheet import draw
 
-    def figure(self, **view: Any) -> Figure:
-        """The whole calculation as a Matplotlib figure.
+        return draw(self).png()
 
-        It takes ``lang`` (``en`` or ``ko``), ``precision`` (digits after the point), ``steps`` (names, in a list or
-        with commas between them), ``blanks`` (cells left blank), ``cmap``, and the fields of `PageSettings`, such as
-        ``style="slides"``. Raises SelectionError: a step, a language or a colormap that is not there; SettingsError: a
-        width or a precision that no picture has.
+    def figure(
+        self,
+        *,
+        palette: str = "teal",
+        style: StyleName = "sheet",
+        width: str | None = None,
+        dpi: int | None = None,
+        **view: Unpack[ViewOptions],
+    ) -> Figure:
+        """Draw the whole calculation as a Matplotlib figure.
+
+        The view is `lang` (``en`` or ``ko``), `precision` (digits after the point) and `blanks` (cells left blank).
+
+        Raises:
+            SelectionError: no such language or palette.
+            SettingsError: a style, width or precision that no picture has.
         """
-        figure: Figure = WALKTHROUGH.make(".png", self, **view).figure
-        return figure
+        from attnviz.walkthroughs.figure.sheet import draw_for
+
+        picture = draw_for(self, palette=palette, style=style, width=width, dpi=dpi, **view)
+        return picture.figure
 
     def page(self, lang: str = "en", **view: Any) -> WebPage:
-        """Its page, in `lang` at first, where each number tells its origin.
+        """Make a page where each number tells its origin; `precision` and `blanks` are as for `figure`."""
+        from attnviz.walkthroughs.pages.html import page
 
-        It takes `precision`, `steps` and `blanks`, and raises, as `figure`.
+        return page(self, lang=lang, **view)
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        palette: str = "teal",
+        style: StyleName = "sheet",
+        width: str | None = None,
+        dpi: int | None = None,
+        **view: Unpack[ViewOptions],
+    ) -> Path:
+        """Write the calculation to a file, by its ending; the view is as for `figure`.
+
+        ``.json`` loses nothing, and can be loaded and verified; ``.md`` and ``.html`` are pages, ``.csv`` has the
+        numbers, ``.png``, ``.svg`` and ``.pdf`` are pictures.
+
+        Raises:
+            OutputError: another ending, or a file that cannot be written.
+            SelectionError: no such language or palette.
+            SettingsError: blank cells in JSON, or a style, width or precision that no picture has.
         """
-        page: WebPage = WALKTHROUGH.make(".html", self, lang=lang, **view)
-        return page
+        from attnviz.storage.files import check_ending, write_whole
 
-    def save(self, path: str | os.PathLike[str], **view: Any) -> Path:
-        """Write the calculation to a file, by its ending; the path comes back. The view is as of `figure`.
+        path = Path(path)
+        ending = check_ending(path, self.ENDINGS, "a walkthrough is")
+        content: str | Callable[[Path], object]
+        if ending == ".json":
+            from attnviz.walkthroughs.files import to_json
 
-        `.json` loses nothing, and can be loaded and verified; `.md`, `.tex` and `.html` are pages, `.csv` the numbers,
-        `.png`, `.svg` and `.pdf` pictures, `.gif` and `.mp4` films. Raises OutputError: another ending, or a file that
-        cannot be written; SelectionError: a step, language or colormap that is not there; SettingsError: blank cells in
-        JSON; and as `figure`.
-        """
-        return WALKTHROUGH.save(path, self, **view)
+            content = to_json(self, blanks=view.get("blanks", frozenset()))
+        elif ending == ".html":
+            content = self.page(**view).html
+        elif ending in {".md", ".csv"}:
+            from attnviz.walkthroughs.pages import markdown
 
-    @check_call()
+            write = markdown.csv if ending == ".csv" else markdown.markdown
+            content = write(self, **view)
+        else:
+            from attnviz.walkthroughs.figure.sheet import draw_for
+
+            content = draw_for(
+                self, palette=palette, style=style, width=width, dpi=dpi, **view
+            ).fill
+        return write_whole(path, content)
+
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
         """Computed cells that a learner fills in, about half of each step's: grid, and row and column from 0.
 
@@ -191,8 +236,9 @@ class Walkthrough:
 
         A row for each query and key, by name or number; a column a grid. Raises SelectionError: there are no scores.
         """
-        frame: DataFrame = imported("attnviz.walkthroughs.view:frame")(self)
-        return frame
+        from attnviz.walkthroughs.view import frame
+
+        return frame(self)
 
 
 def below(chance: random.Random, n: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypedDict
@@ -12,7 +11,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.text.arguments import check_types, did_you_mean, types_of
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import expect_language
@@ -50,56 +48,14 @@ LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the 
 class ViewOptions(TypedDict, total=False):
     """What every view of a walkthrough takes; each has the default that is written here.
 
-    A language, or a step, that is not there is refused with a SelectionError; so is a palette, in pictures.
+    A language that is not there is refused with a SelectionError; so is a palette, in pictures.
     """
 
     lang: str  # one of `attnviz.text.phrase.LANGUAGES`; English
     precision: (
         int | None
     )  # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
-    steps: str | Sequence[str] | None  # the steps to show, as `step_names` reads them; None is all
     blanks: Blanks  # cells that a learner fills in: grid, row, column; none
-
-
-def find_steps(
-    walk: Walkthrough, wanted: str | Sequence[str] | None, first: int = 1
-) -> list[tuple[int, CalculationStep]]:
-    """The steps wanted, from a step on, with their numbers from 1. Raises SelectionError: one is not there, or none."""
-    steps, names = (
-        list(enumerate(walk.steps, start=1)),
-        None if wanted is None else step_names(walk, wanted),
-    )
-    found = [(number, step) for number, step in steps if names is None or step.name in names]
-    if found and not 1 <= first <= found[-1][0]:
-        raise SelectionError(
-            f"there is no step {first} to begin at: the last one is {found[-1][0]}, counted from 1"
-        )
-    return [(number, step) for number, step in found if number >= first]
-
-
-def step_names(walk: Walkthrough, wanted: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of steps that a person means, in a list or with commas: names, results, or how a name begins.
-
-    Raises SelectionError: one that this calculation has not.
-    """
-    found: list[str] = []
-    for part in filter(
-        None,
-        (str(one).strip() for one in (wanted.split(",") if isinstance(wanted, str) else wanted)),
-    ):
-        word = part.lower()
-        meant = (
-            [step.name for step in walk.steps if step.name.lower() == word]
-            or [step.name for step in walk.steps if step.result.lower() == word]
-            or [step.name for step in walk.steps if step.name.lower().startswith(word)]
-        )
-        if not meant:
-            known = dict.fromkeys(step.name for step in walk.steps)
-            raise SelectionError(f"there is no step '{visible(part)}'{did_you_mean(part, known)}")
-        found += meant
-    if not found:
-        raise SelectionError("no step is named: choose some, such as score,softmax,context")
-    return tuple(dict.fromkeys(found))
 
 
 def frame(walk: Walkthrough) -> DataFrame:
@@ -173,11 +129,9 @@ class View:
     walk: Walkthrough
     lang: str = "en"
     precision: int | None = None
-    steps: str | Sequence[str] | None = None
     blanks: Blanks = frozenset()
 
     def __post_init__(self) -> None:
-        check_types({name: getattr(self, name) for name in types_of(View)}, types_of(View))
         expect_language(self.lang)
         if self.precision is not None and self.precision not in range(MOST_DIGITS + 1):
             raise SettingsError(
@@ -265,8 +219,8 @@ class View:
     @property
     def signs(self) -> str:
         """What the signs in the formulas of its steps mean."""
-        shown = [step for _, step in find_steps(self.walk, self.steps)]
-        return self.say("products") + (self.say("cells") if wording.by_cells(shown) else "")
+        is_by_cells = wording.by_cells(self.walk.steps)
+        return self.say("products") + (self.say("cells") if is_by_cells else "")
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:
         """A grid as it is shown, its rows and columns exchanged if it is to stand upright."""
@@ -287,10 +241,10 @@ class View:
             is_weights=name in made or name in walk.distributions(),
         )
 
-    def step_views(self, first: int = 1) -> list[StepView]:
-        """The steps that are wanted, from a step on."""
+    def step_views(self) -> list[StepView]:
+        """The steps, in the order of the calculation."""
         found, left, is_one = [], set(self.walk.inputs()), query_weights(self.walk) is not None
-        for number, step in find_steps(self.walk, self.steps, first):
+        for number, step in enumerate(self.walk.steps, start=1):
             needed = tuple(name for name in dict.fromkeys(step.operands) if name in left)
             left -= set(needed)
             by_key = is_one and step.name in BY_KEY
@@ -300,7 +254,7 @@ class View:
         return found
 
     def cards(self) -> list[StepView]:
-        """The steps that are wanted, in the order of the calculation; of several heads the same step once."""
+        """The steps, in the order of the calculation; of several heads the same step once."""
         made = self.step_views()
         if len(self.walk.distributions()) <= 1:
             return made

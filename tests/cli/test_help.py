@@ -39,22 +39,11 @@ def test_help_ends_in_an_example(typed: Callable[..., Result]) -> None:
     for arguments in ([], *([name] for name in COMMANDS)):
         result = typed(*arguments, "--help")
         assert (result.status, result.errors) == (0, "")
-        assert (typed(*arguments, "-h") == result) == (not arguments)
+        assert typed(*arguments, "-h") == result
         example = shlex.split(result.output.rstrip().rpartition("attnviz ")[2])
         command = group.commands[example[0]]  # type: ignore[attr-defined]
         with command.make_context(example[0], example[1:]) as context:
             assert context.params[NEEDED[example[0]]]
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_short_help(typed: Callable[..., Result], name: str) -> None:
-    """``-h`` leaves out what is rarely used, says where it is, and ends in the same examples."""
-    short, whole = typed(name, "-h"), typed(name, "--help")
-    assert (short.status, short.errors) == (0, "")
-    assert "--no-pager" in whole.output
-    assert "--no-pager" not in short.output
-    assert f"attnviz {name} --help\n" in short.output
-    assert short.output.partition("Examples:")[2] == whole.output.partition("Examples:")[2]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -71,7 +60,7 @@ def test_every_example_is_understood(name: str) -> None:
             assert name in {"models", "demo", "walkthrough", "compare-heads"} or found
 
 
-@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+@pytest.mark.parametrize("columns", [80, 100, 200])
 def test_help_fits_the_window(typed: Callable[..., Result], columns: int) -> None:
     """No line of any help is wider than the window."""
     for arguments in ([], *([name] for name in COMMANDS)):

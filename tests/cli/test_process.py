@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from attnviz.models.registry import names
-from attnviz.storage.formats import RECORD
+from attnviz.results import load_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ def test_head_of_a_pipe(
 
 
 @pytest.mark.parametrize(
-    "arguments", ["heatmap --load saved.npz -o a.json", "heatmap --load saved.npz --json", "-h"]
+    "arguments", ["heatmap --load saved.npz -o a.json", "heatmap --load saved.npz -o -", "-h"]
 )
 @pytest.mark.usefixtures("saved")
 def test_nobody_reads(
@@ -93,7 +93,7 @@ def test_streams_that_are_full_or_closed(
     assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"wrote a.json\n")
     result = shell(f"attnviz heatmap --load {saved.name} -o b.json <&- 2>&-")
     assert (result.returncode, result.stderr) == (0, b"")
-    assert RECORD.load(here / "b.json") == RECORD.load(saved)
+    assert load_record(here / "b.json") == load_record(saved)
 
 
 def test_a_home_that_cannot_be_written(
@@ -142,7 +142,7 @@ def test_a_screen_of_ascii(
     shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path, saved: Path
 ) -> None:
     """Where only ASCII can be shown, shades are ASCII, and other characters their numbers."""
-    RECORD.load(saved).save(here / "나.json")
+    load_record(saved).save(here / "나.json")
     result = shell("attnviz heatmap --load 나.json -o 너.json", PYTHONIOENCODING="ascii")
     assert result.returncode == 0
     assert result.stdout.isascii()
@@ -307,17 +307,11 @@ def test_ctrl_c_while_a_file_is_written(
     assert path.read_bytes() == b"old"
 
 
-FILM = [
-    "walkthrough",
-    "-m",
-    "toy-random",
-    "I love all you " * 3,
-    "--all-queries",
-    "--full",
-    "-o",
-    "a.gif",
-]
-"""What takes long to write."""
+@pytest.fixture
+def book(here: Path) -> list[str]:
+    """A command that takes long to write its file."""
+    (here / "lines.txt").write_text("I love all you\n" * 60)
+    return ["heatmap", "-m", "toy-random", "--file", "lines.txt", "-o", "a.pdf"]
 
 
 def writes(_: object, here: Path) -> bool:
@@ -327,24 +321,24 @@ def writes(_: object, here: Path) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_told_to_end_while_a_file_is_written(
-    here: Path, environment: Callable[..., dict[str, str]], number: int
+    here: Path, environment: Callable[..., dict[str, str]], book: list[str], number: int
 ) -> None:
     """Time is up, or the window is closed: half of a file is taken away again."""
-    status, _, errors = interrupt(partial(writes, here=here), FILM, here, environment(), number)
+    status, _, errors = interrupt(partial(writes, here=here), book, here, environment(), number)
     assert (status, errors) == (128 + number, "")
-    assert [path for path in here.rglob("*") if path.is_file()] == []
+    assert [path.name for path in here.rglob("*") if path.is_file()] == ["lines.txt"]
 
 
 def test_the_window_is_closed_behind_nohup(
-    here: Path, environment: Callable[..., dict[str, str]]
+    here: Path, environment: Callable[..., dict[str, str]], book: list[str]
 ) -> None:
     """Whoever has said that it shall go on gets its file."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup hands it over
     try:
-        came = interrupt(partial(writes, here=here), FILM, here, environment(), signal.SIGHUP)
+        came = interrupt(partial(writes, here=here), book, here, environment(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)
-    assert (came[0], came[2]) == (0, "wrote a.gif\n")
+    assert (came[0], came[2]) == (0, "wrote a.pdf: 60 of 60 lines\n")
 
 
 # ---------------------------------------------------------------------------------------------- a full disk

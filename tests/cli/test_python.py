@@ -9,7 +9,6 @@ import pytest
 
 import attnviz
 from attnviz.heads.settings import SurveySettings
-from attnviz.settings import ModelSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +19,10 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(
     ("options", "model", "more"),
     [
-        (["--toy"], {"toy": True}, {}),
+        (["--toy"], {"model": "toy"}, {}),
         (
-            ["-m", "toy-random", "--seed", "3", "--n-heads", "2", "--dtype", "float64"],
-            {"model": "toy-random", "seed": 3, "n_heads": 2, "dtype": "float64"},
+            ["-m", "toy-random:seed=3,n_heads=2", "--dtype", "float64"],
+            {"model": "toy-random:seed=3,n_heads=2", "dtype": "float64"},
             {},
         ),
         (
@@ -47,9 +46,7 @@ def test_heatmap(
 ) -> None:
     """A record of the command line and one of Python, byte for byte."""
     assert typed("heatmap", "I love you", *options, "-o", "typed.json").status == 0
-    attnviz.attend(
-        "I love you", attnviz.open_source(**ModelSettings(**model).arguments), **more
-    ).save(here / "called.json")
+    attnviz.attend("I love you", **model, **more).save(here / "called.json")
     assert (here / "typed.json").read_bytes() == (here / "called.json").read_bytes()
 
 
@@ -62,7 +59,7 @@ def test_heatmap(
             {"text": "I love all you", "model": "toy-seq2seq", "query": 1},
         ),
         (
-            ["--toy", "I am full", "--whole-layer", "--layer", "1"],
+            ["--toy", "I am full", "--whole-layer", "1"],
             {"text": "I am full", "model": "toy", "whole_layer": True, "layer": 1},
         ),
         (
@@ -75,7 +72,7 @@ def test_heatmap(
                 "--causal",
                 "--all-queries",
                 "--head",
-                "2",
+                "0.2",
             ],
             {
                 "text": "I love you",

@@ -1,4 +1,4 @@
-"""A generation as it is shown: drawn anew on a terminal, with the keyboard, in a pipe, as a film, as files."""
+"""A generation as it is shown: drawn anew on a terminal, in a pipe, as files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import attnviz
-from attnviz.errors import OutputError, SelectionError
-from attnviz.generations.film import film
 from attnviz.generations.record import steps_of
 from attnviz.generations.terminal import (
     GenerationView,
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
 
     from attnviz.attention import Attention
     from tests.fixtures.command_line import Result
-
-RIGHT, LEFT = "\x1b[C", "\x1b[D"
 
 
 @pytest.fixture(scope="module")
@@ -79,25 +74,10 @@ def test_a_row_spread_thin(made: dict[str, Attention]) -> None:
             assert said in "\n".join(line.plain for line in lines)
 
 
-def test_with_the_keyboard(in_terminal: Callable[..., Any], here: Path) -> None:
-    """A key generates a token, one looks back, one stops; what there is, is kept, and said to be cut."""
-    with in_terminal("generate", "The big animal", "--interactive", "-o", "a.npz") as one:
-        one.sees("The big animal didn't$")
-        one.press(RIGHT, RIGHT)
-        one.sees("token 3 .*q stop")
-        one.press(LEFT)
-        one.sees("token 2 ")
-        one.press("q")
-        assert one.ended() == (0, "wrote a.npz\n")
-        shown = one.shown
-    assert "cut: the keyboard stopped it after 3 tokens" in shown
-    assert attnviz.load(here / "a.npz").target == "didn't pass the"  # type: ignore[union-attr]  # a record
-
-
 def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
     """Each token is drawn over the one before; at the end its text stands once, and the receipt below."""
     with in_terminal("generate", "I love", "-o", "a.png", columns=60) as one:
-        assert one.ended(screens=0) == (0, "wrote a.png\n")
+        assert one.ended() == (0, "wrote a.png\n")
         shown = one.shown
     assert sum(line.startswith("toy-decoder") for line in shown) == 1
     assert sum(line.startswith("I love all you . <end>") for line in shown) == 1
@@ -106,7 +86,7 @@ def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
 
 
 def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> None:
-    """A line a token; the record, its picture and its film; the record is loaded and drawn again."""
+    """A line a token; the record, its picture and its page; the record is loaded and drawn again."""
     result = typed(
         "generate",
         "I love",
@@ -116,8 +96,6 @@ def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> Non
         "a.npz",
         "-o",
         "a.png",
-        "-o",
-        "a.gif",
         "-o",
         "a.html",
         "--lang",
@@ -133,41 +111,8 @@ def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> Non
     )
     assert typed("heatmap", "--load", "a.npz", "-o", "b.png").status == 0
     assert typed("generate", "I love", "--max-new-tokens", "0").status == 2
-    assert typed("generate", "I love", "--interactive").status == 2
     assert typed("generate", "I love", "-m", "toy").status == 1
     assert typed("generate", "I love", "--top-k", "3").status == 2
-
-
-@pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
-def test_a_film_has_a_picture_a_token(
-    made: dict[str, Attention], name: str, tmp_path: Path
-) -> None:
-    """Of an even size, each picture another one, and no character without a font."""
-    record = made[name]
-    path = tmp_path / "made.gif"
-    assert film(record, lang="ko")(path) == ""
-    with Image.open(path) as images:
-        assert images.n_frames == len(list(steps_of(record)))  # type: ignore[attr-defined]  # of a GIF
-        assert images.size[0] % 2 == images.size[1] % 2 == 0
-    assert (
-        record.save(tmp_path / "film.gif", lang="ko").read_bytes() == path.read_bytes()
-    )  # and the same each time
-
-
-def test_films_that_cannot_be_made(
-    made: dict[str, Attention], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A record in which nothing was generated; a palette or a language that is not there; an mp4 without ffmpeg."""
-    record = made["toy-decoder"]
-    with pytest.raises(SelectionError, match="no generated token"):
-        attnviz.attend("I love", "toy-decoder").save(tmp_path / "film.gif")
-    for name, value in (("cmap", "tale"), ("lang", "xx")):
-        with pytest.raises(SelectionError, match=value):
-            record.save(tmp_path / "film.gif", **{name: value})
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(OutputError, match="needs the program ffmpeg"):
-        record.save(tmp_path / "film.mp4")
-    assert not [*tmp_path.iterdir()]
 
 
 def test_a_long_prompt_is_shortened() -> None:

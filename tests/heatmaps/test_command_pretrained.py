@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.storage.formats import RECORD
+from attnviz.results import load_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def test_words(typed: Callable[..., Result], here: Path, tiny_bert: str) -> None
     for options in (["-o", "pieces.json"], ["--words", "-o", "words.json"]):
         result = typed("heatmap", sentence, "-m", tiny_bert, *options)
         assert result.status == 0
-    pieces, words = RECORD.load(here / "pieces.json"), RECORD.load(here / "words.json")
+    pieces, words = load_record(here / "pieces.json"), load_record(here / "words.json")
     assert [token.text for token in words.query_tokens] == [
         "[CLS]",
         "unbelievably",
@@ -119,7 +119,7 @@ def test_pair(typed: Callable[..., Result], here: Path, tiny_bert: str, model: s
     result = typed("heatmap", "an apple", "--pair", "a pear", *chosen, "-o", "a.json")
     assert result.status == 0
     assert result.output.startswith("“an apple” + “a pear”\n")
-    tokens = RECORD.load(here / "a.json").query_tokens
+    tokens = load_record(here / "a.json").query_tokens
     assert [(token.text, token.segment) for token in tokens if not token.special] == [
         ("an", 0),
         ("apple", 0),

@@ -587,7 +587,7 @@ def test_what_is_not_there_is_refused(fixed_record: Make, wrong: dict[str, int],
 def test_an_unknown_palette_is_refused(fixed_record: Make) -> None:
     """So is a palette that does not exist."""
     with pytest.raises(SelectionError, match="no palette 'jets'"):
-        heatmap(fixed_record(), cmap="jets")
+        heatmap(fixed_record(), palette="jets")
 
 
 @pytest.mark.parametrize("n_heads", [1, 2])

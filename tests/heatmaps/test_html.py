@@ -134,7 +134,7 @@ def test_zero_never_looks_like_the_largest(
     show: Open, fixed_record: Make, palette: str, alpha: int
 ) -> None:
     """What is masked is open to the page, or has the colour of 0 where the page is the colour of the largest."""
-    shown = show(fixed_record(SENTENCE, causal=True, n_heads=2), "head=0.1", cmap=palette)
+    shown = show(fixed_record(SENTENCE, causal=True, n_heads=2), "head=0.1", palette=palette)
     corner = shown.evaluate("""() => {
       const small = document.querySelector(".thumbs canvas");
       return [...small.getContext("2d").getImageData(small.width - 1, 0, 1, 1).data];

@@ -88,7 +88,7 @@ def test_heads_counted_from_the_end(typed: Callable[..., Result], here: Path) ->
     pictures = {(here / name).read_bytes() for name in ("alone.png", "folder/1-i-love-all-you.png")}
     assert len(pictures) == 1
     refused = typed(*many, "--layer", "-2--1")
-    assert (refused.status, "layers from the end are given one by one here" in refused.errors) == (
+    assert (refused.status, "give numbers from the end one by one" in refused.errors) == (
         2,
         True,
     )

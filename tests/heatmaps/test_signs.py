@@ -177,7 +177,7 @@ def test_what_holds_no_roles(
         attnviz.page(record, roles=path)
     status, line = refused("heatmap", "I love you", "--toy", "--roles", str(path), "-o", "a.png")
     assert status == 2
-    assert "--roles puts signs on a page" in line
+    assert "--roles shows roles on a page" in line
     for name, wanted in (
         (str(path), "a comparison is read from .stats"),
         ("none.stats", "none.stats cannot be read"),

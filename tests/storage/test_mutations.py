@@ -23,7 +23,6 @@ from attnviz.models.config import LanguageConfig
 from attnviz.models.training.files import load_home_built
 from attnviz.models.training.files import save as save_home_built
 from attnviz.models.training.tasks import new_model
-from attnviz.settings import ModelSettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.walkthroughs.homework import read as read_homework
 from tests.fixtures import mutations
@@ -62,11 +61,11 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = attend(SENTENCES[0], "toy-random")
     for ending in ("npz", "json", "safetensors"):
         record.save(folder / f"record.{ending}")
-    small = ModelSettings(model="toy-random", d_model=4, n_heads=2, n_layers=1)
+    small = "toy-random:d_model=4,n_heads=2,n_layers=1"
     attnviz.compare_heads(SENTENCES, model=small, settings=SurveySettings(max_offset=1)).save(
         folder / "heads.stats"
     )
-    tiny = open_source("toy-random", sizes={"d_model": 4, "n_heads": 2, "n_layers": 1})
+    tiny = open_source(small)
     attnviz.walkthrough("I love you", model=tiny).save(folder / "walk.json")
     card, _ = load_home_built("toy")
     config = LanguageConfig(

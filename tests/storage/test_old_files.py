@@ -16,8 +16,7 @@ import pytest
 
 from attnviz.heads.changes.compare import changes
 from attnviz.heads.files import load_pair, load_stats, save_stats
-from attnviz.results import save
-from attnviz.storage.formats import RECORD
+from attnviz.results import load_record, save
 from attnviz.walkthroughs.files import load as load_walkthrough
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages.markdown import markdown
@@ -48,11 +47,11 @@ def printed(name: str) -> str:
 def test_a_record(typed: Callable[..., Result], here: Path, suffix: str) -> None:
     """All three formats hold the same record, verified; its rows are drawn as they were."""
     old = OLD / f"record{suffix}"
-    record = RECORD.load(old)
-    assert record == RECORD.load(OLD / "record.json")
+    record = load_record(old)
+    assert record == load_record(OLD / "record.json")
     assert record.receipt is not None
     again = save(record, here / old.name)
-    assert RECORD.load(again) == record
+    assert load_record(again) == record
     if suffix != ".npz":  # a zip archive holds the hour
         assert again.read_bytes() == old.read_bytes()
     drawn = typed("heatmap", "--load", str(again), "--layer", "0", "--head", "1", "-o", "a.png")

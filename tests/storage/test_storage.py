@@ -26,9 +26,8 @@ from safetensors.numpy import save as pack_safetensors
 import attnviz
 from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.results import save
+from attnviz.results import load_record, save
 from attnviz.storage.files import check_ending, check_writable, write_whole
-from attnviz.storage.formats import RECORD
 from attnviz.storage.record_files import adopt, to_json
 from attnviz.text.display import visible
 
@@ -178,7 +177,7 @@ def test_a_record_comes_back_as_it_went(
     noted = tuple(Note(*made) for made in parts.pop("notes"))
     record = Attention(**parts, notes=noted, receipt=Receipt(**proof) if proof else None)
     assert save(record, path) == path
-    found = RECORD.load(path)
+    found = load_record(path)
     assert found == record
     assert found.weights.tobytes() == record.weights.tobytes()
 
@@ -189,7 +188,7 @@ def test_a_pooled_record_comes_back(tmp_path: Path, suffix: str) -> None:
     record = attnviz.attend("I love all you " * 9, model="toy", memory=20_000)
     assert record.exact is not None
     path = record.save(tmp_path / f"record{suffix}")
-    found = RECORD.load(path)
+    found = load_record(path)
     assert found == record
     assert found.exact == record.exact
     assert found.links(1, 2) == record.links(1, 2)
@@ -197,7 +196,7 @@ def test_a_pooled_record_comes_back(tmp_path: Path, suffix: str) -> None:
     fields["link_weights"][0][0][0][0] /= 2
     (tmp_path / "other.json").write_text(json.dumps(fields), "utf-8")
     with pytest.raises(FileFormatError, match="were changed after the receipt was issued"):
-        RECORD.load(tmp_path / "other.json")
+        load_record(tmp_path / "other.json")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +216,7 @@ def test_links_that_do_not_fit(tmp_path: Path, change: dict[str, Any], message: 
     path = tmp_path / "bad.json"
     path.write_bytes(changed(fields, **change))
     with pytest.raises(FileFormatError, match=message):
-        RECORD.load(path)
+        load_record(path)
 
 
 @given(bits=st.lists(st.integers(0, 0x3F800000), min_size=1, max_size=9))
@@ -259,12 +258,12 @@ def test_json_is_plain_to_read() -> None:
 
 def test_a_record_saves_itself(tmp_path: Path) -> None:
     """The record's own method is the same function."""
-    assert RECORD.load(sample().save(tmp_path / "record.npz")) == sample()
+    assert load_record(sample().save(tmp_path / "record.npz")) == sample()
 
 
 def test_the_ending_may_be_in_capitals(tmp_path: Path) -> None:
     """Some systems write .JSON."""
-    assert RECORD.load(save(sample(), tmp_path / "RECORD.JSON")) == sample()
+    assert load_record(save(sample(), tmp_path / "RECORD.JSON")) == sample()
 
 
 @pytest.mark.usefixtures("as_installed")
@@ -279,7 +278,7 @@ def test_numbers_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
     )
     record = sample(layers=tuple(np.array([3, 5])), receipt=receipt)
     for suffix in SUFFIXES:
-        assert RECORD.load(save(record, tmp_path / f"record{suffix}")) == record
+        assert load_record(save(record, tmp_path / f"record{suffix}")) == record
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -294,7 +293,7 @@ def test_nothing_a_terminal_obeys_is_read(tmp_path: Path, suffix: str) -> None:
         key_tokens=tuple(replace(token, text="\u202ereversed") for token in record.key_tokens),
         receipt=replace(record.receipt, native="\x07sdpa"),
     )
-    found = RECORD.load(save(wicked, tmp_path / f"wicked{suffix}"))
+    found = load_record(save(wicked, tmp_path / f"wicked{suffix}"))
     assert (found.model, found.notes) == (r"a\x1b[2Jmodel", (Note.of("text", text=r"one\ntwo"),))
     assert found.key_tokens[0].text == r"\u202ereversed"
     assert found.receipt
@@ -322,7 +321,7 @@ def test_other_endings_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(
         FileFormatError, match=r"read from \.json, \.npz or \.safetensors, not '"
     ) as loading:
-        RECORD.load(tmp_path / name)
+        load_record(tmp_path / name)
     for message in (str(saving.value), str(loading.value)):
         assert visible(name) in message
         assert "\n" not in message
@@ -380,20 +379,20 @@ def test_an_edit_after_the_receipt_is_refused(
     path = tmp_path / f"record{suffix}"
     fields = as_dict(sample())
     path.write_bytes(written(fields, suffix))
-    assert RECORD.load(path) == sample()
+    assert load_record(path) == sample()
     edit(fields)
     path.write_bytes(written(fields, suffix))
     with pytest.raises(
         FileFormatError, match="weights or labels were changed after the receipt was issued"
     ):
-        RECORD.load(path)
+        load_record(path)
 
 
 def test_another_program_may_write_the_file_anew(tmp_path: Path) -> None:
     """Order, white space and 0 for 0.0 are no change: the receipt still holds."""
     path = tmp_path / "record.json"
     path.write_text(json.dumps(as_dict(sample()), sort_keys=True, indent=1).replace("0.0,", "0,"))
-    assert RECORD.load(path) == sample()
+    assert load_record(path) == sample()
 
 
 def test_without_receipt_and_digest_a_record_is_unverified(tmp_path: Path) -> None:
@@ -402,8 +401,8 @@ def test_without_receipt_and_digest_a_record_is_unverified(tmp_path: Path) -> No
     fields = as_dict(sample())
     del fields["digest"]
     path.write_text(json.dumps({**fields, "receipt": None, "model": "edited"}))
-    assert RECORD.load(path) == replace(sample(), receipt=None, model="edited")
-    assert "not verified" in RECORD.load(path).proof
+    assert load_record(path) == replace(sample(), receipt=None, model="edited")
+    assert "not verified" in load_record(path).proof
 
 
 # ---------------------------------------------------------------------------------- made by another program
@@ -422,7 +421,7 @@ def test_arrays_of_numpy_are_read(
     """An .npz with weights of any float and the axes that there are, and tokens, is a record."""
     path = tmp_path / "mine.npz"
     np.savez(path, tokens=np.array(NAMES), **{name: np.broadcast_to(FULL, shape).astype(dtype)})  # type: ignore[arg-type]
-    record = RECORD.load(path)
+    record = load_record(path)
     assert record.weights.shape == (1,) * (4 - len(shape)) + shape
     assert (
         record.query_tokens
@@ -450,7 +449,7 @@ def test_names_may_be_text_or_bytes(tmp_path: Path, labels: np.ndarray) -> None:
         text="I love all of you",
         kind="decoder",
     )
-    record = RECORD.load(path)
+    record = load_record(path)
     assert [token.text for token in record.key_tokens] == NAMES
     assert (record.model, record.text, record.kind) == ("mé", "I love all of you", "decoder")
 
@@ -466,7 +465,7 @@ def test_json_of_another_program_is_read(tmp_path: Path) -> None:
     path.write_text(
         json.dumps({"weights": np.eye(3, dtype=int).tolist(), "tokens": labels, "model": "other"})
     )
-    record = RECORD.load(path)
+    record = load_record(path)
     assert record.query_tokens == (
         Token(text="a", piece="a"),
         Token(text="b", piece="b", id=7, span=(2, 3)),
@@ -498,7 +497,7 @@ def test_the_kind_is_told_from_weights_and_tokens(
     (tmp_path / "mine.npz").write_bytes(pack_npz(**arrays))
     (tmp_path / "mine.json").write_text(json.dumps(lists))
     for suffix in (".npz", ".json"):
-        assert RECORD.load(tmp_path / f"mine{suffix}").kind == kind
+        assert load_record(tmp_path / f"mine{suffix}").kind == kind
 
 
 @pytest.mark.parametrize("last", [0.24, 0.16])
@@ -512,7 +511,7 @@ def test_rounded_numbers_are_read_and_noted(tmp_path: Path, last: float) -> None
     path.write_text(
         json.dumps({"weights": rows, "query_tokens": ["a", "b"], "key_tokens": list("cdef")})
     )
-    record = RECORD.load(path)
+    record = load_record(path)
     assert record.short_rows == ("rounded",)
     assert record.notes == (Note("rounded"),)
 
@@ -524,7 +523,7 @@ def test_control_characters_of_another_program_are_spelled_out(tmp_path: Path) -
     path.write_text(
         json.dumps({"weights": [[0.5, 0.5]] * 2, "tokens": [label, "\u202e"], "model": "\x07"})
     )
-    record = RECORD.load(path)
+    record = load_record(path)
     assert [(token.text, token.piece) for token in record.key_tokens] == [
         (r"\x1b[2J", r"\n"),
         (r"\u202e", r"\u202e"),
@@ -852,7 +851,7 @@ BAD = [
 def refusal(path: Path) -> str:
     """What `load` says of a bad file: one line that names it."""
     with pytest.raises(FileFormatError) as caught:
-        RECORD.load(path)
+        load_record(path)
     message = str(caught.value)
     assert message.startswith(visible(f"{path}: "))
     assert visible(message) == message
@@ -882,7 +881,7 @@ def test_a_damaged_file_is_refused_or_read(folder: Path, suffix: str, data: st.D
         content[start : start + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
     path.write_bytes(content)
     try:
-        found = RECORD.load(path)
+        found = load_record(path)
     except FileFormatError:
         refusal(path)
     else:  # what is lost may have been no part of the record, or what told whose file it is
@@ -946,7 +945,7 @@ def test_an_old_file_keeps_its_permissions(tmp_path: Path) -> None:
     path.touch(mode=0o600)
     save(sample(), path)
     assert path.stat().st_mode & 0o777 == 0o600
-    assert RECORD.load(path) == sample()
+    assert load_record(path) == sample()
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
@@ -956,7 +955,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     link.symlink_to(tmp_path / "there" / "record.json")
     save(sample(), link)
     assert link.is_symlink()
-    assert RECORD.load(tmp_path / "there" / "record.json") == sample()
+    assert load_record(tmp_path / "there" / "record.json") == sample()
 
 
 def test_the_temporary_file_has_the_ending(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_windows(typed: Typed, monkeypatch: pytest.MonkeyPatch, columns: int) ->
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm")
-    coloured = typed("demo", TOLD, "-o", "a.json", "--background", "light", columns=columns).output
+    coloured = typed("demo", TOLD, "-o", "a.json", columns=columns).output
     assert "\x1b[" in coloured
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
     monkeypatch.setenv("NO_COLOR", "1")
@@ -103,7 +103,7 @@ def test_json(typed: Typed, here: Path) -> None:
     def refuse(constant: str) -> NoReturn:
         raise AssertionError(constant)
 
-    result = typed("demo", TOLD, "--json")
+    result = typed("demo", TOLD, "-o", "-")
     assert (result.status, result.errors) == (0, "")
     assert not list(here.iterdir())
     read = json.loads(result.output, parse_constant=refuse)
@@ -119,10 +119,10 @@ def test_json(typed: Typed, here: Path) -> None:
     [
         (["no-such"], "there is no demo 'no-such': there are library, scaling, transpose,"),
         (["\x1b[31m"], r"there is no demo '\x1b[31m'"),
-        (["--json"], "give the name of a demo: library, "),
+        (["-o", "-"], "give the name of a demo: library, "),
         (["-o", "a.png"], "give the name of a demo: library, "),
-        ([TOLD, "-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, json"),
-        ([TOLD, "-o", "a"], "a: the ending must be one of png, svg, pdf, json"),
+        ([TOLD, "-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, html, json"),
+        ([TOLD, "-o", "a"], "a: the ending must be one of png, svg, pdf, html, json"),
         ([TOLD, "--palette", "jets"], "there is no palette 'jets'"),
         ([TOLD, "again"], "unexpected extra argument"),
     ],

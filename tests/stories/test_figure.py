@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 
 def figure(shown: Story, palette: str = "magma") -> Figure:
     """The figure of a story's picture."""
-    return draw(shown, cmap=palette).figure
+    return draw(shown, palette=palette).figure
 
 
 KOREAN = ("나는", "너희", "모두를", "사랑해")
@@ -164,7 +164,9 @@ def test_all_panels_grow_with_their_picture() -> None:
 
 
 @pytest.mark.parametrize(("style", "n_across"), [("paper", 1), ("slides", 3)])
-def test_panels_stand_as_their_style_has_room(texts_of: Texts, style: str, n_across: int) -> None:
+def test_panels_stand_as_their_style_has_room(
+    texts_of: Texts, style: Literal["paper", "slides"], n_across: int
+) -> None:
     """Below one another in a column of a paper, beside one another on a slide: as large as they can be."""
     made = draw(
         story(MASKED, DOUBLING, BARS), style=style

@@ -114,13 +114,13 @@ def test_the_command_in_korean(
     assert "도서관에 빗댄 쿼리, 키, 밸류" in listed
     assert listed.endswith("하나를 보려면: attnviz demo 이름\n")
     result = typed("demo", "library", "--lang", "ko")
-    assert (result.status, result.errors) == (0, "wrote outputs/demo-library-lang-ko.png\n")
+    assert (result.status, result.errors) == (0, "wrote outputs/demo-library.png\n")
     story = told("library").translated("ko")
     assert result.output.splitlines()[0] == story.title
     assert result.output.rstrip().endswith(story.receipt.split()[-1])
-    assert (here / "outputs" / "demo-library-lang-ko.png").exists()
+    assert (here / "outputs" / "demo-library.png").exists()
     assert (
-        json.loads(typed("demo", "library", "--lang", "ko", "--json").output)["title"]
+        json.loads(typed("demo", "library", "--lang", "ko", "-o", "-").output)["title"]
         == story.title
     )
     monkeypatch.setenv("ATTNVIZ_LANG", "ko")

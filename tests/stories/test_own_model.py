@@ -196,7 +196,7 @@ def test_the_command(typed: Callable[..., Result], refused: Callable[..., tuple[
     result = typed("demo", "word-order", "-m", "toy-decoder")
     assert (result.status, result.errors) == (
         0,
-        "wrote outputs/demo-word-order-model-toy-decoder.png\n",
+        "wrote outputs/demo-word-order.png\n",
     )
     assert result.output.startswith("toy-decoder: two orders of the same words move")
     assert (

@@ -27,11 +27,8 @@ def _arguments(text: str, more: dict[str, Any]) -> dict[str, Any]:
         for name, value in more.items()
         if name not in {*OF_TEXT, "full"}
     }
-    fields |= {
-        name: str(fields[name])
-        for name in ("layer", "head", "query")
-        if fields.get(name) is not None
-    }
+    if fields.get("query") is not None:
+        fields["query"] = str(fields["query"])
     words = WalkthroughText(text=text, **{name: more[name] for name in OF_TEXT & set(more)})
     return {
         "words": words,
@@ -42,13 +39,16 @@ def _arguments(text: str, more: dict[str, Any]) -> dict[str, Any]:
 
 def walk(text: str, source: Source, **more: Any) -> Walkthrough:
     """`attnviz.walkthroughs.capture.walks.follow`, with the fields of its choice."""
-    (walked,) = walks.follow(source=source, **_arguments(text, more))
-    return walked
+    return walks.follow(source=source, **_arguments(text, more))
 
 
 def decoding_steps(text: str, source: Source, **more: Any) -> list[Walkthrough]:
-    """The same of each word that a decoder generates."""
-    return walks.follow(source=source, **_arguments(text, more), each_step=True)
+    """A walkthrough of each word that a decoder generates."""
+    whole = walk(text, source, **more, every=True)
+    if whole.kind != "cross":
+        return [walk(text, source, **more)]
+    n_words = len(whole.grids["weights"].values)
+    return [walk(text, source, **more, query=row) for row in range(n_words)]
 
 
 class _Tape:

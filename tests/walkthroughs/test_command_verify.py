@@ -68,7 +68,7 @@ def test_nothing_is_made_from_it(typed: Callable[..., Result], here: Path) -> No
     assert result.output.splitlines() == [
         "1. relu  r (1, 1)  largest difference 0",
         "given, so not computed: a, b",
-        "nothing is made from a: nothing here tells whether that is right",
+        "not used by any step, so not checked: a",
         "verified: 1 step, 1 cell, largest difference 0 (at most 1e-12 of what a cell is made of)",
     ]
 

@@ -128,7 +128,7 @@ def test_an_old_file_stays(tmp_path: Path) -> None:
     with pytest.raises(RecordError):
         replace(WALKS["seq2seq"], title=note("\udfff")).save(path)
     with pytest.raises(
-        OutputError, match=r"a walkthrough is saved as \.png, .* or \.html, not '\.txt'"
+        OutputError, match=r"a walkthrough is saved as \.png, .* or \.csv, not '\.txt'"
     ):
         WALKS["seq2seq"].save(tmp_path / "w.txt")
     assert path.read_bytes() == before

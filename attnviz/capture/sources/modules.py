@@ -32,7 +32,6 @@ from attnviz.attention import SOFTMAX, Attention, Kind, Note, Token, positions
 from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
 from attnviz.capture.stream import ForwardPass, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
-from attnviz.text.arguments import check_call
 
 AXES = 4  # of weights: batch, head, query, key
 FUSED = functional.scaled_dot_product_attention
@@ -406,7 +405,6 @@ class Watched:
         if opened is not None:
             opened.close()
 
-    @check_call()
     def attention(
         self,
         tokens: Sequence[str | Token] | None = None,

@@ -26,7 +26,6 @@ from attnviz.models.training.files import ModelCard, State
 from attnviz.models.training.tasks import Model, Task, task_of
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.storage.files import check_ending, check_writable, write_whole
-from attnviz.text.arguments import check_call
 
 REFERENCE_HEAD = 3
 """Where the head that finds referents is put in its layer: training again numbers heads as it happens."""
@@ -57,7 +56,6 @@ def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> 
     )
 
 
-@check_call()
 def train(
     name: str,
     path: str | os.PathLike[str],

@@ -6,6 +6,7 @@ same whatever a notebook has set.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,11 +14,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from attnviz.errors import AttnvizWarning
 from attnviz.render.figure.pen import DPI, PIXELS, Pen
 from attnviz.render.figure.style import MOST_PIXELS, STYLES, Style, fit
-from attnviz.render.fonts import Typefaces, typefaces_for
+from attnviz.render.fonts import Typefaces, advice, typefaces_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,8 +93,6 @@ class Picture:
         }
         most = MOST_PIXELS if self.style.exact_dpi else PIXELS
         dpi = min(self.style.dpi, most / max(self.figure.get_size_inches()))
-        if self.style.transparent:
-            _open_page(self.figure)
         buffer = BytesIO()
         with usual_settings():
             self.figure.savefig(buffer, format=suffix.removeprefix("."), dpi=dpi, **options)
@@ -107,25 +105,20 @@ class Picture:
             path.write(content)
         return self.pen.typefaces
 
-    def content(self, path: Path) -> str:
-        """Fill a file with the picture, by its ending; what is returned are the characters that no font has."""
-        return self.write(path, path.suffix.lower()).missing
+    def fill(self, path: Path) -> None:
+        """Write the picture into a file, by its ending.
+
+        An `AttnvizWarning` names the characters that no installed font has.
+        """
+        missing = self.write(path, path.suffix.lower()).missing
+        if missing:
+            warnings.warn(advice(missing), AttnvizWarning, stacklevel=2)
 
     def png(self) -> bytes:
         """The picture as PNG, as a notebook shows it."""
         file = BytesIO()
         self.write(file, ".png")
         return file.getvalue()
-
-
-def _open_page(figure: Figure) -> None:
-    """Leave open what has the colour of the page."""
-    for patch in (figure.patch, *(ax.patch for ax in figure.axes)):
-        patch.set_alpha(0)
-    for image in (image for ax in figure.axes for image in ax.images):
-        pixels = np.asarray(image.get_array())[..., :3]
-        white = (pixels == 255).all(axis=-1)
-        image.set_data(np.dstack([pixels, np.where(white, 0, 255).astype(np.uint8)]))
 
 
 def blank_figure(texts: Sequence[str]) -> Pen:
@@ -148,5 +141,7 @@ def usual_settings() -> Iterator[None]:
     usual: dict[Any, Any] = {
         name: value for name, value in rcParamsDefault.items() if name != "backend"
     }
-    with rc_context(usual | LETTERS):
+    with rc_context(usual | LETTERS), warnings.catch_warnings():
+        # Characters without a font are named by `Picture.fill`, in words that help.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         yield

@@ -6,7 +6,7 @@ import math
 import re
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
+StyleName = Literal["sheet", "slides", "paper"]
 UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72.27}
 """Inches in a unit of length; points are those of TeX, in which it tells a column's width."""
 NARROWEST, WIDEST = 0.5, 100.0  # inches that a picture may be wide
@@ -45,7 +46,6 @@ class Style:
     caption: str = (
         "all"  # how much stands below: all that must be said, the receipt alone, or nothing
     )
-    transparent: bool = False  # whether what is the colour of the page is left open
     exact_dpi: bool = False  # whether a large PNG, too, has these dots an inch
 
 
@@ -90,29 +90,28 @@ def inches(length: str) -> float:
     return width
 
 
-def style_of(
-    style: str = "sheet",
-    *,
-    width: str | None = None,
-    dpi: int | None = None,
-    font_size: float | None = None,
-    no_caption: bool = False,
-    transparent: bool = False,
-) -> Style:
-    """A style, with what is wanted otherwise; or SettingsError: a width or dots an inch that no picture can have."""
+def style_of(style: StyleName = "sheet", width: str | None = None, dpi: int | None = None) -> Style:
+    """Return a style with another width and resolution, if they are given.
+
+    Raises:
+        SettingsError: no such style, or a width or resolution that no picture can have.
+    """
+    if style not in STYLES:
+        raise SettingsError(f"{style!r} is not one of {', '.join(map(repr, STYLES))}", "style")
     made = STYLES[style]
     if width is not None:
-        high = made.height and made.width and made.height * inches(width) / made.width
-        made = replace(made, width=inches(width), height=high)
+        height = made.height and made.width and made.height * inches(width) / made.width
+        made = replace(made, width=inches(width), height=height)
     if dpi is not None:
+        if not 20 <= dpi <= 2400:
+            raise SettingsError(f"it must be from 20 to 2400, not {dpi}", "dpi")
         made = replace(made, dpi=float(dpi), exact_dpi=True)
         if made.width and made.width * dpi > MOST_PIXELS:
             raise SettingsError(
-                f"{dpi} dots an inch make a picture of more than {MOST_PIXELS:,} dots across: give fewer"
+                f"a picture of more than {MOST_PIXELS:,} dots across: give fewer dots an inch",
+                "dpi",
             )
-    if font_size is not None:
-        made = replace(made, sizes=(float(font_size),), least=min(made.least, float(font_size)))
-    return replace(made, caption="" if no_caption else made.caption, transparent=transparent)
+    return made
 
 
 def fit(pen: Pen, style: Style) -> None:

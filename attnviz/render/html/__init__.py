@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from attnviz.render.palette import DEFAULT, colours, diverging
+from attnviz.render.palette import DEFAULT, Palette, colours, diverging
 from attnviz.text.display import hold_units
 
 HERE = Path(__file__).parent
@@ -116,7 +116,7 @@ PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
 """The colour of a page, which weight 0 has too, in light and in dark: as in `page.css`."""
 
 
-def palettes(name: str = DEFAULT, *, signed: bool = False) -> dict[str, str]:
+def palettes(name: Palette = DEFAULT, *, signed: bool = False) -> dict[str, str]:
     """The colours of all levels on a light and on a dark page, in hexadecimal, from the page's own colour on.
 
     Those of `signed` numbers have it in their middle.

@@ -58,9 +58,8 @@ def follow(
     source: Source,
     choice: WalkthroughSelection,
     *,
-    each_step: bool = False,
     full: bool = False,
-) -> list[Walkthrough]:
+) -> Walkthrough:
     """Follow one word through one head of a model, from what its query, key and value are made of to its context.
 
     The model runs once, proved by its receipt. Query, keys and values are computed again from the head's own
@@ -69,7 +68,6 @@ def follow(
     that is not there, several equal words, or another score or mask for a model that is not home-built; ModelError:
     query, key and value are not seen or not proved, or a whole layer is built otherwise.
     """
-    sentence = words.text or ""
     score, (layer, chosen_head) = choice.score, choice.place
     if (score != "scaled" or choice.causal) and not isinstance(source, HomeBuilt):
         raise SelectionError(
@@ -78,7 +76,7 @@ def follow(
 
     def encoded(kind: Kind | None) -> Batch:
         return source.encode(
-            [sentence], [words.pair], truncate=words.truncate, kind=kind, targets=[words.target]
+            [words.text], [words.pair], truncate=words.truncate, kind=kind, targets=[words.target]
         )
 
     batch = encoded(choice.kind)
@@ -94,11 +92,7 @@ def follow(
         )
     tokens = batch.sentences[0].tokens
     one = find_query(tokens, choice.query, "decoder" if causal else kind)
-    rows: Sequence[int | None] = [
-        None if choice.walks_all and len(tokens) > 1 else one
-    ]  # None stands for all at once
-    if each_step and kind == "cross":
-        rows = range(len(tokens))
+    row = None if choice.walks_all and len(tokens) > 1 else one  # None stands for all at once
     keep = KeepProjections(layer)
     receipt = source.stream(batch, [keep])
     (head,) = positions([chosen_head], range(keep.layer.query.shape[1]), "head")
@@ -107,8 +101,8 @@ def follow(
         other = None
         if kind != "encoder" and {"decoder", "cross"} <= set(source.kinds):
             other, receipt = _other_attention(run, encoded, receipt)
-        return [_write_layer(run, other, row, receipt, full=full) for row in rows]
-    return [_write_head(replace(run, row=row), score, receipt, causal=causal) for row in rows]
+        return _write_layer(run, other, row, receipt, full=full)
+    return _write_head(replace(run, row=row), score, receipt, causal=causal)
 
 
 def _other_attention(

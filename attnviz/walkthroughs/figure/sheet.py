@@ -6,15 +6,15 @@ The steps of one query stand side by side, a row a key; several heads below one 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import Page, height_of, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN
+from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT
-from attnviz.settings import PageSettings
 from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
@@ -105,20 +105,26 @@ def _lit(view: View, made: Sequence[StepView]) -> tuple[int | None, dict[str, in
     return None, rows
 
 
-def draw(walk: Walkthrough, *, cmap: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
+def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
     """The whole calculation as a picture."""
     with usual_settings():
-        it = prepare_sheet(walk, cmap, **options)
+        it = prepare_sheet(walk, palette, **options)
         page = _draw_page(it)
     return Picture(page.pen, _heading(it.view)[0], it.view.receipt)
 
 
-def draw_for(walk: Walkthrough, *, cmap: str = DEFAULT, **view: Any) -> Picture:
-    """The picture for what fields of `attnviz.settings.PageSettings` say; the rest of the `view` is as of `draw`."""
-    page = {
-        field.name: view.pop(field.name) for field in fields(PageSettings) if field.name in view
-    }
-    return draw(walk, cmap=cmap, **view).fitted(PageSettings(**page).look)
+def draw_for(
+    walk: Walkthrough,
+    *,
+    palette: str = DEFAULT,
+    style: StyleName = "sheet",
+    width: str | None = None,
+    dpi: int | None = None,
+    **view: Unpack[ViewOptions],
+) -> Picture:
+    """The whole calculation as a picture of a style; or SettingsError: a width that no picture has."""
+    fitting = style_of(style, width, dpi)
+    return draw(walk, palette=palette, **view).fitted(fitting)
 
 
 def _heading(view: View) -> tuple[str, str, str]:

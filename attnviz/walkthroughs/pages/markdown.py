@@ -93,8 +93,7 @@ def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
             *(("", "", name) for name in one.inputs),
             (one.number, one.step.name, one.step.result),
         ]
-    if view.steps is None:
-        shown += [("", "", name) for name in walk.inputs() if ("", "", name) not in shown]
+    shown += [("", "", name) for name in walk.inputs() if ("", "", name) not in shown]
     for number, step, name in shown:
         grid = walk.grids[name]
         for row, values in enumerate(grid.values.tolist()):

@@ -43,7 +43,7 @@ def draw_overview(
 
 
 def _overview(view: ScreenView) -> Iterator[Text]:
-    walk, every = view.walk, replace(view, steps=None).step_views()
+    walk, every = view.walk, view.step_views()
     steps = [one for one in every if one.step.name in BY_KEY and one.step.operation != "mask"]
     heads = len(walk.distributions())
     title = [view.title, *([f"“{walk.text}”"] if walk.text else [])]
@@ -66,23 +66,21 @@ def _overview(view: ScreenView) -> Iterator[Text]:
             view, [*steps, *(one for one in every if one.step.name == "context")]
         )
     else:
-        yield from _list_of_steps(replace(view, steps=None))
+        yield from _list_of_steps(view)
     yield from _foot(view, shaded=heads == 1 and query_weights(walk) is None)
     yield from view.wrap(
         view.say("more", options="--query WORD, --head 2.3, " if walk.model else ""), "dim"
     )
 
 
-def draw_walk(
-    walk: Walkthrough, screen: Screen, *, first: int = 1, **settings: Unpack[ViewOptions]
-) -> Iterator[Text]:
-    """Every step of the calculation from one on, in lines no wider than the screen."""
+def draw_walk(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
+    """Every step of the calculation, in lines no wider than the screen."""
     view = _view(walk, screen, settings)
-    steps = view.step_views(first)
+    steps = view.step_views()
     yield from _head(view)
     yield from _steps(view, steps)
     yield Text()
-    yield from view.wrap(replace(view, steps=None).signs, "dim")
+    yield from view.wrap(view.signs, "dim")
     yield from _foot(view, shaded=query_weights(walk) is None)
 
 
@@ -99,22 +97,6 @@ def draw_step(
         else ()
     )
     return [*_head(view), *_steps(view, so_far, only=number), *foot]
-
-
-def draw_keys(
-    walk: Walkthrough, number: int, lines: tuple[int, int, int], screen: Screen, language: str
-) -> str:
-    """What stands below a page: which step it is, which lines of how many are seen, and which keys there are."""
-    view = _view(walk, screen, {"lang": language})
-    first, last, n = lines
-    for form in ("", "short ", "shorter ", "shortest "):
-        parts = [view.say(f"{form}step", n=number, total=len(walk.steps))]
-        if last - first + 1 < n:
-            parts.append(view.say(f"{form}lines", first=first, last=last, n=n))
-        text = " · ".join([*parts, view.say(f"{form}keys")])
-        if cell_len(view.spell(text)) <= screen.width:
-            break
-    return view.fit(text, screen.width)
 
 
 def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenView:

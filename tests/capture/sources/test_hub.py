@@ -17,7 +17,7 @@ import pytest
 
 from attnviz.capture.sources.hub import SAFETENSORS_ONLY, locate
 from attnviz.errors import UnknownModelError
-from attnviz.storage.formats import RECORD
+from attnviz.results import load_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,8 +61,8 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     hub.close()
     third = heatmap("I love all you", "-o", "third.npz", HF_HUB_OFFLINE="1")
     assert (third.returncode, third.stderr, third.stdout) == (0, "wrote third.npz\n", first.stdout)
-    record = RECORD.load(tmp_path / "first.npz")
-    assert record == RECORD.load(tmp_path / "second.npz") == RECORD.load(tmp_path / "third.npz")
+    record = load_record(tmp_path / "first.npz")
+    assert record == load_record(tmp_path / "second.npz") == load_record(tmp_path / "third.npz")
     assert [token.text for token in record.query_tokens] == [
         "[CLS]",
         "i",
@@ -172,7 +172,7 @@ def test_slow_hub_and_no_model_named(heatmap: Run, hub: Hub, tmp_path: Path) -> 
         "wrote a.npz\n"
     )
     assert "toy · bidirectional self-attention" in result.stdout
-    assert RECORD.load(tmp_path / "a.npz").model == "toy"
+    assert load_record(tmp_path / "a.npz").model == "toy"
 
 
 def test_nobody_listens(refused: Callable[..., str], heatmap: Run, hub: Hub) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,6 @@ from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
 
-from attnviz.render.palette import luminance
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table, table
 from attnviz.render.terminal.text import centre, fit, legend, spell, wrap
@@ -178,28 +176,6 @@ def test_a_background_fills_its_column() -> None:
     _, first, second = table(columns, PLAIN)
     assert [(span.start, span.end, span.style) for span in first.spans] == [(0, 10, on)]
     assert [(span.start, span.end, span.style) for span in second.spans] == [(9, 10, "dim")]
-
-
-@pytest.mark.parametrize("page", [(30, 30, 30), (253, 246, 227), None])
-@pytest.mark.parametrize("palette", ["teal", "magma", "jet"])
-@pytest.mark.filterwarnings("ignore:the palette .* by turns")
-def test_colours_begin_with_the_page_and_can_be_read(
-    page: tuple[int, int, int] | None, palette: str
-) -> None:
-    """On a page of any colour: ours begin with it and go one way; every number has a contrast of 4.5 with its cell."""
-    dark = page is None or page[0] < 128
-    screen = Screen(dark=dark, palette=palette, page=page)
-    signed = [screen.paint_signed(value, 2.0) for value in (-2.0, -1.0, -0.5, 0.5, 1.0, 2.0)]
-    for styles in ([screen.paint(level) for level in range(256)], signed):
-        grounds = [luminance(np.array(rgb_of(style.bgcolor), np.uint8)) for style in styles]
-        for ground, style in zip(grounds, styles, strict=True):
-            letters = luminance(np.array(rgb_of(style.color), np.uint8))
-            assert (max(ground, letters) + 0.05) / (min(ground, letters) + 0.05) >= 4.5
-        if palette == "teal":
-            around = grounds if len(grounds) == 256 else grounds[3:]
-            assert (np.diff(around[:: max(1, len(around) // 32)]) * (1 if dark else -1) > 0).all()
-    if palette == "teal":
-        assert rgb_of(screen.paint(0).bgcolor) == (page or (0, 0, 0))
 
 
 def rgb_of(colour: Color | None) -> tuple[int, int, int]:

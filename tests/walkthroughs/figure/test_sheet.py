@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.errors import SelectionError
 from attnviz.render.palette import colours, levels, luminance
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.figure.card import PlacedCard, strip_of
@@ -217,7 +216,7 @@ def test_cells_have_the_colour_of_their_number() -> None:
         score="dot",
         mask=Grid(values=np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]])),
     )
-    _, keys, _, masked, weights, *_ = images(draw(walk, cmap="viridis").figure)
+    _, keys, _, masked, weights, *_ = images(draw(walk, palette="viridis").figure)
     red, blue, none = np.asarray(keys.get_array())[:, 0, :3].astype(int)
     assert red[0] > red[2] + 60
     assert blue[2] > blue[0] + 60
@@ -231,7 +230,7 @@ def test_cells_have_the_colour_of_their_number() -> None:
 
 def test_each_number_can_be_read_on_its_cell() -> None:
     """Black or white, whichever has the greater contrast with the colour under it: 4.5 to 1 at least."""
-    made = draw(of_model(12, 48, 8), cmap="teal").figure
+    made = draw(of_model(12, 48, 8), palette="teal").figure
     axes, checked = made.axes[0], 0
     for image in images(made):
         left, right, bottom, top = image.get_extent()
@@ -389,20 +388,6 @@ def test_of_very_many_keys_those_with_the_largest_weights_are_drawn(texts_of: Te
     assert {0, n - 1, int(np.sin(np.arange(n)).argmax())} <= set(drawn)
     assert len(drawn) <= MOST_KEYS
     assert "⋮" in texts
-
-
-def test_only_the_steps_asked_for_are_drawn(texts_of: Texts) -> None:
-    """Their operands and what they make; a step that is not there is refused."""
-    assert len(images(draw(by_hand(), steps=["softmax"]).figure)) == 1
-    assert len(images(draw(by_hand(), steps=["scores"]).figure)) == 3
-    words = " ".join(
-        text for text, _ in texts_of(draw(by_hand(), steps=["softmax", "context"]).figure)
-    )
-    assert words.count("context = sum of the rows of alignment") == 1
-    with pytest.raises(SelectionError, match="there is no step"):
-        draw(by_hand(), steps=["norm"])
-    with pytest.raises(SelectionError, match="no palette"):
-        draw(by_hand(), cmap="jets")
 
 
 @pytest.fixture(scope="module")

@@ -390,18 +390,6 @@ def test_long_vectors_are_shortened(form: str) -> None:
 
 
 @pytest.mark.parametrize("form", PAGES)
-def test_some_steps(form: str) -> None:
-    """The chosen steps with what they were given, under the numbers they have in the whole."""
-    write, read = PAGES[form]
-    found = shown(write(WALKS["layer"], steps=["scores", "softmax"]), read)
-    assert list(found) == ["scores", "sink", "weights"]
-    with pytest.raises(SelectionError, match="there is no step 'zzz': there are query"):
-        write(WALKS["layer"], steps=["zzz"])
-    with pytest.raises(SelectionError, match="there is no language 'de'"):
-        write(WALKS["layer"], lang="de")
-
-
-@pytest.mark.parametrize("form", PAGES)
 def test_whose_and_how_checked(form: str) -> None:
     """The model, its text, layer and head, the notes and the receipt are on every page."""
     text = PAGES[form][0](WALKS["layer"])
@@ -607,19 +595,14 @@ def test_csv_holds_every_digit(name: str) -> None:
     assert all(seen[key].tobytes() == there.values.tobytes() for key, there in walk.grids.items())
 
 
-def test_csv_of_some_steps_and_blanks() -> None:
-    """Chosen steps with what they were given; a blank has no value; names with commas and quotes come back."""
+def test_csv_and_blanks() -> None:
+    """A blank has no value; names with commas and quotes come back."""
     rows = list(
-        tables.DictReader(
-            StringIO(csv(WALKS["seq2seq"], steps=["scores"], blanks=frozenset({("scores", 0, 1)})))
-        )
+        tables.DictReader(StringIO(csv(WALKS["seq2seq"], blanks=frozenset({("scores", 0, 1)}))))
     )
-    assert {row["grid"] for row in rows} == {"q", "K", "scores"}
     assert [row["value"] for row in rows if row["grid"] == "scores"] == ["15.0", "", "15.0", "35.0"]
     there = replace(WALKS["seq2seq"].grids["q"], rows=('a,"b"\n',))
     walk = replace(WALKS["seq2seq"], grids=dict(WALKS["seq2seq"].grids) | {"q": there})
     assert next(tables.DictReader(StringIO(csv(walk))))["row_name"] == 'a,"b"\n'
     with pytest.raises(SelectionError, match="there is no language"):
         csv(walk, lang="de")
-    with pytest.raises(SelectionError, match="there is no step"):
-        csv(walk, steps=["zzz"])

@@ -19,7 +19,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.terminal.steps import draw_keys, draw_overview, draw_walk
+from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
 from attnviz.walkthroughs.view import View
 from tests.walkthroughs.by_hand import attend, attention_walk
 
@@ -257,8 +257,9 @@ def test_a_matrix_of_weights_has_the_palette_and_its_small_weights_the_page() ->
         score="dot",
     )
     screen = Screen()
-    lines = list(draw_walk(walk, screen, steps=["softmax"]))
-    rows = [line for line in lines if re.match("[ab] ", line.plain)][-2:]
+    lines = list(draw_walk(walk, screen))
+    start = next(i for i, line in enumerate(lines) if "Softmax" in line.plain)
+    rows = [line for line in lines[start:] if re.match("[ab] ", line.plain)][:2]
     found = [[span.style for span in row.spans if span.style] for row in rows]
     assert found == [[screen.paint(128)] * 2, [screen.paint(round(255 / (1 + np.exp(-6))))]]
 
@@ -321,21 +322,15 @@ def test_what_is_blank_is_given_away_nowhere() -> None:
     long = of_model(d=64)
     column = 0
     value = long.grids["context"].values[0, column]
-    text = "\n".join(lines_of(long, blanks=frozenset({("context", 0, column)}), steps=["context"]))
+    lines = lines_of(long, blanks=frozenset({("context", 0, column)}))
+    start = next(i for i, line in enumerate(lines) if "Context vector" in line)
+    text = "\n".join(lines[start : start + 8])
     assert f"{value:.3f}" not in text
     assert f"{long.grids['context'].values.sum():.3f}" not in text
 
 
-def test_only_the_steps_asked_for_are_shown() -> None:
-    """They keep their numbers; a step that is not there is refused, with those that are."""
-    lines = lines_of(by_hand(), steps=["scores", "context"])
-    assert [line for line in lines if re.match(r"\d+\. ", line)] == [
-        "1. Attention scores",
-        "4. Context vector",
-    ]
-    assert not any("Softmax" in line for line in lines)
-    with pytest.raises(SelectionError, match="there is no step 'mask': there are scores, softmax"):
-        lines_of(by_hand(), steps=["mask"])
+def test_another_language_is_refused() -> None:
+    """One that no view has."""
     with pytest.raises(SelectionError, match="no language"):
         lines_of(by_hand(), lang="fr")
 
@@ -446,13 +441,3 @@ def test_products_are_told_apart() -> None:
     assert plain.count(told.format("*")) == 1
     without = "\n".join(lines_of(of_model(one=False)))
     assert "side by side, as in q K^T, are multiplied\n" in without
-
-
-@pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize("width", [20, 40, 60, 80, 120])
-def test_the_line_of_keys_is_never_cut(width: int, language: str) -> None:
-    """In a narrow window it says less, but how to go on, back and out is always there."""
-    text = draw_keys(of_model(), 9, (1, 23, 140), Screen(width=width), language)
-    assert cell_len(text) <= width
-    assert not text.endswith("…")
-    assert all(sign in text for sign in ("→", "←", "q", "↑ ↓", "9"))

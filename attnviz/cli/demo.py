@@ -1,0 +1,113 @@
+"""``attnviz demo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from attnviz.cli import options as opt
+from attnviz.cli.output import (
+    JSON,
+    check_look,
+    check_outputs,
+    is_typed,
+    print_json,
+    print_view,
+    write,
+)
+from attnviz.errors import SelectionError, SettingsError
+from attnviz.render.names import DEFAULT, outputs
+from attnviz.stories import CHAPTERS, DEMOS, WITH_A_MODEL, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.text import Text
+
+    from attnviz.render.terminal.screen import Screen
+
+EXAMPLES = """attnviz demo
+attnviz demo positions
+attnviz demo reference -m distilbert-base-uncased
+attnviz demo library --lang ko -o library.html"""
+
+
+def complete_demos(incomplete: str) -> list[str]:
+    """Return the names of demos that begin so."""
+    return [name for name in DEMOS if name.startswith(incomplete)]
+
+
+def demo(
+    context: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="Which story; without it they are listed.",
+            show_default=False,
+            autocompletion=complete_demos,
+            rich_help_panel=opt.INPUT,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        opt.option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            help=f"Tell {', '.join(WITH_A_MODEL)} with this model.",
+            autocompletion=opt.complete_models,
+            panel=opt.MODEL,
+        ),
+    ] = None,
+    palette: opt.Palette = DEFAULT,
+    lang: opt.Lang = "en",
+    style: opt.Style = "sheet",
+    width: opt.Width = None,
+    output: Annotated[
+        list[Path] | None,
+        opt.output_option("png, svg, pdf, html, json, or - to print JSON", "outputs/demo-NAME.png"),
+    ] = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Tell a short story about attention, with its numbers.
+
+    All numbers are computed live, by the models that ship with attnviz or by yours.
+    """
+    if name is None:
+        if output or model is not None or is_typed(context, "style", "width"):
+            raise SettingsError(f"give the name of a demo: {', '.join(DEMOS)}")
+        from attnviz.stories import terminal
+
+        def listed(screen: Screen) -> Iterable[Text]:
+            return terminal.draw_list(CHAPTERS, screen, screen.language(lang))
+
+        print_view(listed, palette)
+        return
+    try:
+        check(name, model)
+    except SelectionError as error:
+        raise SettingsError(str(error)) from None
+    from attnviz.stories.record import Story, to_json
+
+    paths = output or [outputs() / f"demo-{name}.png"]
+    check_outputs(paths, Story.ENDINGS)
+    check_look(context, paths, style, width)
+    from attnviz.stories import tell
+
+    english = tell(name, model=model)
+    shown = english.translated(lang)
+    if JSON in paths:
+        print_json(to_json(shown))
+    else:
+        from attnviz.stories import terminal
+
+        def view(screen: Screen) -> Iterable[Text]:
+            return terminal.draw(english.translated(screen.language(lang)), screen)
+
+        print_view(view, palette)
+    for path in paths:
+        if path != JSON:
+            write(shown, path, palette=palette, style=style, width=width)

@@ -1,0 +1,143 @@
+"""``attnviz generate``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from attnviz.cli import options as opt
+from attnviz.cli.output import (
+    check_look,
+    check_outputs,
+    model_name,
+    open_model,
+    read_text,
+    write,
+)
+from attnviz.generations.settings import DEFAULT_MODEL, Sampling
+from attnviz.render.names import DEFAULT, outputs, picture_path
+from attnviz.text.display import check_text
+
+EXAMPLES = """attnviz generate "I love"
+attnviz generate -m toy-transformer "I love all you" -o love.html
+attnviz generate -m gpt2 "The cat" --sample --temperature 0.8 --seed 3"""
+
+
+def generate(
+    context: typer.Context,
+    text: opt.Text = None,
+    file: opt.File = None,
+    max_new_tokens: Annotated[
+        int, opt.option(panel=opt.INPUT, min=1, metavar="N", help="The most tokens.")
+    ] = 40,
+    chat: Annotated[
+        bool, opt.option("--chat", panel=opt.INPUT, help="Use the model's chat template.")
+    ] = False,
+    sample: Annotated[
+        bool, opt.option("--sample", panel=opt.INPUT, help="Draw each token by its probability.")
+    ] = False,
+    temperature: Annotated[
+        float,
+        opt.option(
+            panel=opt.INPUT,
+            metavar="T",
+            help="With --sample: below 1, likely tokens come more often.",
+        ),
+    ] = 1.0,
+    top_k: Annotated[
+        int | None,
+        opt.option(
+            panel=opt.INPUT, metavar="K", help="With --sample: choose among the K likeliest."
+        ),
+    ] = None,
+    top_p: Annotated[
+        float | None,
+        opt.option(
+            panel=opt.INPUT,
+            metavar="P",
+            help="With --sample: among the likeliest of probability P.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        opt.option(
+            panel=opt.INPUT, metavar="N", help="With --sample: the same seed gives the same text."
+        ),
+    ] = 0,
+    model: opt.Model = None,
+    toy: opt.Toy = False,
+    device: opt.Device = "auto",
+    dtype: opt.Dtype = "auto",
+    trust_remote_code: opt.TrustRemoteCode = False,
+    layer: opt.Layer = None,
+    head: opt.Head = None,
+    palette: opt.Palette = DEFAULT,
+    lang: opt.Lang = "en",
+    style: opt.Style = "sheet",
+    width: opt.Width = None,
+    title: opt.Title = "auto",
+    output: Annotated[
+        list[Path] | None, opt.output_option("png, svg, pdf, html, json, npz, safetensors")
+    ] = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Generate text and see what each new token attends to.
+
+    A decoder continues a text, a translator translates it. Press Ctrl-C to stop; the
+    text so far is kept.
+    """
+    layers, heads = opt.parse_heads(layer, head)
+    sampling = {
+        "sample": sample,
+        "temperature": temperature,
+        "top_k": top_k,
+        "top_p": top_p,
+        "seed": seed,
+    }
+    Sampling(**sampling)  # type: ignore[arg-type]  # refused here, before any work
+    name = "toy-decoder" if toy else model_name(model, toy) or DEFAULT_MODEL
+    from attnviz.attention import Attention
+
+    paths = output or [outputs() / "generate.png"]
+    check_outputs(paths, Attention.ENDINGS, prints_json=False)
+    check_look(context, paths, style, width)
+    prompt = read_text(text, file)
+    check_text(prompt, "the prompt")
+    source = open_model(
+        name,
+        device=device,
+        dtype=dtype,
+        trust_remote_code=trust_remote_code,
+        reads=prompt,
+        generates=True,
+    )
+    from attnviz.generations.api import generate as generate_text
+    from attnviz.generations.terminal import Live
+    from attnviz.render.terminal.screen import console_here
+
+    live = Live(console_here(), palette, lang)
+    record = generate_text(
+        prompt,
+        source,
+        max_new_tokens=max_new_tokens,
+        chat=chat,
+        layers=layers,
+        heads=heads,
+        on_step=live.show,
+        **sampling,  # type: ignore[arg-type]
+    )
+    live.end(record)
+    if not output:
+        paths = [picture_path("generate", record.text, record.model, pair=None, target=None)]
+    for path in paths:
+        write(
+            record,
+            path,
+            palette=palette,
+            lang=lang,
+            style=style,
+            width=width,
+            title=None if title == "none" else title,
+        )

@@ -1,0 +1,298 @@
+"""``attnviz heatmap`` and ``attnviz page``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from attnviz.cli import options as opt
+from attnviz.cli.output import (
+    JSON,
+    check_look,
+    check_outputs,
+    is_typed,
+    log_status,
+    model_name,
+    open_model,
+    print_json,
+    print_view,
+    read_text,
+    shows_progress,
+    write,
+)
+from attnviz.errors import InputError, SettingsError
+from attnviz.render.names import DEFAULT, outputs, picture_path
+from attnviz.text.display import check_text, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
+    from attnviz.attention import Attention
+    from attnviz.render.terminal.screen import Screen
+
+EXAMPLES = """attnviz heatmap "I love all you"
+attnviz heatmap --toy "the animal is tired" --head 1.3 -o animal.svg
+attnviz heatmap -m toy-random:n_heads=2,d_model=16 "나는 너를 사랑해"
+attnviz heatmap --toy --file sample_inputs/sentences.txt -o book.pdf"""
+
+PAGE_EXAMPLES = """attnviz page
+attnviz page -m toy-ko --lang ko -o tour.html"""
+
+RECORD_ENDINGS = "png, svg, pdf, html, json, npz, safetensors, or - to print JSON"
+
+
+def heatmap(
+    context: typer.Context,
+    text: opt.Text = None,
+    file: opt.File = None,
+    pair: opt.Pair = None,
+    target: opt.Target = None,
+    truncate: opt.Truncate = False,
+    load: Annotated[
+        Path | None,
+        opt.option(metavar="FILE", help="Draw a saved record instead.", panel=opt.INPUT),
+    ] = None,
+    model: opt.Model = None,
+    toy: opt.Toy = False,
+    device: opt.Device = "auto",
+    dtype: opt.Dtype = "auto",
+    trust_remote_code: opt.TrustRemoteCode = False,
+    layer: opt.Layer = None,
+    head: opt.Head = None,
+    kind: opt.Kind = None,
+    words: Annotated[
+        bool,
+        opt.option("--words", help="Merge word pieces into words.", panel=opt.SHOWN),
+    ] = False,
+    hide_special: Annotated[
+        bool,
+        opt.option("--hide-special", help="Leave out [CLS] and the like.", panel=opt.SHOWN),
+    ] = False,
+    rows: Annotated[
+        str | None,
+        opt.option(metavar="N-N", help="Only these queries, such as 0-100.", panel=opt.SHOWN),
+    ] = None,
+    keys: Annotated[
+        str | None,
+        opt.option(metavar="N-N", help="Only these keys.", panel=opt.SHOWN),
+    ] = None,
+    scale: Annotated[
+        Literal["shared", "panel", "unit"],
+        opt.option(help="Where colours end.", panel=opt.LOOK),
+    ] = "shared",
+    palette: opt.Palette = DEFAULT,
+    lang: opt.Lang = "en",
+    roles: opt.Roles = None,
+    style: opt.Style = "sheet",
+    width: opt.Width = None,
+    title: opt.Title = "auto",
+    output: Annotated[list[Path] | None, opt.output_option(RECORD_ENDINGS)] = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """See what every head of a model attends to in a sentence.
+
+    Prints all heads as thumbnails and one of them large; with --head, those heads
+    large. Each line of --file is drawn into a folder or a PDF named with -o.
+    """
+    paths = output or []
+    layers, heads = opt.parse_heads(layer, head)
+    name = model_name(model, toy)
+    look: dict[str, Any] = {
+        "palette": palette,
+        "scale": scale,
+        "lang": lang,
+        "style": style,
+        "width": width,
+        "title": None if title == "none" else title,
+    }
+    loading: dict[str, Any] = {
+        "device": device,
+        "dtype": dtype,
+        "trust_remote_code": trust_remote_code,
+    }
+    if file is not None and load is None and len(paths) == 1 and _holds_many(paths[0]):
+        if is_typed(context, "pair", "target", "words", "hide_special", "rows", "keys", "roles"):
+            raise SettingsError("the lines of a file are drawn as they are: name no other option")
+        choose = {"kind": kind, "layers": layers, "heads": heads, "truncate": truncate}
+        lines = read_text(text, file).splitlines()
+        _draw_lines(lines, paths[0], name, loading, choose, look)
+        return
+
+    from attnviz.attention import Attention
+    from attnviz.results import load_record
+
+    usual = outputs() / "heatmap.png"
+    check_outputs(paths or [usual], Attention.ENDINGS)
+    check_look(context, paths or [usual], style, width)
+    if roles is not None and not any(path.suffix.lower() == ".html" for path in paths):
+        raise SettingsError("--roles shows roles on a page: name one, such as -o page.html")
+    window: dict[str, Any] = {
+        "rows": opt.parse_slice(rows, "rows"),
+        "keys": opt.parse_slice(keys, "keys"),
+    }
+    if load is not None:
+        if is_typed(
+            context, "text", "file", "pair", "target", "truncate", "kind", "model", "toy", *loading
+        ):
+            raise SettingsError("--load draws a saved record: it takes no sentence and no model")
+        record = load_record(load).part(**window).select(layers, heads)
+    else:
+        sentence = read_text(text, file)
+        check_text(sentence)
+        second = None if pair is None else read_text(pair, None, "the second sentence")
+        if second is not None:
+            check_text(second, "the second sentence")
+        source = open_model(name, reads=sentence, **loading)
+        from attnviz.capture.attend import attend
+
+        record = attend(
+            sentence,
+            source,
+            pair=second,
+            target=target,
+            kind=kind,
+            truncate=truncate,
+            layers=layers,
+            heads=heads,
+            **window,
+        )
+    record = _merge(record, words=words, hide_special=hide_special)
+    if roles is not None:
+        look["roles"] = roles
+    # Pages are made first: roles that are of another model are refused before anything is printed.
+    pages = {
+        path: record.page(
+            **{name: look[name] for name in ("palette", "scale", "lang")}, roles=roles
+        )
+        for path in paths
+        if path.suffix.lower() == ".html"
+    }
+    if JSON in paths:
+        from attnviz.storage.record_files import to_json
+
+        print_json(to_json(record))
+    else:
+
+        def view(screen: Screen) -> list[Text]:
+            from attnviz.heatmaps import terminal
+            from attnviz.render.sheet import resolve
+
+            sheet = resolve(record, scale, screen.language(lang))
+            return terminal.draw(sheet, screen, full=head is not None)
+
+        print_view(view, palette)
+        paths = paths or [
+            _default_path(
+                record,
+                record.target if load is not None else target,
+                everything=layer is None and head is None,
+            )
+        ]
+    for path in paths:
+        if path in pages:
+            write(pages[path], path)
+        elif path != JSON:
+            write(record, path, **look)
+
+
+def _holds_many(path: Path) -> bool:
+    """Return whether a path is a folder or a PDF, into which many sentences can be drawn."""
+    return path != JSON and path.suffix.lower() in {"", ".pdf"}
+
+
+def _merge(record: Attention, *, words: bool, hide_special: bool) -> Attention:
+    if not words and not hide_special:
+        return record
+    from attnviz.heatmaps import words as merging
+
+    record = merging.merge_words(record) if words else record
+    return merging.hide_special(record) if hide_special else record
+
+
+def _draw_lines(
+    lines: Sequence[str],
+    path: Path,
+    model: str | None,
+    loading: dict[str, Any],
+    choose: dict[str, Any],
+    look: dict[str, Any],
+) -> None:
+    """Draw each line of a file; report at the end those that failed."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from attnviz.heatmaps.lines import heatmap_all
+    from attnviz.storage.files import check_writable
+
+    check_writable(path if path.suffix else path / "heatmap.png")
+    sentences = [line for line in lines if line.strip()]
+    source = open_model(model, reads=sentences[0] if sentences else "", **loading)
+    n = len(sentences)
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not shows_progress()) as bar:
+        task = bar.add_task("drawing lines", total=n)
+        failures = heatmap_all(
+            lines,
+            path,
+            source,
+            choose=choose,
+            on_done=lambda done: bar.update(task, completed=done),
+            **look,
+        )
+    shown = f"{visible(str(path))}{'' if path.suffix else '/'}"
+    log_status(f"wrote {shown}: {n - len(failures)} of {n} lines")
+    for failure in failures:
+        sys.stderr.write(f"attnviz: {failure}\n")
+    if failures:
+        raise InputError(f"{len(failures)} of {n} lines could not be drawn")
+
+
+def _default_path(record: Attention, target: str | None, *, everything: bool) -> Path:
+    """Return a file in `outputs` named after the record: the same command writes the same file."""
+    parts: list[str] = [record.kind] if record.kind != "encoder" else []
+    if not everything:
+        parts += [f"layer-{_span(record.layers)}", f"head-{_span(record.heads)}"]
+    shown = record.text or "record"
+    return picture_path("heatmap", shown, record.model, parts, pair=record.pair, target=target)
+
+
+def _span(numbers: tuple[int, ...]) -> str:
+    """Return numbers as part of a file name: ``3``, ``0-5`` or ``0+2+5``."""
+    first, last = numbers[0], numbers[-1]
+    if first == last:
+        return str(first)
+    if len(numbers) == last - first + 1:
+        return f"{first}-{last}"
+    return "+".join(map(str, numbers))
+
+
+def page(
+    model: Annotated[
+        Literal["toy", "toy-ko"],
+        typer.Option("--model", "-m", help="toy reads English, toy-ko Korean."),
+    ] = "toy",
+    palette: opt.Palette = DEFAULT,
+    lang: opt.Lang = "en",
+    roles: opt.Roles = None,
+    output: Annotated[
+        list[Path] | None, opt.output_option("html", "outputs/page-MODEL.html")
+    ] = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Write a page in which you type a sentence and a small model attends to it.
+
+    The model runs in the page itself, which needs no network. For a page of another
+    sentence and model: attnviz heatmap "..." -o page.html.
+    """
+    paths = output or [outputs() / f"page-{model}.html"]
+    check_outputs(paths, {".html"}, prints_json=False)
+    from attnviz.heatmaps import html
+
+    made = html.tour(model, palette=palette, lang=lang, roles=roles)
+    for path in paths:
+        write(made, path)

@@ -1,0 +1,50 @@
+"""How help looks: options under headings, and one list of all commands."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+from attnviz.cli.options import FILES, PANELS
+from attnviz.text.arguments import did_you_mean
+
+
+class Command(TyperCommand):
+    """A command whose help has its options under headings."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, heading by heading."""
+        rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            name, description = record
+            if parameter.param_type_name == "argument":
+                name = re.sub(r" <\w+>$", "", name)
+            rows[getattr(parameter, "rich_help_panel", None) or FILES].append((name, description))
+        for panel, records in rows.items():
+            if records:
+                with formatter.section(panel):
+                    formatter.write_dl(records, col_max=26)
+
+
+class CommandGroup(TyperGroup):
+    """The command with all commands: no summary is cut, and a mistyped one is guessed at."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, then the options."""
+        commands = [(name, (one.help or "").split("\n")[0]) for name, one in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(commands)
+        records = [parameter.get_help_record(ctx) for parameter in self.get_params(ctx)]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that was typed."""
+        if args[0] not in self.commands and not args[0].startswith("-"):
+            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)

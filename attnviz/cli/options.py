@@ -1,0 +1,248 @@
+"""The options of the command line, each stated once as a type; a command lists those that it takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from attnviz.cli import output
+from attnviz.errors import SelectionError, SettingsError
+from attnviz.models.registry import Device as DeviceName
+from attnviz.models.registry import Dtype as NumberFormat
+from attnviz.render.names import PALETTES
+
+# The headings of help, in their order.
+INPUT, MODEL, SHOWN, LOOK, FILES = "Input", "Model", "What is shown", "Appearance", "Files"
+PANELS = (INPUT, MODEL, SHOWN, LOOK, FILES)
+
+
+def complete_models(incomplete: str) -> list[str]:
+    """Return the names of models that begin so: the home-built ones and those in the cache."""
+    from attnviz.capture.sources.hub import cached_models
+    from attnviz.models.registry import names
+
+    return [name for name in (*names(), *cached_models()) if name.startswith(incomplete)]
+
+
+def complete_palettes(incomplete: str) -> list[str]:
+    """Return the names of palettes that begin so."""
+    return [name for name in PALETTES if name.startswith(incomplete)]
+
+
+def check_palette(name: str) -> str:
+    """Return the name of a palette; or SettingsError: there is none of that name."""
+    if name.removesuffix("_r") not in PALETTES:  # those need not be loaded to be known
+        from attnviz.render.palette import colours
+
+        try:
+            colours(name)
+        except SelectionError as error:
+            raise SettingsError(str(error), "palette") from None
+    return name
+
+
+def option(*names: str, panel: str, **more: Any) -> Any:
+    """Return an option under a heading of help."""
+    return typer.Option(*names, rich_help_panel=panel, show_envvar=False, **more)
+
+
+def output_option(endings: str, default: str = "a PNG in outputs/") -> Any:
+    """Return ``--output`` for a command that writes files with these endings."""
+    return option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help=f"A file to write: {endings}; repeatable [default: {default}].",
+        show_default=False,
+        panel=FILES,
+    )
+
+
+# Input
+Text = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="The sentence; - reads standard input.",
+        show_default=False,
+        rich_help_panel=INPUT,
+    ),
+]
+File = Annotated[
+    Path | None, option("--file", metavar="FILE", help="Read it from a file.", panel=INPUT)
+]
+Pair = Annotated[
+    str | None,
+    option(
+        "--pair", metavar="TEXT", help="A second sentence, for models that read two.", panel=INPUT
+    ),
+]
+Target = Annotated[
+    str | None,
+    option(
+        "--target",
+        metavar="TEXT",
+        help="The translation to force, for models that translate.",
+        panel=INPUT,
+    ),
+]
+Truncate = Annotated[
+    bool, option("--truncate", help="Cut a text that is too long for the model.", panel=INPUT)
+]
+
+# Model
+Model = Annotated[
+    str | None,
+    option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        help="A name, a folder, name@revision or code.py:function.",
+        envvar="ATTNVIZ_MODEL",
+        autocompletion=complete_models,
+        panel=MODEL,
+    ),
+]
+Toy = Annotated[bool, option("--toy", help="The small model that ships with attnviz.", panel=MODEL)]
+Device = Annotated[DeviceName, option("--device", help="Where the model runs.", panel=MODEL)]
+Dtype = Annotated[
+    NumberFormat, option("--dtype", help="The model's number format.", metavar="TYPE", panel=MODEL)
+]
+TrustRemoteCode = Annotated[
+    bool,
+    option("--trust-remote-code", help="Allow code shipped with the model to run.", panel=MODEL),
+]
+
+# What is shown
+Layer = Annotated[
+    list[str] | None,
+    option("--layer", metavar="N", help="Layers: 2, 0-3, -1 (the last); repeatable.", panel=SHOWN),
+]
+Head = Annotated[
+    list[str] | None,
+    option("--head", metavar="L.H", help="Heads: 2.3, or 3, 0-3 of each layer.", panel=SHOWN),
+]
+Kind = Annotated[
+    Literal["encoder", "decoder", "cross"] | None,
+    option("--kind", help="Which attention, if several.", panel=SHOWN),
+]
+
+# Appearance
+Palette = Annotated[
+    str,
+    option(
+        "--palette",
+        metavar="NAME",
+        help="A palette of attnviz, Matplotlib or seaborn.",
+        envvar="ATTNVIZ_PALETTE",
+        autocompletion=complete_palettes,
+        callback=check_palette,
+        panel=LOOK,
+    ),
+]
+Lang = Annotated[
+    Literal["en", "ko"],
+    option("--lang", help="English or Korean.", envvar="ATTNVIZ_LANG", panel=LOOK),
+]
+Style = Annotated[
+    Literal["sheet", "slides", "paper"],
+    option("--style", help="What pictures are for.", panel=LOOK),
+]
+Width = Annotated[
+    str | None,
+    option("--width", metavar="LENGTH", help="Width of pictures: 3.3in, 8cm.", panel=LOOK),
+]
+Title = Annotated[
+    str, option("--title", metavar="TEXT", help="Title of pictures, or none.", panel=LOOK)
+]
+Roles = Annotated[
+    Path | None,
+    option("--roles", metavar="FILE", help="Show roles from a .stats file on pages.", panel=LOOK),
+]
+
+# Files
+Quiet = Annotated[
+    bool,
+    option(
+        "--quiet",
+        "-q",
+        help='Hide messages such as "wrote ...".',
+        callback=output.set_quiet,
+        panel=FILES,
+    ),
+]
+
+
+def parse_numbers(typed: Sequence[str] | None, option: str) -> list[int] | None:
+    """Parse numbers and ranges such as ``2``, ``0-3`` or ``-1``; return None if nothing was typed.
+
+    Raises:
+        SettingsError: a text that is neither, or a range that is counted from the end.
+    """
+    if not typed:
+        return None
+    numbers: list[int] = []
+    for text in typed:
+        match = re.fullmatch(r"(-?\d{1,7})(?:-(-?\d{1,7}))?", text.strip(), re.ASCII)
+        if match is None:
+            raise SettingsError(f"{text!r} is neither a number nor a range such as 0-3", option)
+        first = int(match[1])
+        last = first if match[2] is None else int(match[2])
+        if first != last and min(first, last) < 0:
+            raise SettingsError(f"{text!r}: give numbers from the end one by one: -2, -1", option)
+        if last < first:
+            raise SettingsError(f"the first of {text!r} must not be after the last", option)
+        numbers.extend(range(first, last + 1))
+    return numbers
+
+
+def parse_heads(
+    layer: Sequence[str] | None, head: Sequence[str] | None
+) -> tuple[list[int] | None, list[int] | None]:
+    """Parse ``--layer 2 --head 3``, or ``--head 2.3``, into layers and heads; None stands for all.
+
+    Raises:
+        SettingsError: no number, heads of several layers, or options that contradict each other.
+    """
+    layers_of_heads = set()
+    numbers = []
+    for one in head or ():
+        before, dot, number = one.strip().rpartition(".")
+        layers_of_heads.add(before if dot else None)
+        numbers.append(number)
+    heads = parse_numbers(numbers, "head")
+    if layers_of_heads <= {None}:
+        return parse_numbers(layer, "layer"), heads
+    if len(layers_of_heads) > 1:
+        shown = " and ".join(head or ())
+        raise SettingsError(f"heads {shown} are not of one layer: give --layer and --head")
+    of_heads = [str(one) for one in layers_of_heads]
+    if layer and {one.strip() for one in layer} != set(of_heads):
+        raise SettingsError(
+            f"--layer {' and '.join(layer)} and --head {' and '.join(head or ())}"
+            " contradict each other"
+        )
+    return parse_numbers(of_heads, "head"), heads
+
+
+def parse_slice(typed: str | None, option: str) -> slice | None:
+    """Parse a number or a range of tokens, both ends included, perhaps counted from the end.
+
+    Raises:
+        SettingsError: a text that is neither.
+    """
+    if typed is None:
+        return None
+    match = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", typed.strip(), re.ASCII)
+    if match is None:
+        raise SettingsError(f"{typed!r} is neither a number nor a range such as 0-3", option)
+    first = int(match[1])
+    last = first if match[2] is None else int(match[2])
+    if last < first and (first < 0) == (last < 0):
+        raise SettingsError(f"the first of {typed!r} must not be after the last", option)
+    # A slice ends before its end, and there is no number after -1.
+    return slice(first, None if last == -1 else last + 1)

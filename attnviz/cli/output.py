@@ -1,0 +1,226 @@
+"""What commands share: reading the sentence, opening the model, printing, and writing files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from codecs import BOM_UTF8
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnviz.errors import InputError, OutputError, SettingsError
+from attnviz.models.registry import names
+from attnviz.render.names import DEFAULT, outputs
+from attnviz.text.display import from_utf8, visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from attnviz.capture.sources import Source
+    from attnviz.models.registry import Device, Dtype
+    from attnviz.render.figure.style import StyleName
+    from attnviz.render.terminal.screen import Screen
+
+LARGEST = 2**20  # bytes of a text that is read: far more than the positions of any model
+JSON = Path("-")  # as --output: print JSON
+PICTURES = {".png", ".svg", ".pdf"}
+
+_quiet = False
+
+
+def set_quiet(value: bool) -> bool:
+    """Hide messages about files, or show them again (the callback of ``--quiet``)."""
+    global _quiet
+    _quiet = value
+    return value
+
+
+def log_status(line: str) -> None:
+    """Print a message for a person on standard error, unless they are hidden."""
+    if not _quiet:
+        sys.stderr.write(f"{line}\n")
+
+
+def shows_progress() -> bool:
+    """Return whether a person is watching standard error."""
+    return sys.stderr.isatty() and not _quiet
+
+
+def read_text(text: str | None, file: Path | None = None, what: str = "the text") -> str:
+    """Return the sentence from the argument, standard input or a file, without its line end.
+
+    Raises:
+        SettingsError: there is none, or two.
+        InputError: it cannot be read, is not UTF-8, or is longer than any model reads.
+    """
+    if text is not None and file is not None:
+        raise SettingsError("give the sentence or a file, not both")
+    if text is None and file is None:
+        raise SettingsError('give a sentence, such as "I love all you", or - for standard input')
+    source = what
+    try:
+        if file is not None:
+            source = visible(str(file))
+            with file.open("rb") as opened:
+                raw = opened.read(LARGEST + 1)
+        elif text == "-":
+            source = "standard input"
+            if sys.stdin is None:
+                raise InputError("standard input is closed")
+            raw = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            # A shell with another encoding passes its bytes on as lone surrogates.
+            raw = str(text).encode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise InputError(f"{source} cannot be read: {error.strerror}") from None
+    except UnicodeEncodeError:
+        return str(text)  # surrogates of another kind are refused with all that is not Unicode
+    if len(raw) > LARGEST:
+        raise InputError(f"{source} is too long: at most {LARGEST:,} bytes are read")
+    try:
+        return from_utf8(raw.removeprefix(BOM_UTF8)).rstrip("\r\n")
+    except InputError as error:
+        raise InputError(f"{source} is {error}") from None
+
+
+def model_name(model: str | None, toy: bool) -> str | None:
+    """Return the model's name; None for the default.
+
+    Raises:
+        SettingsError: both ``--toy`` and another model were typed.
+    """
+    if toy and model not in (None, "toy", os.environ.get("ATTNVIZ_MODEL")):
+        raise SettingsError("give --toy or another model, not both")
+    return "toy" if toy else model
+
+
+def open_model(
+    model: str | None,
+    *,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    trust_remote_code: bool = False,
+    reads: str = "",
+    generates: bool = False,
+) -> Source:
+    """Open the model that is to read a text, and say meanwhile that it is loading."""
+    from attnviz.capture.source import open_source
+
+    with loading(model) as notify:
+        return open_source(
+            model,
+            device=device,
+            dtype=dtype,
+            trust_remote_code=trust_remote_code,
+            notify=notify,
+            reads=reads,
+            generates=generates,
+        )
+
+
+@contextmanager
+def loading(model: str | None) -> Iterator[Callable[[str], None]]:
+    """Say that a model is loading, where a person watches; yield what prints a line about it."""
+    name = model or "distilbert-base-uncased"
+    is_instant = name.partition(":")[0] in names()
+    is_shown = shows_progress() and os.environ.get("TERM") != "dumb" and not is_instant
+
+    def erase() -> None:
+        nonlocal is_shown
+        if is_shown:
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+        is_shown = False
+
+    def notify(line: str) -> None:
+        erase()
+        sys.stderr.write(f"attnviz: {line}\n")
+
+    if is_shown:
+        sys.stderr.write(f"loading {visible(name)} ...")
+        sys.stderr.flush()
+    try:
+        yield notify
+    finally:
+        erase()
+
+
+def check_outputs(
+    paths: Sequence[Path], endings: Collection[str], *, prints_json: bool = True
+) -> None:
+    """Refuse, before any work, files that cannot be written.
+
+    Raises:
+        SettingsError: another ending, or one file twice.
+        OutputError: a file cannot be written there.
+    """
+    from attnviz.storage.files import check_writable
+
+    for path in paths:
+        if path == JSON and prints_json:
+            continue
+        if path.suffix.lower() not in endings:
+            known = ", ".join(ending.removeprefix(".") for ending in endings)
+            shown = visible(str(path))
+            instead = REPLACED.get(path.suffix.lower())
+            reason = instead or f"the ending must be one of {known}"
+            raise SettingsError(f"{shown}: {reason}", "output")
+        if [one.absolute() for one in paths].count(path.absolute()) > 1:
+            raise SettingsError(f"{visible(str(path))} is to be written twice", "output")
+        try:
+            check_writable(path)
+        except OutputError as error:
+            if path.parent != outputs():
+                raise
+            advice = "name another file with -o, or another folder with ATTNVIZ_OUTPUTS"
+            raise OutputError(f"{error}; {advice}") from None
+
+
+REPLACED = {
+    ".gif": "no films are written; a page (.html) plays the steps",
+    ".mp4": "no films are written; a page (.html) plays the steps",
+    ".tex": "no LaTeX is written; use .md or .html, or to_frame().to_latex() in Python",
+}
+"""What to use instead of an ending that earlier versions wrote."""
+
+
+def check_look(
+    context: Any, paths: Iterable[Path], style: StyleName, width: str | None = None
+) -> None:
+    """Refuse, before any work, a size that no picture has, and options of pictures without one."""
+    from attnviz.render.figure.style import style_of
+
+    style_of(style, width)
+    typed = [f"--{name}" for name in ("style", "width", "title") if is_typed(context, name)]
+    if typed and not any(path.suffix.lower() in PICTURES for path in paths):
+        verb = "applies" if len(typed) == 1 else "apply"
+        raise SettingsError(f"{' and '.join(typed)} {verb} only to pictures")
+
+
+def is_typed(context: Any, *names: str) -> bool:
+    """Return whether one of these options was typed, rather than left at its default."""
+    return any(
+        getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE" for name in names
+    )
+
+
+def write(result: Any, path: Path, **look: Any) -> None:
+    """Save a result and say so."""
+    result.save(path, **look)
+    log_status(f"wrote {visible(str(path))}")
+
+
+def print_view(view: Callable[[Screen], Iterable[Text]], palette: str = DEFAULT) -> None:
+    """Print what a view makes for this terminal."""
+    from attnviz.render.terminal.screen import console_here, screen_of
+
+    console = console_here()
+    for line in view(screen_of(console, palette)):
+        console.print(line, soft_wrap=True)
+
+
+def print_json(text: str) -> None:
+    """Print JSON and nothing else."""
+    sys.stdout.write(text if text.endswith("\n") else f"{text}\n")

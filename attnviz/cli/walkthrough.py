@@ -1,0 +1,282 @@
+"""``attnviz walkthrough`` and ``attnviz verify``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attnviz.cli import options as opt
+from attnviz.cli.output import (
+    JSON,
+    check_look,
+    check_outputs,
+    is_typed,
+    loading,
+    model_name,
+    print_json,
+    print_view,
+    read_text,
+    write,
+)
+from attnviz.errors import SettingsError
+from attnviz.render.names import DEFAULT, outputs, picture_path
+from attnviz.walkthroughs.settings import Example as ExampleName
+from attnviz.walkthroughs.settings import Score
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from attnviz.render.terminal.screen import Screen
+    from attnviz.walkthroughs.record import Walkthrough
+
+EXAMPLES = """attnviz walkthrough --toy
+attnviz walkthrough -m bert-base-uncased "A green apple" --head 3.5
+attnviz walkthrough -m toy-seq2seq "I love you" --lang ko -o walk.html
+attnviz walkthrough --example seq2seq
+attnviz walkthrough --input sample_inputs/homework.yaml -o homework.md"""
+
+VERIFY_EXAMPLES = """attnviz walkthrough --toy -o walk.json
+attnviz verify walk.json"""
+
+WALKTHROUGH_ENDINGS = "png, svg, pdf, html, md, csv, json, or - to print JSON"
+
+
+def walkthrough(
+    context: typer.Context,
+    text: opt.Text = None,
+    pair: opt.Pair = None,
+    target: opt.Target = None,
+    example: Annotated[
+        ExampleName | None,
+        opt.option(panel=opt.INPUT, metavar="NAME", help="seq2seq, seq2seq-word, self-attention."),
+    ] = None,
+    numbers: Annotated[
+        Path | None,
+        opt.option(
+            "--input", panel=opt.INPUT, metavar="FILE", help="Your own numbers: json, yaml."
+        ),
+    ] = None,
+    exercise: Annotated[
+        int | None,
+        opt.option(panel=opt.INPUT, metavar="SEED", min=0, help="Leave cells blank to fill in."),
+    ] = None,
+    solution: Annotated[
+        bool, opt.option("--solution", panel=opt.INPUT, help="With --exercise: fill them in.")
+    ] = False,
+    model: opt.Model = None,
+    toy: opt.Toy = False,
+    device: opt.Device = "auto",
+    dtype: opt.Dtype = "auto",
+    trust_remote_code: opt.TrustRemoteCode = False,
+    head: Annotated[
+        str | None,
+        opt.option(panel=opt.SHOWN, metavar="L.H", help="The layer and the head [default: 0.0]."),
+    ] = None,
+    whole_layer: Annotated[
+        int | None,
+        opt.option(panel=opt.SHOWN, metavar="N", help="All heads of this layer, to its output."),
+    ] = None,
+    query: Annotated[
+        str | None,
+        opt.option(
+            panel=opt.SHOWN,
+            metavar="WORD|N",
+            help="The query [default: the first word, in a decoder the last].",
+        ),
+    ] = None,
+    all_queries: Annotated[
+        bool, opt.option("--all-queries", panel=opt.SHOWN, help="All words at once.")
+    ] = False,
+    kind: opt.Kind = None,
+    score: Annotated[
+        Score, opt.option(panel=opt.SHOWN, help="How queries and keys make scores.")
+    ] = "scaled",
+    causal: Annotated[
+        bool, opt.option("--causal", panel=opt.SHOWN, help="Hide the words after each word.")
+    ] = False,
+    full: Annotated[
+        bool, opt.option("--full", panel=opt.SHOWN, help="Every step, with one cell worked out.")
+    ] = False,
+    interactive: Annotated[
+        bool, opt.option("--interactive", panel=opt.SHOWN, help="Step by step: next, back, quit.")
+    ] = False,
+    precision: Annotated[
+        int | None,
+        opt.option(panel=opt.LOOK, min=0, max=17, metavar="N", help="Digits after the point."),
+    ] = None,
+    lang: opt.Lang = "en",
+    palette: opt.Palette = DEFAULT,
+    style: opt.Style = "sheet",
+    output: Annotated[list[Path] | None, opt.output_option(WALKTHROUGH_ENDINGS)] = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Follow one word through one head, number by number.
+
+    For each key its score, its weight and what it contributes, on one screen; with
+    --full every step. Checked against what the model itself computed.
+    """
+    name = model_name(model, toy)
+    if solution and exercise is None:
+        raise SettingsError("--solution fills in the blank cells of an --exercise")
+    if interactive and JSON in (output or ()):
+        raise SettingsError("give --interactive or -o -, not both")
+    if interactive and not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SettingsError("--interactive needs a terminal; without one, leave it out")
+    from attnviz.walkthroughs.record import Walkthrough
+
+    writes_json = any(path == JSON or path.suffix.lower() == ".json" for path in output or ())
+    if exercise is not None and not solution and writes_json:
+        raise SettingsError(
+            "JSON holds every number: an exercise with blank cells cannot be written so"
+        )
+    paths = output or ([] if interactive else [outputs() / "walkthrough.png"])
+    check_outputs(paths, Walkthrough.ENDINGS)
+    check_look(context, paths, style)
+    follow: dict[str, Any] = {"query": query, "all_queries": all_queries} if query else {}
+    if all_queries:
+        follow["all_queries"] = True
+    of_model = ("model", "toy", "device", "dtype", "trust_remote_code")
+    of_walk = ("text", "pair", "target", "head", "whole_layer", "kind", "score", "causal")
+    by_hand = example is not None or numbers is not None
+    if exercise is not None and not is_typed(context, *of_model, *of_walk):
+        by_hand = True
+    if by_hand and is_typed(context, *of_model, *of_walk):
+        raise SettingsError(
+            "a calculation by hand needs no model: it takes no sentence and no option of a model"
+        )
+    if example is not None or numbers is not None:
+        follow |= {"example": example, "numbers": numbers}
+    elif by_hand:
+        follow["exercise"] = exercise
+    else:
+        follow |= {
+            "text": None if text is None else read_text(text),
+            "model": name,
+            "device": device,
+            "dtype": dtype,
+            "trust_remote_code": trust_remote_code,
+            "pair": None if pair is None else read_text(pair, None, "the second sentence"),
+            "target": target,
+            "head": head,
+            "layer": whole_layer,
+            "whole_layer": whole_layer is not None,
+            "kind": kind,
+            "score": score,
+            "causal": causal,
+        }
+    from attnviz.walkthroughs.api import walkthrough as calculate
+
+    if by_hand:
+        walk = calculate(full=full, **follow)
+    else:
+        with loading(name) as notify:
+            walk = calculate(full=full, notify=notify, **follow)
+    blanks = walk.blanks(exercise) if exercise is not None and not solution else frozenset()
+    view: dict[str, Any] = {"lang": lang, "precision": precision, "blanks": blanks}
+    if JSON in paths:
+        from attnviz.walkthroughs.files import to_json
+
+        print_json(to_json(walk, blanks=blanks))
+    elif interactive:
+        from attnviz.walkthroughs.terminal.interactive import browse
+
+        browse(walk, palette, **view)
+    else:
+        print_view(_terminal_view(walk, view, full=full), palette)
+    if not output and not interactive:
+        paths = [_default_path(walk, example, numbers, exercise, solution=solution)]
+    for path in paths:
+        if path != JSON:
+            write(walk, path, palette=palette, style=style, **view)
+
+
+def _terminal_view(
+    walk: Walkthrough, view: dict[str, Any], *, full: bool
+) -> Callable[[Screen], Iterable[Text]]:
+    from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
+
+    return partial(draw_walk if full else draw_overview, walk, **view)
+
+
+def _default_path(
+    walk: Walkthrough,
+    example: str | None,
+    numbers: Path | None,
+    exercise: int | None,
+    *,
+    solution: bool,
+) -> Path:
+    """Return a file in `outputs` named after what is followed: the same command writes the same file."""
+    from attnviz.walkthroughs.view import View
+
+    by_hand = f"example {example}" if example else numbers.stem if numbers else None
+    parts = []
+    if walk.model:
+        parts.append(f"layer-{walk.layer}")
+        parts.append("whole" if walk.head is None else f"head-{walk.head}")
+    if walk.model or by_hand is not None:
+        parts.append(f"query-{'all' if walk.query is None else walk.query}")
+    if walk.kind not in (None, "encoder"):
+        parts.append(str(walk.kind))
+    if exercise is not None:
+        parts.append(f"{'solution' if solution else 'exercise'}-{exercise}")
+    shown = walk.text or by_hand or View(walk=walk).title
+    return picture_path("walkthrough", shown, walk.model, parts, pair=None, target=None)
+
+
+def verify(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A walkthrough saved with -o FILE.json.")
+    ],
+    quiet: opt.Quiet = False,
+) -> None:
+    """Compute a saved walkthrough again, and name what is wrong.
+
+    Every step is computed from the numbers in the file.
+    """
+    from attnviz.errors import RecordError
+    from attnviz.text.display import visible
+    from attnviz.walkthroughs.verify import TOLERANCE, Verdict
+    from attnviz.walkthroughs.verify import verify as compute_again
+
+    verdict: Verdict = compute_again(file)
+    if verdict.fault:
+        raise RecordError(f"{visible(str(file))}: {verdict.fault}")
+    names = [f"{i}. {step.step}" for i, step in enumerate(verdict.checked, start=1)]
+    made = [f"{step.grid} ({step.shape[0]}, {step.shape[1]})" for step in verdict.checked]
+    name_width, grid_width = (max(map(len, texts), default=0) for texts in (names, made))
+    for name, grid, step in zip(names, made, verdict.checked, strict=True):
+        difference = _difference(step.largest)
+        typer.echo(
+            f"{name.ljust(name_width)}  {grid.ljust(grid_width)}  largest difference {difference}"
+        )
+    if verdict.inputs:
+        typer.echo(f"given, so not computed: {_join_names(verdict.inputs)}")
+    if verdict.unused:
+        typer.echo(f"not used by any step, so not checked: {_join_names(verdict.unused)}")
+    if verdict.own is not None and verdict.difference is not None:
+        difference = _difference(verdict.difference)
+        typer.echo(f"from the model's own {verdict.own}, says the file: {difference}")
+    steps, cells = len(verdict.checked), verdict.cells
+    typer.echo(
+        f"verified: {steps} step{'' if steps == 1 else 's'},"
+        f" {cells:,} cell{'' if cells == 1 else 's'}, largest difference"
+        f" {_difference(verdict.largest)} (at most {TOLERANCE:.0e} of what a cell is made of)"
+    )
+
+
+MOST_LISTED = 12  # names of grids that ``verify`` lists one by one
+
+
+def _join_names(names: tuple[str, ...]) -> str:
+    more = len(names) - MOST_LISTED
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:MOST_LISTED])} and {more} more"
+
+
+def _difference(difference: float) -> str:
+    return f"{difference:.1e}" if difference else "0"

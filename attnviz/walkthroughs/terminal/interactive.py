@@ -1,0 +1,45 @@
+"""A walkthrough step by step: next, back, quit."""
+
+from __future__ import annotations
+
+import sys
+from typing import Unpack
+
+import typer
+
+from attnviz.render.terminal.screen import console_here, screen_of
+from attnviz.walkthroughs.record import Walkthrough
+from attnviz.walkthroughs.terminal.steps import draw_step
+from attnviz.walkthroughs.view import ViewOptions
+
+# Arrow keys as Unix and Windows send them; letters also as a Korean keyboard has them.
+NEXT = {"n", "ㅜ", " ", "\r", "\n", "\x1b[C", "\x1bOC", "\xe0M", "\x00M"}
+BACK = {"p", "ㅔ", "b", "ㅠ", "\x7f", "\x1b[D", "\x1bOD", "\xe0K", "\x00K"}
+QUIT = {"q", "Q", "ㅂ", "\x1b", "\x04"}
+
+
+def browse(walk: Walkthrough, palette: str, **view: Unpack[ViewOptions]) -> None:
+    """Show one step after another, as the keys say, until the one that quits."""
+    n_steps = len(walk.steps)
+    korean = view.get("lang") == "ko"
+    place = 0
+    while True:
+        console = console_here()  # anew each time: the window may have another size
+        screen = screen_of(console, palette)
+        console.clear()
+        for line in draw_step(walk, screen, place + 1, **view):
+            console.print(line, soft_wrap=True)
+        keys = "→ 다음 · ← 이전 · q 끝" if korean else "→ next · ← back · q quit"
+        step = f"단계 {place + 1}/{n_steps}" if korean else f"step {place + 1} of {n_steps}"
+        console.print(f"{step} · {keys}", style="reverse", end="")
+        sys.stdout.flush()
+        typed = typer.getchar()
+        # Several letters come at once from a person in a hurry; an arrow is one key of several.
+        for key in [typed] if typed[0] in "\x1b\xe0\x00" else typed:
+            if key in QUIT:
+                sys.stdout.write("\n")
+                return
+            if key in NEXT:
+                place = min(place + 1, n_steps - 1)
+            elif key in BACK:
+                place = max(place - 1, 0)
