@@ -171,7 +171,7 @@ def loading(model: str | None) -> Iterator[Callable[[str], None]]:
 def check_writable(paths: Iterable[Path]) -> None:
     """Find out before any work whether its files can be written, each once.
 
-    Raises SettingsError: two are one; OutputError: one cannot be written, or there is no ffmpeg for an ``.mp4``.
+    Raises SettingsError: two are one; OutputError: one cannot be written.
     """
     from attnviz.storage import files
 
@@ -197,7 +197,7 @@ def check_look(look: object, paths: Iterable[Path]) -> None:
         raise SettingsError(f"{' and '.join(idle)}: of a picture, and none is written")
 
 
-SEEN = {".png", ".svg", ".pdf", ".gif", ".mp4", ".html"}
+SEEN = {".png", ".svg", ".pdf", ".html"}
 """The endings of files that a person looks at, and that can be opened when they are written."""
 
 

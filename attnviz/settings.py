@@ -476,7 +476,9 @@ def check_endings(paths: Iterable[Path], endings: Collection[str], name: str = "
     """Refuse files with an ending that nothing can be written as, by a `SettingsError`."""
     for path in paths:
         if path.suffix.lower() not in endings:
+            from attnviz.storage.files import use_instead
             from attnviz.text.display import visible
 
             known = ", ".join(suffix.removeprefix(".") for suffix in endings)
-            raise SettingsError(f"{visible(str(path))}: the ending must be one of {known}", name)
+            reason = use_instead(path.suffix) or f"the ending must be one of {known}"
+            raise SettingsError(f"{visible(str(path))}: {reason}", name)

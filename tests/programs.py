@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PACKAGES = {
-    "ffmpeg": "ffmpeg",
-    "ffprobe": "ffmpeg",
-    "pdflatex": "lmodern texlive-lang-korean",
-    "lualatex": "texlive-latex-recommended texlive-luatex",
     "pdftotext": "poppler-utils",
     "pdfinfo": "poppler-utils",
     "chromium": "chromium-headless-shell",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import GENERATED, Attention, Kind, Token
-from attnviz.errors import SelectionError
+from attnviz.attention import Kind, Token
 
 LEAST = 0.005  # the least weight that is named
 
@@ -48,35 +47,6 @@ class Step:
             for place in order.tolist()
             if mean[place] >= LEAST
         ]
-
-
-def steps_of(record: Attention) -> Iterator[Step]:
-    """The steps of a record, one after another; SelectionError where none was generated, or tokens go together."""
-    places = [
-        place for place, token in enumerate(record.query_tokens) if token.segment == GENERATED
-    ]
-    if not places or record.kind == "encoder" or record.cell > 1:
-        raise SelectionError(
-            "this record holds no generated token: attnviz generate makes one that does"
-        )
-    generated = tuple(record.query_tokens[place] for place in places)
-    for number, place in enumerate(places, start=1):
-        n_keys = (
-            len(record.key_tokens)
-            if record.kind == "cross"
-            else place + 1 + record.first[0] - record.first[1]
-        )
-        yield Step(
-            number=number,
-            most=len(places),
-            token=record.query_tokens[place],
-            chance=None,
-            keys=record.key_tokens[:n_keys],
-            so_far=generated[:number],
-            weights=record.weights[:, :, place, :n_keys],
-            model=record.model,
-            kind=record.kind,
-        )
 
 
 def whose(step: Step, language: str = "en") -> str:

@@ -308,9 +308,8 @@ def _check_output(
     for path in output.output:
         if against and path.suffix.lower() not in CHANGES:
             kind = path.suffix.lower()[1:]
-            raise SettingsError(
-                f"{visible(str(path))}: a comparison of two models is not saved as {kind}"
-            )
+            reason = f"a comparison of two models is not saved as {kind}"
+            raise SettingsError(f"{visible(str(path))}: {reason}")
     if output.views and (against or not survey.similarity):
         raise SettingsError(
             f"--{next(iter(output.views))} is of all pairs of heads of one model: not with --against, --no-similarity"

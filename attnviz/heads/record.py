@@ -377,8 +377,8 @@ class HeadComparison(HeadResult):
         """Write it, whole or not at all, by its ending.
 
         png, svg and pdf are pictures, of all heads or the page of one `head` (``(1, 2)`` or ``"1.2"``), html is
-        a page to explore, tex is a table of roles for a paper, csv and json are tables of all numbers, stats is
-        what a run goes on from and what is merged. `view` of pictures and tex is as of `figure`. Raises
+        a page to explore, csv and json are tables of all numbers, stats is
+        what a run goes on from and what is merged. `view` of pictures is as of `figure`. Raises
         OutputError: another ending, or the file cannot be written; SelectionError and SettingsError, as `figure`.
         """
         return self.FORMATS.save(path, self, **({} if head is None else {"head": head}), **view)

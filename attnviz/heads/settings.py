@@ -22,7 +22,7 @@ Specials: TypeAlias = Literal["keep", "exclude"]
 CONTROLS = 50  # of how many sentences controls are taken where nothing else is set
 FARTHEST = 128  # the farthest fixed offset that can be set: the room for measures grows with it
 STATS = ".stats"
-"""What a comparison is written as, beside pictures; .tex has its roles, .stats is drawn, merged and gone on with."""
+"""What a comparison is written as, beside pictures; .stats is drawn, merged and gone on with."""
 
 
 @group

@@ -1,4 +1,4 @@
-r"""Heads as files: ``.csv``, a row a head, ``.json``, all there is, ``.tex`` for ``\input``, which needs booktabs."""
+"""Heads as files: ``.csv``, a row a head; ``.json``, everything."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from attnviz.heads import wording
 from attnviz.heads.changes.record import MOST, Change, Changes, Difference, RelationChange
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import by_role
-from attnviz.heads.wording import proof, reason_of, say
-from attnviz.render.latex import document, escaped
+from attnviz.heads.wording import proof, reason_of
 from attnviz.storage.encoding import to_text, with_nulls
 from attnviz.text.display import visible
 
-PACKAGES = "booktabs"
-MARKS = {True: r"\ensuremath{\bullet}", False: r"\ensuremath{\circ}"}
-"""Stand before a role in LaTeX: whether it is established."""
 Row = dict[
     str, object
 ]  # what a table says of a head, by the names of its columns; None of an empty cell
@@ -273,64 +268,3 @@ def _relation_change(one: RelationChange) -> dict[str, object]:
 
 def _fields(one: object, *names: str) -> dict[str, object]:
     return {name: getattr(one, name) for name in names}
-
-
-def to_latex(comparison: HeadComparison, lang: str = "en") -> str:
-    """The roles that heads have, a row each: how many heads have it, the best of them, its score and what that exceeds.
-
-    Scores are shares of 1, as the terminal has them, with their 95 % intervals. The control is the highest of those
-    that could rule the role out.
-    """
-    about = [
-        comparison.model,
-        wording.description(comparison, lang),
-        wording.sample(comparison, lang),
-    ]
-    groups = by_role(comparison)
-    roles = [row[0].role for row in groups]
-    names, *numbers, intervals, _ = wording.role_columns(groups, lang)
-    marked = [f"{MARKS[role.established]} " if role else "" for role in roles]
-    cells = [
-        [mark + escaped(name) for mark, name in zip(marked, names.cells, strict=True)],
-        *(one.cells for one in numbers),
-        list(map(_tex, intervals.cells)),
-        [_control(role, lang) for role in roles],
-    ]
-    titles = [
-        escaped(one)
-        for one in (names.title, *(one.title for one in numbers), "95 %", say("control", lang))
-    ]
-    rows = [
-        [titles[0], *(rf"\multicolumn{{1}}{{c}}{{{title}}}" for title in titles[1:])],
-        *zip(*cells, strict=True),
-    ]
-    lines = [f"{{{first}}} & {' & '.join(others)} \\\\" for first, *others in rows]
-    marks = say("marks", lang)
-    if any(role is not None and role.narrow for role in roles):
-        marks += f"; {say('narrow', lang)}"
-    legend = escaped(marks)
-    for established, sign in wording.MARKS.items():
-        legend = legend.replace(escaped(sign), MARKS[established])
-    body = [
-        *(f"% {' '.join(visible(text).split())}" for text in [*about, proof(comparison, lang)]),
-        r"\begin{tabular}{@{}lrlrcl@{}} \toprule",
-        f"{lines[0]} \\midrule",
-        *lines[1:],
-        r"\bottomrule \end{tabular}",
-        rf"\ifdefined\attnvizalone\par\medskip {legend}\fi",
-    ]
-    return document("\n".join(body), PACKAGES, r"\setlength{\tabcolsep}{4pt}")
-
-
-def _tex(interval: str) -> str:
-    return interval.replace("–", "--").replace(wording.TOO_NARROW, r"\(\sim\)")
-
-
-def _control(role: Role | None, language: str) -> str:
-    """Of the controls that could rule a role out the one that reaches highest, with its interval."""
-    if role is None or role.rival is None:
-        return ""
-    one = role.rival
-    return (
-        f"{_tex(wording.ends(one.low, one.high))} ({escaped(CONTROLS[one.name].short(language))})"
-    )

@@ -104,7 +104,6 @@ count_from_0 | layers and heads count from 0 | 층과 헤드의 번호는 0부�
 title | What each head does · {model} | 각 헤드가 하는 일 · {model}
 role | role | 역할
 best | best | 최고
-control | control | 대조값
 score | score | 점수
 head | head | 헤드
 heads | heads, the best first | 헤드 (점수순)

@@ -38,7 +38,18 @@ def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: s
     ending = Path(path).suffix
     if ending.lower() in endings:
         return ending.lower()
-    raise OutputError(f"{visible(str(path))}: {what} saved as {listed(endings)}, not {ending!r}")
+    instead = use_instead(ending) or f"{what} saved as {listed(endings)}, not {ending!r}"
+    raise OutputError(f"{visible(str(path))}: {instead}")
+
+
+PLAYED = "no film is written: save it as .html, whose page plays the steps"
+NO_LATEX = "no LaTeX is written: in Python, to_frame().to_latex() makes a LaTeX table"
+UNKNOWN = {".gif": PLAYED, ".mp4": PLAYED, ".tex": NO_LATEX}
+
+
+def use_instead(ending: str) -> str | None:
+    """Return what to use in place of an ending that people may expect; None for any other ending."""
+    return UNKNOWN.get(ending.lower())
 
 
 def listed(endings: Collection[str]) -> str:

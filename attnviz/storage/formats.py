@@ -130,7 +130,6 @@ COMPARISON = Formats(
         _HEADS_PICTURE,
         ([".csv"], Format("attnviz.heads.tables:to_csv")),
         ([".json"], Format("attnviz.heads.tables:to_json")),
-        ([".tex"], Format("attnviz.heads.tables:to_latex", ("lang",))),
         ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
         ([".stats"], Format("attnviz.heads.api:stats", read="attnviz.heads.api:compare_heads")),
     ],

@@ -13,7 +13,7 @@ from attnviz.capture.sources import huggingface
 from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
 from attnviz.generations import capture
-from attnviz.generations.record import steps_of
+from tests.generations.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

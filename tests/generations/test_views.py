@@ -18,6 +18,7 @@ from attnviz.generations.terminal import (
     draw_table_head,
 )
 from attnviz.render.terminal.screen import Screen
+from tests.generations.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

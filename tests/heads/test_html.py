@@ -264,4 +264,4 @@ def test_hostile_names_of_two_models(
         == page_of_changes(changes).html
     )
     with pytest.raises(OutputError, match="changes are saved as"):
-        changes.save(tmp_path / "changes.tex")
+        changes.save(tmp_path / "changes.stats")

@@ -16,7 +16,6 @@ from attnviz.walkthroughs.figure.sheet import draw
 from attnviz.walkthroughs.files import load
 from attnviz.walkthroughs.operations import CELLS, Operation, Text
 from attnviz.walkthroughs.pages.html import page as web_page
-from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid
 from attnviz.walkthroughs.terminal.steps import draw_walk
@@ -99,7 +98,7 @@ def test_it_is_drawn_as_a_figure(walk: Walkthrough) -> None:
     assert "굳히기" in [text.get_text() for text in shown]
 
 
-@pytest.mark.parametrize("page", [markdown, latex, web_page])
+@pytest.mark.parametrize("page", [markdown, web_page])
 def test_it_is_on_every_page(walk: Walkthrough, page: object) -> None:
     """As every other step."""
     assert callable(page)

@@ -1,1 +1,1 @@
-"""A walkthrough on one sheet, and as a film."""
+"""A walkthrough on one sheet."""

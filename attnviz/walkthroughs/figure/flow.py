@@ -33,7 +33,6 @@ GAP, APART = 0.25, 0.15  # between two columns, and between the words of two ste
 DOWN = 0.22  # between the query and the keys, and between the alignment vectors and their sum, in inches
 LIT = "#ffe9a8"  # behind the row that is to be followed: a colour of no number
 MOST_KEYS = 48  # keys that are drawn; of more, those with the largest weights
-PALE = 0.7  # how white what is not looked at in a film is
 THICKEST = 6.0  # the line of a weight of 1, in points
 
 
@@ -71,29 +70,24 @@ class Flow:
         """Of all."""
         return self.head + self.columns[0].box.height + self.foot
 
-    def draw(self, page: Page, corner: tuple[float, float], active: StepView | None = None) -> None:
-        """Draw the steps of one query from this corner on; in a film as far as one step, which alone is not pale."""
+    def draw(self, page: Page, corner: tuple[float, float]) -> None:
+        """Draw the steps of one query from this corner on."""
         left, top = corner
         for one in self.words:
             one.write(page, (left, top))
         first, top = self.columns[0], top + self.head
         if self.query is not None:
             _draw_query(page, self, self.query, (left, top))
-        shown = [one for one in self.columns if active is None or one.number <= active.number]
-        _draw_lines(page, self, shown, (left, top))
-        for spot in shown:
+        _draw_lines(page, self, (left, top))
+        for spot in self.columns:
             box, x, titled = spot.box, left + spot.left, TITLED * spot.box.scale
             if spot is first and self.query is not None:
                 _symbol_beside(page, box, (x, top - titled / 2))
             else:
                 box.write_title(page, (x, top))
             box.draw(page, (x, top), self.lit)
-            if active is not None and box.matrix.name not in {one.name for _, one in active.parts}:
-                high = self.head if spot is first else titled
-                place = (x, top - high, box.width, high + box.height)
-                page.box(place, facecolor="white", alpha=PALE, edgecolor="none", zorder=8)
         first.box.write_names(page, left + first.left - 0.07 * first.box.scale, top, self.lit)
-        if self.total is not None and (active is None or active.result is self.total.matrix):
+        if self.total is not None:
             _draw_total(page, self, self.total, (left, top + first.box.height))
 
 
@@ -103,7 +97,6 @@ def flow_of(
     weights: np.ndarray,
     *,
     lit: int | None,
-    words: bool = True,
 ) -> Flow:
     """Measure the steps of one query; `lit` is the key to be followed, None where nothing is to be told of weights."""
     rows, scale = _rows(weights, lit), style.scale
@@ -116,7 +109,7 @@ def flow_of(
         for matrix in matrices:
             box = box_of(matrix, style, rows=rows, bars=matrix.is_weights and not matrix.blanks)
             box = _level(box, above if not columns else below if matrix is card.result else None)
-            is_headed = words and columns and matrix is card.result
+            is_headed = columns and matrix is card.result
             least = begin + APART * scale + style.narrowest(card) - box.width if is_headed else 0.0
             gap = (
                 GAP * scale
@@ -125,12 +118,12 @@ def flow_of(
             )
             before = columns[-1].right if columns else 0.0
             columns.append(Spot(box=box, left=max(before + gap, least), number=card.number))
-        if words and matrices and card.result in matrices:
+        if matrices and card.result in matrices:
             left = begin + (APART * scale if begin else 0.0)
             headings.append(words_of(card, columns[-1].right - left, style, left=left))
     above = None if above is None else _level(above, columns[0].box)
     below = None if below is None else _level(below, columns[-1].box)
-    sum_words = _words_of_sum(cards[-1], columns, style) if words and below is not None else None
+    sum_words = _words_of_sum(cards[-1], columns, style) if below is not None else None
     return Flow(
         columns=tuple(columns),
         query=above,
@@ -271,15 +264,15 @@ def _draw_drops(page: Page, box: Box, corner: tuple[float, float], length: float
             )
 
 
-def _draw_lines(page: Page, flow: Flow, shown: Sequence[Spot], corner: tuple[float, float]) -> None:
+def _draw_lines(page: Page, flow: Flow, corner: tuple[float, float]) -> None:
     """From each number to what is made of it; the row to be followed stands out."""
     left, top = corner
-    first, last, style = shown[0], shown[-1], shown[0].box.style
+    first, last, style = flow.columns[0], flow.columns[-1], flow.columns[0].box.style
     if flow.lit is not None:
         place = (left + first.left, top + flow.lit * first.box.row)
         _light(page, place, first.box.names_width, last.right - first.left, first.box.row)
     weighed = False
-    for before, after in itertools.pairwise(shown):
+    for before, after in itertools.pairwise(flow.columns):
         weighed = weighed or before.box.matrix.is_weights
         for i, row in enumerate(first.box.rows):
             if row is None:

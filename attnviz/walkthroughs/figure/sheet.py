@@ -63,9 +63,7 @@ class SheetText:
     rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
 
 
-def prepare_sheet(
-    walk: Walkthrough, palette: str, scale: float = 1.0, **options: Unpack[ViewOptions]
-) -> SheetText:
+def prepare_sheet(walk: Walkthrough, palette: str, **options: Unpack[ViewOptions]) -> SheetText:
     """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
     view = View(walk=walk, **options)
     made = view.cards()
@@ -80,7 +78,7 @@ def prepare_sheet(
         texts += [
             text for sign, one in card.parts for text in (sign, one.name, *one.rows, *one.columns)
         ]
-    style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits, scale=scale)
+    style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits)
     lit, rows = _lit(view, made)
     return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)
 

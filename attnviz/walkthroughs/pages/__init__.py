@@ -1,1 +1,1 @@
-"""A walkthrough as a page: its content, then LaTeX, HTML and Markdown."""
+"""A walkthrough as a page: its content, then HTML and Markdown."""

@@ -1,4 +1,4 @@
-"""A walkthrough laid out for a page: what Markdown, LaTeX and HTML all say, before any of them says it."""
+"""A walkthrough laid out for a page: what Markdown and HTML both say, before any of them says it."""
 
 from __future__ import annotations
 

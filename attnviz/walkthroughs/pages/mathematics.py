@@ -1,4 +1,4 @@
-r"""The formulas of steps as mathematics: TeX for LaTeX and Markdown, MathML for web pages, both from the same parts."""
+r"""The formulas of steps as mathematics: TeX for Markdown, MathML for web pages, both from the same parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Markdown, LaTeX, HTML and CSV, read back: every shown number is the walkthrough's, and can be added up again."""
+"""Markdown, HTML and CSV, read back: every shown number is the walkthrough's, and can be added up again."""
 
 from __future__ import annotations
 
@@ -14,13 +14,11 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
-from attnviz.render.latex import escaped as latex_escaped
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL, lay_out
 from attnviz.walkthroughs.pages.html import LEVELS
 from attnviz.walkthroughs.pages.html import page as web_page
-from attnviz.walkthroughs.pages.latex import arithmetic, latex
 from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
 from attnviz.walkthroughs.pages.markdown import escape as markdown_escape
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
@@ -65,95 +63,6 @@ def markdown_tables(text: str) -> Tables:
         else:
             assert len(cells) == len(found[-1][0])
             found[-1][1].append(cells)
-    return found
-
-
-BACK = {
-    r"\textbackslash{}": "\\",
-    r"\textasciitilde{}": "~",
-    r"\textasciicircum{}": "^",
-    r"\ensuremath{<}": "<",
-    r"\ensuremath{>}": ">",
-    r"\ensuremath{|}": "|",
-    r"\textquotedbl{}": '"',
-    r"\textasciigrave{}": "`",
-    r"\textquotesingle{}": "'",
-    "{-}": "-",
-    r"\ensuremath{-}": "-",
-    r"\ensuremath{\cdot}": "·",
-    r"\ldots{}": "…",
-    r"\ensuremath{\infty}": "∞",
-    r"\ensuremath{\approx}": "≈",
-    r"\ensuremath{\rightarrow}": "→",
-    r"\ensuremath{\Phi}": "Φ",
-    "``": "“",
-    "''": "”",
-    r"\textvisiblespace{}": "␣",
-    **{f"\\{character}": character for character in "{}$&#%_"},
-}
-MACRO = re.compile(
-    "|".join(map(re.escape, sorted(BACK, key=len, reverse=True))) + r"|\\numbered\{([0-9A-F]+)\}|."
-)
-
-
-def print_text(text: str) -> str:
-    """LaTeX as it is printed; whatever is left of its own marks fails."""
-    shown = []
-    for match in MACRO.finditer(text):
-        if match[1]:
-            shown.append(chr(int(match[1], 16)))
-            continue
-        assert match[0] in BACK or match[0] not in '\\{}$&#%_^~<>|"', text
-        shown.append(BACK.get(match[0], match[0]))
-    return "".join(shown)
-
-
-def latex_tables(text: str) -> Tables:
-    """The tables of a LaTeX document; its braces, environments and mathematics are balanced."""
-    bare = re.sub(r"\\[\\{}$&#%_]", "", text)
-    depth = 0
-    for character in bare:
-        depth += {"{": 1, "}": -1}.get(character, 0)
-        assert depth >= 0
-    assert depth == 0
-    assert bare.count("$") % 2 == 0
-    open_ones = []
-    for what, name in re.findall(r"\\(begin|end)\{(\w+)\}", text):
-        if what == "begin":
-            open_ones.append(name)
-        else:
-            assert open_ones.pop() == name
-    assert open_ones == []
-    found: Tables = []
-    for columns, body in re.findall(
-        r"\\begin\{tabular\}\{l(r*)\} \\toprule\n(.*?)\\bottomrule \\end\{tabular\}",
-        text,
-        re.DOTALL,
-    ):
-        rows = []
-        for line in body.splitlines():
-            if across := re.fullmatch(r"\\multicolumn\{(\d+)\}\{l\}\{(.*)\} \\\\", line):
-                assert int(across[1]) == 1 + len(columns)
-                rows.append([print_text(across[2]), *[""] * len(columns)])
-                continue
-            row = line.removesuffix(r" \midrule").removesuffix(r" \\")
-            assert row != line
-            head, *cells = re.split(r"(?<!\\) & ", row)
-            assert (head[0], head[-1]) == ("{", "}")
-            shades = [
-                re.match(r"\\cellcolor\[rgb\]\{([\d.]+),([\d.]+),([\d.]+)\}", cell)
-                for cell in cells
-            ]
-            assert all(
-                0.5 <= float(part) <= 1 for shade in shades if shade for part in shade.groups()
-            )
-            texts = [
-                cell[shade.end() :] if shade else cell
-                for cell, shade in zip(cells, shades, strict=True)
-            ]
-            rows.append([print_text(head[1:-1]), *map(print_text, texts)])
-            assert len(cells) == len(columns)
-        found.append((rows[0], rows[1:]))
     return found
 
 
@@ -217,7 +126,6 @@ def html_tables(text: str) -> Tables:
 
 PAGES: dict[str, tuple[Callable[..., str], Callable[[str], Tables]]] = {
     "markdown": (markdown, markdown_tables),
-    "latex": (latex, latex_tables),
     "html": (lambda walk, **view: web_page(walk, **view).html, html_tables),
 }
 
@@ -258,15 +166,10 @@ def test_every_number_is_shown(name: str, form: str, language: str) -> None:
     assert places == sorted(places)
     for step in walk.steps:
         told = explain(step.name, language)
-        if form == "latex":
-            assert latex_escaped(told.title) in text
-            assert tex(formula_of(step, language=language)) in text
-            assert tex(shapes_of(walk, step, language=language)) in text
-        else:
-            assert told.title in strip_marks(plain)
-            write_formula = tex if form == "markdown" else mathml
-            assert write_formula(formula_of(step, language=language)) in text
-            assert write_formula(shapes_of(walk, step, language=language)) in text
+        assert told.title in strip_marks(plain)
+        write_formula = tex if form == "markdown" else mathml
+        assert write_formula(formula_of(step, language=language)) in text
+        assert write_formula(shapes_of(walk, step, language=language)) in text
 
 
 @pytest.mark.parametrize("form", PAGES)
@@ -297,11 +200,10 @@ def test_the_five_steps_digit_for_digit(form: str) -> None:
         ["encoder 4", "35", "1.38879439e-11", "[0, 6.94397193e-11, 1.38879439e-11]"],
     ]
     text = write(WALKS["seq2seq"], precision=8)
-    product = "10·5 + 5·0 + 10·1 = 60"
-    assert (latex_escaped(product) if form == "latex" else product) in text
+    assert "10·5 + 5·0 + 10·1 = 60" in text
 
 
-@pytest.mark.parametrize("write", [markdown, latex, to_json], ids=["markdown", "latex", "json"])
+@pytest.mark.parametrize("write", [markdown, to_json], ids=["markdown", "json"])
 def test_seq2seq_as_a_file(golden: Callable[[str], None], write: Callable[..., str]) -> None:
     """The book's example as the command writes it, letter for letter; another processor may choose a 15th digit."""
     text = write(WALKS["seq2seq"], **({} if write is to_json else {"precision": 8}))
@@ -439,27 +341,6 @@ def test_markdown_paragraphs() -> None:
     ones = Grid(values=np.ones((1, 1)))
     walk = Walkthrough(title=note("t"), grids={"``": ones, "a`b": ones}, steps=(step,))
     assert r"$a\grave{}b=\max (0,\grave{}\grave{})$" in markdown(walk)
-
-
-def test_latex_in_every_engine() -> None:
-    """Korean brings kotex, and other letters that not every font has are numbers for pdflatex."""
-    assert r"\usepackage{kotex}" in latex(WALKS["layer"])
-    assert r"\usepackage{kotex}" in latex(WALKS["seq2seq"], lang="ko")
-    assert "kotex" not in latex(WALKS["seq2seq"])
-    text = latex(wicked())
-    assert r"\numbered{6F22}\numbered{5B57} \numbered{1F642} é" in text
-    left = {c for c in text if not c.isascii()}
-    assert left == {"é"}
-    assert text.count(r"\end{document}") == 1
-
-
-def test_minus_signs_of_latex() -> None:
-    """Before a number, between two and in an exponent; a name keeps its hyphens."""
-    plain = r"COVID-19, a-b: exp(60 - 6e-20)·(-3) ≈ -1 [-2]: -∞"
-    assert arithmetic(plain) == (
-        r"COVID{-}19, a{-}b: exp(60 \ensuremath{-} 6e\ensuremath{-}20)\ensuremath{\cdot}(\ensuremath{-}3) "
-        r"\ensuremath{\approx} \ensuremath{-}1 [\ensuremath{-}2]: \ensuremath{-}\ensuremath{\infty}"
-    )
 
 
 @pytest.mark.parametrize(

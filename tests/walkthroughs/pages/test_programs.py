@@ -1,4 +1,4 @@
-"""LaTeX and HTML in the programs they are for: what TeX prints and a browser shows are the walkthrough's numbers."""
+"""Markdown and HTML in the programs they are for: the numbers shown are those of the walkthrough."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.hand import one_format
 from attnviz.walkthroughs.pages.content import (
     FIRST,
@@ -23,16 +22,14 @@ from attnviz.walkthroughs.pages.content import (
     lay_out,
 )
 from attnviz.walkthroughs.pages.html import page as web_page
-from attnviz.walkthroughs.pages.latex import latex
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.view import View
-from tests.programs import PACKAGES, browser, output, printed, program
-from tests.walkthroughs.by_hand import attention_walk, grid, walks
+from tests.programs import PACKAGES, browser, output, program
+from tests.walkthroughs.by_hand import attention_walk, grid
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
 
-WALKS = walks()
 WORDS = (
     r"A&B 50% $5 #1 a_b {x} ~y ^z \z",
     'a|b "q" `c` don\'t',
@@ -41,7 +38,7 @@ WORDS = (
     "🙂 漢字 é",
     *(f"w{i}" for i in range(45)),
 )
-"""Names with every mark that TeX obeys; so many that rows are left out in the middle."""
+"""Names with marks that a page would obey; so many that rows are left out in the middle."""
 
 
 def wide() -> Walkthrough:
@@ -74,12 +71,6 @@ def expected(walk: Walkthrough) -> set[str]:
     return found
 
 
-def numbers(text: str) -> set[str]:
-    """The numbers in a text, whichever minus sign they have."""
-    plain = text.replace("\N{MINUS SIGN}", "-")
-    return set(re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[-+]?\d+)?|-∞", plain))
-
-
 def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """The test that needs it fails, and says what to install."""
     monkeypatch.setenv("PATH", "")
@@ -96,101 +87,6 @@ def test_the_readme_names_the_programs() -> None:
     readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"apt-get install ([^`\n]*)`", readme)
     assert set(line.split()) == set(" ".join(PACKAGES.values()).split())
-
-
-# ------------------------------------------------------------------------------------------------------- TeX
-
-
-def compile_tex(engine: str, text: str, folder: Path) -> str:
-    """What a document says when it is printed; a line that runs off its page, or a letter that no font has, fails."""
-    (folder / "walk.tex").write_text(text, encoding="utf-8")
-    output(engine, "-interaction=nonstopmode", "-halt-on-error", "walk.tex", folder=folder)
-    log = (folder / "walk.log").read_text(encoding="utf-8", errors="replace")
-    assert "Overfull" not in log
-    assert "Missing character" not in log
-    assert "Warning" not in log.replace("Font Warning", "")
-    return printed(folder / "walk.pdf")
-
-
-@pytest.mark.parametrize("language", ["en", "ko"])
-@pytest.mark.parametrize("name", ["seq2seq", "self-attention", "layer"])
-def test_latex_is_printed(name: str, language: str, tmp_path: Path) -> None:
-    """By pdflatex, with every number of the calculation."""
-    walk = WALKS[name]
-    said = compile_tex("pdflatex", latex(walk, lang=language), tmp_path)
-    assert expected(walk) <= numbers(said)
-    assert ("소프트맥스" in said) == (language == "ko")
-
-
-@pytest.mark.parametrize("engine", ["pdflatex", "lualatex"])
-def test_latex_is_read_by_another_document(engine: str, tmp_path: Path) -> None:
-    """The first line says what it needs; what stands after it is as it was, and it can be read twice."""
-    text = latex(WALKS["seq2seq"])
-    (tmp_path / "table.tex").write_text(text, encoding="utf-8")
-    (needed,) = re.findall(
-        r"^% Compile it, or .input it into a document with (.usepackage\{[^}]*\})\.$",
-        text,
-        re.MULTILINE,
-    )
-    paper = "\n".join(
-        [
-            rf"\documentclass{{article}}{needed}\begin{{document}}",
-            "Before.",
-            r"\input{table}",
-            "Between.",
-            r"\input{table}",
-            r"After, \the\parindent.",
-            r"\end{document}",
-        ]
-    )
-    said = compile_tex(engine, paper, tmp_path)
-    assert expected(WALKS["seq2seq"]) <= numbers(said)
-    assert said.count("Attention scores") == 2
-    assert re.search(r"Between\.\s.*After, 15\.0pt\.", said, re.DOTALL)
-
-
-def test_a_table_stays_with_its_title(tmp_path: Path) -> None:
-    """On one page, with the formula and the sentence between them."""
-    sections = [*lay_out(View(walk=WALKS["layer"]))]
-    before_a_table = {
-        text for section in sections for text in (section.title, section.sentence)
-    } - {""}
-    pages = compile_tex("pdflatex", latex(WALKS["layer"]), tmp_path).split("\f")[:-1]
-    assert len(pages) > 2
-    for page in pages:
-        *lines, _number = filter(None, map(str.strip, page.splitlines()))
-        assert lines[-1].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'") not in before_a_table
-
-
-@pytest.mark.parametrize("engine", ["pdflatex", "lualatex"])
-def test_wide_tables_and_wicked_names_are_printed(engine: str, tmp_path: Path) -> None:
-    """Nothing runs off the page, no name is obeyed, and what the font has not is there as a number."""
-    walk = wide()
-    said = compile_tex(engine, latex(walk, lang="en"), tmp_path)
-    assert expected(walk) <= numbers(said)
-    assert "768 numbers in each row" in said
-    plain = said.replace("\N{MODIFIER LETTER CIRCUMFLEX ACCENT}", "^").replace(
-        "\N{SMALL TILDE}", "~"
-    )
-    for word in (
-        "A&B 50% $5 #1 a_b {x} ~y ^z \\z",
-        "나는",
-        "사랑해",
-        "[U+1F642]",
-        "[U+6F22]",
-        "no_model & 100 %",
-        "a-b: 768",
-    ):
-        assert word in plain
-
-
-def test_blanks_are_printed(tmp_path: Path) -> None:
-    """As lines to write on."""
-    walk = make(5)
-    said = compile_tex("pdflatex", latex(walk, blanks=walk.blanks(2)), tmp_path)
-    whole = compile_tex("pdflatex", latex(walk), tmp_path)
-    assert expected(walk) <= numbers(whole)
-    assert len(numbers(said)) < len(numbers(whole))
 
 
 # -------------------------------------------------------------------------------------------------- Markdown
