@@ -155,7 +155,7 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read what was typed."""
         ctx.meta[_BRIEF] = "-h" in args
-        return super().parse_args(ctx, [RENAMED.get(one, one) for one in args])
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options."""
@@ -168,10 +168,6 @@ class Command(TyperCommand):
                 formatter.write_text(f"{ctx.command_path} --help")
 
 
-RENAMED = {
-    "--likeness": "--similarity",
-    "--no-likeness": "--no-similarity",
-}  # of earlier versions; they still work
 _BRIEF = "attnviz.brief"  # whether the help that is asked for is the short one
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from attnviz import errors
 from attnviz.heads import wording
 from attnviz.heads.files import (
-    CLASSES,
     PairStats,
     Stats,
     SurveyRun,
@@ -347,7 +346,7 @@ def stats(shown: HeadComparison) -> bytes:
         raise errors.OutputError(
             f"this comparison was not measured here: there is no {STATS} of it"
         )
-    return to_bytes(shown.origin.stats, ONE, CLASSES)
+    return to_bytes(shown.origin.stats, ONE)
 
 
 def draw(

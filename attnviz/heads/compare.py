@@ -156,8 +156,6 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
 
 def _carried_over(random: Estimates, found: Survey, places: Sequence[int]) -> Estimates:
     """Random weights held against a head: where the sentences of both let the head do less, so do random weights."""
-    if survey.OWN not in found.sample.controls:  # in files of before
-        return random
     sums, counts = (one.sum(axis=0, dtype=np.float64) for one in found.sample.controls[survey.OWN])
     with np.errstate(invalid="ignore", divide="ignore"):
         less = found.heads.estimate().value[..., places] - sums / counts[:, None]

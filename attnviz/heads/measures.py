@@ -505,7 +505,7 @@ def named(
 
 
 def among(entries: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ...]:
-    """The entries that were measured before, under these names: an earlier version had fewer."""
+    """The entries that were measured before, under these names."""
     return tuple(
         one
         for one in entries

@@ -16,7 +16,6 @@ from attnviz.heads.measures import (
     CHANCE,
     OFFSET,
     RULED_OUT_BY,
-    UNTRAINED,
     Measure,
     RoleRule,
     rules_of,
@@ -44,7 +43,6 @@ TOO_FEW = {
     "too_few_cases",
     "too_few_sentences",
     "too_few_for_control",
-    "too_few_seeds",
 }
 """The codes of doubts that too little was measured to say anything."""
 FAMILY_ERROR = 0.05
@@ -118,10 +116,7 @@ def doubt(
                     name: f"{getattr(control, name):.2f}" for name in ("value", "low", "high")
                 }
                 return Note.of("control_does_as_much", control=control.name, **numbers)
-            return Note.of(
-                "too_few_seeds" if control.name == UNTRAINED else "too_few_for_control",
-                control=control.name,
-            )
+            return Note.of("too_few_for_control", control=control.name)
     return Note("few_carry_it") if even < UNEVEN else None
 
 

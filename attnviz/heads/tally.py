@@ -52,12 +52,6 @@ class Tally:
         found = interval(left_out(self.sums, self.counts), effective(self.counts))
         return Estimates.of(found.value, np.maximum(found.low, 0.0), found.high)
 
-    def regroup(self) -> Tally:
-        """The same in `GROUPS` groups, where it was kept as 400 bootstrap replicates, as earlier versions did."""
-        return Tally(
-            sums=regroup(self.sums), counts=regroup(self.counts), n_sentences=self.n_sentences
-        )
-
 
 def tally_sentences(
     sums: Float[np.ndarray, "sentence ..."],
@@ -79,16 +73,6 @@ def sum_groups(
     return np.asarray(
         (chosen @ values.reshape(len(groups), -1)).reshape(GROUPS + 1, *values.shape[1:])
     )
-
-
-def regroup(
-    replicates: Real[np.ndarray, "replicate ..."], n: int = GROUPS
-) -> Float64[np.ndarray, "group ..."]:
-    """As many groups that differ as much as sums over bootstrap replicates do, after the sum of all."""
-    if len(replicates) == n + 1:
-        return np.asarray(replicates)
-    apart = replicates[1 : n + 1] - replicates[1 : n + 1].mean(axis=0)
-    return np.concatenate([replicates[:1], replicates[:1] / n + apart / math.sqrt(n)])
 
 
 def left_out(

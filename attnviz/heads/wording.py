@@ -347,8 +347,6 @@ too_few_sentences | too few to say: it comes up in fewer than {fewest} sentences
 below_threshold | right in less than {percent} % of the cases | 맞는 경우가 {percent} %보다 적음
 no_control | no control was taken ({controls}) | 대조값을 재지 않았음 ({controls})
 too_few_for_control | too few sentences for an interval of {what} | {what}의 신뢰구간을 내기에는 문장이 너무 적음
-too_few_seeds | random weights were drawn only once, as earlier versions did: measure it again
-    | 이전 버전처럼 무작위 가중치를 한 번만 뽑았음: 다시 재야 함
 control_does_as_much | {too} ({value}, {low}–{high}) | {too} ({value}, {low}–{high})
 few_carry_it | few sentences carry it, so its interval is too narrow | 몇 문장이 대부분을 차지해 신뢰구간이 너무 좁음
 # the same in two or three words

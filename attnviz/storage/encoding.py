@@ -17,12 +17,11 @@ from contextlib import contextmanager
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from jaxtyping import jaxtyped
 
-from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, RecordError, SettingsError
 from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import clip, visible
@@ -34,13 +33,7 @@ WORTH_IT, MOST_DEFLATED = (
     256,
 )  # arrays of fewer bytes are not deflated, and none to less than such a part
 WORDS = {ONE: "one model", TWO: "two models"}
-VERSION, BEFORE = (
-    4,
-    (2, 3),
-)  # of ``.stats`` files as they are written now, and of those before, which are read too
-Classes: TypeAlias = Mapping[
-    str, type
-]  # by their names in files, which stay when a class is renamed
+VERSION = 1  # of ``.stats`` files
 _T = TypeVar("_T")
 _hints = cache(get_type_hints)
 _WANTED = {
@@ -77,8 +70,6 @@ def from_text(text: str | bytes) -> dict[str, object]:
 
 def plain(value: object) -> object:
     """What JSON can write of a dataclass or of a number of numpy's. Raises TypeError: it is something else."""
-    if isinstance(value, Receipt):  # files from before there were sums keep their digest
-        return {name: one for name, one in asdict(value).items() if one is not None}
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, np.generic):
@@ -137,16 +128,15 @@ def decode_fields(
     kind: type,
     *,
     apart: Collection[str] = (),
-    later: Collection[str] = (),
 ) -> dict[str, Any]:
     """The fields of a dataclass from JSON, each of its type, or FileFormatError; others may stand beside them.
 
-    Fields `apart` are left out; so are those of `later` that an older file lacks.
+    Fields `apart` are left out.
     """
     hints = {name: hint for name, hint in _hints(kind).items() if name not in apart}
-    if missing := [name for name in hints if name not in found and name not in later]:
+    if missing := [name for name in hints if name not in found]:
         raise FileFormatError(f"it lacks {', '.join(missing)}")
-    return {name: decode(found[name], hint, name) for name, hint in hints.items() if name in found}
+    return {name: decode(found[name], hint, name) for name, hint in hints.items()}
 
 
 def _check_text(value: object, where: str) -> None:
@@ -213,36 +203,32 @@ def _check_shapes(made: object) -> None:
                 raise ValueError(f"{name} is no {hint}")
 
 
-def write(value: object, path: str | os.PathLike[str], kind: str, classes: Classes) -> Path:
-    """Write a frozen dataclass, of these classes, as a ``.stats`` file of a kind, `ONE` or `TWO`; or OutputError."""
+def write(value: object, path: str | os.PathLike[str], kind: str) -> Path:
+    """Write a frozen dataclass as a ``.stats`` file of a kind, `ONE` or `TWO`; or OutputError."""
     check_ending(path, (SUFFIX,), "what was measured is")
-    return write_whole(path, to_bytes(value, kind, classes))
+    return write_whole(path, to_bytes(value, kind))
 
 
-def to_bytes(value: object, kind: str, classes: Classes) -> bytes:
-    """What such a file holds."""
+def to_bytes(value: object, kind: str) -> bytes:
+    """Return the content of such a file."""
     from safetensors.numpy import save as serialised
 
     arrays: dict[str, np.ndarray] = {}
-    names = {one: name for name, one in classes.items()}
-    described = json.dumps(
-        {"format": kind, "version": VERSION, "stats": _pack(value, arrays, names)}
-    )
+    described = json.dumps({"format": kind, "version": VERSION, "stats": _pack(value, arrays)})
     return serialised(arrays, {"attnviz": described})
 
 
 def read(
     path: str | os.PathLike[str],
     kind: str,
-    classes: Classes,
+    classes: Collection[type],
     wanted: type[_T],
     fits: Callable[[_T], bool],
-    upgrade: Callable[[Any], Any],
 ) -> _T:
     """Read a ``.stats`` file of a kind, `ONE` or `TWO`: the class `wanted`, whose parts must fit together.
 
-    `upgrade` makes of the JSON that the first version of `BEFORE` wrote what is written now. Raises FileFormatError:
-    the file cannot be read, or holds something else; the message is one line.
+    It may hold values of these classes. Raises FileFormatError: the file cannot be read, or holds something else; the
+    message is one line.
     """
     from safetensors import safe_open
 
@@ -257,13 +243,10 @@ def read(
                 raise FileFormatError(
                     f"{name} holds a run of {WORDS[described['format']]}, not of {WORDS[kind]}"
                 )
-            if described["format"] != kind or described["version"] not in {*BEFORE, VERSION}:
+            if described["format"] != kind or described["version"] != VERSION:
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
-        written = (
-            upgrade(described["stats"]) if described["version"] == BEFORE[0] else described["stats"]
-        )
-        found = _unpack(written, arrays, classes)
+        found = _unpack(described["stats"], arrays, {one.__name__: one for one in classes})
         if isinstance(found, wanted) and fits(found):
             return found
         raise ValueError("parts that do not fit together")
@@ -297,7 +280,7 @@ def in_one_line(path: str | os.PathLike[str]) -> Iterator[None]:
         raise FileFormatError(f"{name} holds no stats of attnviz's, or is not whole") from None
 
 
-def _pack(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str]) -> object:
+def _pack(value: object, arrays: dict[str, np.ndarray]) -> object:
     """A value as JSON can write it; arrays are put aside, and their numbers stand for them."""
     if isinstance(value, np.ndarray):
         name, whole = str(len(arrays)), np.ascontiguousarray(value)
@@ -312,18 +295,12 @@ def _pack(value: object, arrays: dict[str, np.ndarray], names: Mapping[type, str
         arrays[name] = np.frombuffer(deflated, dtype=np.uint8)
         return {"array": name, "deflated": {"dtype": whole.dtype.str, "shape": whole.shape}}
     if is_dataclass(value):
-        members = {
-            field.name: _pack(getattr(value, field.name), arrays, names) for field in fields(value)
-        }
-        return {"class": names[type(value)], "fields": members}
+        members = {field.name: _pack(getattr(value, field.name), arrays) for field in fields(value)}
+        return {"class": type(value).__name__, "fields": members}
     if isinstance(value, Mapping):
-        return {
-            "mapping": [
-                [_pack(key, arrays, names), _pack(one, arrays, names)] for key, one in value.items()
-            ]
-        }
+        return {"mapping": [[_pack(key, arrays), _pack(one, arrays)] for key, one in value.items()]}
     if isinstance(value, tuple | list):
-        return {"tuple": [_pack(one, arrays, names) for one in value]}
+        return {"tuple": [_pack(one, arrays) for one in value]}
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise TypeError(f"a {type(value).__name__} cannot be written")
@@ -341,7 +318,7 @@ def _inflated(deflated: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndar
     return np.frombuffer(made, dtype=kind).reshape(shape).copy()
 
 
-def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Classes) -> Any:
+def _unpack(value: Any, arrays: Mapping[str, np.ndarray], classes: Mapping[str, type]) -> Any:
     import msgspec
 
     if not isinstance(value, dict):

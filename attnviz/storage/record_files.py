@@ -12,7 +12,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,17 +27,11 @@ from attnviz.storage.encoding import decode, decode_fields, from_text, plain, sh
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
-VERSION, WITH_LINKS = (
-    1,
-    2,
-)  # of files, and of those of pooled records, which have links and statistics
+VERSION = 1
 LINKS = {
     "link_keys": np.int32,
     "link_weights": np.float32,
 }  # the arrays of a pooled record beside its weights
-_LATER = frozenset(
-    {"target"}
-)  # labels that older files lack: they then are what a record has by default
 _NAMES = ("weights", "attention", "attentions")  # what another program may call its weights
 _WHAT = "a label of the record"
 _LARGE = 2**30  # bytes that an archive may unpack to, whatever it was packed to
@@ -194,8 +188,7 @@ def _check_is_file(path: Path) -> None:
 
 def describe(record: Attention) -> dict[str, object]:
     """Everything but the numbers; a receipt brings a digest, which ties it to the numbers and the labels."""
-    version = VERSION if record.exact is None else WITH_LINKS
-    described = {"format": FORMAT, "version": version, **_labels(record)}
+    described = {"format": FORMAT, "version": VERSION, **_labels(record)}
     return described if record.receipt is None else {**described, "digest": _digest(record)}
 
 
@@ -205,7 +198,6 @@ def _labels(record: Attention) -> dict[str, object]:
         for field in fields(Attention)
         if field.name not in NUMBERS
     }
-    labels["notes"] = [plain_note(note) for note in record.notes]
     if (exact := record.exact) is not None:
         labels["exact"] = {
             one.name: getattr(exact, one.name) for one in fields(exact) if one.name not in LINKS
@@ -225,16 +217,14 @@ def rebuild(found: Mapping[str, object]) -> Attention:
     Raises RecordError: a label is missing, of another type, or changed since; FileFormatError: of another version.
     """
     version = decode(found.get("version"), int, "version")
-    if version not in {VERSION, WITH_LINKS}:
+    if version != VERSION:
         raise FileFormatError(
-            f"it is of version {version}, but this attnviz reads versions {VERSION} and {WITH_LINKS}: update attnviz"
+            f"it is of version {version}, but this attnviz reads version {VERSION}: update attnviz"
         )
     if "weights" not in found:
         raise FileFormatError("it lacks weights")
     weights = _as_weights(found["weights"])
-    if isinstance(notes := found.get("notes"), list):
-        found = {**found, "notes": [full_note(note) for note in notes]}
-    labels = decode_fields(found, Attention, apart=NUMBERS, later=_LATER)
+    labels = decode_fields(found, Attention, apart=NUMBERS)
     exact = _exact(found) if "exact" in found else None
     record, digest = Attention(weights=weights, exact=exact, **labels), found.get("digest")
     if (record.receipt is not None or digest is not None) and digest != _digest(record):
@@ -295,16 +285,6 @@ def harmless_note(note: Note) -> Note:
         for name, value in note.fields
     )
     return Note(visible(note.code), tuple(fields))
-
-
-def plain_note(note: Note) -> object:
-    """A note as files have it: a sentence that stands for itself is just that, as all notes of older files are."""
-    return dict(note.fields)["text"] if note.code == "text" else asdict(note)
-
-
-def full_note(value: object) -> object:
-    """A note of a file with its code and fields."""
-    return {"code": "text", "fields": [["text", value]]} if isinstance(value, str) else value
 
 
 def _as_weights(value: object) -> Weights:

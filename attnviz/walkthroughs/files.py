@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Collection
@@ -33,15 +34,13 @@ def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:
         )
     fields: dict[str, object] = {"format": FORMAT, "version": VERSION}
     fields |= {name: getattr(walk, name) for name in get_type_hints(Walkthrough)}
-    fields["title"], fields["notes"] = plain_note(walk.title), list(map(plain_note, walk.notes))
-    fields["receipt"] = None if walk.receipt is None else plain(walk.receipt)
     fields["steps"] = [asdict(step) for step in walk.steps]
     fields["grids"] = {
         name: {"rows": grid.rows, "columns": grid.columns, "values": _rows(grid, name)}
         for name, grid in walk.grids.items()
     }
     if walk.receipt is not None:
-        fields["digest"] = digest(fields)
+        fields["digest"] = digest(json.loads(to_text(fields, "the walkthrough")))
     return to_text(fields, "the walkthrough")
 
 
@@ -63,10 +62,6 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
 
 def _rebuilt(saved: SavedFile) -> Walkthrough:
     found = dict(saved.fields)
-    if isinstance(title := found.get("title"), str):
-        found["title"] = full_note(title)
-    if isinstance(notes := found.get("notes"), list):
-        found["notes"] = [full_note(note) for note in notes]
     labels = decode_fields(found, Walkthrough, apart={"grids", "steps"})
     if (labels["own"] is None) != (labels["difference"] is None) or labels["own"] not in {
         None,

@@ -346,7 +346,7 @@ def _title(typed: Homework, usual: Note) -> Note | str:
 
 def _score(typed: Homework) -> Score:
     found = typed.fields.get("score", Entry("scaled", 0))
-    wanted = "scaled" if found.value == "scaled_dot" else found.value  # as earlier versions had it
+    wanted = found.value
     scores: tuple[Score, ...] = get_args(Score)
     if wanted not in scores:
         typed.refuse("score", f"must be one of {', '.join(scores)}, not {named(wanted)}")

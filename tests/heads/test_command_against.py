@@ -178,10 +178,9 @@ def test_clusters_are_drawn(typed: Typed, refused: Refused, corpus: str, here: P
     )
     assert typed(*one, "--clustermap", "clusters.svg").status == 0
     assert "1.3" in (here / "clusters.svg").read_text()
-    for without in ("--no-similarity", "--no-likeness"):  # as it was called in earlier versions
-        status, line = refused(*one, without, "--clustermap", "b.svg")
-        assert status == 2
-        assert "not with --against, --no-similarity" in line
+    status, line = refused(*one, "--no-similarity", "--clustermap", "b.svg")
+    assert status == 2
+    assert "not with --against, --no-similarity" in line
 
 
 # A run that is broken off.

@@ -152,7 +152,7 @@ def test_large_arrays_are_deflated_and_a_lie_about_them_is_refused() -> None:
     """What has many equal numbers takes a part of its room; one that says it is another size is refused."""
     many = np.arange(200_000, dtype=np.int32) % 7
     arrays: dict[str, np.ndarray] = {}
-    packed = encoding._pack(many, arrays, {})
+    packed = encoding._pack(many, arrays)
     assert isinstance(packed, dict)
     assert arrays["0"].nbytes < many.nbytes / 4
     assert np.array_equal(encoding._unpack(packed, arrays, {}), many)
@@ -161,4 +161,4 @@ def test_large_arrays_are_deflated_and_a_lie_about_them_is_refused() -> None:
         with pytest.raises(ValueError, match="another size"):
             encoding._unpack(lie, arrays, {})
     noise = np.random.default_rng(0).random(20_000)
-    assert "deflated" not in str(encoding._pack(noise, {}, {}))
+    assert "deflated" not in str(encoding._pack(noise, {}))

@@ -87,17 +87,19 @@ def test_another_type_is_refused(changes: dict[str, Any], message: str) -> None:
 
 
 def test_fields_one_by_one() -> None:
-    """Those that are missing are named together; some are read otherwise, some came later."""
-    fields = {"name": "a", "way": "left", "more": 3}
+    """Those that are missing are named together; some are read otherwise."""
+    fields = {"name": "a", "way": "left", "mark": None, "is_done": True, "more": 3}
     apart = {"by_name", "by_number", "parts"}
-    assert decode_fields(fields, Whole, apart=apart, later={"is_done", "mark"}) == {
+    assert decode_fields(fields, Whole, apart=apart) == {
         "name": "a",
         "way": "left",
+        "mark": None,
+        "is_done": True,
     }
-    with pytest.raises(FileFormatError, match=r"^it lacks parts, mark, is_done$"):
+    with pytest.raises(FileFormatError, match=r"^it lacks parts$"):
         decode_fields(fields, Whole, apart={"by_name", "by_number"})
     with pytest.raises(FileFormatError, match=r'^way must be one of left, right, not "up"$'):
-        decode_fields({**fields, "way": "up"}, Whole, apart=apart, later={"is_done", "mark"})
+        decode_fields({**fields, "way": "up"}, Whole, apart=apart)
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\udc80"])

@@ -682,7 +682,7 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     # ours
     "newer": (
         changed(OURS, version=3),
-        "it is of version 3, but this attnviz reads versions 1 and 2",
+        "it is of version 3, but this attnviz reads version 1",
     ),
     "no version": (changed(OURS, version=...), "version must be a whole number, not null"),
     "version true": (changed(OURS, version=True), "version must be a whole number, not true"),

@@ -290,7 +290,6 @@ def test_from_the_input_on(tmp_path: Path) -> None:
         ("scale: 2", 2),
         ("score: dot", 1),
         ("score: scaled", 0.5),
-        ("score: scaled_dot", 0.5),
         ("score: dot\nscale: none", 1),
     ],
 )

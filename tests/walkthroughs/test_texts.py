@@ -14,10 +14,7 @@ from attnviz.capture.source import open_source
 from attnviz.text.notes import NOTES as OF_RECORDS
 from attnviz.text.notes import sentence
 from attnviz.walkthroughs.examples import EXAMPLES, example, make
-from attnviz.walkthroughs.files import load
-from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.texts import NOTES
-from attnviz.walkthroughs.view import View
 from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
@@ -103,12 +100,3 @@ def test_a_list_and_an_unknown_code() -> None:
     assert sentence(note, "ko", NOTES).startswith("q, K, V: ")
     assert sentence(Note.of("text", text="My homework"), "ko", NOTES) == "My homework"
     assert sentence(Note.of("later", n=3), "ko", NOTES) == "later, n: 3"
-
-
-def test_sentences_of_old_files_stay() -> None:
-    """Files written before notes were data hold sentences: they are shown as they are."""
-    old = load(TESTS / "storage" / "old_files" / "walkthrough.json")
-    assert {note.code for note in (old.title, *old.notes)} == {"text"}
-    assert View(walk=old, lang="ko").title == View(walk=old).title
-    page = web_page(old, lang="ko").html
-    assert all(line in page for line in View(walk=old).notes)
