@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from attnviz.errors import OutputError
+from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.text.display import visible
 
 
@@ -56,6 +56,48 @@ def listed(endings: Collection[str]) -> str:
     """Endings in words: ``.png, .svg or .pdf``."""
     *most, last = endings
     return f"{', '.join(most)} or {last}" if most else last
+
+
+def check_is_file(path: Path, largest: int | None = None) -> None:
+    """Refuse what is no file, is empty, or has more bytes than `largest`, before it is opened.
+
+    Raises FileFormatError, without the path, for `as_file_error` to name; OSError: it is not there.
+    """
+    try:
+        found = path.stat()
+    except ValueError:  # a null character
+        raise FileFormatError("it cannot be read: no file has such a name") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise FileFormatError("it is a folder")
+    if not stat.S_ISREG(found.st_mode):
+        raise FileFormatError("it is not a regular file")
+    if not found.st_size:
+        raise FileFormatError("it is empty")
+    if largest is not None and found.st_size > largest:
+        raise FileFormatError(f"it has {found.st_size:,} bytes, and at most {largest:,} are read")
+
+
+@contextmanager
+def as_file_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into a FileFormatError in one line that names the file.
+
+    `what` is what it should hold, such as "a record".
+    """
+    try:
+        yield
+        return
+    except RecordError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"it cannot be read: {error.strerror or error}"
+    except MemoryError:
+        reason = "it is too large for this computer's memory"
+    except RecursionError:
+        reason = f"it is nested too deeply to be {what}"
+    except OverflowError:
+        reason = "it holds a number too large to be one"
+    # The reason may quote the file, and the path may be any text: neither may break the line.
+    raise FileFormatError(visible(f"{path}: {reason}"))
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

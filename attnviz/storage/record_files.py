@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import stat
 import sys
 import zipfile
 from collections.abc import Callable, Mapping
@@ -24,6 +23,7 @@ from attnviz import attention
 from attnviz.attention import AXES, NUMBERS, Attention, Exact, Kind, Note, Token, Weights
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.encoding import decode, decode_fields, from_text, plain, show, to_text
+from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.display import visible
 
 FORMAT = "attnviz"
@@ -136,25 +136,11 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
 
 def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
     """The record whose fields `read` finds in a file that attnviz or another program saved, or FileFormatError."""
-    try:
+    with as_file_error(path, "a record"):
         fields = _fields(path, read)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # the record refuses infinity in its own words
+        with np.errstate(over="ignore", invalid="ignore"):  # the record refuses infinity itself
             return rebuild(fields) if ours else adopt(fields, path.name)
-    except RecordError as error:
-        reason = str(error)
-    except OSError as error:
-        reason = f"it cannot be read: {error.strerror or error}"
-    except MemoryError:
-        reason = "it is too large for this computer's memory"
-    except RecursionError:
-        reason = "it is nested too deeply to be a record"
-    except OverflowError:
-        reason = "it holds a number too large to be one"
-    # The reason may quote the file, and the path may be any text: neither may break the line.
-    raise FileFormatError(visible(f"{path}: {reason}"))
 
 
 read_json = partial(_record, read=lambda path: from_text(path.read_bytes()))
@@ -166,7 +152,7 @@ read_npz, read_safetensors = (
 
 def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
     try:
-        _check_is_file(path)
+        check_is_file(path)
         return read(path)
     except (RecordError, OSError, MemoryError, RecursionError):
         raise
@@ -174,16 +160,6 @@ def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, 
         raise FileFormatError(
             f"it is not a readable {path.suffix.lower()} file: {error}"
         ) from error
-
-
-def _check_is_file(path: Path) -> None:
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
-        raise FileFormatError(
-            "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a regular file"
-        )
-    if not found.st_size:
-        raise FileFormatError("it is empty")
 
 
 def describe(record: Attention) -> dict[str, object]:

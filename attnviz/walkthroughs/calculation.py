@@ -291,6 +291,8 @@ def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndar
         )
     if operation.numbered and step.number is None:
         raise RecordError(f"step {step.name} ({step.operation}) needs a number beside its grids")
+    if not operation.numbered and step.number is not None:
+        raise RecordError(f"step {step.name} ({step.operation}) takes no number beside its grids")
     operands = [grids[name].values for name in step.operands]
     _expect_fit(step, operation, operands)
     number = (step.number,) if operation.numbered else ()

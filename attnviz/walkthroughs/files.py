@@ -1,13 +1,15 @@
-"""A walkthrough in files, one entry for each kind; as JSON every number and every step, nothing lost."""
+"""A walkthrough as JSON: every number and every step, nothing lost."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
-from collections.abc import Collection
-from dataclasses import asdict, replace
-from typing import get_type_hints
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -49,49 +51,120 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
 
     Raises FileFormatError: unreadable, no walkthrough, or changed after its receipt was issued, in one line.
     """
-    saved = read_saved(path)
-    try:
-        if saved.is_changed:
+    walk, is_changed = read(path)
+    if is_changed:
+        reason = "it was changed after its receipt was issued (attnviz verify says where)"
+        raise FileFormatError(visible(f"{path}: {reason}"))
+    return walk
+
+
+def read(path: str | os.PathLike[str]) -> tuple[Walkthrough, bool]:
+    """Read a walkthrough, and whether it was changed after its receipt was issued.
+
+    Whether its numbers are right is for `attnviz.walkthroughs.verify` to say. Raises FileFormatError: unreadable, or no
+    walkthrough, in one line.
+    """
+    with as_file_error(path, "a walkthrough"):
+        check_is_file(Path(path), LARGEST)
+        fields = from_text(Path(path).read_bytes())
+        if fields.get("format") != FORMAT:
+            writes = 'attnviz writes one with "attnviz walkthrough -o walk.json"'
+            raise FileFormatError(f"it holds no walkthrough ({writes})")
+        if fields.get("version") != VERSION:
+            version = show(fields.get("version"))
             raise FileFormatError(
-                "it was changed after its receipt was issued (attnviz verify says where)"
+                f"it is of version {version}, but this attnviz reads version {VERSION}: update attnviz"
             )
-        return _rebuilt(saved)
-    except RecordError as error:
-        raise FileFormatError(visible(f"{path}: {error}")) from None
+        has_receipt = fields.get("receipt") is not None or fields.get("digest") is not None
+        is_changed = has_receipt and fields.get("digest") != digest(fields)
+        return _rebuild(fields), is_changed
 
 
-def _rebuilt(saved: SavedFile) -> Walkthrough:
-    found = dict(saved.fields)
-    labels = decode_fields(found, Walkthrough, apart={"grids", "steps"})
-    if (labels["own"] is None) != (labels["difference"] is None) or labels["own"] not in {
-        None,
-        *saved.grids,
-    }:
-        raise FileFormatError(
-            "own must name a grid, and difference say how far it is from the model's"
-        )
+def digest(fields: Mapping[str, object]) -> str:
+    """Return what differs whenever a number or a label does, whichever program wrote them down."""
+    text = json.dumps({name: value for name, value in fields.items() if name != "digest"})
+    canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _rebuild(fields: Mapping[str, object]) -> Walkthrough:
+    labels = decode_fields(fields, Walkthrough, apart={"grids"})
     grids = {
-        name: Grid(
-            values=np.array(grid.values),
-            rows=tuple(map(visible, grid.rows)),
-            columns=tuple(map(visible, grid.columns)),
-        )
-        for name, grid in saved.grids.items()
+        name: _grid(found, f"grids.{name}")
+        for name, found in _grids_by_name(fields.get("grids")).items()
     }
-    for step in saved.steps:  # whether its numbers are right is for `verify` to say
+    for step in labels["steps"]:
+        _check_name(step.name, "a step's name")
+    # In what every view prints stays nothing that a terminal would obey.
+    labels["title"] = harmless_note(labels["title"])
+    labels["notes"] = tuple(map(harmless_note, labels["notes"]))
+    labels["model"] = visible(labels["model"])
+    if (receipt := labels["receipt"]) is not None:
+        native, dtype = visible(receipt.native), visible(receipt.dtype)
+        labels["receipt"] = replace(receipt, native=native, dtype=dtype)
+    walk = Walkthrough(grids=grids, **labels)
+    for step in walk.steps:
         made, there = compute(step, grids).shape, grids[step.result].values.shape
         if made != there:
             by = f"{made[0]} x {made[1]} numbers, but {step.result} has {there[0]} x {there[1]}"
             raise FileFormatError(f"step {step.name} makes {by}")
-    # In what every view prints stays nothing that a terminal would obey.
-    labels |= {"title": harmless_note(labels["title"]), "model": visible(labels["model"])}
-    labels["notes"] = tuple(map(harmless_note, labels["notes"]))
-    receipt: Receipt | None = labels["receipt"]
-    if receipt is not None:
-        labels["receipt"] = replace(
-            receipt, native=visible(receipt.native), dtype=visible(receipt.dtype)
+    _check_distance(walk)
+    return walk
+
+
+def _grids_by_name(found: object) -> dict[str, Any]:
+    """Return the grids of a file by their names. Raises FileFormatError: none, or a name that cannot be shown."""
+    if not isinstance(found, dict):
+        raise FileFormatError(f"grids must be an object, not {show(found)}")
+    for name in found:
+        _check_name(name, "a grid's name")
+    return found
+
+
+def _check_name(name: str, what: str) -> None:
+    if not name.strip() or not name.isprintable():
+        raise FileFormatError(f"{what} must be text that can be printed, not {show(name)}")
+
+
+def _grid(found: object, where: str) -> Grid:
+    fields: GridFields = decode(found, GridFields, where)
+    values = [[-math.inf if cell == HIDDEN else cell for cell in row] for row in fields.values]
+    for i, row in enumerate(values):
+        for j, cell in enumerate(row):
+            if isinstance(cell, str):
+                raise FileFormatError(
+                    f"{where}.values[{i}][{j}] must be a number, not {show(cell)}"
+                )
+        if not row:
+            raise FileFormatError(f"{where}.values[{i}] is empty")
+        if len(row) != len(values[0]):
+            raise FileFormatError(
+                f"{where}.values[{i}] has {len(row)} numbers, but the first row has {len(values[0])}"
+            )
+    if not values:
+        raise FileFormatError(f"{where}.values is empty")
+    try:
+        rows, columns = tuple(map(visible, fields.rows)), tuple(map(visible, fields.columns))
+        return Grid(values=np.array(values, dtype=np.float64), rows=rows, columns=columns)
+    except RecordError as error:
+        raise FileFormatError(f"{where}: {error}") from None
+
+
+def _check_distance(walk: Walkthrough) -> None:
+    """Refuse a distance from the model's own numbers that no receipt allows."""
+    if (walk.own is None) != (walk.difference is None) or walk.own not in {None, *walk.grids}:
+        raise FileFormatError(
+            "own must name a grid, and difference say how far it is from the model's"
         )
-    return Walkthrough(grids=grids, steps=saved.steps, **labels)
+    if walk.own is None:
+        return
+    numbers = walk.grids[walk.own].values
+    largest = max(1.0, float(np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)))
+    tolerance = BOUND if walk.receipt is None else walk.receipt.tolerance
+    for name, slack in (("difference", 1), ("from_input", SLACK)):
+        distance, bound = getattr(walk, name), tolerance * largest * slack
+        if distance is not None and not 0 <= distance <= bound:
+            raise FileFormatError(f"{name} must be from 0 to {bound:.1e}, not {distance!r}")
 
 
 def _rows(grid: Grid, name: str) -> list[list[float | str]]:

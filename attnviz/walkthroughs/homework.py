@@ -1,8 +1,7 @@
 """A person's own numbers, typed by hand in JSON or YAML, made a walkthrough.
 
 Either ``query``, ``keys``, ``values``, or ``X`` with ``Wq``, ``Wk``, ``Wv``, or ``weights`` and ``values``; without
-values the calculation ends at the weights. What does not fit is refused by the names and lines of both. PyYAML only
-takes the text apart, since it would make objects, dates and numbers of 1_000; anchors are refused.
+values the calculation ends at the weights. What does not fit is refused by the names and lines of both.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 import os
 import re
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, get_args
@@ -22,13 +21,13 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError, InputError, RecordError, SelectionError
+from attnviz.storage.files import as_file_error, check_is_file
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, from_utf8, visible
 from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
 from attnviz.walkthroughs.operations import SIDES
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from attnviz.walkthroughs.settings import Score
-from attnviz.walkthroughs.verify.saved import contents, named, number
 
 if TYPE_CHECKING:
     import yaml
@@ -445,106 +444,85 @@ Value: TypeAlias = dict[str, Entry] | list[Entry] | str | int | float | bool | N
 
 
 def read_entries(path: str | os.PathLike[str]) -> Entry:
-    """What a file holds. Raises FileFormatError: it cannot be read, is too large, or is neither JSON nor YAML."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in ENDINGS:
-        raise FileFormatError(
-            visible(f"{path}: numbers are read from {', '.join(ENDINGS)}, not {suffix!r}")
-        )
-    try:
-        return _parse(contents(path, LARGEST), is_json=suffix == ".json")
-    except FileFormatError as error:
-        reason = str(error)
-    except RecursionError:
-        reason = "it is nested too deeply to be numbers"
-    raise FileFormatError(visible(f"{path}: {' '.join(reason.split())}"))
+    """Return the values of a file, each with its line.
 
-
-def _parse(raw: bytes, *, is_json: bool) -> Entry:
-    try:
-        text = from_utf8(raw.removeprefix(BOM_UTF8))
-    except InputError as error:
-        raise FileFormatError(f"it is {error}") from None
-    if is_json:
+    Raises FileFormatError: it cannot be read, is too large, or is neither JSON nor YAML.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    with as_file_error(path, "numbers"):
+        if suffix not in ENDINGS:
+            raise FileFormatError(f"numbers are read from {', '.join(ENDINGS)}, not {suffix!r}")
+        check_is_file(path, LARGEST)
         try:
-            json.loads(text, parse_int=str, parse_float=str)  # for the sake of its refusals
-        except ValueError as error:
-            raise FileFormatError(f"it is not JSON: {error}") from None
-        # JSON is YAML but for tabs, which stand in no text of it, and for the spelling of emoji.
-        text = _HALVES.sub(_join, text.replace("\t", " "))
+            text = from_utf8(path.read_bytes().removeprefix(BOM_UTF8))
+        except InputError as error:
+            raise FileFormatError(f"it is {error}") from None
+        return _parse(_json_as_yaml(text) if suffix == ".json" else text)
+
+
+def _json_as_yaml(text: str) -> str:
+    """Return JSON as YAML, which it is but for tabs and for the spelling of emoji."""
+    try:
+        json.loads(text, parse_int=str, parse_float=str)  # for the sake of its refusals
+    except ValueError as error:
+        raise FileFormatError(f"it is not JSON: {error}") from None
+    return _HALVES.sub(_join, text.replace("\t", " "))
+
+
+def _parse(text: str) -> Entry:
     import yaml
 
     try:
-        return _document(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+        node = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = "" if mark is None else f"line {mark.line + 1}: "
         raise FileFormatError(f"{where}it is not YAML: {error.problem or error.context}") from None
-    except (
-        yaml.YAMLError,
-        ValueError,
-        OverflowError,
-    ) as error:  # the last two of an escape that is no character
-        raise FileFormatError(f"it is not YAML: {error}") from None
-
-
-def _document(events: Iterator[yaml.Event]) -> Entry:
-    import yaml
-
-    found: Entry | None = None
-    for event in events:
-        if isinstance(event, yaml.DocumentStartEvent):
-            if found is not None:
-                raise FileFormatError(f"line {_line(event)}: it holds a second document")
-            found = _entry(next(events), events, 0)
-    if found is None:
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        # The last two come from an escape that is no character.
+        reason = " ".join(str(error).split())
+        raise FileFormatError(f"it is not YAML: {reason}") from None
+    if node is None:
         raise FileFormatError("it is empty")
-    return found
+    return _entry(node, set(), depth=0)
 
 
-def _entry(event: yaml.Event, events: Iterator[yaml.Event], depth: int) -> Entry:
+def _entry(node: yaml.Node, seen: set[int], depth: int) -> Entry:
+    """Return the value of a node with its line; `seen` are the nodes read before it."""
     import yaml
 
-    line = _line(event)
-    if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+    line = node.start_mark.line + 1
+    if depth > DEEPEST:
+        raise FileFormatError(f"line {line}: it is nested too deeply to be numbers")
+    if id(node) in seen:  # an alias may stand for a file that is far larger
         raise FileFormatError(
             f"line {line}: anchors and aliases (& and *) are not read: write the numbers out"
         )
-    if event.tag is not None and event.tag != "!":
-        raise FileFormatError(f"line {line}: tags such as {event.tag[:40]} are not read")
-    if isinstance(event, yaml.ScalarEvent):
-        return Entry(_scalar(event.value, line, plain=event.implicit[0]), line)
-    if depth == DEEPEST:
-        raise FileFormatError(f"line {line}: it is nested too deeply to be numbers")
-    if isinstance(event, yaml.SequenceStartEvent):
-        return Entry(
-            [_entry(item, events, depth + 1) for item in _until(events, yaml.SequenceEndEvent)],
-            line,
-        )
+    seen.add(id(node))
+    if not node.tag.startswith("tag:yaml.org,2002:") or "/" in node.tag:
+        raise FileFormatError(f"line {line}: tags such as {node.tag[:40]} are not read")
+    if isinstance(node, yaml.ScalarNode):
+        return Entry(_scalar(node.value, line, is_plain=not node.style), line)
+    if isinstance(node, yaml.SequenceNode):
+        return Entry([_entry(item, seen, depth + 1) for item in node.value], line)
     fields: dict[str, Entry] = {}
-    for key in _until(events, yaml.MappingEndEvent):
-        name = _entry(key, events, depth + 1)
-        if not isinstance(key, yaml.ScalarEvent):
-            raise FileFormatError(f"line {name.line}: a name must be text, not {named(name.value)}")
+    for key, value in node.value:
+        line_of_key = key.start_mark.line + 1
+        if not isinstance(key, yaml.ScalarNode):
+            raise FileFormatError(f"line {line_of_key}: a name must be text")
         if key.value in fields:
-            raise FileFormatError(f"line {name.line}: {key.value} is there twice")
-        fields[key.value] = Entry(_entry(next(events), events, depth + 1).value, name.line)
+            raise FileFormatError(f"line {line_of_key}: {key.value} is there twice")
+        fields[key.value] = Entry(_entry(value, seen, depth + 1).value, line_of_key)
     return Entry(fields, line)
 
 
-def _until(events: Iterator[yaml.Event], end: type[yaml.Event]) -> Iterator[yaml.Event]:
-    """The events up to one that ends a list or an object; whoever takes one takes all that belongs to it."""
-    while not isinstance(event := next(events), end):
-        yield event
+def _scalar(text: str, line: int, *, is_plain: bool) -> Value:
+    """Return a value as it is written: only one without quotation marks can be a number.
 
-
-def _line(event: yaml.Event) -> int:
-    return int(event.start_mark.line) + 1
-
-
-def _scalar(text: str, line: int, *, plain: bool) -> Value:
-    """A value as it is written: only what stands without quotation marks can be a number."""
-    if not plain:
+    PyYAML would make numbers of 1_000 and 12:30, a date of 2001-01-01 and true of the word "on".
+    """
+    if not is_plain:
         return text
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
@@ -561,6 +539,24 @@ def _scalar(text: str, line: int, *, plain: bool) -> Value:
 def _join(pair: re.Match[str]) -> str:
     """One character that JSON spelled as the two halves that UTF-16 has of it."""
     return pair[1] + bytes.fromhex(pair[2] + pair[3]).decode("utf-16-be")
+
+
+def named(value: object) -> str:
+    """Return a value as an error's message names it."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return clip(json.dumps(value, ensure_ascii=False), 40)
+
+
+def number(value: Value, where: str) -> float:
+    """Return a finite number. Raises FileFormatError: it is something else, such as text that looks like one."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        looks_like_number = isinstance(value, str) and _FLOAT.fullmatch(value)
+        advice = ": write it without quotation marks" if looks_like_number else ""
+        raise FileFormatError(f"{where} must be a number, not {named(value)}{advice}")
+    return float(value)
 
 
 def read_table(name: str, field: Entry) -> Float64[np.ndarray, "row column"]:

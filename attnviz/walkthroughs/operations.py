@@ -1,6 +1,6 @@
 """The operations of a walkthrough, each with its arithmetic, formula, shapes, one cell written out, and words.
 
-To add one, put an `Operation` into `OPERATIONS`, and its arithmetic into that of `attnviz.walkthroughs.verify`.
+To add one, put an `Operation` into `OPERATIONS`, and its formula into those of `attnviz.walkthroughs.verify`.
 """
 
 from __future__ import annotations

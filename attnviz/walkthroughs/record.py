@@ -15,7 +15,6 @@ from jaxtyping import Float64
 from attnviz.attention import Kind, Note, ReadOnly, Receipt, head_at, positions
 from attnviz.errors import RecordError, SelectionError
 from attnviz.text.notes import sentence
-from attnviz.walkthroughs.verify.arithmetic import CalculationStep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,6 +51,25 @@ class Grid(ReadOnly):
                 )
         self._lock(values=values)
 
+    def describe_cell(self, row: int, column: int) -> str:
+        """Return where a cell is, as ``row 0 (love), column 2``."""
+        places = []
+        for axis, number, names in (("row", row, self.rows), ("column", column, self.columns)):
+            has_name = names and names[number] != str(number)
+            places.append(f"{axis} {number} ({names[number]})" if has_name else f"{axis} {number}")
+        return ", ".join(places)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalculationStep:
+    """One line of the calculation."""
+
+    name: str  # which step it is, such as ``scores``; explanations are found by it
+    result: str  # the grid that it makes
+    operation: str  # how: a name in `attnviz.walkthroughs.operations.OPERATIONS`
+    operands: tuple[str, ...]  # the grids that it is made from
+    number: float | None = None  # what some operations need beside them, such as ``times``
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Walkthrough:
@@ -86,11 +104,15 @@ class Walkthrough:
     def __post_init__(self) -> None:
         known = set(self.grids) - {step.result for step in self.steps}
         for step in self.steps:
-            missing = [name for name in step.operands if name not in known]
-            if missing or step.result not in self.grids:
-                raise RecordError(
-                    f"step {step.name} is made from {', '.join(step.operands)}: no {missing or step.result}"
-                )
+            for name in step.operands:
+                if name not in known:
+                    raise RecordError(
+                        f"step {step.name} is made from {name}, which is not there before it"
+                    )
+            if step.result not in self.grids:
+                raise RecordError(f"step {step.name} makes {step.result}, which is not there")
+            if step.result in known:
+                raise RecordError(f"step {step.name} makes {step.result}, which is there already")
             known.add(step.result)
 
     def inputs(self) -> tuple[str, ...]:

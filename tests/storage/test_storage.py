@@ -908,7 +908,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, suffix: str) -> None:
     assert "it is not a regular file" in refusal(tmp_path / f"pipe{suffix}")
     assert "No such file or directory" in refusal(tmp_path / f"missing\n{suffix}")
     assert "Not a directory" in refusal(tmp_path / "file" / f"record{suffix}")
-    assert "null" in refusal(tmp_path / f"\0{suffix}")
+    assert "no file has such a name" in refusal(tmp_path / f"\0{suffix}")
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -921,7 +921,7 @@ def test_a_file_that_may_not_be_read_is_refused(
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     path = save(sample(), tmp_path / f"record{suffix}")
-    monkeypatch.setattr("attnviz.storage.record_files._check_is_file", deny)
+    monkeypatch.setattr("attnviz.storage.record_files.check_is_file", deny)
     assert refusal(path) == f"{path}: it cannot be read: Permission denied"
 
 

@@ -185,9 +185,7 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
         assert to_json(load(path)) == to_json(walk)
         verdict = attnviz.verify(path)
         assert verdict.fault == ""
-        assert (
-            repr(verdict) == f"<Verdict verified: {len(walk.steps)} steps, {verdict.cells} cells>"
-        )
+        assert len(verdict.differences) == len(walk.steps)
     elif suffix in {"md", "html"}:
         assert "____" in path.read_text(encoding="utf-8").replace("\\", "")
         assert "소프트맥스" in path.read_text(encoding="utf-8")

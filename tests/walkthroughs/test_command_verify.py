@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from attnviz.walkthroughs.files import to_json
 from tests.walkthroughs.by_hand import walks
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def test_nothing_is_made_from_it(typed: Callable[..., Result], here: Path) -> No
     """A given number that no step uses: nothing tells whether it is right, and that is said."""
     step = {"name": "relu", "result": "r", "operation": "relu", "operands": ["b"], "number": None}
     grids = {name: {"values": [[1]]} for name in ("a", "b", "r")}
-    fields = {"format": "attnviz-walkthrough", "version": 1, "grids": grids, "steps": [step]}
+    fields = json.loads(to_json(walks()["seq2seq"])) | {"grids": grids, "steps": [step]}
     (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
     result = typed("verify", "walk.json")
     assert result.output.splitlines() == [
@@ -75,12 +76,8 @@ def test_nothing_is_made_from_it(typed: Callable[..., Result], here: Path) -> No
 
 def test_nothing_to_compute(refused: Callable[..., tuple[int, str]], here: Path) -> None:
     """A file of given numbers alone, as whoever cuts out the steps leaves it, is not verified."""
-    fields = {
-        "format": "attnviz-walkthrough",
-        "version": 1,
-        "grids": {"a": {"values": [[1]]}},
-        "steps": [],
-    }
+    fields = json.loads(to_json(walks()["seq2seq"]))
+    fields |= {"grids": {"a": {"values": [[1]]}}, "steps": []}
     (here / "walk.json").write_text(json.dumps(fields), encoding="utf-8")
     assert refused("verify", "walk.json") == (
         1,

@@ -14,9 +14,7 @@ from attnviz.attention import Note
 from attnviz.capture.source import as_source, open_source
 from attnviz.capture.sources import Source
 from attnviz.models.training.files import load_home_built
-from attnviz.walkthroughs.files import to_json
 from attnviz.walkthroughs.verify import examine
-from attnviz.walkthroughs.verify.saved import parse
 from tests.walkthroughs.head_walks import decoding_steps, walk
 
 if TYPE_CHECKING:
@@ -51,7 +49,7 @@ def is_like(
     own = logits.detach().double().softmax(dim=-1).numpy()
     best = [number for number in np.argsort(-own).tolist() if number not in never][:10]
     np.testing.assert_allclose(walked.grids["probabilities"].values, own[best][None], atol=close)
-    verdict = examine(parse(to_json(walked).encode()))
+    verdict = examine(walked)
     assert not verdict.fault
     return best
 

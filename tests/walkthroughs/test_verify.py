@@ -1,0 +1,264 @@
+"""Checking a saved walkthrough: what is right passes, and one wrong number anywhere is found and named."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from attnviz.errors import FileFormatError, SettingsError
+from attnviz.walkthroughs import operations
+from attnviz.walkthroughs.calculation import Calculation
+from attnviz.walkthroughs.files import BOUND, digest, to_json
+from attnviz.walkthroughs.record import CalculationStep, Grid
+from attnviz.walkthroughs.verify import FORMULAS, examine, verify
+from tests.walkthroughs.by_hand import grid, layer, note, walks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from attnviz.walkthroughs.record import Walkthrough
+
+WALKS = walks()
+
+
+def edited(folder: Path, name: str, **changes: Any) -> Path:
+    """A saved walkthrough with some fields changed, its receipt issued anew."""
+    fields = json.loads(to_json(WALKS[name])) | changes
+    fields.pop("digest", None)
+    if fields["receipt"] is not None:
+        fields["digest"] = digest(fields)
+    path = folder / "edited.json"
+    path.write_text(json.dumps(fields).replace("Infinity", "1e999"), encoding="utf-8")
+    return path
+
+
+def planted(walk: Walkthrough, name: str, row: int, column: int, value: float) -> Walkthrough:
+    """The walkthrough with another number in one cell."""
+    values = walk.grids[name].values.copy()
+    values[row, column] = value
+    return replace(walk, grids={**walk.grids, name: replace(walk.grids[name], values=values)})
+
+
+def cells(walk: Walkthrough) -> Iterator[tuple[str, int, int, float]]:
+    """Every cell: its grid, row, column and number."""
+    for name, found in walk.grids.items():
+        for row, column in np.ndindex(found.values.shape):
+            yield name, row, column, float(found.values[row, column])
+
+
+def test_every_operation_is_known() -> None:
+    """What the walkthrough can say can be checked, and is between them in the tests' walkthroughs."""
+    assert set(FORMULAS) == set(operations.OPERATIONS)
+    steps = [step for walk in WALKS.values() for step in walk.steps]
+    assert {step.operation for step in steps} == set(FORMULAS)
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_what_is_right_passes(tmp_path: Path, name: str) -> None:
+    """Every step and every cell is counted; two ways to compute in double precision are as good as equal."""
+    walk = WALKS[name]
+    verdict = verify(walk.save(tmp_path / "walk.json"))
+    assert verdict.fault == ""
+    assert len(verdict.differences) == len(walk.steps)
+    assert verdict.cells == sum(walk.grids[step.result].values.size for step in walk.steps)
+    assert max(verdict.differences) < 1e-14
+    assert verdict.walk.inputs() == walk.inputs()
+    assert (verdict.walk.own, verdict.walk.difference) == (walk.own, walk.difference)
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_wrong_number_in_any_cell_is_found(name: str) -> None:
+    """A number off by a millionth; a computed cell is named itself, where a given one is wrong a step that uses it."""
+    walk = WALKS[name]
+    made = {step.result: (i, step) for i, step in enumerate(walk.steps, start=1)}
+    for grid_name, row, column, right in cells(walk):
+        if grid_name == "n_heads":  # a file with a part of a head is refused when it is read
+            continue
+        wrong = 0.0 if math.isinf(right) else right + 1e-6 * (abs(right) or 1)
+        if grid_name == "mask":
+            wrong = 1 - right
+        verdict = examine(planted(walk, grid_name, row, column, wrong))
+        if grid_name not in made:
+            used_by = [
+                f"step {i} ({step.name})"
+                for i, step in enumerate(walk.steps, start=1)
+                if grid_name in step.operands
+            ]
+            assert verdict.fault.partition(":")[0] in used_by, (grid_name, row, column)
+            continue
+        number, step = made[grid_name]
+        place = walk.grids[grid_name].describe_cell(row, column)
+        start = f"step {number} ({step.name}): {grid_name}, {place}: the file says {wrong!r}, recomputed it is "
+        assert verdict.fault.startswith(start)
+        assert float(verdict.fault.rpartition(" ")[2]) == pytest.approx(right, rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_a_wrong_factor_is_found(name: str) -> None:
+    """The number beside the grids counts like a cell; where it counts rows or columns, the file is refused."""
+    walk = WALKS[name]
+    for i, step in enumerate(walk.steps):
+        if step.number is None or step.operation in {"row", "split", "rotate"}:
+            continue
+        steps = list(walk.steps)
+        steps[i] = replace(step, number=step.number + 1e-4)
+        fault = examine(replace(walk, steps=tuple(steps))).fault
+        assert fault.startswith(f"step {i + 1} ({step.name}): ")
+
+
+def test_a_file_without_steps_is_not_verified(tmp_path: Path) -> None:
+    """Where nothing is computed nothing is right, with and without numbers."""
+    said = "it holds no step that could be computed"
+    for grids in ({}, {"q": {"values": [[1]]}}):
+        assert verify(edited(tmp_path, "seq2seq", steps=[], grids=grids)).fault == said
+
+
+def test_the_smallest_weights_count() -> None:
+    """A weight of 2.9e-20 is held against itself, not against 1."""
+    walk = WALKS["seq2seq"]
+    weight = float(walk.grids["weights"].values[0, 2])
+    fault = examine(planted(walk, "weights", 0, 2, weight * 1.0001)).fault
+    assert "weights, row 0 (decoder), column 2 (encoder 3): the file says 2.8628" in fault
+
+
+def test_wide_sums_are_no_false_alarm(tmp_path: Path) -> None:
+    """768 products that nearly cancel, at values of hundreds of thousands, are still as they were computed."""
+    rng = np.random.default_rng(1)
+    c = Calculation()
+    c.give("X", Grid(values=rng.normal(size=(3, 768)) * 300))
+    c.give("W", Grid(values=rng.normal(size=(768, 40)) * 300))
+    c.step("query", "Q", "projection", "X", "W")
+    c.step("scores", "scores", "dot", "Q", "Q")
+    c.step("softmax", "weights", "softmax", "scores")
+    walk = c.finish("wide")
+    assert verify(walk.save(tmp_path / "w.json")).cells == 3 * 40 + 9 + 9
+    # Summed in another order each product rounds otherwise.
+    exact = [
+        math.fsum(a * b for a, b in zip(walk.grids["X"].values[0], column, strict=True))
+        for column in walk.grids["W"].values.T
+    ]
+    for column, value in enumerate(exact):
+        fault = examine(planted(walk, "Q", 0, column, value)).fault
+        assert not fault.startswith("step 1")
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"difference": -1e-9}, "difference must be from 0 to "),
+        ({"difference": 1e-3}, "difference must be from 0 to "),
+        ({"difference": 1e999}, "difference must be a number, not Infinity"),
+        ({"from_input": -1e-9}, "from_input must be from 0 to "),
+        ({"from_input": 0.1}, "from_input must be from 0 to "),
+        ({"difference": "0"}, 'difference must be a number, not "0"'),
+        ({"difference": None}, "own must name a grid"),
+        ({"own": None}, "own must name a grid"),
+        ({"own": "else"}, "own must name a grid"),
+        ({"own": ["context"]}, "own must be text"),
+        ({"receipt": 7}, "receipt must be an object"),
+    ],
+)
+def test_what_it_says_of_itself(tmp_path: Path, changes: dict[str, Any], fault: str) -> None:
+    """A receipt's numbers, and the distance from the model, must be possible."""
+    with pytest.raises(FileFormatError, match=f"edited.json: {fault}"):
+        verify(edited(tmp_path, "layer", **changes))
+
+
+@pytest.mark.parametrize("changes", [{"from_input": None}, {"receipt": None}, {"difference": 0}])
+def test_what_it_need_not_say_of_itself(tmp_path: Path, changes: dict[str, Any]) -> None:
+    """A distance from the input, a receipt."""
+    assert verify(edited(tmp_path, "layer", **changes)).fault == ""
+
+
+def test_the_bound_grows_with_the_numbers(tmp_path: Path) -> None:
+    """The distance is held against the receipt's tolerance, relative to the largest number where that exceeds 1."""
+    largest = float(np.abs(WALKS["layer"].grids["concatenated"].values).max())
+    assert largest > 1
+    assert verify(edited(tmp_path, "layer", difference=1e-5 * largest * 0.999)).fault == ""
+    for changes in (
+        {"difference": 1e-5 * largest * 1.001},
+        {"difference": BOUND * largest * 1.001, "receipt": None},
+    ):
+        with pytest.raises(FileFormatError, match="difference must be from 0 to"):
+            verify(edited(tmp_path, "layer", **changes))
+
+
+def test_a_label_changed_after_the_receipt(tmp_path: Path) -> None:
+    """All cells may agree, and the file still not be what the receipt was issued for."""
+    fields = json.loads(to_json(layer()))
+    fields["model"] = "another"
+    path = tmp_path / "w.json"
+    expected = "a number or label was changed after the receipt was issued"
+    for _ in range(2):
+        path.write_text(json.dumps(fields), encoding="utf-8")
+        assert verify(path).fault == expected
+        fields.pop("digest", None)
+
+
+def calculate(
+    operation: str, result: list[list[float]], *operands: Any, number: float | None = None
+) -> str:
+    """The fault of one step."""
+    names = tuple(f"g{i}" for i in range(len(operands)))
+    grids = {
+        name: Grid(values=np.array(values, dtype=float))
+        for name, values in zip((*names, "r"), (*operands, result), strict=True)
+    }
+    step = CalculationStep(name="s", result="r", operation=operation, operands=names, number=number)
+    return examine(layer_of(grids, step)).fault
+
+
+def layer_of(grids: dict[str, Grid], step: CalculationStep) -> Walkthrough:
+    """A walkthrough of one step."""
+    from attnviz.walkthroughs.record import Walkthrough
+
+    return Walkthrough(title=note("t"), grids=grids, steps=(step,))
+
+
+@pytest.mark.parametrize("operation", ["silu", "gelu_tanh"])
+def test_activations_far_from_0(operation: str) -> None:
+    """No number is too large or too small for them; what is far below 0 is as good as shut."""
+    assert calculate(operation, [[0.0, 0.0, 800.0]], [[-1e4, 0.0, 800.0]]) == ""
+    fault = calculate(operation, [[0.0, 0.0, 800.1]], [[-1e4, 0.0, 800.0]])
+    assert "recomputed it is 800.0" in fault
+
+
+def test_the_approximation_of_gelu_is_another_operation() -> None:
+    """They differ by up to 5e-4, which no tolerance hides."""
+    exact = 0.5 * 2 * (1 + math.erf(2 / math.sqrt(2)))
+    assert calculate("gelu", [[exact]], [[2]]) == ""
+    assert "the file says" in calculate("gelu_tanh", [[exact]], [[2]])
+
+
+def test_infinity_is_equal_to_itself_alone() -> None:
+    """A masked cell must be minus infinity, and what is minus infinity must have been masked."""
+    hidden = -math.inf
+    assert calculate("mask", [[1.0, hidden]], [[1, 2]], [[1, 0]]) == ""
+    assert "recomputed it is -inf" in calculate("mask", [[1.0, -1e300]], [[1, 2]], [[1, 0]])
+    assert "the file says -inf" in calculate("add", [[hidden]], [[1]], [[1]])
+    assert "the file says 5.0" in calculate("add", [[5]], [[hidden]], [[1]])
+    assert "recomputed it is nan" in calculate("mask", [[1.0]], [[1]], [[0.5]])
+
+
+def test_it_is_no_path() -> None:
+    """A number, which would be an open file."""
+    with pytest.raises(SettingsError, match="path"):
+        verify(3)  # type: ignore[arg-type]
+
+
+def test_a_given_number_off_by_much_is_found_where_it_is_used(tmp_path: Path) -> None:
+    """In a file, as a reader changes it."""
+    c = Calculation()
+    c.give("a", grid(2, 2))
+    c.step("relu", "b", "relu", "a")
+    path = c.finish("t").save(tmp_path / "w.json")
+    fields = json.loads(path.read_text(encoding="utf-8"))
+    fields["grids"]["a"]["values"][0][0] += 9.0
+    path.write_text(json.dumps(fields), encoding="utf-8")
+    assert verify(path).fault.startswith("step 1 (relu): b, row 0, column 0: the file says ")
