@@ -131,8 +131,10 @@ def load_record(path: str | os.PathLike[str]) -> Attention:
 
 def _is_walkthrough(path: Path) -> bool:
     """Return whether a JSON file calls itself a walkthrough."""
-    from attnviz.walkthroughs.verify.saved import FORMAT
+    from attnviz.walkthroughs.files import FORMAT
 
+    if not path.is_file():  # a pipe would be waited for
+        return False
     try:
         held = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

@@ -241,32 +241,35 @@ def verify(
     """
     from attnviz.errors import RecordError
     from attnviz.text.display import visible
-    from attnviz.walkthroughs.verify import TOLERANCE, Verdict
+    from attnviz.walkthroughs.verify import TOLERANCE
     from attnviz.walkthroughs.verify import verify as compute_again
 
-    verdict: Verdict = compute_again(file)
+    verdict = compute_again(file)
     if verdict.fault:
         raise RecordError(f"{visible(str(file))}: {verdict.fault}")
-    names = [f"{i}. {step.step}" for i, step in enumerate(verdict.checked, start=1)]
-    made = [f"{step.grid} ({step.shape[0]}, {step.shape[1]})" for step in verdict.checked]
-    name_width, grid_width = (max(map(len, texts), default=0) for texts in (names, made))
-    for name, grid, step in zip(names, made, verdict.checked, strict=True):
-        difference = _difference(step.largest)
-        typer.echo(
-            f"{name.ljust(name_width)}  {grid.ljust(grid_width)}  largest difference {difference}"
-        )
-    if verdict.inputs:
-        typer.echo(f"given, so not computed: {_join_names(verdict.inputs)}")
-    if verdict.unused:
-        typer.echo(f"not used by any step, so not checked: {_join_names(verdict.unused)}")
-    if verdict.own is not None and verdict.difference is not None:
-        difference = _difference(verdict.difference)
-        typer.echo(f"from the model's own {verdict.own}, says the file: {difference}")
-    steps, cells = len(verdict.checked), verdict.cells
+    walk = verdict.walk
+    names = [f"{number}. {step.name}" for number, step in enumerate(walk.steps, start=1)]
+    results = [f"{step.result} {walk.grids[step.result].values.shape}" for step in walk.steps]
+    name_width, result_width = (max(map(len, texts)) for texts in (names, results))
+    for name, result, difference in zip(names, results, verdict.differences, strict=True):
+        line = f"{name.ljust(name_width)}  {result.ljust(result_width)}"
+        typer.echo(f"{line}  largest difference {_difference(difference)}")
+    inputs = walk.inputs()
+    if inputs:
+        typer.echo(f"given, so not computed: {_join_names(inputs)}")
+    used = {name for step in walk.steps for name in step.operands}
+    unused = tuple(name for name in inputs if name not in used)
+    if unused:
+        typer.echo(f"not used by any step, so not checked: {_join_names(unused)}")
+    if walk.own is not None and walk.difference is not None:
+        distance = _difference(walk.difference)
+        typer.echo(f"from the model's own {walk.own}, says the file: {distance}")
+    steps, cells = len(walk.steps), verdict.cells
     typer.echo(
         f"verified: {steps} step{'' if steps == 1 else 's'},"
         f" {cells:,} cell{'' if cells == 1 else 's'}, largest difference"
-        f" {_difference(verdict.largest)} (at most {TOLERANCE:.0e} of what a cell is made of)"
+        f" {_difference(max(verdict.differences))}"
+        f" (at most {TOLERANCE:.0e} of what a cell is made of)"
     )
 
 

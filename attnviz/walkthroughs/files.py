@@ -13,15 +13,29 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from attnviz.attention import Receipt
 from attnviz.errors import FileFormatError, RecordError, SettingsError
-from attnviz.storage.encoding import decode_fields, plain, to_text
-from attnviz.storage.record_files import full_note, harmless_note, plain_note
+from attnviz.storage.encoding import decode, decode_fields, from_text, show, to_text
+from attnviz.storage.files import as_file_error, check_is_file
+from attnviz.storage.record_files import harmless_note
 from attnviz.text.display import visible
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.verify.saved import FORMAT, HIDDEN, VERSION, SavedFile, digest
-from attnviz.walkthroughs.verify.saved import read as read_saved
+
+FORMAT = "attnviz-walkthrough"
+VERSION = 1
+LARGEST = 2**29  # bytes of a file that is read; a whole layer of DistilBERT takes about 150 million
+HIDDEN = "-inf"  # minus infinity, for which JSON has no number
+BOUND = 1e-5  # largest distance from the model's own numbers, where no receipt gives a tolerance
+SLACK = 100  # times that from the input on: the model rounds the projections in its own format
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridFields:
+    """A grid as JSON has it."""
+
+    values: tuple[tuple[float | str, ...], ...]
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
 
 
 def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:

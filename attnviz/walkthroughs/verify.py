@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from attnviz.text.arguments import check_call
 from attnviz.walkthroughs.files import read
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 
@@ -34,7 +33,6 @@ class Verdict:
         return sum(self.walk.grids[step.result].values.size for step in agreed)
 
 
-@check_call()
 def verify(path: str | os.PathLike[str]) -> Verdict:
     """Compute a saved walkthrough again, and name the first cell that differs.
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.generations.record import steps_of
 from attnviz.generations.terminal import (
     GenerationView,
     draw_end,

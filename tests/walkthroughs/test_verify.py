@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from attnviz.errors import FileFormatError, SettingsError
+from attnviz.errors import FileFormatError
 from attnviz.walkthroughs import operations
 from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.files import BOUND, digest, to_json
@@ -244,12 +244,6 @@ def test_infinity_is_equal_to_itself_alone() -> None:
     assert "the file says -inf" in calculate("add", [[hidden]], [[1]], [[1]])
     assert "the file says 5.0" in calculate("add", [[5]], [[hidden]], [[1]])
     assert "recomputed it is nan" in calculate("mask", [[1.0]], [[1]], [[0.5]])
-
-
-def test_it_is_no_path() -> None:
-    """A number, which would be an open file."""
-    with pytest.raises(SettingsError, match="path"):
-        verify(3)  # type: ignore[arg-type]
 
 
 def test_a_given_number_off_by_much_is_found_where_it_is_used(tmp_path: Path) -> None:
