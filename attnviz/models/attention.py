@@ -14,7 +14,6 @@ The trails of shapes use B batch, H heads, Q queries, K keys, d the width of a h
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TypeAlias
 
 import torch
@@ -118,32 +117,7 @@ def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
     return full
 
 
-class Projecting(nn.Module):
-    """A module with projections of its own: ``query_projection`` is called ``query_map`` in files of weights.
-
-    That was its name when the first weights were saved. Files keep it, so all of them load, and a model's digest, which
-    reads the names too, stays what it was.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.register_state_dict_post_hook(partial(_rename, "_projection.", "_map."))  # type: ignore[no-untyped-call]
-        self.register_load_state_dict_pre_hook(partial(_rename, "_map.", "_projection."))  # type: ignore[no-untyped-call]
-
-
-def _rename(
-    old: str, new: str, _: nn.Module, state: dict[str, Tensor], prefix: str, *_rest: object
-) -> None:
-    """Exchange the end of a projection's name, in the parameters of the module with this prefix; order is kept."""
-    renamed = {
-        name.replace(old, new) if name.startswith(prefix) else name: tensor
-        for name, tensor in state.items()
-    }
-    state.clear()
-    state.update(renamed)
-
-
-class SelfAttention(Projecting):
+class SelfAttention(nn.Module):
     """One head: three projections of the same sequence, d_k wide, and the formula.
 
     Source: Vaswani et al. 2017, section 3.2.1.
@@ -176,7 +150,7 @@ class SelfAttention(Projecting):
 
 
 # MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, where head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
-class MultiHeadAttention(Projecting):
+class MultiHeadAttention(nn.Module):
     """Many heads side by side, each d_model / n_heads wide, concatenated and projected by W^O.
 
     Source: Vaswani et al. 2017, section 3.2.2.

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import AttendFunction, Projecting, weigh
+from attnviz.models.attention import AttendFunction, weigh
 from attnviz.models.config import RecurrentConfig, ScoreName, expect_shape, expect_sizes
 from attnviz.models.embedding import WordEmbedding, likeliest, most_steps
 from attnviz.models.scores import score_named
@@ -40,7 +40,7 @@ State: TypeAlias = tuple[Tensor, ...]
 
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
-class RecurrentAttention(Projecting):
+class RecurrentAttention(nn.Module):
     """The decoder's state s asks, the encoder's states H answer; ``scaled_dot`` divides by sqrt(d_hidden).
 
     Source: Bahdanau et al. 2015, section 3.1.
@@ -112,7 +112,7 @@ class RecurrentTranslation(NamedTuple):
 
 
 # s_t = cell([y_(t-1), context(s_(t-1))], s_(t-1)), logits_t = s_t W^O
-class RecurrentTranslator(Projecting):
+class RecurrentTranslator(nn.Module):
     """Encoder, decoder and the attention between them; without it the encoder's last state alone.
 
     Source: Bahdanau et al. 2015, section 3; without attention Sutskever et al. 2014, section 2.

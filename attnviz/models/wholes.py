@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError
-from attnviz.models.attention import AttendFunction, Projecting, scaled_dot_product_attention
+from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig, expect_shape
 from attnviz.models.embedding import (
     WordEmbedding,
@@ -118,7 +118,7 @@ class Reading(NamedTuple):
     weights: list[Tensor | None]  # each layer's [batch, head, query, key]
 
 
-class LanguageEncoder(Projecting):
+class LanguageEncoder(nn.Module):
     """It reads in both directions, names hidden words, and names what a pronoun stands for.
 
     Source: Devlin et al. 2019, section 3.1.
@@ -161,7 +161,7 @@ class LanguageEncoder(Projecting):
         return x, weights
 
 
-class LanguageDecoder(Projecting):
+class LanguageDecoder(nn.Module):
     """It reads from left to right and predicts at each word which one comes next.
 
     Source: Radford et al. 2018, section 3.1.
@@ -210,7 +210,7 @@ class Translation(NamedTuple):
     weights: Weights  # by kind, each layer's
 
 
-class TranslationTransformer(Projecting):
+class TranslationTransformer(nn.Module):
     """The Transformer whole: embeddings, encoder, decoder, and a projection to the words it can generate.
 
     Source: Vaswani et al. 2017, figure 1.

@@ -94,13 +94,17 @@ def _layer(weights: dict[str, Array], x: Array, card: dict[str, object]) -> Laye
         return out
 
     query, key, value = (
-        mapped(f"attention.{what}_map", x).reshape(n, heads, width // heads).transpose(1, 0, 2)
+        mapped(f"attention.{what}_projection", x)
+        .reshape(n, heads, width // heads)
+        .transpose(1, 0, 2)
         for what in ("query", "key", "value")
     )
     scores = query @ key.transpose(0, 2, 1) / (width // heads) ** 0.5
     allowed = np.tri(n, dtype=bool) if card["kind"] == "decoder" else np.ones((n, n), dtype=bool)
     looks = softmax(np.where(allowed, scores, -np.inf))
-    attended = mapped("attention.output_map", (looks @ value).transpose(1, 0, 2).reshape(n, width))
+    attended = mapped(
+        "attention.output_projection", (looks @ value).transpose(1, 0, 2).reshape(n, width)
+    )
     first = normed(x + attended, weights["attention_norm.weight"], weights["attention_norm.bias"])
     fed = mapped("feed_forward.narrow", np.maximum(mapped("feed_forward.widen", first), 0))
     last = normed(

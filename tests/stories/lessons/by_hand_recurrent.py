@@ -61,18 +61,19 @@ def say(
     if config.get("begins_empty"):
         state = np.zeros_like(state)
     keys, values = (
-        _mapped(weights, f"attention.{what}_map", np.stack(states)) for what in ("key", "value")
+        _mapped(weights, f"attention.{what}_projection", np.stack(states))
+        for what in ("key", "value")
     )
     given = None if forced is None else [*(says.index(word) for word in forced), END]
     read, words, chances, looks = START, [], [], []
     for step in range(most if given is None else len(given)):
         x = weights["target_embedding.table.weight"][read] * width
         if len(keys):
-            query = _mapped(weights, "attention.query_map", state)
+            query = _mapped(weights, "attention.query_projection", state)
             looks.append(softmax(keys @ query / len(query) ** 0.5))
             x = np.concatenate([x, looks[-1] @ values])
         state = _gru({key: weights[f"cell.{key}"] for key in _PARTS}, x, state)
-        logits = _mapped(weights, "word_map", state)
+        logits = _mapped(weights, "word_projection", state)
         chances.append(softmax(logits))
         logits[[PAD, START]] = -np.inf
         own = int(logits.argmax())

@@ -186,7 +186,7 @@ def test_no_two_models_are_the_same() -> None:
     """Three seeds are three trainings."""
     for kind in KINDS:
         maps = [
-            by_hand.open_model(f"bottleneck-{kind}-{seed}")[0]["word_map.weight"]
+            by_hand.open_model(f"bottleneck-{kind}-{seed}")[0]["word_projection.weight"]
             for seed in range(3)
         ]
         assert all(abs(one - other).max() > 1e-2 for one, other in pairwise([*maps, maps[0]]))

@@ -80,7 +80,7 @@ def test_hidden_words(story: Story) -> None:
         :12
     ]:
         sentence = [vocabulary[number] for number in row if number]
-        hits.append(by_hand.logits("toy", sentence, "word_map")[place].argmax() == word)
+        hits.append(by_hand.logits("toy", sentence, "word_projection")[place].argmax() == word)
     few = tuple(part[:12] for part in hidden)
     assert padding.accuracy(model, (few[0], few[1], few[2]), masked=True) == pytest.approx(
         np.mean(hits)

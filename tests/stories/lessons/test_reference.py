@@ -59,7 +59,7 @@ def test_it_is_the_animal_that_was_tired_and_the_street_that_was_wide(
         _, card = by_hand.open_model("toy")
         vocabulary = card["source"]
         assert isinstance(vocabulary, list)
-        assert vocabulary[by_hand.logits("toy", words, "referent_map")[IT].argmax()] == noun
+        assert vocabulary[by_hand.logits("toy", words, "referent_projection")[IT].argmax()] == noun
         said = f"ith “{words[-2]}” its row puts the largest weight, {row.max():.2f}, on “{noun}”"
         assert f"{said}, and the model names the {noun} for “it”" in told(story)
 
@@ -95,7 +95,7 @@ def test_how_often_the_head_is_right(
         at = refers(sentence)
         words = list(sentence.words)
         named.append(
-            vocabulary[by_hand.logits("toy", words, "referent_map")[at.pronoun].argmax()]
+            vocabulary[by_hand.logits("toy", words, "referent_projection")[at.pronoun].argmax()]
             == words[at.noun]
         )
         right.append(by_hand.patterns("toy", words)[(*head, at.pronoun)].argmax() == at.noun)
