@@ -73,8 +73,7 @@ def _tell_words(name: str) -> None:
     """All words that a trained home-built model knows; a particle, which continues a word, begins with a dot."""
     from rich.text import Text
 
-    from attnviz.models.language.hangul import PIECE
-    from attnviz.models.language.vocabulary import SPECIAL
+    from attnviz.models.language.vocabulary import PIECE, SPECIAL
     from attnviz.models.training.files import ENDING, load_home_built
     from attnviz.render.terminal.text import fold
 

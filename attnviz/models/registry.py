@@ -124,17 +124,16 @@ _TRANSLATES = "English-Korean sentence pairs of the small language: to translate
 
 
 def _language(language: Language = "english") -> LanguageConfig:
-    from attnviz.models.language import vocabulary
+    from attnviz.models.language.vocabulary import load_vocabulary
 
-    return LanguageConfig(n_words=len(vocabulary.of_language(language)), language=language)
+    return LanguageConfig(n_words=len(load_vocabulary(language)), language=language)
 
 
 def _translator(kind: Callable[..., Config], **sizes: object) -> Config:
-    from attnviz.models.language import vocabulary
+    from attnviz.models.language.vocabulary import load_vocabulary
 
-    return kind(
-        n_source_words=len(vocabulary.source()), n_target_words=len(vocabulary.target()), **sizes
-    )
+    n_source, n_target = len(load_vocabulary("source")), len(load_vocabulary("target"))
+    return kind(n_source_words=n_source, n_target_words=n_target, **sizes)
 
 
 def _bottleneck(

@@ -24,7 +24,7 @@ from attnviz.capture.sources.home_built import TrainedSource
 from attnviz.errors import FileFormatError, InputError, ModelError, TooLongError
 from attnviz.heads.tally import wilson
 from attnviz.heatmaps.words import hide_special, merge_words
-from attnviz.models.language.english import GoldSentence
+from attnviz.models.language.sentences import GoldSentence
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure

@@ -25,9 +25,8 @@ from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import Language, ToyConfig
 from attnviz.models.embedding import after_start, sinusoidal_positions
-from attnviz.models.language.hangul import PIECE
-from attnviz.models.language.korean import could_be_generated
-from attnviz.models.language.vocabulary import END, START, UNKNOWN, Vocabulary
+from attnviz.models.language.grammar import could_be_generated
+from attnviz.models.language.vocabulary import END, PIECE, START, UNKNOWN, Vocabulary
 from attnviz.models.registry import HOME_BUILT, KINDS, RANDOM
 from attnviz.models.training.files import load_home_built
 from attnviz.models.training.tasks import new_model

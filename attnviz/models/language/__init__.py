@@ -1,7 +1,8 @@
-"""What the home-built models learn: a small language, made up sentence by sentence from a seed, with gold facts.
+"""The small language that the home-built models learn: sentences made up from a seed, with gold facts.
 
-- ``lexicon``: the words, English and Korean.
-- ``english``: sentences with agreement, negation and reference, and which of their words the grammar decides.
-- ``korean``: English-Korean pairs with their word alignment.
+- ``english.yaml``, ``korean.yaml``, ``translation.yaml``: the grammars, with their words.
+- ``grammar``: the generator that reads them.
+- ``sentences``: a sentence with its facts, and how it is written down.
 - ``splits``: training, validation and test sentences that share none; and some of them as a corpus.
+- ``held_out``: the first validation and test sentences as text; ``vocabularies``: all words, one a line.
 """

@@ -1,59 +1,96 @@
 """Training, validation and test sentences that share none; and some of them as a corpus.
 
-A sentence's split is read off its content words (not its articles and full stop) in their order: no such row of words
-is in two splits, so every test sentence puts words together as no training sentence does.
+A sentence's split depends on its content words in their order. No two splits share such a row of words, so every test
+sentence combines words as no training sentence does.
+
+The first validation and test sentences, which the models are measured on, are kept as text in ``held_out``. They are
+those that the grammar makes, and only the sentences after them need it.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import Literal
 
 from attnviz.models.config import Language
-from attnviz.models.language import english, hangul, korean
-from attnviz.models.language.english import GoldSentence
-from attnviz.models.language.korean import Pair
+from attnviz.models.language.sentences import GoldSentence, Pair, parse_pair, parse_sentence
+from attnviz.models.language.vocabulary import PIECE
 from attnviz.text.corpus import COREFERENCE, Annotation, CorpusLine, Link
 
 Split = Literal["train", "validation", "test"]
 
-MOST_DRAWN = 100  # sentences are drawn until there are enough different ones, or until so many times as many were drawn
+HELD_OUT = Path(__file__).with_name("held_out")
+MOST_DRAWN = 100  # sentences drawn, at most, for each different one that is asked for
 
 _LIGHT = frozenset(("the", "a", "an", "two", ".", "?"))
-_KINDS = {"english": ("english", english.KINDS), "korean": ("hangul", hangul.KINDS)}
+_STREAMS: dict[Language, str] = {"english": "english", "korean": "hangul"}  # part of the seed
 _SEEDS: dict[Split, int] = {"train": 1, "validation": 2, "test": 3}
 
 
 def split_of(words: Sequence[str]) -> Split:
-    """Which split a sentence belongs to: eight in ten to training, one each to the others."""
-    content = " ".join(
-        word for word in words if word not in _LIGHT and not word.startswith(hangul.PIECE)
-    )
+    """Return the split of a sentence: eight in ten belong to training, one each to the others."""
+    content = " ".join(word for word in words if word not in _LIGHT and not word.startswith(PIECE))
     tenth = hashlib.blake2b(content.encode(), digest_size=8).digest()[0] % 10
-    return "validation" if tenth == 8 else "test" if tenth == 9 else "train"
+    if tenth == 8:
+        return "validation"
+    if tenth == 9:
+        return "test"
+    return "train"
 
 
 def sentences(
     split: Split, seed: int = 0, kind: str | None = None, language: Language = "english"
 ) -> Iterator[GoldSentence]:
-    """Sentences of a split, without end; the same seed, the same sentences."""
-    name, kinds = _KINDS[language]
-    random = Random(f"{name} {_SEEDS[split]} {seed}")
+    """Yield sentences of a split without end; the same seed yields the same sentences."""
+    lines = _held_out(f"{language}-{kind}-{split}" if kind else f"{language}-{split}", seed)
+    yield from map(parse_sentence, lines)
+    yield from islice(_made_sentences(split, seed, kind, language), len(lines), None)
+
+
+def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[Pair]:
+    """Yield English-Korean pairs of a split without end; of so many clauses, or of any number."""
+    lines = _held_out(f"pairs-{split}", seed) if clauses is None else []
+    yield from map(parse_pair, lines)
+    yield from islice(_made_pairs(split, seed, clauses), len(lines), None)
+
+
+@functools.cache
+def endings(language: Language) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the last words of sentences of reference: those that fit an animal, and those that fit a place."""
+    lines = (HELD_OUT / f"{language}-endings.txt").read_text("utf-8").splitlines()
+    animals, places = (tuple(line.split()) for line in lines)
+    return animals, places
+
+
+def _held_out(name: str, seed: int) -> list[str]:
+    path = HELD_OUT / f"{name}.txt"
+    return path.read_text("utf-8").splitlines() if seed == 0 and path.exists() else []
+
+
+def _made_sentences(
+    split: Split, seed: int, kind: str | None, language: Language
+) -> Iterator[GoldSentence]:
+    from attnviz.models.language.grammar import load_grammar
+
+    grammar, random = load_grammar(language), Random(f"{_STREAMS[language]} {_SEEDS[split]} {seed}")
     while True:
-        sentence = english.generate(random, kind, kinds)
+        sentence = parse_sentence(grammar.sentence(random, kind))
         if split_of(sentence.words) == split:
             yield sentence
 
 
-def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[Pair]:
-    """English-Korean pairs of a split, without end; of so many clauses, or of any number."""
-    random = Random(f"korean {_SEEDS[split]} {seed}")
+def _made_pairs(split: Split, seed: int, clauses: int | None) -> Iterator[Pair]:
+    from attnviz.models.language.grammar import load_grammar
+
+    grammar, random = load_grammar("translation"), Random(f"korean {_SEEDS[split]} {seed}")
     while True:
-        pair = korean.generate(random, clauses)
+        pair = parse_pair(grammar.pair(random, clauses))
         if split_of(pair.english) == split:
             yield pair
 
@@ -61,9 +98,10 @@ def pairs(split: Split, seed: int = 0, clauses: int | None = None) -> Iterator[P
 def corpus_lines(
     n: int, *, kind: str | None = None, language: Language = "english"
 ) -> tuple[CorpusLine, ...]:
-    """Test sentences of which words are known to belong together, each once; of a construction or of any.
+    """Return different test sentences with known links; of one construction or of any.
 
-    Raises ValueError: there are not so many.
+    Raises:
+        ValueError: there are not so many.
     """
     drawn = map(line_of, islice(sentences("test", kind=kind, language=language), MOST_DRAWN * n))
     known = (line for line in drawn if line.annotated is not None and line.annotated.links)
@@ -78,26 +116,26 @@ def corpus_lines(
 
 
 def source_lines(n: int) -> tuple[CorpusLine, ...]:
-    """English test sentences to be translated; nothing is known of what belongs together in them."""
+    """Return English test sentences to be translated, without links."""
     found = enumerate(islice(pairs("test"), n), 1)
     return tuple(CorpusLine(number=number, text=" ".join(pair.english)) for number, pair in found)
 
 
 def line_of(sentence: GoldSentence) -> CorpusLine:
-    """A sentence as the first line of a corpus; a particle belongs to its noun, and one word is linked to another."""
+    """Return a sentence as the first line of a corpus, in which a noun and its particle are one word."""
     text, words, word_of = "", list[tuple[int, int]](), list[int]()
     for piece in sentence.words:
-        if piece.startswith(hangul.PIECE):
-            text += piece.removeprefix(hangul.PIECE)
+        if piece.startswith(PIECE):
+            text += piece.removeprefix(PIECE)
             words[-1] = (words[-1][0], len(text))
         else:
             text += f" {piece}" if text else piece
             words.append((len(text) - len(piece), len(text)))
         word_of.append(len(words) - 1)
-    found = sentence.reference
-    refers = (
-        () if found is None else (Link(query=found.pronoun, key=found.noun, relation=COREFERENCE),)
-    )
-    links = (*refers, *sentence.links)
-    links = tuple(replace(link, query=word_of[link.query], key=word_of[link.key]) for link in links)
-    return CorpusLine(number=1, text=text, annotated=Annotation(words=tuple(words), links=links))
+    links = list(sentence.links)
+    if sentence.reference is not None:
+        pronoun, noun = sentence.reference.pronoun, sentence.reference.noun
+        links.insert(0, Link(query=pronoun, key=noun, relation=COREFERENCE))
+    links = [replace(link, query=word_of[link.query], key=word_of[link.key]) for link in links]
+    annotation = Annotation(words=tuple(words), links=tuple(links))
+    return CorpusLine(number=1, text=text, annotated=annotation)

@@ -19,7 +19,7 @@ from torch import nn
 from attnviz.errors import InputError, SettingsError
 from attnviz.models.attention import MultiHeadAttention
 from attnviz.models.config import LanguageConfig
-from attnviz.models.language import vocabulary
+from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import HOME_BUILT, Recipe, TrainingPlan, trained
 from attnviz.models.training import files, measure
 from attnviz.models.training.files import ModelCard, State
@@ -211,8 +211,8 @@ def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
     return ModelCard(
         name=name,
         plan=plan,
-        source=vocabulary.source() if language is None else vocabulary.of_language(language),
-        target=vocabulary.target() if language is None else None,
+        source=load_vocabulary(language or "source"),
+        target=load_vocabulary("target") if language is None else None,
         quality=measure.quality(model, clauses=plan.clauses),
     )
 

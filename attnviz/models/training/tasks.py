@@ -5,9 +5,9 @@ Only words are targets. What the heads look at is whatever helped to name the ri
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import islice
 from random import Random
 from typing import TypeAlias
@@ -17,9 +17,17 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig, WordsConfig
-from attnviz.models.language import splits, vocabulary
-from attnviz.models.language.korean import Pair
+from attnviz.models.config import (
+    Language,
+    LanguageConfig,
+    RecurrentConfig,
+    TranslationConfig,
+    WordsConfig,
+)
+from attnviz.models.language import splits
+from attnviz.models.language.grammar import load_grammar
+from attnviz.models.language.sentences import Pair
+from attnviz.models.language.vocabulary import SPECIAL, load_vocabulary
 from attnviz.models.registry import Architecture, Config, Recipe, TrainingPlan
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
@@ -58,10 +66,10 @@ def task_of(plan: TrainingPlan) -> Task:
     """The model with its first weights, and what it learns."""
     model, recipe = new_model(plan), plan.recipe
     if isinstance(model, LanguageEncoder):
-        return Task(model, recipe, partial(hidden_words, model, recipe))
+        return Task(model, recipe, functools.partial(hidden_words, model, recipe))
     if isinstance(model, LanguageDecoder):
-        return Task(model, recipe, partial(next_word, model, recipe))
-    return Task(model, recipe, partial(translation, model, recipe, plan.clauses))
+        return Task(model, recipe, functools.partial(next_word, model, recipe))
+    return Task(model, recipe, functools.partial(translation, model, recipe, plan.clauses))
 
 
 def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
@@ -74,9 +82,8 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
     batch = list(
         islice(splits.sentences("train", random.randrange(2**62), language=language), recipe.batch)
     )
-    words = pad_numbers(
-        [vocabulary.of_language(language).encode(_perhaps_open(random, s.words)) for s in batch]
-    )
+    vocabulary = load_vocabulary(language)
+    words = pad_numbers([vocabulary.encode(_perhaps_open(random, s.words)) for s in batch])
     shown, hidden = hide(random, words, model.config, recipe.unknown)
     referents = torch.full_like(words, IGNORED)
     for row, sentence in enumerate(batch):
@@ -100,35 +107,36 @@ def hide(
     any other word. With fewer, and with another of the same form, words that stand there in plain sight are doubted
     more often: "eating a green [dog]". What they go with is then looked at in sentences without a gap too.
     """
-    known = vocabulary.of_language(config.language)
-    alike = {word: group for group in vocabulary.alike(config.language) for word in group}
+    vocabulary, alike = load_vocabulary(config.language), _words_alike(config.language)
     shown, hidden = words.clone(), torch.full_like(words, IGNORED)
     for row, column in (words != config.pad).nonzero().tolist():
         number = int(words[row, column])
-        word = known.words[number]
+        word = vocabulary.words[number]
         chance = random.random() / (0.25 if word in alike else 0.1)
         if chance < 1:
             hidden[row, column] = number
             if chance < 0.6:
                 shown[row, column] = config.mask
             elif chance < 0.8:  # of a word of grammar any other word
-                others = alike.get(word, known.words[len(vocabulary.SPECIAL) :])
-                shown[row, column] = known.encode([random.choice(others)])[0]
+                others = alike.get(word, vocabulary.words[len(SPECIAL) :])
+                shown[row, column] = vocabulary.encode([random.choice(others)])[0]
         elif random.random() < unknown:
             shown[row, column] = config.unknown
     return shown, hidden
+
+
+@functools.cache
+def _words_alike(language: Language) -> dict[str, tuple[str, ...]]:
+    """Return for each noun, adjective and verb all words of the same form."""
+    return {word: group for group in load_grammar(language).alike() for word in group}
 
 
 def next_word(model: LanguageDecoder, recipe: Recipe, step: int) -> Tensor:
     """To predict, after each word, which one comes next, the end included (Radford et al. 2018, GPT, section 3.1)."""
     random = Random(f"next {recipe.seed} {step}")
     batch = list(islice(splits.sentences("train", random.randrange(2**62)), recipe.batch))
-    words = pad_numbers(
-        [
-            [*vocabulary.english().encode(_perhaps_open(random, s.words)), model.config.end]
-            for s in batch
-        ]
-    )
+    encode, end = load_vocabulary("english").encode, model.config.end
+    words = pad_numbers([[*encode(_perhaps_open(random, s.words)), end] for s in batch])
     vectors, _ = model.encode(words[:, :-1], attend=dropping_heads(recipe.drop_heads, random))
     return _loss_at(words[:, 1:], vectors, model.word_projection, model.config.pad)
 
@@ -173,11 +181,10 @@ def _with_unknown(random: Random, words: Tensor, share: float, config: WordsConf
 
 def encode_pairs(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:
     """Pairs as numbers: the sources, and the targets with their end."""
-    english, korean = vocabulary.source(), vocabulary.target()
-    return (
-        pad_numbers([english.encode(pair.english) for pair in pairs]),
-        pad_numbers([[*korean.encode(pair.korean), end] for pair in pairs]),
-    )
+    english, korean = load_vocabulary("source"), load_vocabulary("target")
+    source = pad_numbers([english.encode(pair.english) for pair in pairs])
+    target = pad_numbers([[*korean.encode(pair.korean), end] for pair in pairs])
+    return source, target
 
 
 def pad_numbers(rows: Sequence[Sequence[int]]) -> Tensor:

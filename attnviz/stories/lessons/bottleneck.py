@@ -17,7 +17,7 @@ from torch import Tensor
 
 from attnviz.models import registry
 from attnviz.models.language import splits
-from attnviz.models.language.korean import Pair
+from attnviz.models.language.sentences import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.files import ModelCard
 from attnviz.models.training.measure import hits

@@ -20,7 +20,7 @@ from attnviz.attention import Attention
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.models.language import splits
-from attnviz.models.language.korean import Pair
+from attnviz.models.language.sentences import Pair
 from attnviz.models.language.vocabulary import Vocabulary
 from attnviz.models.registry import Recipe
 from attnviz.models.seq2seq import RecurrentTranslator

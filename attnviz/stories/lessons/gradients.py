@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnviz.models.language import splits
-from attnviz.models.language.korean import Pair
+from attnviz.models.language.sentences import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import CERTAIN, Estimate, open_model, percent, story, table

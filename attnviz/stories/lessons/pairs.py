@@ -12,8 +12,8 @@ from torch import Tensor
 
 from attnviz.capture.source import Model
 from attnviz.models.language import splits
-from attnviz.models.language.english import GoldSentence
-from attnviz.models.language.lexicon import QUALITIES
+from attnviz.models.language.grammar import load_grammar
+from attnviz.models.language.sentences import GoldSentence
 from attnviz.models.language.splits import Split
 from attnviz.models.registry import TOY
 from attnviz.models.training.measure import Head
@@ -121,7 +121,7 @@ view_all | All heads at once. | 모든 헤드를 한눈에.
 
 def sentences(split: Split, n: int = SENTENCES) -> list[GoldSentence]:
     """Unseen sentences that end as "... eating a green apple." does: verb, article, adjective, noun, full stop."""
-    adjectives = {adjective.english for adjective in QUALITIES}
+    adjectives = {adjective["word"] for adjective in load_grammar("english").words["qualities"]}
     return list(
         islice((s for s in splits.sentences(split, kind="action") if s.words[-3] in adjectives), n)
     )

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnviz.capture.source import Model
-from attnviz.models.language.english import GoldSentence
+from attnviz.models.language.sentences import GoldSentence
 from attnviz.models.registry import TOY
 from attnviz.models.training import measure
 from attnviz.models.training.measure import Head

@@ -1,420 +1,142 @@
-"""English-Korean pairs: particles, word order and gold alignments, against cases written by hand."""
+"""Polite Korean sentences: particles by final consonants, facts by particles, every piece with a number."""
 
 from __future__ import annotations
 
-import itertools
+import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.models.language import korean, lexicon, vocabulary
-from attnviz.models.language.lexicon import ends_in_consonant, with_particle
-from attnviz.text.words import split_words
+from attnviz.models.language import splits
+from attnviz.models.language.grammar import load_grammar
+from attnviz.models.language.sentences import GoldSentence, parse_sentence
+from attnviz.models.language.splits import corpus_lines
+from attnviz.models.language.vocabulary import PIECE, SPECIAL, load_vocabulary
+from attnviz.text.corpus import COREFERENCE
 from tests.models.language.conftest import seeded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from attnviz.models.language.splits import Split
 
-    from attnviz.models.language.korean import Pair
-
-PARTICLES = (
-    # topic, subject, object
-    "왕은 왕이 왕을",
-    "공주는 공주가 공주를",
-    "왕자는 왕자가 왕자를",
-    "여왕은 여왕이 여왕을",
-    "선생님은 선생님이 선생님을",
-    "학생은 학생이 학생을",
-    "친구는 친구가 친구를",
-    "동물은 동물이 동물을",
-    "고양이는 고양이가 고양이를",
-    "말은 말이 말을",
-    "새는 새가 새를",
-    "곰은 곰이 곰을",
-    "길은 길이 길을",
-    "다리는 다리가 다리를",
-    "숲은 숲이 숲을",
-    "계곡은 계곡이 계곡을",
-    "사과는 사과가 사과를",
-    "달걀은 달걀이 달걀을",
-    "빵은 빵이 빵을",
-    "케이크는 케이크가 케이크를",
-    "책은 책이 책을",
-    "편지는 편지가 편지를",
-    "그림은 그림이 그림을",
-    "노래는 노래가 노래를",
+GRAMMAR = load_grammar("korean")
+VOCABULARY = load_vocabulary("korean")
+SPLITS: tuple[Split, ...] = ("train", "validation", "test")
+WITH_FINAL, WITHOUT = (
+    {"은", "이", "을", "과", "이에요", "이었어요"},
+    {"는", "가", "를", "와", "예요", "였어요"},
 )
-
-GOLD = {
-    # English: Korean, and which English words each Korean word means, in brackets those it only goes with.
-    ("clause", "i love all you"): ("나는 너희 모두를 사랑한다", "0 3 2 1"),
-    ("clause", "she is eating a green apple"): ("그녀는 초록색 사과를 먹고 있다", "0 4 5(3) 2 1"),
-    ("clause", "he did not see me"): ("그는 나를 보지 않았다", "0 4 3 2(1)"),
-    ("clause", "we buy the bread in the park"): ("우리는 공원에서 빵을 산다", "0 6(4,5) 3(2) 1"),
-    ("clause", "a king likes her"): ("왕이 그녀를 좋아한다", "1(0) 3 2"),
-    ("clause", "you were eating the egg"): ("너는 달걀을 먹고 있었다", "0 4(3) 2 1"),
-    ("clause", "they couldn't find all us"): ("그들은 우리 모두를 찾지 못했다", "0 4 3 2 1"),
-    ("clause", "i don't see all them"): ("나는 그들 모두를 보지 않는다", "0 4 3 2 1"),
-    ("clause", "she crossed a small river"): ("그녀는 작은 강을 건넜다", "0 3 4(2) 1"),
-    ("is so", "the cat is big"): ("고양이는 크다", "1(0) 3(2)"),
-    ("is so", "a girl is beautiful"): ("소녀가 아름답다", "1(0) 3(2)"),
-    ("existence", "there is a prince"): ("왕자가 있다", "3(2) 1(0)"),
-    ("existence", "is there a prince ?"): ("왕자가 있니 ?", "3(2) 0(1,4) 4"),
-    ("existence", "is there a prince"): ("왕자가 있니", "3(2) 0(1)"),
-    ("existence", "there is an old king"): ("오래된 왕이 있다", "3 4(2) 1(0)"),
-    ("reference", "the animal didn't cross the street because it was too tired"): (
-        "동물은 너무 피곤했기 때문에 길을 건너지 않았다",
-        "1(0) 9 10(8) 6 5(4) 3 2",
-    ),
-    ("reference", "the animal didn't cross the street because it was too wide"): (
-        "길이 너무 넓었기 때문에 동물은 건너지 않았다",
-        "5(4,7) 9 10(8) 6 1(0) 3 2",
-    ),
-    ("reference", "the fox couldn't visit the lake because it was very icy"): (
-        "호수가 매우 얼어붙었기 때문에 여우는 방문하지 못했다",
-        "5(4,7) 9 10(8) 6 1(0) 3 2",
-    ),
-    ("although", "although i did not get 95 in last toefl , i could get in the ph.d program"): (
-        "나는 지난 토플에서 95점을 받지 못했지만 박사 과정에 들어갈 수 있었다",
-        "1(10) 7 8(6) 5 4 3(0,2) 15(14) 16(13) 12(13) 11 11",
-    ),
-    ("although", "although i did get 95 in last toefl , i could not get in the ph.d program"): (
-        "나는 지난 토플에서 95점을 받았지만 박사 과정에 들어갈 수 없었다",
-        "1(9) 6 7(5) 4 3(0,2) 15(14) 16(13) 12(13) 10 11(10)",
-    ),
-    (
-        "although",
-        "although she did get 70 in this exam , she could not stay in the summer school",
-    ): (
-        "그녀는 이번 고사에서 70점을 받았지만 여름 학교에 머물 수 없었다",
-        "1(9) 6 7(5) 4 3(0,2) 15(14) 16(13) 12(13) 10 11(10)",
-    ),
-}
-
-MISSION = (
-    "I love all you",
-    "She is eating a green apple",
-    "Although I did not get 95 in last TOEFL, I could get in the Ph.D program.",
-    "Although I did get 95 in last TOEFL, I could not get in the Ph.D program.",
-    "There is a prince",
-    "Is there a prince",
-    "The animal didn't cross the street because it was too tired.",
-    "The animal didn't cross the street because it was too wide.",
-)
-
-
-NEWCOMERS = (
-    "The cat sat on the mat",
-    "The dog is barking",
-    "The bird is singing in the tree",
-    "My name is Anna.",
-    "I am a student",
-    "I am hungry",
-    "Hello, Tom!",
-    "What is this?",
-    "My dog likes your cat.",
-    "Kim went to school yesterday",
-    "The boy is playing with a red ball",
-    "We watched a movie together last night",
-    "She reads a book every day",
-    "The sun is shining today",
-    "I want to go home",
-    "He can speak English very well",
-)
-"""What people type first; the encoder and the decoder know every word."""
-
-GROUPS = {
-    name: getattr(korean, name)
-    for name in ("PEOPLE", "ANIMALS", "PLACES", "VERBS", "MOVES", "QUALITIES", "FEELINGS", "SHAPES")
-}
-OBJECTS = korean.OBJECTS
-
-
-@pytest.fixture
-def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Pair]:
-    """The pair of an English sentence, made over and over, from its own words only, until it comes up."""
-
-    def own(entries: Any, words: set[str]) -> Any:
-        return tuple(e for e in entries if words & {getattr(e, f) for f in e.__slots__}) or entries
-
-    def find(kind: str, english: str) -> Pair:
-        words = english.split()
-        for name, entries in GROUPS.items():
-            monkeypatch.setattr(korean, name, own(entries, set(words)))
-        if set(words) & {noun.one for noun in GROUPS["PEOPLE"]}:
-            monkeypatch.setattr(korean, "ANIMALS", ())
-        objects = {what: own(nouns, set(words)) for what, nouns in OBJECTS.items()}
-        monkeypatch.setattr(korean, "OBJECTS", objects)
-        random, make = seeded(0), korean.KINDS[kind][0]
-        for _ in range(50_000):
-            piece = make(random)
-            if [word.partition("/")[0] for word in piece.english.split()] == words:
-                return korean._pair(piece, stop=False)
-        raise AssertionError(f"never made: {english}")
-
-    return find
-
-
-def gold(told: str) -> tuple[set[tuple[int, int]], set[tuple[int, int]]]:
-    """Sure and possible links, read from "1(0) 3": Korean word 0 means English word 1 and goes with 0."""
-    sure, possible = set(), set()
-    for row, entry in enumerate(told.split()):
-        means, _, goes_with = entry.rstrip(")").partition("(")
-        sure |= {(row, int(means))} if means else set()
-        possible |= {(row, int(place)) for place in goes_with.split(",") if place}
-    return sure, sure | possible
-
-
-class TestParticles:
-    """은/는, 이/가, 을/를 by the final consonant."""
-
-    @pytest.mark.parametrize("forms", PARTICLES)
-    def test_of_a_noun(self, forms: str) -> None:
-        """Each noun's three forms, as a Korean writes them."""
-        topic, subject, object_ = forms.split()
-        noun = topic[:-1]
-        assert [with_particle(noun, role) for role in ("topic", "subject", "object")] == [
-            topic,
-            subject,
-            object_,
-        ]
-
-    def test_final_consonant_is_unicodes(self) -> None:
-        """A syllable that canonical decomposition splits in three has a final consonant, one split in two has none."""
-        for syllable in map(chr, range(0xAC00, 0xD7A4, 7)):
-            assert ends_in_consonant(syllable) == (len(unicodedata.normalize("NFD", syllable)) == 3)
-
-    def test_pronouns(self) -> None:
-        """Written out in the lexicon, they follow the same rule."""
-        for topic, _, object_, _ in lexicon.PRONOUNS.values():
-            assert with_particle(topic[:-1], "topic") == topic
-            assert with_particle(object_[:-1], "object") == object_
-
-
-class TestAlignment:
-    """Which Korean word comes from which English word."""
-
-    @pytest.mark.parametrize("kind", korean.KINDS)
-    def test_is_the_one_written_by_hand(self, found: Callable[[str, str], Pair], kind: str) -> None:
-        """Translation, sure links and possible links, word by word."""
-        for (of, english), (translation, told) in GOLD.items():
-            if of == kind:
-                pair = found(kind, english)
-                assert pair.korean == tuple(translation.split())
-                assert (set(pair.sure), set(pair.possible)) == gold(told)
-
-    def test_crosses(self, found: Callable[[str, str], Pair]) -> None:
-        """In "I love all you", the words "all" and "you" change places and the verb goes last: 3 crossings."""
-        sure = found("clause", "i love all you").sure
-        crossing = [(a, b) for a, b in itertools.combinations(sorted(sure), 2) if a[1] > b[1]]
-        assert crossing == [((1, 3), (2, 2)), ((1, 3), (3, 1)), ((2, 2), (3, 1))]
-
-    def test_reason_first(self) -> None:
-        """The clause after "because" or "before" comes first, in a form of its own; each keeps to its own links."""
-        random = seeded(4)
-        pairs = [korean.generate(random, 2) for _ in range(300)]
-        seen = dict.fromkeys(("because", "before", "and"), 0)
-        for pair in pairs:
-            joint = next(word for word in seen if word in pair.english)
-            seen[joint] += 1
-            at = pair.english.index(joint)
-            cut = next(row for row, column in pair.sure if column == at)
-            assert (
-                pair.korean[cut] == {"because": "때문에", "before": "전에", "and": "그리고"}[joint]
-            )
-            for row, column in pair.possible - {(cut, at)}:
-                if pair.english[column] != ".":
-                    assert (row < cut) == ((column < at) if joint == "and" else (column > at))
-            if joint != "and":
-                assert pair.korean[cut - 1].endswith("기")
-                assert not any(
-                    word in TOPICS for word in pair.korean[:cut]
-                )  # inside a sentence there is no topic
-        assert min(seen.values()) > 50
-
-    def test_a_full_stop_is_aligned_to_its_own(self) -> None:
-        """Where one ends the English sentence, one ends the Korean."""
-        random = seeded(5)
-        stops = [
-            pair
-            for pair in (korean.generate(random) for _ in range(200))
-            if pair.english[-1] == "."
-        ]
-        assert len(stops) > 80
-        for pair in stops:
-            assert pair.korean[-1] == "."
-            assert {link for link in pair.possible if link[0] == len(pair.korean) - 1} == {
-                (len(pair.korean) - 1, len(pair.english) - 1)
-            }
 
 
 @pytest.fixture(scope="module")
-def many() -> list[Pair]:
-    """3,000 pairs of each kind, with and without full stop, and 3,000 of several clauses."""
+def many() -> list[GoldSentence]:
+    """Twenty thousand sentences."""
     random = seeded(1)
-    single = [
-        korean._pair(make(random), stop)
-        for make, _ in korean.KINDS.values()
-        for stop in (True, False) * 1500
-    ]
-    return single + [korean.generate(random, n) for n in (2, 3) for _ in range(1500)]
+    return [parse_sentence(GRAMMAR.sentence(random)) for _ in range(20_000)]
 
 
-TOPICS = {topic for topic, *_ in lexicon.PRONOUNS.values()} | {
-    with_particle(noun.korean, "topic") for noun in korean.PEOPLE + korean.ANIMALS
-}
+def test_particles_fit_the_last_sound_of_their_nouns(many: list[GoldSentence]) -> None:
+    """By the letters that a syllable is made of: U+11A8 and above are final consonants."""
+    seen = set()
+    for sentence in many:
+        for noun, piece in zip(sentence.words, sentence.words[1:], strict=False):
+            particle = piece.removeprefix(PIECE)
+            if piece.startswith(PIECE) and particle in WITH_FINAL | WITHOUT | {"으로", "로"}:
+                last = unicodedata.normalize("NFD", noun)[-1]
+                closed = last >= "\u11a8" and not (particle == "로" and last == "\u11af")
+                assert (particle in WITH_FINAL | {"으로"}) == closed, sentence.words
+                seen.add(particle)
+    assert seen == WITH_FINAL | WITHOUT | {"으로", "로"}
 
 
-class TestEveryPair:
-    """What holds of whatever is made."""
-
-    def test_words_are_in_the_vocabularies(self, many: list[Pair]) -> None:
-        """No sentence has a word without a number, and no number is that of a word that never comes up."""
-        special = set(vocabulary.SPECIAL)
-        assert {word for pair in many for word in pair.english} == set(
-            vocabulary.source().words
-        ) - special
-        assert {word for pair in many for word in pair.korean} == set(
-            vocabulary.target().words
-        ) - special
-
-    def test_links_are_inside_the_sentences(self, many: list[Pair]) -> None:
-        """Each sure link is possible, each link leads from a word to a word, each Korean word has a link."""
-        for pair in many:
-            assert pair.sure <= pair.possible
-            assert {row for row, _ in pair.possible} == set(range(len(pair.korean)))
-            assert {column for _, column in pair.possible} <= set(range(len(pair.english)))
-
-    def test_english_words_are_accounted_for(self, many: list[Pair]) -> None:
-        """Each English word goes with a Korean one, but the comma, and "it" where Korean leaves it out."""
-        for pair in many:
-            linked = {column for _, column in pair.possible}
-            assert [pair.english[i] for i in range(len(pair.english)) if i not in linked] in (
-                [],
-                [","],
-                ["it"],
-            )
-
-    def test_the_verb_is_last(self, many: list[Pair]) -> None:
-        """A Korean sentence ends in a verb, an adjective that says so, or an auxiliary."""
-        last = {verb.present for verb in korean.VERBS} | {verb.did for verb in korean.VERBS}
-        last |= {adjective.is_so for adjective in korean.QUALITIES}
-        last |= {"있다", "있니", "않는다", "않았다", "못했다", "있었다", "없었다"}
-        for pair in many:
-            words = [word for word in pair.korean if word not in {".", "?"}]
-            assert words[-1] in last
-
-    def test_particles_agree_with_their_nouns(self, many: list[Pair]) -> None:
-        """Whatever word bears 은, 이 or 을 ends in a consonant before it; 는, 가 or 를 never follows one."""
-        nouns = {noun.korean for noun in lexicon.in_korean(lexicon.NOUNS)}
-        seen = set()
-        for pair in many:
-            for word in pair.korean:
-                if word[:-1] in nouns and word[-1] in "은는이가을를":
-                    seen.add(word[-1])
-                    assert ends_in_consonant(word[-2]) == (word[-1] in "은이을")
-        assert seen == set("은는이가을를")
-
-    def test_english_agrees(self, many: list[Pair]) -> None:
-        """He, she and nouns take "is", "does" and "loves"; I takes "am"; the others "are", "do" and "love"."""
-        thirds, bases = {verb.third for verb in korean.VERBS}, {verb.base for verb in korean.VERBS}
-        for pair in many[:3000]:
-            subject, verb = (pair.english[0], pair.english[1])
-            if subject in {"the", "a", "an"}:
-                place = next(i for i, word in enumerate(pair.english) if word in NOUNS)
-                subject, verb = "he", pair.english[place + 1]
-            right = {
-                "i": {"am", "was", "do", "don't"},
-                "he": {"is", "was", "does", "doesn't"},
-                "she": {"is", "was", "does", "doesn't"},
-            }.get(subject, {"are", "were", "do", "don't"})
-            assert (
-                verb
-                not in {"am", "is", "are", "was", "were", "do", "don't", "does", "doesn't"} - right
-            )
-            assert verb not in (bases if subject in {"he", "she"} else thirds)
-
-    def test_articles(self, many: list[Pair]) -> None:
-        """It is "an" before a vowel, "a" before any other sound."""
-        for pair in many:
-            for article, after in itertools.pairwise(pair.english):
-                if article in {"a", "an"}:
-                    assert (article == "an") == (after[0] in "aeiou")
+def test_every_piece_has_a_number(many: list[GoldSentence]) -> None:
+    """And a few forms have one that no sentence has: 좋아하고, since nobody is liking."""
+    said = {piece for sentence in many for piece in sentence.words}
+    known = set(VOCABULARY.words) - set(SPECIAL)
+    assert said <= known
+    assert len(known - said) < 40
 
 
-NOUNS = {noun.one for noun in lexicon.in_korean(lexicon.NOUNS)}
+def test_who_is_meant(many: list[GoldSentence]) -> None:
+    """자기 is whoever bears 이 or 가; 그것 is the animal that was tired, or the place that was wide."""
+    feelings = {adjective["reason"] for adjective in GRAMMAR.words["feelings"]}
+    animals = {noun["word"] for noun in GRAMMAR.words["animals"]}
+    for sentence in many:
+        found = sentence.reference
+        if sentence.kind == "own":
+            assert found is not None
+            assert sentence.words[found.pronoun] == "자기"
+            assert sentence.words[found.noun + 1] in {"##이", "##가"}
+            assert sentence.words[found.other + 1] in {"##을", "##를"}
+        elif sentence.kind == "reference":
+            assert found is not None
+            assert sentence.words[found.pronoun] == "그것"
+            lives = sentence.words[found.pronoun + 3] in feelings
+            assert (sentence.words[found.noun] in animals) == lives
+            assert (sentence.words[found.other] in animals) != lives
+        else:
+            assert found is None
 
 
-class TestVocabulary:
-    """Words and numbers."""
-
-    @pytest.mark.parametrize("sentence", MISSION + NEWCOMERS)
-    def test_knows_the_missions_sentences(self, sentence: str) -> None:
-        """As a person types them, capitals and all."""
-        words = [sentence[start:end] for start, end in split_words(sentence)]
-        if sentence not in NEWCOMERS:
-            assert [word for word in words if not vocabulary.source().knows(word)] == []
-        english = vocabulary.english()
-        assert [word for word in words if not english.knows(word)] == []
-        assert vocabulary.UNKNOWN not in english.decode(english.encode(words))
-        assert [word.lower() for word in words] == list(english.decode(english.encode(words)))
-
-    def test_capitals_do_not_matter(self) -> None:
-        """THE, The and the are one word."""
-        english = vocabulary.english()
-        assert len(set(english.encode(["THE", "The", "the", "tHe"]))) == 1
-        assert english.knows("TOEFL")
-
-    def test_unknown_words(self) -> None:
-        """A stranger has the number of the unknown, in both languages."""
-        for words in (vocabulary.english(), vocabulary.target()):
-            assert words.encode(["xylophone", "실로폰", ""]) == [1, 1, 1]
-            assert not words.knows("xylophone")
-            assert words.decode([0, 1, 2, 3, 4]) == vocabulary.SPECIAL
-
-    def test_numbers_there_and_back(self) -> None:
-        """Each word has a number of its own."""
-        for words in (vocabulary.english(), vocabulary.target()):
-            assert words.decode(words.encode(words.words)) == words.words
-            assert len(set(words.words)) == len(words) == len(words.encode(words.words))
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("own", "공주 ##를 왕자 ##가 자기 방 ##에서 만났어요 ."),
+        ("hello", "안녕하세요 , 민수 씨 ."),
+        ("all", "나 ##는 너희 모두 ##를 사랑해 ."),
+    ],
+)
+def test_the_sentences_of_a_lecture(kind: str, sentence: str) -> None:
+    """They come up, or are made of the words that do."""
+    words = set(VOCABULARY.words)
+    assert set(sentence.split()) <= words
+    shapes = {
+        re.sub("[가-힣]+", "x", " ".join(made.words))
+        for made in (parse_sentence(GRAMMAR.sentence(seeded(n), kind)) for n in range(800))
+    }
+    assert re.sub("[가-힣]+", "x", sentence) in shapes
 
 
-class TestConstruction:
-    """Whether a sentence could have come up, told by how it is built."""
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        "고양이 ##가",
+        "고양이",
+        "학교 ##에서",
+        "도로",
+        "서울 ##로",
+        "먹었어요",
+        "쿼카가",
+        "제 ##가",
+        "교수님 ##은",
+    ],
+)
+def test_a_particle_is_a_piece_of_its_own(pieces: str) -> None:
+    """Where the noun is known; what stands in the vocabulary whole stays whole."""
+    assert VOCABULARY.pieces(pieces.replace(f" {PIECE}", "")) == tuple(pieces.split())
 
-    def test_all_that_come_up(self) -> None:
-        """Each sentence that is made is built like one that can be made."""
-        random = seeded(11)
-        for number in range(20_000):
-            pair = korean.generate(random, (None, 1, 2, 3)[number % 4])
-            assert korean.could_be_generated(pair.english), pair.english
 
-    @pytest.mark.parametrize(
-        "sentence",
-        [
-            "i am a student",
-            "i love",
-            "a king",
-            "i am very tired",
-            "where is the cat ?",
-            "she gave me a book",
-            "the prince who loves her is big",
-            "i like it",
-            "the <unknown> is a student",
-            "in the park i love you",
-            "i love you and i love you and i love you and i love you",
-            "because i love you he likes me",
-            ". i love you",
-        ],
-    )
-    def test_none_that_does(self, sentence: str) -> None:
-        """What is built otherwise never comes up."""
-        assert not korean.could_be_generated(sentence.split())
+def test_links_go_from_word_to_word() -> None:
+    """In a corpus a noun and its particle are one word: 자기 is linked to 왕자가, a verb to 사과를."""
+    for line in corpus_lines(60, language="korean"):
+        assert line.annotated is not None
+        for link in line.annotated.links:
+            words = [line.text[slice(*span)] for span in line.annotated.words]
+            query, key = words[link.query], words[link.key]
+            assert (query in {"자기", "그것이"}) == (link.relation == COREFERENCE)
+            assert link.relation == COREFERENCE or key[-1] in "을를"
 
-    @pytest.mark.parametrize(
-        "sentence", ["i <unknown> you", "the <unknown> is <unknown> .", "i love <unknown>"]
-    )
-    def test_unknown(self, sentence: str) -> None:
-        """A word that is not known may be any."""
-        assert korean.could_be_generated(sentence.split())
+
+def test_no_sentence_is_in_two_splits() -> None:
+    """Nor one whose particles alone differ: 왕자가 공주를 and 왕자를 공주가."""
+    rows = {}
+    for split in SPLITS:
+        made = islice(splits.sentences(split, language="korean"), 800)
+        rows[split] = {
+            " ".join(word for word in one.words if word[:2] != PIECE and word not in ".?")
+            for one in made
+        }
+    assert not rows["train"] & rows["test"]
+    assert not rows["train"] & rows["validation"]
+    assert not rows["validation"] & rows["test"]

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
+
 import pytest
 
-from attnviz.models.language import english, lexicon, splits
+from attnviz.models.language import splits
+from attnviz.models.language.grammar import load_grammar
+from attnviz.models.language.sentences import parse_pair, parse_sentence
 from attnviz.models.language.splits import corpus_lines, line_of
 from attnviz.text.corpus import AGREEMENT, COREFERENCE, CorpusLine
 from attnviz.text.words import split_words
 from tests.models.language.conftest import seeded
 
 SELVES = {"himself", "herself", "themselves"}
+GRAMMAR = load_grammar("english")
 NOUNS = {
     form
-    for noun in lexicon.PEOPLE + lexicon.ANIMALS + lexicon.PLACES
-    for form in (noun.one, noun.many)
+    for group in ("people", "animals", "places")
+    for noun in GRAMMAR.words[group]
+    for form in (noun["one"], noun["many"])
 }
-MANY = {noun.many for noun in lexicon.PEOPLE + lexicon.ANIMALS}
-
-BEFORE = [
-    "we ask the young babies .",
-    "are there three shirts ?",
-    "although we did get 95 in this toefl , we could not get in the ph.d program .",
-    "the players are old .",
-]
-"""The first sentences of a seed."""
+MANY = {noun["many"] for noun in GRAMMAR.words["people"] + GRAMMAR.words["animals"]}
 
 
 def linked(line: CorpusLine) -> list[tuple[str, str, str]]:
@@ -53,10 +52,8 @@ class TestLinks:
             assert other == words[1] or kind != "copula"  # not what it is near
             if kind == "reference":
                 assert (one, other in NOUNS) == ("it", True)
-                lives = words[words.index("it") + 3] in {
-                    adjective.english for adjective in lexicon.FEELINGS
-                }
-                assert lives == (other in {noun.one for noun in lexicon.ANIMALS})
+                lives = words[words.index("it") + 3] in splits.endings("english")[0]
+                assert lives == (other in {noun["one"] for noun in GRAMMAR.words["animals"]})
             elif kind == "copula":
                 assert one == ("are" if other in MANY else "is")
             else:
@@ -65,16 +62,9 @@ class TestLinks:
                 assert words.index(one) == words.index(other) + 2
 
     def test_other_sentences_have_none(self) -> None:
-        for kind in english.KINDS:
-            links = english.generate(seeded(3), kind).links
+        for kind in GRAMMAR.kinds:
+            links = parse_sentence(GRAMMAR.sentence(seeded(3), kind)).links
             assert bool(links) == (kind in {"copula", "reflexive"})
-
-    def test_the_sentences_are_what_they_were(self) -> None:
-        """Facts about a sentence draw no random number: the models were trained on these very sentences."""
-        made = [
-            " ".join(english.generate(random).words) for random in [seeded(7)] for _ in range(4)
-        ]
-        assert made == BEFORE
 
 
 class TestCorpus:
@@ -101,7 +91,7 @@ class TestCorpus:
         assert corpus_lines(5) == corpus_lines(5)
 
     def test_a_sentence_of_which_nothing_is_known(self) -> None:
-        line = line_of(english.generate(seeded(1), "all"))
+        line = line_of(parse_sentence(GRAMMAR.sentence(seeded(1), "all")))
         assert line.annotated is not None
         assert (line.number, line.annotated.links) == (1, ())
 
@@ -109,3 +99,102 @@ class TestCorpus:
         monkeypatch.setattr(splits, "MOST_DRAWN", 2)
         with pytest.raises(ValueError, match="only 0 such sentences among 8, not 4"):
             corpus_lines(4, kind="all")
+
+
+LIGHT = {"the", "a", "an", "two", ".", "?"}
+
+
+class TestSplits:
+    """Training, validation and test."""
+
+    @pytest.mark.parametrize("language", ["english", "korean"])
+    def test_share_nothing(self, language: str) -> None:
+        """Of 1,000 sentences each, no two splits share one, nor one that differs in its articles only."""
+        seen: dict[str, set[tuple[str, ...]]] = {}
+        for split in ("train", "validation", "test"):
+            if language == "english":
+                made = [s.words for s in itertools.islice(splits.sentences(split), 1000)]
+            else:
+                made = [p.english for p in itertools.islice(splits.pairs(split), 1000)]
+            seen[split] = {tuple(word for word in words if word not in LIGHT) for words in made}
+            assert len(seen[split]) > 500
+        for one, other in itertools.combinations(seen.values(), 2):
+            assert one.isdisjoint(other)
+
+    def test_by_content_words(self) -> None:
+        """Articles, "two" and what ends a sentence change no split; every other word may."""
+        same = ("the dog sees a cat .", "a dog sees the cat", "two dog sees cat ?")
+        assert len({splits.split_of(sentence.split()) for sentence in same}) == 1
+        animals = [f"the {noun['one']} sees a cat .".split() for noun in GRAMMAR.words["animals"]]
+        assert len({splits.split_of(words) for words in animals}) > 1
+
+    def test_shares(self) -> None:
+        """About eight in ten, one and one."""
+        random = seeded(0)
+        found = [
+            splits.split_of(parse_sentence(GRAMMAR.sentence(random)).words) for _ in range(5000)
+        ]
+        assert 0.75 < found.count("train") / 5000 < 0.85
+        assert 0.07 < found.count("validation") / 5000 < 0.13
+        assert 0.07 < found.count("test") / 5000 < 0.13
+
+    def test_of_a_kind(self) -> None:
+        """Sentences of a kind, and pairs of a number of clauses, can be asked for."""
+        assert {s.kind for s in itertools.islice(splits.sentences("test", kind="copula"), 20)} == {
+            "copula"
+        }
+        for pair in itertools.islice(splits.pairs("test", clauses=3), 20):
+            assert pair.english.count("and") == 2
+
+    def test_seeds(self) -> None:
+        """The same seed makes the same sentences, another seed others."""
+
+        def first(seed: int) -> list[object]:
+            return [
+                *itertools.islice(splits.sentences("train", seed), 20),
+                *itertools.islice(splits.pairs("train", seed), 20),
+            ]
+
+        assert first(3) == first(3)
+        assert first(3) != first(4)
+
+    def test_pinned(self) -> None:
+        """The same on every machine and version: what was trained on them can be trained again."""
+        assert " ".join(next(splits.sentences("train")).words) == PINNED[0]
+        pair = next(splits.pairs("test"))
+        assert (" ".join(pair.english), " ".join(pair.korean)) == PINNED[1:]
+
+    @pytest.mark.parametrize(
+        "path", sorted(splits.HELD_OUT.glob("*.txt")), ids=lambda path: path.stem
+    )
+    def test_what_is_shipped_is_what_the_grammar_makes(self, path: Path) -> None:
+        """The sentences in the files are the first of their seed, so that the files can be read instead."""
+        language, *kind, split = path.stem.split("-")
+        lines = path.read_text("utf-8").splitlines()
+        if split == "endings":
+            form = "word" if language == "english" else "reason"
+            words = load_grammar(language).words
+            expected = [[word[form] for word in words[group]] for group in ("feelings", "shapes")]
+            assert [line.split() for line in lines] == expected
+        elif language == "pairs":
+            made = splits._made_pairs(split, 0, None)  # type: ignore[arg-type]
+            assert [parse_pair(line) for line in lines] == list(itertools.islice(made, len(lines)))
+        else:
+            found = splits._made_sentences(split, 0, kind[0] if kind else None, language)  # type: ignore[arg-type]
+            assert [*map(parse_sentence, lines)] == list(itertools.islice(found, len(lines)))
+
+    def test_after_what_is_shipped_come_others(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """As if all of them were made by the grammar."""
+        n = 510
+        shipped = list(itertools.islice(splits.sentences("test", kind="reference"), n))
+        monkeypatch.setattr(splits, "HELD_OUT", tmp_path)
+        assert shipped == list(itertools.islice(splits.sentences("test", kind="reference"), n))
+
+
+PINNED = (
+    "the girls find themselves .",
+    "she is drawing the egg and a bird is red and a small horse didn't see him",
+    "그녀는 달걀을 그리고 있다 그리고 새가 빨갛다 그리고 작은 말이 그를 보지 않았다",
+)

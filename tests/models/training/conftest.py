@@ -8,7 +8,7 @@ import jaxtyping
 import pytest
 
 from attnviz.models.config import LanguageConfig, RecurrentConfig, TranslationConfig
-from attnviz.models.language import vocabulary
+from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe, TrainingPlan
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def plan() -> Callable[..., TrainingPlan]:
 
     def make(kind: Architecture, **recipe: Any) -> TrainingPlan:
         english, source, target = (
-            len(v()) for v in (vocabulary.english, vocabulary.source, vocabulary.target)
+            len(load_vocabulary(name)) for name in ("english", "source", "target")
         )
         both: dict[str, Any] = {"n_source_words": source, "n_target_words": target}
         small: dict[str, Any] = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 13}

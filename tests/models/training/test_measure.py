@@ -11,15 +11,20 @@ import torch
 from torch import Tensor
 
 from attnviz.models.config import LanguageConfig, RecurrentConfig
-from attnviz.models.language import english, lexicon, splits, vocabulary
-from attnviz.models.language.english import GoldSentence, Reference
-from attnviz.models.language.korean import Pair
+from attnviz.models.language import splits
+from attnviz.models.language.grammar import load_grammar
+from attnviz.models.language.sentences import GoldSentence, Pair, Reference, parse_sentence
+from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.seq2seq import RecurrentTranslation, RecurrentTranslator
 from attnviz.models.training import measure
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, Reading
 from tests.models.language.conftest import seeded
 
-WORDS, SOURCE, KOREAN = vocabulary.english(), vocabulary.source(), vocabulary.target()
+WORDS, SOURCE, KOREAN = (
+    load_vocabulary("english"),
+    load_vocabulary("source"),
+    load_vocabulary("target"),
+)
 SMALL = LanguageConfig(n_words=len(WORDS), d_model=6, n_heads=3, n_layers=2, d_ff=5)
 
 
@@ -58,7 +63,7 @@ def find(sentence: list[int]) -> int | None:
     if "because" not in words:
         return None
     last = words[words.index("because") + 4]
-    lives = last in {adjective.english for adjective in lexicon.FEELINGS}
+    lives = last in splits.endings("english")[0]
     failed = next(word for word in words if word in {"didn't", "couldn't"})
     return words.index(failed if lives else "because") - 1
 
@@ -142,7 +147,8 @@ class TestReferences:
     def test_turned_is_made_by_the_grammar(self) -> None:
         """The gold facts of a turned sentence are those that the generator gives it."""
         random = seeded(3)
-        made = [english.generate(random, "reference") for _ in range(3000)]
+        grammar = load_grammar("english")
+        made = [parse_sentence(grammar.sentence(random, "reference")) for _ in range(3000)]
         known = {s.words: s.reference for s in made}
         both = [
             (t, known[t.words]) for t in (measure.turn(s, "wide") for s in made) if t.words in known

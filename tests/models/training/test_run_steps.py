@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from attnviz.errors import FileFormatError
-from attnviz.models.language import vocabulary
+from attnviz.models.language.grammar import load_grammar
+from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe
 from attnviz.models.training import files
 from attnviz.models.training.files import ModelCard, State
@@ -183,10 +184,8 @@ class TestKept:
         self, plan: Callable[..., TrainingPlan], tmp_path: Path
     ) -> None:
         """A model's file cannot be gone on with."""
-        from attnviz.models.language import vocabulary
-
         path, task = tmp_path / "done.safetensors", task_of(plan("decoder"))
-        card = ModelCard(name="tiny", plan=plan("decoder"), source=vocabulary.english())
+        card = ModelCard(name="tiny", plan=plan("decoder"), source=load_vocabulary("english"))
         files.save(path, card, task.model)
         with pytest.raises(FileFormatError, match="holds no training to go on with"):
             files.load_state(path, "tiny", plan("decoder"))
@@ -227,8 +226,12 @@ class TestTasks:
         assert not asked[:, 90:].any()
         assert (shown[:, 90:] == 0).all()
         n = 200 * 90
-        known = vocabulary.english().words
-        forms = {known.index(word): set(group) for group in vocabulary.alike() for word in group}
+        known = load_vocabulary("english").words
+        forms = {
+            known.index(word): set(group)
+            for group in load_grammar("english").alike()
+            for word in group
+        }
         here = words != 0
         of_a_form = torch.tensor([[int(number) in forms for number in row] for row in words])
         assert 0.23 < asked[of_a_form].float().mean() < 0.27

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.models.language.vocabulary import english
+from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.storage.corpora.conllu import MOST_LINES, _chains, _heads, read_conllu, split_sentences
 from attnviz.text.corpus import COREFERENCE, BadLine, CorpusLine, Link, universal
 from attnviz.text.words import split_words
@@ -388,7 +388,8 @@ def test_what_the_small_model_can_read(bank: list[CorpusLine]) -> None:
         sentence
         for sentence in bank
         if all(
-            english().knows(sentence.text[start:end]) for start, end in split_words(sentence.text)
+            load_vocabulary("english").knows(sentence.text[start:end])
+            for start, end in split_words(sentence.text)
         )
     ]
     assert len(known) >= 35

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import islice, pairwise, product
 from random import Random
@@ -12,7 +13,8 @@ import pytest
 import torch
 
 from attnviz.capture.attend import attend
-from attnviz.models.language import korean, splits
+from attnviz.models.language import splits
+from attnviz.models.language.grammar import load_grammar
 from attnviz.models.training import files
 from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories.lessons import alignment
@@ -23,7 +25,7 @@ from tests.stories.parts import tables, told
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from attnviz.models.language.korean import Pair
+    from attnviz.models.language.sentences import Pair
     from attnviz.models.training.files import ModelCard
 
 SENTENCES = [sentence.split() for sentence in alignment.SENTENCES]
@@ -86,23 +88,23 @@ class Wished(Random):
     def choice(self, seq: Sequence[Any]) -> Any:  # type: ignore[override]
         """The first that stands in the sentence, or else the first."""
 
-        def names(one: object) -> set[str]:
-            return {one} if isinstance(one, str) else set(map(one.__getattribute__, one.__slots__))  # type: ignore[attr-defined]
+        def forms(word: Any) -> set[str]:
+            if isinstance(word, str):
+                return {word}
+            return {form for form in word.values() if isinstance(form, str)}
 
-        return next((one for one in seq if names(one) & self._words), seq[0])
+        return next((word for word in seq if forms(word) & self._words), seq[0])
 
 
 @pytest.mark.parametrize(("kind", "which"), [("clause", 0), ("reference", 1)])
 def test_the_right_korean_is_what_the_language_makes_of_it(kind: str, which: int) -> None:
     """The generator, led to these English words, says this Korean, and nothing else."""
     english = [word.lower() for word in SENTENCES[which]]
-    pieces = (
-        korean.KINDS[kind][0](Wished(english, turns)) for turns in product((0.0, 0.99), repeat=6)
-    )
-    words = (
-        [[word.partition("/")[0] for word in text.split()] for text in piece] for piece in pieces
-    )
-    said = {" ".join(in_korean) for in_english, in_korean in words if in_english == english}
+    grammar = load_grammar("translation")
+    grammar = replace(grammar, rules=grammar.rules | {"kinds": {kind: 1}, "clauses": {1: 1}})
+    chances = product((0.0, 0.99), repeat=8)  # two of them for the kind and the number of clauses
+    pairs = [grammar.pair(Wished(english, turns)).split("\t") for turns in chances]
+    said = {in_korean for in_english, in_korean, _ in pairs if in_english == " ".join(english)}
     assert said == {alignment.RIGHT[which]}
 
 

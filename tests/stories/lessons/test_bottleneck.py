@@ -19,7 +19,7 @@ from tests.stories.lessons import by_hand, by_hand_recurrent
 from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
-    from attnviz.models.language.korean import Pair
+    from attnviz.models.language.sentences import Pair
 
 KINDS = ("with", "without")
 LONGER = len(bottleneck.LENGTHS) // 2

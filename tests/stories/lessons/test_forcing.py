@@ -20,7 +20,7 @@ from tests.stories.lessons import by_hand_recurrent
 from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
-    from attnviz.models.language.korean import Pair
+    from attnviz.models.language.sentences import Pair
 
 RECURRENT = "toy-seq2seq"
 ENGLISH, FORCED = forcing.SENTENCE.split(), forcing.FORCED.split()

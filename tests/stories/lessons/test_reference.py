@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.models.language import lexicon, splits
+from attnviz.models.language import splits
 from attnviz.stories.common import words_of
 from attnviz.stories.lessons import reference
 from attnviz.stories.record import Bars, Matrix, Story
@@ -16,7 +16,7 @@ from tests.stories.lessons import by_hand
 from tests.stories.parts import tables, told
 
 if TYPE_CHECKING:
-    from attnviz.models.language.english import GoldSentence, Reference
+    from attnviz.models.language.sentences import GoldSentence, Reference
 
 TIRED, WIDE = words_of(reference.TIRED), words_of(reference.WIDE)
 IT = TIRED.index("it")
@@ -85,8 +85,7 @@ def test_how_often_the_head_is_right(
     story: Story, head: tuple[int, int], test_sentences: list[GoldSentence]
 ) -> None:
     """Counted sentence by sentence, as they are and with the last word turned."""
-    living = [adjective.english for adjective in lexicon.FEELINGS]
-    dead = [adjective.english for adjective in lexicon.SHAPES]
+    living, dead = splits.endings("english")
     right, both, named = [], [], []
     _, card = by_hand.open_model("toy")
     vocabulary = card["source"]
