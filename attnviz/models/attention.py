@@ -5,7 +5,7 @@ References:
     Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
     Radford et al. 2019, GPT-2, whose `c_attn` is one projection for all three: https://github.com/openai/gpt-2
 
-Everywhere: rows are queries, columns are keys, and True in a mask means "may look"; shapes and sizes that do not match,
+Everywhere: rows are queries, columns are keys, and True in a mask means "may look"; sizes that do not match,
 projections of which only some have a bias, and a mask that leaves a query no key to look at are refused (ModelError).
 The trails of shapes use B batch, H heads, Q queries, K keys, d the width of a head (d_k) and D the width of the model
 (d_model).
@@ -21,7 +21,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.config import expect_shape, expect_sizes
+from attnviz.models.config import expect_sizes
 
 AttendFunction: TypeAlias = Callable[
     [Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
@@ -53,9 +53,7 @@ def attention_scores(
 
     Source: Vaswani et al. 2017, equation 1 and footnote 4.
     """
-    expect_shape("query", query, *query.shape[:-2], "query", "d_k")
-    *batch, _, d_k = query.shape
-    expect_shape("key", key, *batch, "key", d_k)
+    d_k = query.shape[-1]
     scores: Tensor = (
         query @ key.transpose(-2, -1) / d_k**0.5
     )  # (.., Q, d) x (.., d, K) -> (.., Q, K)
@@ -88,8 +86,6 @@ def weigh(
 
     Source: Vaswani et al. 2017, equation 1, from its softmax on.
     """
-    *batch, _, n_keys = scores.shape
-    expect_shape("value", value, *batch, n_keys, "d_v")
     if mask is not None:
         # Minus infinity, not a large negative number: real scores of -110,208 have been seen.
         scores = scores.masked_fill(~full_mask(mask, scores.shape), -torch.inf)
@@ -139,7 +135,6 @@ class SelfAttention(nn.Module):
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_k"], Float[Tensor, "batch tokens tokens"] | None]:
         """The context [batch, query, d_k] and the weights [batch, query, key]."""
-        expect_shape("x", x, "batch", "tokens", self.d_model)
         query = self.query_projection(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
         key = self.key_projection(x)[:, None]
         value = self.value_projection(x)[:, None]
@@ -182,8 +177,6 @@ class MultiHeadAttention(nn.Module):
         Queries come from x; keys and values from memory (cross attention), or from x too where there is none.
         """
         memory = x if memory is None else memory
-        expect_shape("x", x, "batch", "query", self.d_model)
-        expect_shape("memory", memory, len(x), "key", self.d_model)
         query = self._heads(self.query_projection(x))  # (B, Q, D) -> (B, H, Q, d)
         key = self._heads(self.key_projection(memory))  # (B, K, D) -> (B, H, K, d)
         value = self._heads(self.value_projection(memory))  # (B, K, D) -> (B, H, K, d)

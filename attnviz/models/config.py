@@ -1,19 +1,14 @@
 """The sizes of the home-built models, each model's as one frozen value, and how what does not fit is refused.
 
-To read them needs no torch. Sizes and shapes are refused with a ModelError: what was expected, and what came.
+To read them needs no torch. Sizes are refused with a ModelError: what was expected, and what came.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from attnviz.errors import ModelError
-
-if TYPE_CHECKING:
-    from torch import (
-        Tensor,
-    )  # for its name alone: who reads a table of models need not wait for torch
 
 Activation = Literal["relu", "gelu"]
 Cell = Literal["gru", "lstm", "rnn"]
@@ -122,20 +117,6 @@ class RecurrentConfig(WordsConfig):
     # whether the encoder's gates, before training, let little of the past through, so that each state is at first about
     # its own word, and the decoder learns to look for the others
     forgetful: bool = False
-
-
-def expect_shape(name: str, tensor: Tensor, *axes: str | int) -> None:
-    """Refuse a tensor that has not these axes: a number is the size expected, a name stands for any size.
-
-    ``expect_shape("x", x, "batch", "tokens", 20)`` says: x has the wrong shape: expected (batch, tokens, 20),
-    got (1, 4, 19).
-    """
-    got = tuple(tensor.shape)
-    if len(got) != len(axes) or any(
-        isinstance(axis, int) and axis != size for axis, size in zip(axes, got, strict=True)
-    ):
-        expected = ", ".join(map(str, axes))
-        raise ModelError(f"{name} has the wrong shape: expected ({expected}), got {got}")
 
 
 def expect_sizes(**sizes: int) -> None:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError, TooLongError
-from attnviz.models.config import WordsConfig, expect_shape, expect_sizes
+from attnviz.models.config import WordsConfig, expect_sizes
 
 
 # PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same)
@@ -73,9 +73,8 @@ class WordEmbedding(nn.Module):
         Raises:
             InputError: a sentence without words.
             TooLongError: more words than the model takes.
-            ModelError: another shape, a number that no word has, or padding before a word.
+            ModelError: a number that no word has, or padding before a word.
         """
-        expect_shape("words", words, "batch", "tokens")
         here = words != self.config.pad  # (B, T)
         if not words.numel() or not here.any(dim=1).all():
             raise InputError("a sentence without words: expected at least 1, got 0")

@@ -7,8 +7,7 @@ References:
         https://arxiv.org/abs/1409.0473
     Vaswani et al. 2017, "Attention Is All You Need", section 3.2.1: https://arxiv.org/abs/1706.03762
 
-All refuse keys, queries and projections that do not match (ModelError). The trails of shapes use Q queries, K keys,
-d their width (d_k) and A the width in which ``additive`` adds them.
+The trails of shapes use Q queries, K keys, d their width (d_k) and A the width in which ``additive`` adds them.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import attention_scores
-from attnviz.models.config import ScoreName, expect_shape, expect_sizes
+from attnviz.models.config import ScoreName, expect_sizes
 
 ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """(query [..., query, d_k], key [..., key, d_k]) -> scores [..., query, key], before the softmax."""
@@ -36,7 +35,6 @@ def dot(
 
     Source: Luong et al. 2015, equation 8, "dot".
     """
-    _expect_key(query, key, query.shape[-1])
     scores: Tensor = query @ key.transpose(-2, -1)  # (.., Q, d) x (.., d, K) -> (.., Q, K)
     return scores
 
@@ -55,8 +53,6 @@ def general(
 
     Source: Luong et al. 2015, equation 8, "general".
     """
-    expect_shape("weight", weight, query.shape[-1], "d_k")
-    _expect_key(query, key, weight.shape[-1])
     scores: Tensor = (
         query @ weight @ key.transpose(-2, -1)
     )  # (.., Q, d) x (d, d) x (.., d, K) -> (.., Q, K)
@@ -75,10 +71,6 @@ def additive(
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
     """
-    expect_shape("direction", direction, "d_a")
-    expect_shape("query_weight", query_weight, len(direction), query.shape[-1])
-    expect_shape("key_weight", key_weight, len(direction), "d_k")
-    _expect_key(query, key, key_weight.shape[-1])
     projected_query = query @ query_weight.T  # (.., Q, d) x (d, A) -> (.., Q, A)
     projected_key = key @ key_weight.T  # (.., K, d) x (d, A) -> (.., K, A)
     together = torch.tanh(
@@ -134,8 +126,3 @@ def score_named(name: ScoreName, d_k: int) -> ScoreFunction:
     if name not in SCORES:
         raise ModelError(f"no such score function: expected {', '.join(SCORES)}, got {name}")
     return SCORES[name](d_k)
-
-
-def _expect_key(query: Tensor, key: Tensor, d_k: int) -> None:
-    expect_shape("query", query, *query.shape[:-2], "query", "d_q")
-    expect_shape("key", key, *query.shape[:-2], "key", d_k)

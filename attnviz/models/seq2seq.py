@@ -10,8 +10,8 @@ References:
     Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation":
         https://arxiv.org/abs/1508.04025
 
-All refuse sizes and names that make no sense (ModelError), shapes that do not match (ModelError), a sentence without
-words or with too many (InputError, TooLongError), and numbers that no word has (ModelError).
+All refuse sizes and names that make no sense (ModelError), a sentence without words or with too many (InputError,
+TooLongError), and numbers that no word has (ModelError).
 
 The trails of shapes use B batch, S source, T steps, W words that can be generated, E the width of the words' vectors
 (d_embedding) and D that of the states (d_hidden).
@@ -28,7 +28,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import AttendFunction, weigh
-from attnviz.models.config import RecurrentConfig, ScoreName, expect_shape, expect_sizes
+from attnviz.models.config import RecurrentConfig, ScoreName, expect_sizes
 from attnviz.models.embedding import WordEmbedding, likeliest, most_steps
 from attnviz.models.scores import score_named
 
@@ -59,7 +59,6 @@ class RecurrentAttention(nn.Module):
         self, states: Float[Tensor, "batch source hidden"]
     ) -> tuple[Float[Tensor, "batch source hidden"], Float[Tensor, "batch source hidden"]]:
         """The encoder's states, projected: the same at every step, so computed once."""
-        expect_shape("states", states, "batch", "source", self.d_hidden)
         return self.key_projection(states), self.value_projection(states)  # (B, S, D) each
 
     def forward(
@@ -76,9 +75,6 @@ class RecurrentAttention(nn.Module):
         ``attend`` takes the place of the formula, the score function included, which ``self.attend`` keeps. It
         sees one head and one query: (B, 1, 1, D), twice (B, 1, S, D) and the mask (B, 1, 1, S).
         """
-        expect_shape("state", state, "batch", self.d_hidden)
-        expect_shape("key", key, len(state), "source", self.d_hidden)
-        expect_shape("value", value, *key.shape)
         query = self.query_projection(state)[:, None, None]  # (B, D) -> (B, 1, 1, D)
         mask = None if mask is None else mask[:, None, None]  # (B, S) -> (B, 1, 1, S)
         context, weights = (attend or self.attend)(query, key[:, None], value[:, None], mask)
@@ -189,7 +185,6 @@ class RecurrentTranslator(nn.Module):
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
         """
-        expect_shape("target", target, len(source), "target")
         self.target_embedding.expect_words(target)
         return self._generate(source, target, target.shape[1], attend)
 

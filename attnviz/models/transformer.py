@@ -6,8 +6,8 @@ References:
     Radford et al. 2018, GPT, a decoder without an encoder: https://openai.com/research/language-unsupervised
 
 As in the paper the norm comes after each residual sum (post-norm), and dropout, where there is any, before it.
-All refuse sizes that make no sense, vectors of another width than d_model, a mask that does not fit, and a memory where
-there is no cross attention, or none where there is (ModelError).
+All refuse sizes that make no sense, a mask that does not fit, and a memory where there is no cross attention, or none
+where there is (ModelError).
 
 The trails of shapes use B batch, H heads, T tokens, S tokens of the memory (what the encoder computed), D the width of
 the model (d_model), F that of the feed-forward network (d_ff).
@@ -30,7 +30,7 @@ from attnviz.models.attention import (
     full_mask,
     scaled_dot_product_attention,
 )
-from attnviz.models.config import Activation, StackConfig, expect_shape, expect_share, expect_sizes
+from attnviz.models.config import Activation, StackConfig, expect_share, expect_sizes
 
 
 # FFN(x) = max(0, x W_1 + b_1) W_2 + b_2
@@ -154,7 +154,6 @@ class Stack(nn.Module):
 
         A causal mask is made here; ``mask`` may hide more.
         """
-        expect_shape("x", x, "batch", "tokens", self.config.d_model)
         if self.causal:
             batch, n, _ = x.shape
             causal = causal_mask(n, x.device)  # (T, T)
@@ -249,8 +248,6 @@ def pad(
     """
     if not sequences:
         raise ModelError("a batch needs sequences: expected at least 1, got 0")
-    for sequence in sequences:
-        expect_shape("sequence", sequence, "tokens", sequences[0].shape[-1])
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
     padded = nn.utils.rnn.pad_sequence(list(sequences), batch_first=True)  # (B, T, D)
     here = (

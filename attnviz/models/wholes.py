@@ -28,7 +28,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
-from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig, expect_shape
+from attnviz.models.config import LanguageConfig, ToyConfig, TranslationConfig
 from attnviz.models.embedding import (
     WordEmbedding,
     after_start,
@@ -243,7 +243,6 @@ class TranslationTransformer(nn.Module):
         """
         config = self.config
         here = self.source_embedding.expect_words(source)  # (B, S)
-        expect_shape("target", target, len(source), "target")
         there = self.target_embedding.expect_words(target)  # (B, T)
         x, weights = self.transformer(
             self.source_embedding(source),  # (B, S) -> (B, S, D)

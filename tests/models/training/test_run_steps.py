@@ -16,7 +16,7 @@ from attnviz.models.registry import Recipe
 from attnviz.models.training import files
 from attnviz.models.training.files import ModelCard, State
 from attnviz.models.training.run import rate_at, take_steps
-from attnviz.models.training.tasks import Task, dropping_heads, hide, pad_numbers, task_of
+from attnviz.models.training.tasks import Task, dropping_heads, hide, task_of
 from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
 
@@ -193,10 +193,6 @@ class TestKept:
 
 class TestTasks:
     """What the batches are made of."""
-
-    def test_padded(self) -> None:
-        """Zeros after the shorter rows."""
-        assert pad_numbers([[5, 6, 7], [8]]).tolist() == [[5, 6, 7], [8, 0, 0]]
 
     def test_dropping_heads(self) -> None:
         """A head that is left out adds nothing; the others add more, so that the sum is the same on average."""
