@@ -13,8 +13,7 @@ from torch.testing import assert_close
 
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import scaled_dot_product_attention
-from attnviz.models.config import Cell, RecurrentConfig, ScoreName
-from attnviz.models.scores import SCORES
+from attnviz.models.config import Cell, RecurrentConfig
 from attnviz.models.seq2seq import (
     CELLS,
     NETWORKS,
@@ -110,16 +109,6 @@ class TestRecurrentAttention:
         assert_close(context, expected[:, 0])
         assert weights.shape == (BATCH, SOURCE)
         assert mask is None or (weights[~mask] == 0).all()
-
-    @pytest.mark.parametrize("score", SCORES)
-    def test_any_score_function(self, score: ScoreName) -> None:
-        """The weights are the softmax of the chosen scores."""
-        attention = RecurrentAttention(HIDDEN, score)
-        state, states = torch.randn(BATCH, HIDDEN), torch.randn(BATCH, SOURCE, HIDDEN)
-        key, value = attention.keys_and_values(states)
-        _, weights = attention(state, key, value)
-        scores = attention.score(attention.query_projection(state)[:, None], key)
-        assert_close(weights, scores[:, 0].softmax(dim=-1))
 
 
 class TestEncoding:
@@ -352,29 +341,6 @@ class TestAttendFunction:
         assert torch.equal(translation.logits, model(source, target).logits)
         key = (BATCH, 1, SOURCE, HIDDEN)
         assert seen == [((BATCH, 1, 1, HIDDEN), key, key, (BATCH, 1, 1, SOURCE))] * STEPS
-
-    @pytest.mark.parametrize("score", SCORES)
-    def test_the_models_own_score_can_be_kept(self, score: ScoreName) -> None:
-        """A function that calls the model's own formula changes nothing."""
-        model, source, target = (
-            translator(replace(CONFIG, attention=score)),
-            words(READ, 11),
-            words(SAID, 7),
-        )
-        attention = model.attention
-        assert attention is not None
-        kept: list[Tensor | None] = []
-
-        def attend(*parts: Tensor) -> tuple[Tensor, None]:
-            context, weights = attention.attend(*parts)
-            kept.append(weights)
-            return context, None
-
-        translation, expected = model(source, target, attend=attend), model(source, target)
-        assert torch.equal(translation.logits, expected.logits)
-        assert torch.equal(
-            torch.cat([row[:, 0] for row in kept if row is not None], dim=1), expected.weights
-        )
 
 
 class TestConfig:

@@ -84,21 +84,6 @@ class TestLayer:
 class TestEncoder:
     """N layers, each on top of the one before."""
 
-    def test_the_papers_size(self) -> None:
-        """Six layers, 512 wide, eight heads."""
-        output, weights, _ = Encoder(StackConfig())(torch.randn(1, 5, 512))
-        assert output.shape == (1, 5, 512)
-        assert [tuple(pattern.shape) for pattern in weights] == [(1, 8, 5, 5)] * 6
-
-    def test_each_layer_reads_the_one_before(self) -> None:
-        """The stack is its layers, called in order."""
-        encoder, x = Encoder(SIZES), torch.randn(BATCH, TOKENS, D_MODEL)
-        output, weights, _ = encoder(x)
-        for layer, pattern in zip(encoder.layers, weights, strict=True):
-            x, expected, _ = layer(x)
-            assert torch.equal(pattern, expected)
-        assert torch.equal(output, x)
-
     def test_a_later_word_changes_no_earlier_row(self) -> None:
         """With the causal mask, new words at the end leave those before as they were; without, not."""
         encoder, x = Encoder(SIZES), torch.randn(BATCH, TOKENS, D_MODEL)

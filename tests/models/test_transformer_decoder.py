@@ -295,16 +295,6 @@ class TestEncoderDecoder:
             "cross": [(TOKENS, SOURCE)] * LAYERS,
         }
 
-    def test_dropout_is_for_training(self) -> None:
-        """In training two passes differ; after that they do not, and it is as if there were no dropout."""
-        model, without = (
-            EncoderDecoder(replace(SIZES, n_layers=2, dropout=share)) for share in (0.5, 0.0)
-        )
-        without.load_state_dict(model.state_dict())
-        source, target = torch.randn(BATCH, SOURCE, D_MODEL), torch.randn(BATCH, TOKENS, D_MODEL)
-        assert not torch.allclose(model(source, target)[0], model(source, target)[0])
-        assert torch.equal(model.eval()(source, target)[0], without(source, target)[0])
-
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:

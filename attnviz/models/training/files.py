@@ -1,7 +1,6 @@
-"""Trained models as files: weights as safetensors, all that is known about a model in the metadata.
+"""Trained models as files: weights as safetensors, and everything known about the model in the metadata.
 
-A file that is not there, is damaged, holds something else or was written by another version is refused
-(FileFormatError).
+A file that is missing, damaged or of something else is refused (FileFormatError).
 """
 
 from __future__ import annotations
@@ -22,21 +21,33 @@ from attnviz.models.training.tasks import ARCHITECTURES, Model
 
 _T = TypeVar("_T")
 
-FOLDER = Path(__file__).parent.parent / "weights"  # where the weights lie that come with attnviz
+FOLDER = Path(__file__).parent.parent / "weights"  # the weights that come with attnviz
 ENDING = ".safetensors"  # of files of weights
+
+# Whatever a card that does not fit its weights, or is no card, can raise.
+_MISFITS = (
+    ModelError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    MemoryError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
     """What is known about a trained model."""
 
-    name: str  # its name
+    name: str
     plan: TrainingPlan  # how it was made
     source: Vocabulary  # the words it reads
     target: Vocabulary | None = None  # the words it generates; None where they are those it reads
     quality: Mapping[str, float] = field(
         default_factory=dict
-    )  # what was measured on test sentences, by name
+    )  # measured on test sentences, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,39 +60,38 @@ class State:
 
 def save(path: Path, card: ModelCard, model: nn.Module) -> None:
     """Write a model's weights and its card into one file."""
-    from safetensors.torch import save as serialised
+    from safetensors.torch import save as serialize
 
-    target = card.target.words if card.target else None
-    words = {"source": card.source.words, "target": target, "quality": dict(card.quality)}
-    described = json.dumps({"name": card.name, **asdict(card.plan), **words}, ensure_ascii=False)
+    described = {
+        "name": card.name,
+        **asdict(card.plan),
+        "source": card.source.words,
+        "target": card.target.words if card.target else None,
+        "quality": dict(card.quality),
+    }
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
-    path.write_bytes(serialised(weights, {"card": described}))
+    path.write_bytes(serialize(weights, {"card": json.dumps(described, ensure_ascii=False)}))
 
 
 def save_state(path: Path, name: str, plan: TrainingPlan, state: State) -> None:
     """Write where training stopped, so that it can go on."""
-    from safetensors.torch import save as serialised
+    from safetensors.torch import save as serialize
 
-    path.write_bytes(
-        serialised(state.tensors, {"step": str(state.step), "plan": _described(name, plan)})
-    )
+    metadata = {"step": str(state.step), "plan": _described(name, plan)}
+    path.write_bytes(serialize(state.tensors, metadata))
 
 
 def load_state(path: Path, name: str, plan: TrainingPlan) -> State:
     """Read where training stopped; a file of another model, seed or recipe is refused too."""
-    from safetensors import SafetensorError, safe_open
-
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            if metadata["plan"] != _described(name, plan):
-                raise FileFormatError(
-                    f"{path} is of another training (model, seed, steps or sentences differ): remove it to begin anew"
-                )
-            tensors = {tensor: file.get_tensor(tensor) for tensor in file.keys()}  # noqa: SIM118 - it is no dictionary
+        metadata, tensors = _read(path)
+        if metadata["plan"] == _described(name, plan):
             return State(int(metadata["step"]), tensors)
-    except (OSError, SafetensorError, KeyError, ValueError) as error:
+    except (KeyError, ValueError) as error:
         raise FileFormatError(f"{path} holds no training to go on with: {error}") from error
+    raise FileFormatError(
+        f"{path} is of another training (model, seed, steps or sentences differ): remove it to begin anew"
+    )
 
 
 def _described(name: str, plan: TrainingPlan) -> str:
@@ -89,24 +99,24 @@ def _described(name: str, plan: TrainingPlan) -> str:
 
 
 def load_home_built(name: str) -> tuple[ModelCard, Model]:
-    """A trained model, by its name in `HOME_BUILT` or by the file that ``attnviz train`` wrote, and its card."""
+    """Return a trained model, by its name in `HOME_BUILT` or by the file that ``attnviz train`` wrote, and its card."""
     return load(file_of(name))
 
 
 def file_of(name: str) -> Path:
-    """Where the weights lie of a trained model, by its name or by its file itself."""
+    """Return the path of a model's weights, by its name or by the file itself."""
     if name.endswith(ENDING):
         return Path(name).expanduser()
     return HOME_BUILT[name].weights or FOLDER / f"{name}{ENDING}"
 
 
 def load_card(path: Path) -> ModelCard:
-    """The card of a model, without its weights."""
+    """Return the card of a model."""
     return _open(path)[0]
 
 
 def load(path: Path) -> tuple[ModelCard, Model]:
-    """A trained model, ready to run, and its card."""
+    """Return a trained model, ready to run, and its card."""
     card, weights = _open(path)
     try:
         # Drawing first weights that are then replaced takes milliseconds; the meta device, which draws none, takes
@@ -114,15 +124,7 @@ def load(path: Path) -> tuple[ModelCard, Model]:
         with torch.random.fork_rng(devices=[]):
             model = ARCHITECTURES[card.plan.kind][0](card.plan.config)  # type: ignore[arg-type]
         model.load_state_dict(weights, assign=True)
-    except (
-        ModelError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        LookupError,
-        ArithmeticError,
-        MemoryError,
-    ) as error:
+    except _MISFITS as error:
         raise FileFormatError(
             f"{path} holds no model of attnviz: its weights are not of the sizes it tells"
         ) from error
@@ -130,59 +132,66 @@ def load(path: Path) -> tuple[ModelCard, Model]:
 
 
 def _open(path: Path) -> tuple[ModelCard, dict[str, Tensor]]:
-    import msgspec
-    from safetensors import SafetensorError, safe_open
-
     try:
-        with safe_open(path, framework="pt") as file:
-            if "card" not in (file.metadata() or {}):
-                raise FileFormatError(
-                    f"{path} holds no model of attnviz, as attnviz train writes one"
-                )
-            described = json.loads(file.metadata()["card"])
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
-    except (OSError, SafetensorError, ValueError, RecursionError) as error:
+        metadata, weights = _read(path)
+        described = json.loads(metadata["card"])
+    except KeyError:
+        raise FileFormatError(
+            f"{path} holds no model of attnviz, as attnviz train writes one"
+        ) from None
+    except (ValueError, RecursionError) as error:
         raise FileFormatError(f"{path} holds no model of attnviz: {error}") from error
     try:
-        plan = TrainingPlan(
-            kind=described["kind"],
-            config=_convert(ARCHITECTURES[described["kind"]][1], described["config"]),
-            recipe=_convert(Recipe, described["recipe"]),
-            learns=msgspec.convert(described["learns"], str),
-            clauses=tuple(described["clauses"]),
-        )
-        source, target = (
-            msgspec.convert(described[side] or (), tuple[str, ...]) for side in ("source", "target")
-        )
-        card = ModelCard(
-            name=msgspec.convert(described["name"], str),
-            plan=plan,
-            source=Vocabulary(source),
-            target=Vocabulary(target) if target else None,
-            quality=msgspec.convert(described["quality"], dict[str, float]),
-        )
-    except (
-        LookupError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        RecursionError,
-        ModelError,
-    ) as error:
+        card = _card_from(described)
+    except (*_MISFITS, RecursionError) as error:
         reason = f"train it again ({type(error).__name__}: {error})"
         raise FileFormatError(
             f"{path} holds no model of attnviz that this version reads: {reason}"
         ) from error
+    # A card that tells of huge sizes must not make the model that it describes.
     n_weights = sum(weight.numel() for weight in weights.values())
-    if any(isinstance(size, int) and size > n_weights for size in asdict(plan.config).values()):
+    sizes = [size for size in asdict(card.plan.config).values() if isinstance(size, int)]
+    if max(sizes) > n_weights:
         raise FileFormatError(
             f"{path} holds no model of attnviz: its weights are not of the sizes it tells"
         )
     return card, weights
 
 
-def _convert(kind: type[_T], held: dict[str, Any]) -> _T:
-    """A dataclass of these fields, each of its type and none of another name."""
+def _read(path: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """Return a file's metadata and tensors. Raises ValueError: it cannot be read."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no dictionary
+            return file.metadata() or {}, tensors
+    except (OSError, SafetensorError) as error:
+        raise ValueError(str(error)) from error
+
+
+def _card_from(described: dict[str, Any]) -> ModelCard:
     import msgspec
 
-    return msgspec.convert(asdict(kind(**held)), kind)  # type: ignore[call-overload]  # every kind is a dataclass
+    plan = TrainingPlan(
+        kind=described["kind"],
+        config=_convert(ARCHITECTURES[described["kind"]][1], described["config"]),
+        recipe=_convert(Recipe, described["recipe"]),
+        learns=msgspec.convert(described["learns"], str),
+        clauses=tuple(described["clauses"]),
+    )
+    target = msgspec.convert(described["target"], tuple[str, ...] | None)
+    return ModelCard(
+        name=msgspec.convert(described["name"], str),
+        plan=plan,
+        source=Vocabulary(msgspec.convert(described["source"], tuple[str, ...])),
+        target=Vocabulary(target) if target else None,
+        quality=msgspec.convert(described["quality"], dict[str, float]),
+    )
+
+
+def _convert(kind: type[_T], fields: dict[str, Any]) -> _T:
+    """Return a dataclass of these fields, each of its type and none of another name."""
+    import msgspec
+
+    return msgspec.convert(asdict(kind(**fields)), kind)  # type: ignore[call-overload]  # every kind is a dataclass
