@@ -26,7 +26,7 @@ from attnviz.models.config import expect_sizes
 AttendFunction: TypeAlias = Callable[
     [Tensor, Tensor, Tensor, Tensor | None], tuple[Tensor, Tensor | None]
 ]
-"""What stands between the projections of every layer: (query, key, value, mask) -> (context, weights).
+"""A function between the projections of every layer: (query, key, value, mask) -> (context, weights).
 
 Query and context are [batch, head, query, d_k], key and value [batch, head, key, d_k], the weights
 [batch, head, query, key]; the mask is [batch, 1, query, key], already checked, or None. The weights may be
@@ -46,7 +46,7 @@ def causal_mask(n: int, device: torch.device | None = None) -> Bool[Tensor, "que
 def attention_scores(
     query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
 ) -> Float[Tensor, "*batch query key"]:
-    """How well each query fits each key, before the softmax: shape [..., query, key].
+    """Return how well each query fits each key, before the softmax: shape [..., query, key].
 
     The dot product of two vectors of d_k independent numbers of variance 1 has variance d_k; divided by
     sqrt(d_k) it has 1, so the softmax stays where its gradient is not tiny.
@@ -82,7 +82,7 @@ def weigh(
     value: Float[Tensor, "*batch key d_v"],
     mask: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
-    """What attention makes of scores, however computed: the context [..., query, d_v] and the weights.
+    """Return what attention makes of scores: the context [..., query, d_v] and the weights.
 
     Source: Vaswani et al. 2017, equation 1, from its softmax on.
     """

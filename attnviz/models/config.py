@@ -48,7 +48,7 @@ class ToyConfig(StackConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class WordsConfig:
-    """What every model that reads numbers of words must know about them."""
+    """The numbers of special words, and other settings of every model that reads words."""
 
     pad: int = 0  # the number that fills a batch up, always after the words
     unknown: int = 1  # that of any word which is not in the vocabulary

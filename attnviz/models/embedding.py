@@ -68,7 +68,7 @@ class WordEmbedding(nn.Module):
         return out
 
     def expect_words(self, words: Int[Tensor, "batch tokens"]) -> Bool[Tensor, "batch tokens"]:
-        """Where there are words and no padding; refused is what no model can read.
+        """Return where there are words and no padding; refuse what no model can read.
 
         Raises:
             InputError: a sentence without words.
@@ -96,7 +96,7 @@ class WordEmbedding(nn.Module):
 
 
 def after_start(words: Int[Tensor, "batch tokens"], start: int) -> Int[Tensor, "batch tokens"]:
-    """What a decoder reads under teacher forcing of these words: the start, then each word but the last.
+    """Return what a decoder reads under teacher forcing: the start, then each word but the last.
 
     Source: Vaswani et al. 2017, section 3.1, "offset by one position".
     """
@@ -110,7 +110,7 @@ def likeliest(logits: Float[Tensor, "*batch words"], config: WordsConfig) -> Int
 
 
 def most_steps(max_length: int | None, config: WordsConfig) -> int:
-    """How many words to generate at most: as many as wished, and no more than the model ever generates.
+    """Return how many words to generate at most: as many as wished, up to the limit of the model.
 
     Raises:
         ModelError: fewer than one.

@@ -1,4 +1,4 @@
-"""How well a query fits a key, in four ways; attention is the same with each.
+"""Four ways to score how well a query fits a key; attention is the same with each.
 
 References:
     Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", section 3.1:

@@ -36,7 +36,7 @@ NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
 CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "rnn": nn.RNNCell}
 
 State: TypeAlias = tuple[Tensor, ...]
-"""What a cell hands to its next step: the hidden state [batch, d_hidden] and, in an LSTM, the cell's beside it."""
+"""The state of a cell between two steps: the hidden state [batch, d_hidden] and, in an LSTM, the cell's beside it."""
 
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
@@ -88,7 +88,7 @@ class RecurrentAttention(nn.Module):
 
 
 class Encoded(NamedTuple):
-    """What the encoder hands to the decoder."""
+    """The encoder's output, as the decoder reads it."""
 
     states: Tensor  # one for each source word, zero at the padding [batch, source, hidden]
     last: State  # what the encoder held after each sentence's last word; the decoder begins with it
@@ -98,7 +98,7 @@ class Encoded(NamedTuple):
 
 
 class RecurrentTranslation(NamedTuple):
-    """What the decoder generates, step by step."""
+    """The decoder's output, step by step."""
 
     words: Tensor  # its own choice at each step, padding after the end [batch, step]
     logits: Tensor  # how likely each word was [batch, step, words]

@@ -35,7 +35,7 @@ from attnviz.models.config import Activation, StackConfig, expect_share, expect_
 
 # FFN(x) = max(0, x W_1 + b_1) W_2 + b_2
 class FeedForward(nn.Module):
-    """The same small network at every position, each on its own; ``relu`` as in the paper, ``gelu`` as in BERT and GPT.
+    """A small network, applied at every position on its own; ``relu`` as in the paper, ``gelu`` as in BERT and GPT.
 
     Source: Vaswani et al. 2017, equation 2.
     """
@@ -61,7 +61,7 @@ class FeedForward(nn.Module):
 
 
 class LayerOutput(NamedTuple):
-    """What a layer computes."""
+    """The output of a layer."""
 
     states: Tensor  # a vector for each token [batch, tokens, d_model]
     # of its self-attention [batch, head, query, key]; None where the `attend` function kept them
@@ -118,7 +118,7 @@ class TransformerLayer(nn.Module):
 
 
 class StackOutput(NamedTuple):
-    """What a stack of layers computes."""
+    """The output of a stack of layers."""
 
     states: Tensor  # the last layer's vectors [batch, tokens, d_model]
     weights: list[Tensor | None]  # each layer's, of self-attention [batch, head, query, key]

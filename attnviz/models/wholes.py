@@ -110,7 +110,7 @@ class ToyEncoder(nn.Module):
 
 
 class Reading(NamedTuple):
-    """What an encoder makes of sentences."""
+    """The output of a language encoder."""
 
     logits: Tensor  # how likely each word stands at each place [batch, tokens, words]
     referents: Tensor  # how likely each word is what the one at each place stands for [batch, tokens, words]
@@ -203,7 +203,7 @@ class LanguageDecoder(nn.Module):
 
 
 class Translation(NamedTuple):
-    """What an encoder-decoder generates, step by step."""
+    """The output of an encoder-decoder, step by step."""
 
     words: Tensor  # its own choice at each step, padding after the end [batch, target]
     logits: Tensor  # how likely each word was [batch, target, words]

@@ -50,7 +50,7 @@ def test_an_entry_from_outside(
     record = attnviz.attend("I love you", model="wide")
     assert (record.model, record.weights.shape) == ("wide (seed 0)", (1, 3, 3, 3))
     assert attnviz.attend("I love you", model="mine").kind == "decoder"
-    result = typed("heatmap", "-m", "wide", "I love you", "--seed", "3")
+    result = typed("heatmap", "-m", "wide:seed=3", "I love you")
     assert (result.status, result.errors) == (
         0,
         "wrote outputs/heatmap-i-love-you-wide-seed-3.png\n",

@@ -29,7 +29,7 @@ class Reference:
 
     @property
     def swapped(self) -> Reference:
-        """The same pronoun, standing for the other noun."""
+        """A reference of this pronoun to the other noun."""
         return Reference(self.pronoun, self.other, self.noun)
 
 

@@ -1,4 +1,4 @@
-"""How the home-built models that ship with attnviz were trained, and how good they are.
+"""Training of the home-built models that ship with attnviz, and measures of how good they are.
 
 - ``tasks``: what each of them learns. No attention is ever a target.
 - ``measure``: how good a model is on sentences that it never saw.

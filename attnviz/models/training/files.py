@@ -39,7 +39,7 @@ _MISFITS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
-    """What is known about a trained model."""
+    """Everything known about a trained model."""
 
     name: str
     plan: TrainingPlan  # how it was made

@@ -1,4 +1,4 @@
-"""How good a model is, on sentences that it never saw."""
+"""Measures of a model on sentences that it never saw."""
 
 from __future__ import annotations
 

@@ -28,16 +28,16 @@ from attnviz.models.wholes import LanguageEncoder
 from attnviz.storage.files import check_ending, check_writable, write_whole
 
 REFERENCE_HEAD = 3
-"""Where the head that finds referents is put in its layer: training again numbers heads as it happens."""
+"""The number that the head that finds referents gets in its layer; training would number it at random."""
 
 
 def unfinished(path: Path) -> Path:
-    """Where the training whose weights shall lie at a path is kept when it is stopped."""
+    """Return the path at which training is kept when it is stopped."""
     return path.with_name(f"{path.stem}.unfinished.safetensors")
 
 
 def plan_of(name: str, *, seed: int | None = None, steps: int | None = None) -> TrainingPlan:
-    """How a model is trained, by another seed or in another number of steps where one is given.
+    """Return the training plan of a model, with another seed or number of steps where one is given.
 
     Raises:
         InputError: there is no trained home-built model of this name.

@@ -1,4 +1,4 @@
-"""What each home-built model learns: hidden words and referents, next words, translations.
+"""The tasks that the home-built models learn: hidden words and referents, next words, translations.
 
 Only words are targets. What the heads look at is whatever helped to name the right word.
 """
@@ -42,7 +42,7 @@ ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = {
     "recurrent": (RecurrentTranslator, RecurrentConfig),
     "translation": (TranslationTransformer, TranslationConfig),
 }
-"""What each architecture that is trained is built of, and what its sizes are."""
+"""The model of each architecture that is trained, and its sizes."""
 
 
 def new_model(plan: TrainingPlan) -> Model:
@@ -73,9 +73,11 @@ def task_of(plan: TrainingPlan) -> Task:
 
 
 def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
-    """To name hidden words, and at "it" the noun that it stands for (Devlin et al. 2019, BERT, section 3.1).
+    """Return the loss of naming hidden words, and at "it" the noun that it stands for.
 
-    Returns the cross entropy of the hidden words plus that of the referents.
+    It is the cross entropy of the hidden words plus that of the referents.
+
+    Source: Devlin et al. 2019, BERT, section 3.1.
     """
     random = Random(f"hidden {recipe.seed} {step}")
     language = model.config.language
@@ -132,7 +134,10 @@ def _words_alike(language: Language) -> dict[str, tuple[str, ...]]:
 
 
 def next_word(model: LanguageDecoder, recipe: Recipe, step: int) -> Tensor:
-    """To predict, after each word, which one comes next, the end included (Radford et al. 2018, GPT, section 3.1)."""
+    """Return the loss of predicting the next word after each word, the end included.
+
+    Source: Radford et al. 2018, GPT, section 3.1.
+    """
     random = Random(f"next {recipe.seed} {step}")
     batch = list(islice(splits.sentences("train", random.randrange(2**62)), recipe.batch))
     encode, end = load_vocabulary("english").encode, model.config.end
@@ -155,7 +160,7 @@ def translation(
     clauses: Sequence[int | None],
     step: int,
 ) -> Tensor:
-    """To generate an English sentence in Korean, each word after the right ones before it (teacher forcing)."""
+    """Return the loss of translating into Korean, each word after the right ones before it (teacher forcing)."""
     random = Random(f"translate {recipe.seed} {step}")
     n_clauses = clauses[random.randrange(len(clauses))]
     pairs = list(islice(splits.pairs("train", random.randrange(2**62), n_clauses), recipe.batch))
