@@ -12,6 +12,9 @@ A grammar is a YAML file beside this one. Its rules have four forms:
 - Steps: ``{noun: <people>, say: the <noun>}`` set variables, one after another, and then say a text. A variable is
   known from then on in the whole sentence.
 
+Words are listed in groups by their forms: where the forms are one/many, ``man/men`` is a noun. Verbs are listed by the
+nouns that they take, adjectives with the nouns that they go with.
+
 `attnviz.models.language.sentences` explains the marks and tags of a finished line. The shipped models were trained on
 these very sentences: any change of the order of draws changes all sentences of a seed.
 """
@@ -94,7 +97,7 @@ class Grammar:
         texts = _Draft(self, random).fill(rule)
         english, korean = (_finish(texts[side]) for side in SIDES)
         ends = random.random() < 0.7  # people often type no full stop
-        if ends and not korean.endswith(("?/?", "있니/is/there")):
+        if ends and not korean.endswith(tuple(self.rules["no full stop after"])):
             english, korean = f"{english} .", f"{korean} ./."
         return _align(english, korean)
 
