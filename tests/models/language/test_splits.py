@@ -95,11 +95,6 @@ class TestCorpus:
         assert line.annotated is not None
         assert (line.number, line.annotated.links) == (1, ())
 
-    def test_too_few(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(splits, "MOST_DRAWN", 2)
-        with pytest.raises(ValueError, match="only 0 such sentences among 8, not 4"):
-            corpus_lines(4, kind="all")
-
 
 LIGHT = {"the", "a", "an", "two", ".", "?"}
 
