@@ -132,7 +132,7 @@ def compare_heads(
     place, lines = _input_of(sentences)
     with_thresholds(measures_of(entries, settings.max_offset), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
-    run = SurveyRun(model=_settings_of(model), settings=settings, sentence_field=place.field)
+    run = SurveyRun(model=_settings_of(model), settings=settings)
     stats, _, source = _measure(
         place,
         lines,
@@ -238,7 +238,6 @@ def compare_models(
     run = SurveyRun(
         model=_settings_of(before),
         settings=settings,
-        sentence_field=place.field,
         against=None if is_saved else _settings_of(after).name,
     )
     stats, found, _ = _measure(
@@ -530,7 +529,7 @@ def _measure(
     _check_checkpoint(checkpoint, path)
     # The sentences are read as far as can be before a model is loaded for nothing.
     kind: Literal["conllu"] | None = None if place.treebank is None else "conllu"
-    corpus = None if path is None else read_corpus(path, field=place.field, kind=kind)
+    corpus = None if path is None else read_corpus(path, kind=kind)
     mark = None if path is None else fingerprint(path)
     left = None if checkpoint is None else _left_by(checkpoint, mark, run, is_pair=len(models) > 1)
     from attnviz.heads.capture.survey import check_readable, survey_models

@@ -26,9 +26,6 @@ class SurveyRun:
 
     model: ModelSettings = field(default_factory=ModelSettings)  # the model, and how it was loaded
     settings: SurveySettings = field(default_factory=SurveySettings)  # how it was measured
-    sentence_field: str | None = (
-        None  # where the objects of JSON lines hold their sentence; None is the usual place
-    )
     against: str | None = None  # the second model, of two
 
     def words(self) -> dict[str, str]:
@@ -37,10 +34,9 @@ class SurveyRun:
             **asdict(self.model),
             **asdict(self.settings),
             "model": self.model.name,
-            "field": self.sentence_field,
             "against": self.against,
         }
-        usual = {"model": DEFAULT, "kind": "the usual", "field": "text"}
+        usual = {"model": DEFAULT, "kind": "the usual"}
         return {
             name: str(usual[name] if value is None else value)
             for name, value in given.items()

@@ -36,13 +36,7 @@ class CorpusSettings:
         "--corpus",
         metavar="FILE",
         panel=INPUT,
-        help="Any number of sentences, a line each; - is standard input. Also .jsonl, .conllu; .gz, .bz2, .xz.",
-    )
-    field: str | None = option(
-        "--field",
-        help="Where the objects of a .jsonl hold their sentence [default: text].",
-        metavar="NAME",
-        panel=RARE,
+        help="Any number of sentences, a line each; - is standard input. Also .conllu.",
     )
     treebank: str | None = option(
         "--conllu",
@@ -72,8 +66,6 @@ class CorpusSettings:
         check_sentence(self.text)
         if "" in {self.corpus, self.treebank}:
             raise SettingsError("the name of the file of sentences is empty")
-        if self.field is not None and self.corpus is None:
-            raise SettingsError("it is of a corpus of JSON lines: there is no corpus", "field")
 
     @property
     def path(self) -> str | None:

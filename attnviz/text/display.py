@@ -14,7 +14,6 @@ UNITS = "%|nats?|pt|s|MB|GiB"  # that follow a number after a space
 HELD = "\ue000"  # stands for a space at which no line may end where lines are ended at any space of Unicode
 READ = (
     ".json",
-    ".jsonl",
     ".npz",
     ".safetensors",
     ".stats",

@@ -16,13 +16,14 @@ from random import Random
 from statistics import mean, median
 from typing import TYPE_CHECKING
 
+import conllu
+
 from attnviz.capture.source import open_source
 from attnviz.heads.api import TREEBANK
 from attnviz.heads.capture.survey import survey_models
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import rule_of
 from attnviz.heads.settings import SurveySettings
-from attnviz.storage.corpora.conllu import split_sentences
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import COREFERENCE, CorpusLine, universal
 
@@ -57,16 +58,17 @@ def share(true: Iterable[bool]) -> str:
 def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
     """What the first table says of a treebank."""
     with path.open(encoding="utf-8") as file:
-        words = {sentence.line: sentence.words() for sentence in split_sentences(file)}
-    parses = [words[line.number] for line in lines]
-    trees = [
-        [int(word.columns[6]) - 1 for word in parse] for parse in parses
-    ]  # the heads of words; -1 of the root
+        sentences = {one.metadata.get("text"): one for one in conllu.parse_incr(file)}
+    parses = [
+        [word for word in sentences[line.text] if isinstance(word["id"], int)] for line in lines
+    ]
+    # The heads of words; -1 of the root.
+    trees = [[word["head"] - 1 for word in parse] for parse in parses]
     sizes = [len(tree) for tree in trees]
     found = [link for line in lines if line.annotated is not None for link in line.annotated.links]
     far = [abs(link.query - link.key) for link in found if link.relation != COREFERENCE]
     refer = [link.query - link.key for link in found if link.relation == COREFERENCE]
-    names = Counter(universal(word.columns[7]) for parse in parses for word in parse)
+    names = Counter(universal(word["deprel"]) for parse in parses for word in parse)
     roots = [tree[0] < 0 for tree in trees]
     rows = {
         "sentences": f"{len(trees):,}",

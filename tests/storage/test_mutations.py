@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import lzma
 import resource
 import shutil
 import warnings
@@ -74,10 +73,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = replace(card.plan, config=config)
     save_home_built(folder / "home-built.safetensors", replace(card, plan=plan), new_model(plan))
     (folder / "corpus.conllu").write_text(CONLLU * 3, encoding="utf-8")
-    (folder / "corpus.jsonl").write_text(
-        '{"text": "I love you", "more": [1]}\n{"text": "나는 너를"}\n' * 4, encoding="utf-8"
-    )
-    (folder / "corpus.txt.xz").write_bytes(lzma.compress("\n".join(SENTENCES * 9).encode()))
+    (folder / "corpus.txt").write_text("\n".join(SENTENCES * 9), encoding="utf-8")
     samples = Path(__file__).parents[2] / "sample_inputs"
     for ending in ("json", "yaml"):
         shutil.copy(samples / f"homework.{ending}", folder)
@@ -120,8 +116,7 @@ KINDS: dict[str, tuple[Callable[..., bytes], Callable[[Path], object], int]] = {
         N,
     ),
     "corpus.conllu": (mutations.change_lines, _lines, N),
-    "corpus.jsonl": (mutations.change_lines, _lines, N),
-    "corpus.txt.xz": (mutations.change_bytes, _lines, N),
+    "corpus.txt": (mutations.change_bytes, _lines, N),
     "homework.json": (mutations.change_text, read_homework, N),
     "homework.yaml": (mutations.change_lines, read_homework, N),
     "model/config.json": (mutations.change_text, _folder, 800),

@@ -2,43 +2,31 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import io
-import json
-import lzma
 import os
 import stat
 import sys
 import unicodedata
 import weakref
-import zlib
-from bz2 import BZ2File
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast
 
 from attnviz.errors import InputError
 from attnviz.storage.corpora.conllu import read_conllu
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import WIDE, check_text, clip, from_utf8, visible
 
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
-
-Format: TypeAlias = Literal[
-    "lines", "jsonl", "conllu"
-]  # a sentence a line; a JSON object a line; a treebank
-FIELD = "text"  # where a JSON object holds its sentence, unless another name is given
-_ENDINGS: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".conllu": "conllu"}
+Format: TypeAlias = Literal["lines", "conllu"]  # a sentence a line; a treebank
 _UNSEEN = frozenset({"Cc", "Cf", "Zs", "Zl", "Zp"})
 STANDARD_INPUT = "-"
 LONGEST = 2**20  # bytes that a line may have; a longer one is left out without being held
 COMPRESSED = {
     ".gz": b"\x1f\x8b",
-    ".bz2": b"BZh",
+    ".bz2": b"BZh9",
     ".xz": b"\xfd7zXZ\x00",
     ".zst": b"\x28\xb5\x2f\xfd",
 }
@@ -54,102 +42,67 @@ class Fingerprint:
     sha256: str  # of all that is in it
 
 
-class _CountingStream(io.RawIOBase):
-    """A stream that counts the bytes that are read, and whose first bytes can be looked at before."""
-
-    def __init__(self, source: io.BufferedIOBase) -> None:
-        self.count = 0
-        self._source = source
-        self._ahead = b""
-
-    def readable(self) -> bool:
-        return True
-
-    def look(self, size: int) -> bytes:
-        """The first bytes, which will be read again."""
-        while len(self._ahead) < size and (more := self._source.read1(size - len(self._ahead))):
-            self._ahead += more
-        return self._ahead
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        space = memoryview(buffer).cast("B")
-        if self._ahead:
-            found, self._ahead = self._ahead[: len(space)], self._ahead[len(space) :]
-        else:
-            found = self._source.read1(len(space))
-        space[: len(found)] = found
-        self.count += len(found)
-        return len(found)
-
-
 class Corpus:
     """The sentences of a file or of standard input, one after another, and in their places the lines not to be used.
 
-    The file is closed at its end, or when nobody holds the corpus any more. Raises InputError: it is packed or encoded
-    in no known way.
+    The file is closed at its end, or when nobody holds the corpus any more. Raises InputError: it cannot be read, is
+    compressed, or is no UTF-8.
     """
 
-    def __init__(self, path: str | os.PathLike[str], field: str | None, kind: Format) -> None:
-        self._field, self._kind = field, kind
-        self.size: int | None = (
-            None  # the bytes of the file as it lies on the disk; None where it is no regular file
-        )
+    def __init__(self, path: str | os.PathLike[str], kind: Format) -> None:
+        self._kind = kind
+        self.size: int | None = None  # the bytes of the file; None where it is no regular file
+        self.read = 0  # the bytes of it that have been read
         self._close: Callable[[], object] = int  # standard input is not ours to close
         if str(path) == STANDARD_INPUT:
             self.name = "standard input"
             if sys.stdin is None:
                 raise InputError("standard input is closed")
-            source = cast("io.BufferedIOBase", sys.stdin.buffer)
-        else:
-            self.name = visible(str(path))
-            try:
-                source = Path(path).open("rb")  # noqa: SIM115 - open until its last line
-            except (OSError, ValueError) as error:  # the second of a NUL in the name
-                raise self._unreadable(error) from None
-            self._close = weakref.finalize(self, source.close)
-            about = os.fstat(source.fileno())
-            self.size = about.st_size if stat.S_ISREG(about.st_mode) else None
-        self._source = _CountingStream(source)
+            self._stream = cast("BufferedIOBase", sys.stdin.buffer)
+            return
+        self.name = visible(str(path))
         try:
-            self._stream = self._decompress(Path(path).suffix.lower())
+            stream = Path(path).open("rb")  # noqa: SIM115 - open until its last line
+        except (OSError, ValueError) as error:  # the second of a NUL in the name
+            raise self._unreadable(error) from None
+        self._stream = stream
+        self._close = weakref.finalize(self, stream.close)
+        about = os.fstat(stream.fileno())
+        self.size = about.st_size if stat.S_ISREG(about.st_mode) else None
+        try:
+            self._check_encoding(stream, Path(path).suffix.lower())
         except InputError:
             self._close()
             raise
 
-    @property
-    def read(self) -> int:
-        """How many bytes of the file as it lies on the disk have been read."""
-        return self._source.count
-
     def __iter__(self) -> Iterator[CorpusLine | BadLine]:
         lines = self._lines()
-        for line in (
-            read_conllu(lines) if self._kind == "conllu" else _sentences(lines, self._field)
-        ):
+        for line in read_conllu(lines) if self._kind == "conllu" else _sentences(lines):
             yield line if isinstance(line, BadLine) else _check(line)
 
     def _lines(self) -> Iterator[str | BadLine]:
-        """Every line without its end, or in its place why it cannot be read; InputError where the file breaks off."""
+        """Every line without its end, or in its place why it cannot be read."""
         number = 1
         try:
-            while (raw := self._stream.readline(LONGEST + 2)) != b"":
+            while (raw := self._readline(LONGEST + 2)) != b"":
                 yield self._line(raw, number)
                 number += 1
-        except EOFError:
-            raise InputError(
-                f"{self.name} breaks off in line {number:,}: it was not packed whole"
-            ) from None
-        except (OSError, zlib.error, lzma.LZMAError) as error:
+        except OSError as error:
             raise self._unreadable(error, f" from line {number:,} on") from None
         finally:
             self._close()
+
+    def _readline(self, most: int) -> bytes:
+        raw = self._stream.readline(most)
+        self.read += len(raw)
+        return raw
 
     def _line(self, raw: bytes, number: int) -> str | BadLine:
         ended = raw.endswith(b"\n")
         raw = raw.removesuffix(b"\n").removesuffix(b"\r")
         if len(raw) > LONGEST:
             while not ended:
-                more = self._stream.readline(LONGEST)
+                more = self._readline(LONGEST)
                 ended = more.endswith(b"\n") or not more
             return BadLine(number=number, reason=f"longer than {LONGEST:,} bytes")
         if number == 1:
@@ -159,35 +112,19 @@ class Corpus:
         except InputError as error:
             return BadLine(number=number, reason=str(error))
 
-    def _decompress(self, suffix: str) -> io.BufferedIOBase:
+    def _check_encoding(self, stream: BufferedReader, suffix: str) -> None:
+        """Refuse, before a line is read, a file that is compressed or encoded otherwise."""
         try:
-            first = self._source.look(max(len(start) for start in COMPRESSED.values()))
+            first = stream.peek(8)
         except OSError as error:  # a folder, for one
             raise self._unreadable(error) from None
-        packed = next(
-            (ending for ending, start in COMPRESSED.items() if first.startswith(start)), None
-        )
-        if packed == ".bz2" and suffix != ".bz2":  # three letters that a sentence may begin with
-            packed = None
-        if suffix in COMPRESSED and packed != suffix and first:
-            raise InputError(f"{self.name} is named {suffix}, but is not packed so")
-        buffered = io.BufferedReader(self._source)
-        match packed:
-            case ".gz":
-                return gzip.GzipFile(fileobj=buffered, mode="rb")
-            case ".bz2":
-                return BZ2File(buffered)
-            case ".xz":
-                return lzma.LZMAFile(buffered)
-            case ".zst":
-                how = "unpack it first, or write zstdcat FILE | attnviz ... -"
-                raise InputError(f"{self.name} is packed with zstd: {how}")
+        if suffix in COMPRESSED or first.startswith(tuple(COMPRESSED.values())):
+            raise InputError(f"{self.name} is compressed: decompress it first")
         if first.startswith((*WIDE,)):
             try:
-                from_utf8(first)
+                from_utf8(first[:8])
             except InputError as error:
                 raise InputError(f"{self.name} is {error}") from None
-        return buffered
 
     def _unreadable(self, error: Exception, where: str = "") -> InputError:
         reason = getattr(error, "strerror", None) or error
@@ -196,26 +133,18 @@ class Corpus:
         )
 
 
-def read_corpus(
-    path: str | os.PathLike[str], *, field: str | None = None, kind: Format | None = None
-) -> Corpus:
-    """The sentences of a file, perhaps compressed (.gz, .bz2, .xz), or of standard input (``-``).
+def read_corpus(path: str | os.PathLike[str], *, kind: Format | None = None) -> Corpus:
+    """Return the sentences of a file, or of standard input (``-``).
 
-    Empty lines and lines of spaces are passed over; spaces around a sentence are no part of it. `field` is the name
-    that a JSON object has its sentence under, else ``text``. Without a kind the file's name says how sentences stand in
-    it (.jsonl, .conllu, else a sentence a line); where a field is given it is JSON. Raises InputError: the file cannot
-    be read; while its lines are read, it breaks off.
+    Empty lines and lines of spaces are passed over; spaces around a sentence are no part of it. Without a kind the
+    file's name says how sentences stand in it: ``.conllu``, else a sentence a line. Raises InputError: the file cannot
+    be read.
     """
-    if kind is None:
-        endings = [
-            ending.lower() for ending in Path(path).suffixes if ending.lower() not in COMPRESSED
-        ]
-        kind = _ENDINGS.get(endings[-1] if endings else "", "lines" if field is None else "jsonl")
-    if field is not None and kind != "jsonl":
-        raise InputError(
-            f"{visible(str(path))} is read as {kind}: only JSON lines have a field {clip(field, 40)!r}"
-        )
-    return Corpus(path, (field or FIELD) if kind == "jsonl" else None, kind)
+    suffix = Path(path).suffix.lower()
+    if suffix in {".jsonl", ".ndjson"}:
+        how = "write one sentence a line, as jq -r .text FILE does"
+        raise InputError(f"{visible(str(path))} holds JSON lines, which are not read: {how}")
+    return Corpus(path, kind or ("conllu" if suffix == ".conllu" else "lines"))
 
 
 def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
@@ -236,37 +165,12 @@ def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
     return Fingerprint(name=path.name, size=about.st_size, sha256=digest)
 
 
-def _sentences(lines: Iterator[str | BadLine], field: str | None) -> Iterator[CorpusLine | BadLine]:
+def _sentences(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]:
     for number, line in enumerate(lines, start=1):
         if isinstance(line, BadLine):
             yield line
         elif line.strip():
-            text = line if field is None else _field(line, field, number)
-            yield (
-                text if isinstance(text, BadLine) else CorpusLine(number=number, text=text.strip())
-            )
-
-
-def _field(line: str, field: str, number: int) -> str | BadLine:
-    try:
-        found = json.loads(line)
-    except RecursionError:
-        return BadLine(number=number, reason="JSON nested too deeply")
-    except ValueError as error:
-        return BadLine(number=number, reason=f"not JSON: {visible(str(error))}")
-    if not isinstance(found, dict):
-        return BadLine(
-            number=number, reason=f"no JSON object: there is no field {clip(field, 40)!r} in it"
-        )
-    if field not in found:
-        others = clip(visible(", ".join(found)), 60) or "none"
-        return BadLine(number=number, reason=f"no field {clip(field, 40)!r}; there are: {others}")
-    text = found[field]
-    return (
-        text
-        if isinstance(text, str)
-        else BadLine(number=number, reason=f"field {clip(field, 40)!r} is no text")
-    )
+            yield CorpusLine(number=number, text=line.strip())
 
 
 def _check(line: CorpusLine) -> CorpusLine | BadLine:
