@@ -7,7 +7,7 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from attnviz.errors import FileFormatError, OutputError, RecordError
@@ -24,7 +24,8 @@ def write_whole(
     the temporary file, which has the ending of `path`, for writers that choose a format by it.
     """
     path = Path(path)
-    with _temporary_beside(path) as (temporary, target):
+    target = Path(os.path.realpath(path))  # through a link, as open() goes
+    with _temporary_beside(path, target) as temporary:
         if callable(content):
             content(temporary)
         else:
@@ -103,59 +104,36 @@ def as_file_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Make sure, before hours of work, that its result can be written there, or raise OutputError.
 
-    A missing folder is made, since nothing less proves that it can be, and is gone again afterwards.
+    Where its folder is missing, a file is tried in the folder that it would be made in; nothing stays behind.
     """
-    folder = Path(os.path.realpath(path)).parent
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    with _temporary_beside(Path(path)):
+    target = Path(os.path.realpath(path))
+    if not target.parent.exists():
+        target = next(place for place in target.parents if place.exists()) / secrets.token_hex(8)
+    with _temporary_beside(Path(path), target):
         pass
-    for place in missing:
-        with suppress(OSError):  # somebody else has put something there meanwhile
-            place.rmdir()
 
 
 @contextmanager
-def _temporary_beside(path: Path) -> Iterator[tuple[Path, Path]]:
-    """A new empty file in the folder of `path`, gone at the end, and the file that it may replace."""
+def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
+    """A new empty file in the folder of `target`, gone at the end; errors name the `path` that was given."""
     try:
-        target = Path(os.path.realpath(path))  # through a link, as open() goes
+        folder = next(place for place in target.parents if place.exists())
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, f"{folder} is not a folder")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = _mode(target)
         temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}{target.suffix}")
         try:
-            _create(temporary, target)
-            yield temporary, target
-        finally:
-            with suppress(NotADirectoryError):
-                temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise OutputError(
-            visible(f"{path} cannot be written: {error.strerror or error}")
-        ) from error
-
-
-def _create(temporary: Path, target: Path) -> None:
-    """Make the temporary file, with the permissions of the file there now, and its folder where that is missing."""
-    for _ in range(TRIES):
-        with suppress(
-            FileNotFoundError
-        ):  # `check_writable` of another run has just taken the new folder away again
-            try:
-                target.parent.mkdir(parents=True, exist_ok=True)
-            except FileExistsError:
-                if target.parent.exists():
-                    raise NotADirectoryError(
-                        errno.ENOTDIR, f"{target.parent} is not a folder"
-                    ) from None
-            mode = _mode(target)
             # Not mkstemp, whose files only their owner may read: this one is as open() makes it.
             temporary.open("xb").close()
             if mode is not None:
                 temporary.chmod(mode)
-            return
-    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-
-
-TRIES = 100
-"""How often a folder is made that is gone again at once, before it is taken for one that cannot be made."""
+            yield temporary
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        reason = error.strerror or error
+        raise OutputError(visible(f"{path} cannot be written: {reason}")) from error
 
 
 def _mode(target: Path) -> int | None:

@@ -265,7 +265,7 @@ def test_a_record_that_lacks_a_layer(refused: Callable[..., tuple[int, str]], sa
     ("output", "reason"),
     [
         ("file/a.png", "{}/file is not a folder"),
-        ("file/b/a.png", "Not a directory"),
+        ("file/b/a.png", "{}/file is not a folder"),
         ("folder.png", "it is a folder"),
         ("/proc/none/a.json", "No such file or directory"),
         (f"{'long' * 99}.png", "File name too long"),
