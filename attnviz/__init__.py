@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.capture.source import as_source, list_models, open_source
     from attnviz.capture.sources.modules import watch
     from attnviz.generations.api import generate
-    from attnviz.heads.api import compare_heads, compare_models, merge_stats
+    from attnviz.heads.api import compare_heads, merge_stats
     from attnviz.heads.record import HeadComparison
     from attnviz.heatmaps.api import heatmap
     from attnviz.heatmaps.lines import heatmap_all
@@ -39,7 +39,7 @@ _HOME = {
     "capture.source": ("as_source", "list_models", "open_source"),
     "capture.sources.modules": ("watch",),
     "generations.api": ("generate",),
-    "heads.api": ("compare_heads", "compare_models", "merge_stats"),
+    "heads.api": ("compare_heads", "merge_stats"),
     "heads.record": ("HeadComparison",),
     "heatmaps.api": ("heatmap",),
     "heatmaps.lines": ("heatmap_all",),
@@ -66,7 +66,6 @@ __all__ = [
     "attend",
     "attend_all",
     "compare_heads",
-    "compare_models",
     "doctor",
     "generate",
     "heatmap",

@@ -40,8 +40,8 @@ def page(
     """A result as one HTML page to explore, which needs no network and asks for none; without one, a page to type in.
 
     Args:
-        result: what `attend`, `generate`, `walkthrough`, `compare_heads` or `compare_models` returned, or what `load`
-            did; None for a page in which the reader types sentences and a home-built encoder runs.
+        result: what `attend`, `generate`, `walkthrough` or `compare_heads` returned, or what `load` did; None for a
+            page in which the reader types sentences and a home-built encoder runs.
         path: where to write it; None writes nothing.
         model: which one runs in a page without a result: ``toy`` (None, too) or ``toy-ko``.
         lang: its language at first, ``en`` or ``ko``; the page has both.

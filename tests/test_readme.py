@@ -325,7 +325,6 @@ def test_every_page_stands_alone() -> None:
             missing = (
                 {word for word in read if not (ROOT / word).exists()} - there - {*written(line)}
             )
-            missing -= {after for after in read if f"--clustermap {after}" in line}
             assert not missing, (
                 f"{page}: {line} reads {missing}, which no command above has written"
             )

@@ -22,7 +22,6 @@ RESULTS: dict[str, Callable[[], Result]] = {
     "generation": lambda: attnviz.generate("I love", model="toy-decoder", max_new_tokens=2),
     "walkthrough": lambda: attnviz.walkthrough(example="seq2seq"),
     "comparison": lambda: attnviz.compare_heads(SENTENCES, model="toy-random"),
-    "changes": lambda: attnviz.compare_models("toy-random", "toy-random", SENTENCES),
     "story": lambda: attnviz.tell("transpose"),
 }
 """One of each kind."""

@@ -14,22 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
 from attnviz.heads import wording
-from attnviz.heads.files import (
-    PairStats,
-    Stats,
-    SurveyRun,
-    load_pair,
-    load_stats,
-    save_stats,
-)
-from attnviz.heads.measures import MEASURES, Entry, among, measures_of
+from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
+from attnviz.heads.measures import MEASURES, Entry, measures_of
 from attnviz.heads.roles import with_thresholds
 from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
-from attnviz.heads.survey import Survey, Surveys
+from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
 from attnviz.settings import ModelSettings, PageSettings, Place, place_of
 from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
-from attnviz.storage.encoding import ONE, in_one_line, to_bytes
+from attnviz.storage.encoding import in_one_line, to_bytes
 from attnviz.storage.files import check_writable
 from attnviz.text.arguments import check_call
 from attnviz.text.corpus import BadLine, CorpusLine
@@ -38,11 +31,9 @@ from attnviz.text.display import check_text, clip, visible
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
-    from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
     from attnviz.render.figure.export import Picture
 
-VIEWS = ("sheet", "clustermap", "scatter")  # the pictures of all heads
 ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # why roles are not shown
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
 """The sentences that heads are compared on where none are given."""
@@ -72,9 +63,8 @@ class CorpusProgress:
     n_sentences: int  # that were measured, those of an earlier run too
     bytes_read: int = 0  # of the file of sentences
     n_bytes: int | None = None  # of the whole file; None where that is not known
-    shape: tuple[int, int] | None = (
-        None  # layers of the model, and heads of each; None before the first sentences
-    )
+    # layers of the model, and heads of each; None before the first sentences
+    shape: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +82,7 @@ def compare_heads(
     model: Model = None,
     tokenizer: object = None,
     *,
+    against: Model = None,
     settings: SurveySettings | None = None,
     thresholds: Mapping[str, float] | None = None,
     measures: Sequence[Entry] | None = None,
@@ -100,13 +91,17 @@ def compare_heads(
     progress: Callable[[CorpusProgress], object] | None = None,
     opening: Opening = open_model,
 ) -> HeadComparison:
-    """What each head of a model does, how sure that is, and which heads are alike.
+    """Find out what each head of a model does, how sure that is, and which heads are alike.
 
     Args:
         sentences: one sentence; a file with a line each, a treebank (``.conllu``), JSON lines, or what was measured
             before (``.stats``); several sentences; None takes those that come with attnviz.
         model: the model: its name or folder, `ModelSettings`, an open source, or a model in memory.
-        tokenizer: of a model in memory, its own.
+        tokenizer: of models in memory, their own.
+        against: a second model with the same tokenizer and the same numbers of layers and heads, such as the first
+            after more training; None for no second model. Both are measured on the same sentences, and each head also
+            has its `change`: how far its rows are from those in the second model (the mean Jensen-Shannon divergence,
+            in nats, 0 to ln 2), and its role there. `HeadComparison.against` is the comparison of the second model.
         settings: how it is measured.
         thresholds: of roles, by name, that are other than usual.
         measures: what is measured, `attnviz.heads.measures.MEASURES` if None; another measure is one more entry.
@@ -118,10 +113,10 @@ def compare_heads(
 
     Its `estimates` have the shape (layer, head, measure); shares are between 0 and 1, entropy is in nats, distance in
     tokens. Raises SettingsError: settings that do not go together, or a sentence that is the name of a file;
-    InputError: no sentence is left, or the file cannot be read; ModelError: the model cannot be used, or its weights
-    are not proved; SelectionError: no such attention, a threshold of no role, or roles of another model; RecordError:
-    the checkpoint is of another run, or a ``.stats`` file, or that of the model, cannot be used; OutputError: the
-    checkpoint cannot be written.
+    InputError: no sentence is left, or the file cannot be read; ModelError: a model cannot be used, its weights are not
+    proved, or two models do not fit together; SelectionError: no such attention, a threshold of no role, or roles of
+    another model; RecordError: the checkpoint is of another run, or a ``.stats`` file, or that of the model, cannot be
+    used; OutputError: the checkpoint cannot be written.
     """
     from attnviz.heads.compare import compare
 
@@ -130,13 +125,13 @@ def compare_heads(
         MEASURES if measures is None else tuple(measures),
     )
     place, lines = _input_of(sentences)
-    with_thresholds(measures_of(entries, settings.max_offset), thresholds or {})
+    with_thresholds(measures_of(entries), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
     run = SurveyRun(model=_settings_of(model), settings=settings)
     stats, _, source = _measure(
         place,
         lines,
-        [model],
+        [model] if against is None else [model, against],
         run,
         tokenizer=tokenizer,
         opening=opening,
@@ -185,8 +180,7 @@ def _roles_on(
 ) -> HeadComparison | None:
     """What was measured on many sentences, refused where it is another model's; or measured now."""
     if isinstance(roles, bool):
-        alone = replace(run.settings, similarity=False)
-        return compare_heads(model=source, settings=alone, **how) if roles else None
+        return compare_heads(model=source, settings=run.settings, **how) if roles else None
     roles.signs.among(
         comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads)
     )
@@ -345,36 +339,23 @@ def stats(shown: HeadComparison) -> bytes:
         raise errors.OutputError(
             f"this comparison was not measured here: there is no {STATS} of it"
         )
-    return to_bytes(shown.origin.stats, ONE)
+    return to_bytes(shown.origin.stats)
 
 
 def draw(
-    shown: HeadComparison | Changes,
+    shown: HeadComparison,
     head: Place | None = None,
     *,
     examples: Examples | None = example_patterns,
-    view: str = "sheet",
     lang: str = "en",
     **page: Any,
 ) -> Picture:
-    """The picture of a comparison, of one of its heads, or of what changed.
+    """Draw a comparison, or one of its heads.
 
     `examples` gives the patterns of examples, and why there are none; None draws none. All else, and what it raises
     (SelectionError, SettingsError), is as of `HeadComparison.figure`.
     """
-    from attnviz.heads.record import HeadComparison
-
     style = PageSettings(**page).look
-    if not isinstance(shown, HeadComparison):
-        from attnviz.heads.changes import figure
-
-        return figure.draw(shown, language=lang, style=style).fitted(style)
-    if view not in VIEWS:
-        raise errors.SelectionError(f"there is no view {view!r}: there are {', '.join(VIEWS)}")
-    if head is None and view != "sheet":
-        from attnviz.heads.figure.similarity import draw_clusters, draw_points
-
-        return (draw_points if view == "scatter" else draw_clusters)(shown, lang).fitted(style)
     from attnviz.heads.figure import page as pages
     from attnviz.heads.figure import sheet
 
@@ -391,6 +372,7 @@ def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | No
     texts = list(origin.stats.survey.sample.texts.values())
     if (
         origin.source is None
+        or comparison.against is not None
         or comparison.n_sentences != 1
         or len(texts) != 1
         or texts[0][1] is not None
@@ -478,6 +460,21 @@ def _input_of(sentences: Sentences) -> tuple[CorpusSettings, tuple[str, ...] | N
     return sentences, (sentences.text,)
 
 
+def _check_against(against: Model, place: CorpusSettings, roles: object) -> None:
+    """Refuse a second model that cannot be measured on the sentences of the first."""
+    if roles:
+        raise errors.SettingsError(ONE_MODEL)
+    if place.saved is not None:
+        raise errors.SettingsError(
+            "what was measured before is drawn as it was: it takes no second model"
+        )
+    if str(_settings_of(against).name).lower().endswith(STATS):
+        raise errors.SettingsError(
+            "a second model is measured on the same sentences: give its name or folder, not what was saved of it",
+            "against",
+        )
+
+
 def _load_finished(path: Path) -> Stats:
     """What a run measured and saved; refused where it was broken off."""
     stats = load_stats(path)
@@ -515,15 +512,14 @@ def _measure(
     checkpoint: str | os.PathLike[str] | None,
     measures: tuple[Entry, ...],
     progress: Callable[[CorpusProgress], object] | None,
-) -> tuple[Stats, Surveys, Source | None]:
-    """Run a model, or two, over the sentences, unless a file holds it all: the stats of the first, of all, the first.
+) -> tuple[Stats, Source | None]:
+    """Run a model, or two, over the sentences, unless a file holds what was measured.
 
     The model is None where none was run.
     """
     if place.saved is not None:
         check_saved(run.model, run.settings, checkpoint)
-        stats = _load_finished(place.saved)
-        return stats, Surveys(each=(stats.survey,)), None
+        return _load_finished(place.saved), None
     opened = [_opener(one, tokenizer, opening) for one in models]
     checkpoint, path = None if checkpoint is None else Path(checkpoint), place.path
     _check_checkpoint(checkpoint, path)
@@ -531,20 +527,23 @@ def _measure(
     kind: Literal["conllu"] | None = None if place.treebank is None else "conllu"
     corpus = None if path is None else read_corpus(path, kind=kind)
     mark = None if path is None else fingerprint(path)
-    left = None if checkpoint is None else _left_by(checkpoint, mark, run, is_pair=len(models) > 1)
-    from attnviz.heads.capture.survey import check_readable, survey_models
+    left = None if checkpoint is None else _left_by(checkpoint, mark, run)
+    from attnviz.heads.capture.survey import check_readable, survey_model
 
-    sources = [open_one() for open_one in opened]
+    source, *others = [open_one() for open_one in opened]
+    second = others[0] if others else None
     so_far, n_lines = None, 0
     if left is not None:
-        first, so_far = left
-        _check_weights(so_far, sources, checkpoint)
-        if first.n_lines is None:
-            return first, so_far, sources[0]
-        n_lines, measures = first.n_lines, among(measures, first.survey.measures)
+        so_far = left.survey
+        _check_weights(so_far, source, checkpoint)
+        if so_far.against is not None and second is not None:
+            _check_weights(so_far.against.survey, second, checkpoint)
+        if left.n_lines is None:
+            return left, source
+        n_lines = left.n_lines
     if texts is not None and len(texts) == 1:  # why it cannot be read is no fault of a line 1
-        check_readable(texts[0], sources, run.settings)
-    lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(texts, sources[0])
+        check_readable(texts[0], source, run.settings, second)
+    lines, name = (corpus, corpus.name) if corpus is not None else _lines_of(texts, source)
 
     def tell(n_sentences: int, shape: tuple[int, int] | None = None) -> None:
         if progress is not None:
@@ -555,45 +554,35 @@ def _measure(
                 )
             )
 
-    def keep(found: Surveys, n_lines: int | None) -> Stats:
+    def keep(found: Survey, n_lines: int | None) -> Stats:
         if n_lines is not None:
-            tell(found.before.n_sentences, found.before.heads.sums.shape[1:3])
-        stats = Stats(
-            survey=found.before, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run
-        )
-        apart = found.divergences
+            tell(found.n_sentences, found.heads.sums.shape[1:3])
+        stats = Stats(survey=found, corpora=(name,), n_lines=n_lines, fingerprint=mark, run=run)
         if checkpoint is not None:
-            save_stats(
-                PairStats(before=stats, after=found.after, divergences=apart) if apart else stats,
-                checkpoint,
-            )
+            save_stats(stats, checkpoint)
         return stats
 
-    tell(0 if so_far is None else so_far.before.n_sentences)
-    found = survey_models(
+    tell(0 if so_far is None else so_far.n_sentences)
+    found = survey_model(
         lines,
-        sources,
+        source,
         run.settings,
+        against=second,
         measures=measures,
         so_far=so_far,
         n_lines=n_lines,
         tell=keep,
         corpus=name,
     )
-    return keep(found, None), found, sources[0]
+    return keep(found, None), source
 
 
-def _left_by(
-    checkpoint: Path, mark: Fingerprint | None, run: SurveyRun, *, is_pair: bool
-) -> tuple[Stats, Surveys] | None:
+def _left_by(checkpoint: Path, mark: Fingerprint | None, run: SurveyRun) -> Stats | None:
     """What an earlier run left, if it is of this run; refused before a model is loaded for nothing."""
     left = None
     if checkpoint.exists():
-        pair = load_pair(checkpoint) if is_pair else None
-        first = load_stats(checkpoint) if pair is None else pair.before
-        _check_same_run(checkpoint, first, mark, run)
-        each = (first.survey,) if pair is None else (first.survey, pair.after)
-        left = first, Surveys(each=each, divergences=None if pair is None else pair.divergences)
+        left = load_stats(checkpoint)
+        _check_same_run(checkpoint, left, mark, run)
     check_writable(checkpoint)
     return left
 
@@ -631,27 +620,13 @@ def _check_same_run(path: Path, before: Stats, mark: Fingerprint | None, run: Su
         raise _another_run(path, clip("; ".join(differing), 300))
 
 
-def _check_weights(found: Surveys, sources: Sequence[Source], checkpoint: Path | None) -> None:
-    """Make sure that a checkpoint is of these very models, and not of others that had their names."""
-    for one, source in zip(found.each, sources, strict=True):
-        if one.about.weights != source.digest():
-            raise _another_run(checkpoint, f"{visible(source.name)} had other weights")
+def _check_weights(found: Survey, source: Source, checkpoint: Path | None) -> None:
+    """Make sure that a checkpoint is of this very model, and not of another that had its name."""
+    if found.about.weights != source.digest():
+        raise _another_run(checkpoint, f"{visible(source.name)} had other weights")
 
 
 def _another_run(checkpoint: object, why: str) -> errors.RecordError:
     return errors.RecordError(
         f"{visible(str(checkpoint))} is a checkpoint of another run: {why}; remove it to begin anew"
     )
-
-
-def _check_same_settings(settings: SurveySettings, other: Stats, path: str) -> None:
-    """Make sure, before hours of a run, that both are measured alike."""
-    words = other.survey.about.words()
-    wanted = {"special tokens": settings.specials, "fixed offsets": f"up to {settings.max_offset}"}
-    differing = [
-        f"{what}: {words[what]}, not {value}"
-        for what, value in wanted.items()
-        if words[what] != value
-    ]
-    if differing:
-        raise errors.RecordError(f"{visible(path)} was measured otherwise: {'; '.join(differing)}")

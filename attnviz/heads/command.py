@@ -10,12 +10,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from attnviz import commands
 from attnviz.errors import SettingsError
 from attnviz.heads.settings import (
-    AgainstSettings,
+    DIVERGENCE,
     ComparisonOutput,
     CorpusSettings,
     HeadOutput,
@@ -27,8 +25,8 @@ from attnviz.heads.settings import (
 )
 from attnviz.options import changed, name_parts
 from attnviz.render.names import picture_path
-from attnviz.settings import ModelSettings, PageSettings, check_endings
-from attnviz.storage.formats import CHANGES, COMPARISON, PICTURES
+from attnviz.settings import ModelSettings, PageSettings
+from attnviz.storage.formats import COMPARISON
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -39,14 +37,12 @@ if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
     from attnviz.render.terminal.screen import Screen
 
-CHANGED = 3  # the exit status where a head changed by more than ``--fail-above`` allows
-
 EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads --toy --sort role
 attnviz compare-heads "I love all you" --toy --roles
 attnviz compare-heads --corpus sample_inputs/english.txt --toy -o english.stats -o heads.png
 attnviz compare-heads --load english.stats --layer 1
-attnviz compare-heads "I love" -m toy-random --seed 1 --against toy-random
+attnviz compare-heads "I love all" -m toy-random --seed 1 --against toy-random
 attnviz compare-heads --conllu sample_inputs/treebank.conllu --toy"""
 
 HEAD_EXAMPLES = """attnviz head 1.5 --toy
@@ -64,7 +60,6 @@ def command(
     model: ModelSettings,
     table: TableSettings,
     survey: SurveySettings,
-    against: AgainstSettings,
     page: PageSettings,
     output: ComparisonOutput,
 ) -> None:
@@ -74,19 +69,17 @@ def command(
     random weights, the best fixed offset. A role is established if its interval lies above every control that could
     explain it away.
     """
-    table.check(survey.max_offset)
-    _check_output(text, table, survey, output, against=against.against is not None)
+    table.check()
+    _check_output(text, table, output)
     commands.check_look(page, output.planned())
     commands.check_writable(output.planned())
-    if against.against is not None:
-        _show_changes(text, model, table, survey, against, page, output)
-        return
     from attnviz.heads.api import compare_heads, example_patterns
 
     with _progress_bar(text, partial(_chosen_places, table)) as progress:
         comparison = compare_heads(
             _sentences(text),
             model=model,
+            against=_second_model(model, table.against),
             settings=survey,
             thresholds=table.thresholds,
             checkpoint=output.checkpoint,
@@ -100,7 +93,10 @@ def command(
         commands.print_json(to_json(comparison))
     else:
         _print_heads(comparison, table)
-    usual = _usual_path("compare-heads", text.shown, comparison.model, model, survey, table, page)
+    names = [comparison.model] + ([comparison.against.model] if comparison.against else [])
+    usual = _usual_path(
+        "compare-heads", text.shown, " against ".join(names), model, survey, table, page
+    )
 
     @cache
     def examples(shown: HeadComparison, head: None = None) -> tuple[dict[str, Attention], str]:
@@ -112,8 +108,22 @@ def command(
     look = {"lang": table.lang, **asdict(page)}
     for path in output.output or (() if output.json else (usual,)):
         commands.write_result(COMPARISON, comparison, path, examples=examples, **look)
-    for view, path in output.views.items():
-        commands.write_result(COMPARISON, comparison, path, view=view, **look)
+
+
+def _second_model(model: ModelSettings, name: str | None) -> ModelSettings | None:
+    """Return how the second model is loaded: as the first, under its own name."""
+    if name is None:
+        return None
+    return replace(
+        model,
+        model=name,
+        toy=False,
+        revision=None,
+        seed=None,
+        d_model=None,
+        n_heads=None,
+        n_layers=None,
+    )
 
 
 def _print_heads(comparison: HeadComparison, table: TableSettings) -> None:
@@ -212,64 +222,6 @@ def merge_command(merge: MergeSettings) -> None:
     commands.tell(say("merged", merge.lang, path=visible(str(merge.output)), **counts))
 
 
-def _show_changes(
-    text: CorpusSettings,
-    model: ModelSettings,
-    table: TableSettings,
-    survey: SurveySettings,
-    against: AgainstSettings,
-    page: PageSettings,
-    output: ComparisonOutput,
-) -> None:
-    """Compare two models, print, write; exit with `CHANGED` where a head changed too much."""
-    from attnviz.heads.api import compare_models
-
-    other = replace(
-        model,
-        model=against.against,
-        toy=False,
-        revision=None,
-        seed=None,
-        d_model=None,
-        n_heads=None,
-        n_layers=None,
-    )
-    with _progress_bar(text) as progress:
-        changes = compare_models(
-            model,
-            Path(str(against.against)) if against.is_saved else other,
-            _sentences(text),
-            settings=survey,
-            thresholds=table.thresholds,
-            checkpoint=output.checkpoint,
-            progress=progress,
-            opening=commands.open_model,
-        )
-    limit = against.fail_above
-    above = () if limit is None else changes.exceeds(limit)
-    if output.json:
-        from attnviz.heads.tables import to_json
-
-        commands.print_json(to_json(changes))
-    else:
-        from attnviz.heads.changes import terminal
-
-        _print(
-            lambda screen, lang: [
-                *terminal.draw(changes, screen, lang, full=table.table),
-                *([] if limit is None else terminal.draw_watch(above, limit, screen, lang)),
-            ],
-            table,
-        )
-    names = f"{changes.before.model} against {changes.after.model}"
-    usual = _usual_path("compare-heads", names, "", model, survey, table, page)
-
-    for path in output.output or (() if output.json else (usual,)):
-        commands.write_result(CHANGES, changes, path, lang=table.lang, **asdict(page))
-    if above:
-        raise typer.Exit(CHANGED)
-
-
 def _sentences(text: CorpusSettings) -> CorpusSettings:
     """Where the sentences are; a sentence is read and looked at before a model is loaded for nothing."""
     if text.text is None:
@@ -281,41 +233,20 @@ def _sentences(text: CorpusSettings) -> CorpusSettings:
     return replace(text, text=sentence)
 
 
-def _check_output(
-    text: CorpusSettings,
-    table: TableSettings,
-    survey: SurveySettings,
-    output: ComparisonOutput,
-    *,
-    against: bool,
-) -> None:
-    chosen = changed(table, *([] if against else ["table"]), "sort", "role", "layer", "head")
-    if (table.roles or text.roles is not None) and (output.json or against):
-        other = "--against" if against else "--json"
+def _check_output(text: CorpusSettings, table: TableSettings, output: ComparisonOutput) -> None:
+    if (table.roles or text.roles is not None) and (output.json or table.against is not None):
+        other = "--json" if output.json else "--against"
         raise SettingsError(
             f"the roles of a model's heads on a sentence are a table: they do not go with {other}"
         )
-    if chosen and (output.json or against):
+    chosen = changed(table, "table", "sort", "role", "layer", "head")
+    if chosen and output.json:
         verb = "is" if len(chosen) == 1 else "are"
-        what = (
-            "--json has all heads"
-            if output.json
-            else "--against has another: all heads, the largest change first"
-        )
         raise SettingsError(
-            f"{' and '.join(chosen)} {verb} of the table of heads of one model; {what}"
+            f"{' and '.join(chosen)} {verb} of the table of heads; --json has all heads"
         )
-    for path in output.output:
-        if against and path.suffix.lower() not in CHANGES:
-            kind = path.suffix.lower()[1:]
-            reason = f"a comparison of two models is not saved as {kind}"
-            raise SettingsError(f"{visible(str(path))}: {reason}")
-    if output.views and (against or not survey.similarity):
-        raise SettingsError(
-            f"--{next(iter(output.views))} is of all pairs of heads of one model: not with --against, --no-similarity"
-        )
-    for name, path in output.views.items():
-        check_endings([path], PICTURES, name)
+    if table.sort == DIVERGENCE and table.against is None and text.load is None:
+        raise SettingsError("there is no second model to be sorted by: add --against", "sort")
 
 
 def _chosen_places(

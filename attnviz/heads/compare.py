@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -14,12 +15,13 @@ from attnviz.heads.measures import CHANCE, MEASURES, OFFSET, SHUFFLED, UNTRAINED
 from attnviz.heads.record import (
     Estimates,
     Example,
+    HeadChange,
     HeadComparison,
     HeadProfile,
     HeadSimilarity,
     Relation,
 )
-from attnviz.heads.similarity import cluster, cut, scaled_to_two
+from attnviz.heads.similarity import cluster, cut
 from attnviz.heads.survey import Survey
 
 CLUSTERS = 8  # into how many clusters heads are put, where there are so many
@@ -32,8 +34,32 @@ def compare(
     thresholds: Mapping[str, float] | None = None,
     entries: Iterable[Entry] = MEASURES,
 ) -> HeadComparison:
-    """What each head does. Raises SelectionError: a threshold of no role, or not between 0 and 1."""
-    taken = measures.named((*found.measures, "variability"), entries, found.about.max_offset)
+    """Return what each head does, and how far it is from the same head of a second model, if there is one.
+
+    Raises SelectionError: a threshold of no role, or not between 0 and 1.
+    """
+    entries = tuple(entries)
+    comparison = _compare_one(found, corpus, thresholds, entries)
+    if found.against is None:
+        return comparison
+    second = _compare_one(found.against.survey, corpus, thresholds, entries)
+    divergences = found.against.divergences.estimate()
+    heads = []
+    for head, other in zip(comparison.heads, second.heads, strict=True):
+        value, low, high = divergences.at(*head.place)
+        change = HeadChange(divergence=value, low=low, high=high, role=other.role)
+        heads.append(replace(head, change=change))
+    notes = dict.fromkeys((*comparison.notes, *second.notes))
+    return replace(comparison, heads=tuple(heads), against=second, notes=tuple(notes))
+
+
+def _compare_one(
+    found: Survey,
+    corpus: str,
+    thresholds: Mapping[str, float] | None,
+    entries: Iterable[Entry],
+) -> HeadComparison:
+    taken = measures.named((*found.measures, "variability"), entries)
     measured = _with_peaks(found.heads, taken)
     estimates = _shares_to_1(measured.with_one_more(survey.variability(found.places)), taken)
     n_looked_at = len(measures.rules_of(taken)) + (
@@ -55,9 +81,8 @@ def compare(
     candidates: dict[str, tuple[Relation, ...]] = {}
     if found.relations is not None:
         hits = found.sample.found
-        layers = (
-            next(iter(hits.values())).hits.shape[2] if hits else 0
-        )  # of the random weights of all seeds
+        # of the random weights of all seeds
+        layers = next(iter(hits.values())).hits.shape[2] if hits else 0
         untrained = relations.count_links(hits.items(), layers, n_heads) if hits else None
         candidates = relations.candidates(
             found.relations, untrained, threshold, different=counts.different, looked_at=n_looked_at
@@ -86,7 +111,6 @@ def compare(
         kind=found.about.kind,  # type: ignore[arg-type]  # it was written from one
         model=found.about.model,
         corpus=corpus,
-        specials=found.about.specials,
         n_sentences=found.n_sentences,
         n_tokens=found.n_tokens,
         n_bad=found.n_bad,
@@ -114,9 +138,8 @@ def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
         heads.sums[..., at], np.broadcast_to(heads.counts, heads.sums.shape)[..., at]
     )
     for ends, given in ((found.low, peaks.low), (found.high, peaks.high)):
-        ends[..., at] = np.where(
-            np.isfinite(ends[..., at]), given, np.nan
-        )  # none of what one group alone has
+        # none of what one group alone has
+        ends[..., at] = np.where(np.isfinite(ends[..., at]), given, np.nan)
     return found
 
 
@@ -140,9 +163,8 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
         sums, counts = found.sample.controls[UNTRAINED]
         total, rows = sums.sum(axis=0, dtype=np.float64), counts.sum(axis=0, dtype=np.float64)
         with np.errstate(invalid="ignore", divide="ignore"):
-            means = (
-                total.reshape(-1, *shape[:2], len(places)) / rows[:, None]
-            )  # (seed, layer, head, role)
+            # (seed, layer, head, role)
+            means = total.reshape(-1, *shape[:2], len(places)) / rows[:, None]
         best = roles.best_of_seeds(np.fmax.reduce(means, axis=(1, 2)), looked_at)
         controls[UNTRAINED] = _carried_over(_spread(best, places, shape), found, places)
     fixed = found.offsets.estimate()  # (offset, share), shares come first
@@ -182,16 +204,10 @@ def _spread(
 
 
 def _similarity(found: Survey) -> HeadSimilarity | None:
-    if found.similarity is None or found.similarity.n_rows == 0:
+    if found.similarity.n_rows == 0:
         return None
-    distances = found.similarity.distances()
-    points, shares = scaled_to_two(distances)
-    return HeadSimilarity(
-        divergences=found.similarity.mean(),
-        linkage=cluster(distances),
-        points=points,
-        kept=sum(shares),
-    )
+    linkage = cluster(found.similarity.distances())
+    return HeadSimilarity(divergences=found.similarity.mean(), linkage=linkage)
 
 
 Place: TypeAlias = tuple[str, str]  # a head, as layer.head, and a measure
@@ -260,9 +276,8 @@ def _few_carry(
     ]
     if not names or _different(found) < roles.FEWEST_DIFFERENT:  # of so few, few carry everything
         return
-    counts = found.heads.counts[
-        1:, 0, 0, [found.measures.index(name) for name in names]
-    ]  # (group, measure)
+    # (group, measure)
+    counts = found.heads.counts[1:, 0, 0, [found.measures.index(name) for name in names]]
     held = np.cumsum(np.sort(counts, axis=0)[::-1], axis=0) / counts.sum(axis=0)
     yield Note.of(
         "few_carry",
@@ -282,8 +297,6 @@ def _notes(found: Survey) -> Iterator[Note]:
         )
     if found.sample.no_random:
         yield Note.of("no_random_weights", why=found.sample.no_random)
-    if found.about.specials == "exclude":
-        yield Note("specials_excluded")
     if found.n_cut:
         yield Note.of("sentences_cut", n=found.n_cut)
     if found.n_bad:

@@ -50,32 +50,21 @@ class Stats:
 
     survey: Survey  # the survey
     corpora: tuple[str, ...]  # what was read, in a few words each
-    n_lines: int | None = (
-        None  # of the corpus, read by a run that goes on; None for one that is finished
-    )
-    fingerprint: Fingerprint | None = (
-        None  # of the corpus; None where it has none, as standard input has not
-    )
+    # of the corpus, read by a run that goes on; None for one that is finished
+    n_lines: int | None = None
+    # of the corpus; None where it has none, as standard input has not
+    fingerprint: Fingerprint | None = None
     run: SurveyRun  # how it was measured, which must be the same for a run to go on
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairStats:
-    """The surveys of two models and how they came about."""
-
-    before: Stats  # of the first model; what it says of the run is said of both
-    after: Survey  # the survey of the second
-    divergences: Tally  # of each head's rows in the one and in the other, summed over sentences
 
 
 CLASSES = (
     Stats,
-    PairStats,
     SurveyRun,
     ModelSettings,
     SurveySettings,
     Fingerprint,
     Survey,
+    survey.Against,
     survey.About,
     survey.Places,
     survey.Examples,
@@ -90,24 +79,22 @@ CLASSES = (
 """The classes whose values a file may hold."""
 
 
-def save_stats(stats: Stats | PairStats, path: str | os.PathLike[str]) -> Path:
-    """Write a survey, or both of two models, whole or not at all.
-
-    Raises OutputError: another ending, or a file that cannot be written.
-    """
-    return encoding.write(stats, path, encoding.ONE if isinstance(stats, Stats) else encoding.TWO)
+def save_stats(stats: Stats, path: str | os.PathLike[str]) -> Path:
+    """Write a survey whole or not at all. Raises OutputError: another ending, or it cannot be written."""
+    return encoding.write(stats, path)
 
 
 def load_stats(path: str | os.PathLike[str]) -> Stats:
     """Read a survey that attnviz saved. Raises FileFormatError, in one line: it cannot be read, or holds no survey."""
-    return encoding.read(path, encoding.ONE, CLASSES, Stats, lambda stats: is_whole(stats.survey))
+    return encoding.read(path, CLASSES, Stats, lambda stats: is_whole(stats.survey))
 
 
 def is_whole(found: Survey) -> bool:
     """Whether the parts of a survey fit together."""
     n_layers, n_heads, n_measures = found.heads.sums.shape[1:]
     return (
-        len(found.heads.sums) == GROUPS + 1
+        _fits_against(found)
+        and len(found.heads.sums) == GROUPS + 1
         and n_measures == len(found.measures)
         and found.heads.counts.shape[1:] == (n_layers, 1, n_measures)
         and found.places.sums.shape[1:3] == found.examples.scores.shape[:2] == (n_layers, n_heads)
@@ -115,16 +102,15 @@ def is_whole(found: Survey) -> bool:
     )
 
 
-def load_pair(path: str | os.PathLike[str]) -> PairStats:
-    """Read both surveys of two models. Raises FileFormatError as `load_stats`; a file of one model is none."""
-    return encoding.read(path, encoding.TWO, CLASSES, PairStats, _fits)
-
-
-def _fits(found: PairStats) -> bool:
-    one, other, apart = found.before.survey, found.after, found.divergences
+def _fits_against(found: Survey) -> bool:
+    """Whether the survey of a second model, if there is one, is of the same heads and sentences."""
+    if found.against is None:
+        return True
+    second, divergences = found.against.survey, found.against.divergences
     return (
-        all(map(is_whole, (one, other)))
-        and one.heads.sums.shape == other.heads.sums.shape
-        and apart.sums.shape == one.heads.sums.shape[:3]
-        and one.n_sentences == other.n_sentences == apart.n_sentences
+        second.against is None
+        and is_whole(second)
+        and second.heads.sums.shape == found.heads.sums.shape
+        and divergences.sums.shape == found.heads.sums.shape[:3]
+        and second.n_sentences == divergences.n_sentences == found.n_sentences
     )

@@ -1,4 +1,4 @@
-"""What each head does, or what two models' heads do otherwise, as one page: a map, a table to sort, each head."""
+"""What each head does as one page: a map, a table to sort, each head."""
 
 from __future__ import annotations
 
@@ -7,21 +7,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import change_on_map
-from attnviz.heads.changes.record import MOST, Change, Changes, RelationChange
 from attnviz.heads.measures import Measure
-from attnviz.heads.record import HeadComparison, HeadProfile, Role
+from attnviz.heads.record import HeadChange, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import example_of, strongest_of
-from attnviz.heads.wording import description, how_sure, note_words, proof, sample, say
+from attnviz.heads.wording import (
+    description,
+    explain_changes,
+    how_sure,
+    model_names,
+    note_words,
+    proof,
+    sample,
+    say,
+)
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
 from attnviz.text.phrase import LANGUAGES
 
 SCRIPTS = Path(__file__).parent / "scripts"
-OWN = tuple(SCRIPTS / name for name in ("heads.js", "changes.js", "heads.css"))
+OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
 
 
 def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
@@ -32,18 +38,23 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
         "layers": comparison.n_layers,
         "heads": comparison.n_heads,
         "about": [description(comparison, one) for one in LANGUAGES],
-        "model": visible(comparison.model),
+        "model": visible(model_names(comparison)),
+        "second": comparison.against is not None,
         "sample": [visible(sample(comparison, one)) for one in LANGUAGES],
         "proof": [proof(comparison, one) for one in LANGUAGES],
         "notes": [
             [visible(note_words(note, one)) for note in comparison.notes] for one in LANGUAGES
         ],
         "measures": _measures(measures),
-        "rules": _rules([role for head in comparison.heads for role in head.roles]),
+        "rules": _rules(
+            [role for head in comparison.heads for role in head.roles]
+            + [head.change.role for head in comparison.heads if head.change and head.change.role]
+        ),
         "profiles": [
             {
                 "name": head.name,
                 "roles": [_role(comparison, head, role) for role in head.roles],
+                "change": head.change and _change(head.change),
                 "values": [
                     list(map(_number, comparison.estimate(one.name, *head.place)))
                     for one in measures
@@ -51,7 +62,14 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
             }
             for head in comparison.heads
         ],
-        "not": [[say("narrow", one), say("not_explanation", one)] for one in LANGUAGES],
+        "not": [
+            [
+                *(visible(text) for text in explain_changes(comparison, one)),
+                say("narrow", one),
+                say("not_explanation", one),
+            ]
+            for one in LANGUAGES
+        ],
         "palette": palettes(),
         "title": ["What each head does", "각 헤드가 하는 일"],
     }
@@ -120,99 +138,13 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
     }
 
 
+def _change(change: HeadChange) -> dict[str, Any]:
+    role = change.role
+    return {
+        "divergence": [_number(one) for one in (change.divergence, change.low, change.high)],
+        "role": role and {"rule": role.name, "sure": role.established},
+    }
+
+
 def _number(value: float) -> float | None:
     return float(f"{value:.6g}") if math.isfinite(value) else None
-
-
-def page_of_changes(found: Changes, lang: str = "en") -> WebPage:
-    """What changed as one HTML page to explore, in English or Korean at first; both are in it."""
-    measures = [one for one in found.measures if one.offset is None]
-    title, about, sample, proof = zip(*(_head(found, one) for one in LANGUAGES), strict=True)
-    labels = {
-        "lang": lang,
-        "layers": found.before.n_layers,
-        "heads": found.before.n_heads,
-        "model": f"{visible(found.before.model)} → {visible(found.after.model)}",
-        "about": about,
-        "title": title,
-        "sample": sample,
-        "proof": proof,
-        "pattern": found.pattern is not None,
-        "caption": [wording.on_map(found, one) for one in LANGUAGES],
-        "notes": [_notes_on(found, one) for one in LANGUAGES],
-        "not": [[say("narrow", one)] for one in LANGUAGES],
-        "measures": _measures(measures),
-        "rules": _rules(
-            [role for change in found.heads for role in change.roles if role is not None]
-        ),
-        "profiles": [
-            _change(found, change, [one.name for one in measures]) for change in found.heads
-        ],
-        "relations": [_relation(one) for one in wording.relations(found)],
-        "titles": [
-            [
-                say("relations_changed", one),
-                *(column.title for column in wording.relation_columns((), one)),
-            ]
-            for one in LANGUAGES
-        ],
-        "palette": palettes(),
-    }
-    return _built(labels)
-
-
-def _head(found: Changes, language: str) -> list[str]:
-    names = {"before": found.before.model, "after": found.after.model}
-    title, corpora = (
-        say("changes_title", language, **names),
-        wording.corpora_of(found, language, "mapped"),
-    )
-    proofs = "; ".join(wording.proofs(found, language))
-    return list(map(visible, (title, corpora, wording.finding(found, language), proofs)))
-
-
-def _notes_on(found: Changes, language: str) -> list[str]:
-    how = [*wording.how_to_read(found, language), wording.how_measured(found, language)]
-    return [visible(text) for text in (*how, *(note_words(note, language) for note in found.notes))]
-
-
-def _change(found: Changes, change: Change, measures: list[str]) -> dict[str, Any]:
-    largest = max((one.pattern for one in found.heads if one.pattern > 0), default=MOST)
-    values = [found.difference(name, *change.before.place) for name in measures]
-    shown = change_on_map(found, change)
-    if found.pattern is not None:
-        text = "" if math.isnan(shown) else f"{shown:.2f}"[1:]
-        shown = shown / largest if shown > 0 else 0.0
-    else:
-        text = f"{shown:+.2f}".replace("0.", ".") if shown else ""
-    return {
-        "name": change.name,
-        "text": text,
-        "size": _number(shown),
-        "beyond": change.beyond_nearest,
-        "change": [_number(one) for one in (change.pattern, change.low, change.high)],
-        "share": _number(change.share),
-        "moved": change.role_changed,
-        "sure": change.role_established,
-        "roles": [
-            None
-            if role is None
-            else {"rule": role.name, "score": _number(role.score), "sure": role.established}
-            for role in change.roles
-        ],
-        "values": [
-            [_number(part) for part in (one.value, one.low, one.high, one.before, one.after)]
-            for one in values
-        ],
-    }
-
-
-def _relation(one: RelationChange) -> dict[str, Any]:
-    values = one.before.accuracy, one.after.accuracy, one.value, one.low, one.high
-    return {
-        "name": visible(one.name),
-        "n": wording.links_of(one),
-        "values": [_number(value) for value in values],
-        "heads": wording.heads_of(one),
-        "sure": one.established,
-    }

@@ -36,7 +36,8 @@ weights, the best fixed offset. The fourth, the head on sentences with their tok
 that looks at a position does so on any words."""
 BROAD = round(3.8 / math.log(128), 3)
 """The entropy from which on Clark et al. call a head broad, as a share of the largest."""
-MAX_OFFSET = 8  # how far fixed offsets go where nothing else is set, in tokens
+MAX_OFFSET = 8  # how far fixed offsets go, in tokens before and after the query
+OFFSETS = tuple(range(-MAX_OFFSET, MAX_OFFSET + 1))
 ENOUGH_ROWS = 3  # a sentence is no example of a measure that counts fewer of its rows
 GREY = "#555555"  # of a role that names no colour
 About: TypeAlias = Literal["position", "content", "spread"]
@@ -105,12 +106,10 @@ class Measure:
     takes: Takes
     korean: str = ""  # the meaning in Korean
     compute: Callable[[Any], Any] | None = None  # the computation; None where `takes` says all
-    role: RoleRule | None = (
-        None  # what a head does where the measure is large; None where that is no role
-    )
-    offset: int | None = (
-        None  # of a measure at a fixed offset, how many tokens after the query; negative before it
-    )
+    # what a head does where the measure is large; None where that is no role
+    role: RoleRule | None = None
+    # of a measure at a fixed offset, how many tokens after the query; negative before it
+    offset: int | None = None
     family: str = ""  # of such a measure, the name of the entry that it is made of
     enough_rows: int = ENOUGH_ROWS  # a sentence that counts fewer rows is no example
     # whether its 95 % interval is not to be trusted: fewer than 92 of 100 samples of real text held the mean in it
@@ -123,15 +122,13 @@ class Measure:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """What makes a pickled copy: the name of an entry below; of another measure all that it is."""
-        farthest = abs(self.offset or 0)
-        (known,) = named([self.name], max_offset=farthest)
-        if replace(known, compute=self.compute) == self:
-            return _entry, (self.name, farthest)
+        if replace(_entry(self.name), compute=self.compute) == self:
+            return _entry, (self.name,)
         return partial(Measure, **{one.name: getattr(self, one.name) for one in fields(self)}), ()
 
 
-def _entry(name: str, max_offset: int) -> Measure:
-    return named([name], max_offset=max_offset)[0]
+def _entry(name: str) -> Measure:
+    return named([name])[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -434,9 +431,8 @@ MEASURES: tuple[Entry, ...] = (
         korean="키 하나가 그 키를 보는 행들에서 받는 평균 가중치의 최댓값",
     ),
     AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
-    AtOffsets(
-        family="peak", at=_peak_at
-    ),  # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
+    # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
+    AtOffsets(family="peak", at=_peak_at),
     # after Vig and Belinkov 2019: `attnviz.heads.survey.variability`
     Measure(
         name="variability",
@@ -450,14 +446,7 @@ MEASURES: tuple[Entry, ...] = (
 """All that is measured of a head, where nothing else is set."""
 
 
-def offsets_up_to(most: int) -> tuple[int, ...]:
-    """The fixed offsets from so many tokens back to so many ahead."""
-    return tuple(range(-most, most + 1))
-
-
-def measures_of(
-    entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSET
-) -> tuple[Measure, ...]:
+def measures_of(entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
     """All that the entries measure of a head, in the order in which it is kept: shares come first."""
     entries = tuple(entries)
     single = [one for one in entries if isinstance(one, Measure)]
@@ -466,12 +455,7 @@ def measures_of(
         *shares,
         *(one for one in single if one.takes in {"rows", "received"}),
         *(_norm_measure(one) for one in shares),
-        *(
-            one.at(offset)
-            for one in entries
-            if isinstance(one, AtOffsets)
-            for offset in offsets_up_to(max_offset)
-        ),
+        *(one.at(offset) for one in entries if isinstance(one, AtOffsets) for offset in OFFSETS),
         *(one for one in single if one.takes == "places"),
     )
 
@@ -493,23 +477,12 @@ def of_rows(measures: Iterable[Measure]) -> tuple[Measure, ...]:
     return tuple(one for one in measures if one.takes != "places")
 
 
-def named(
-    names: Sequence[str], entries: Iterable[Entry] = MEASURES, max_offset: int = MAX_OFFSET
-) -> tuple[Measure, ...]:
+def named(names: Sequence[str], entries: Iterable[Entry] = MEASURES) -> tuple[Measure, ...]:
     """The measures of these names, as files have them; of a name that no entry has, one that says no more than that."""
-    known = {one.name: one for one in measures_of(entries, max_offset)}
+    known = {one.name: one for one in measures_of(entries)}
     return tuple(
         known.get(name) or Measure(name=name, label=name, unit="", meaning="", takes="unknown")
         for name in names
-    )
-
-
-def among(entries: Iterable[Entry], names: Sequence[str]) -> tuple[Entry, ...]:
-    """The entries that were measured before, under these names."""
-    return tuple(
-        one
-        for one in entries
-        if isinstance(one, AtOffsets) or one.takes == "places" or one.name in names
     )
 
 

@@ -102,17 +102,28 @@ NO_ROLE = "no clear role"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HeadChange:
+    """The same head in a second model, on the same sentences."""
+
+    # the mean Jensen-Shannon divergence between the head's rows in the two models, in nats: 0 where they are the same,
+    # ln 2 where they share no key; NaN where no row was counted
+    divergence: float
+    low: float  # the lower end of its interval
+    high: float  # the upper end
+    role: Role | None  # the clearest role in the second model; None where it has none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HeadProfile:
     """One head."""
 
     layer: int  # its layer, counted from 0
     head: int  # its number, likewise
-    roles: tuple[
-        Role, ...
-    ]  # what it does, the clearest first; none where no measure reaches its threshold
-    cluster: int | None = (
-        None  # the number of the cluster of heads like it, from 0; None where heads were not compared
-    )
+    # what it does, the clearest first; none where no measure reaches its threshold
+    roles: tuple[Role, ...]
+    # the number of the cluster of heads like it, from 0; None where heads were not compared
+    cluster: int | None = None
+    change: HeadChange | None = None  # the head in a second model; None where there is none
 
     @property
     def name(self) -> str:
@@ -156,9 +167,8 @@ class Relation:
     low: float  # the lower end of its interval
     high: float  # the upper end
     fixed: Control  # how often the right word is at the best fixed offset, in words after the one that depends
-    random: Control | None = (
-        None  # what the best heads of random weights come to, chosen likewise, in the mean
-    )
+    # what the best heads of random weights come to, chosen likewise, in the mean
+    random: Control | None = None
     doubt: Note | None = None  # why it is not established that the head finds it; None where it is
 
     @property
@@ -181,37 +191,10 @@ class HeadSimilarity:
     # how they join into clusters, as scipy writes it: two clusters, their distance (the square root of the
     # divergence, a metric), how many heads
     linkage: Float64[np.ndarray, "merge 4"]
-    points: Float64[
-        np.ndarray, "one 2"
-    ]  # where each stands if their distances are laid out in the plane
-    kept: float  # how much of the squared distances the plane keeps
-
-
-class HeadResult:
-    """What is shown in a notebook as its page, and written and tabled alike: one model, or two."""
-
-    __slots__ = ()
-    FORMATS: ClassVar[Formats]  # what it can be written as
-
-    def to_frame(self) -> Any:
-        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        return imported("attnviz.heads.tables:frame")(self)
-
-    def page(self, lang: str = "en") -> WebPage:
-        """It as a page to explore, in English or Korean at first. Raises SelectionError: another language."""
-        page: WebPage = self.FORMATS.make(".html", self, lang=lang)
-        return page
-
-    def _repr_html_(self) -> str:
-        return self.page()._repr_html_()
-
-    def _repr_png_(self) -> bytes:
-        png: bytes = self.FORMATS.make(".png", self, examples=None).png()
-        return png
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class HeadComparison(HeadResult):
+class HeadComparison:
     """What each head of a model does on a corpus."""
 
     FORMATS: ClassVar[Formats] = COMPARISON
@@ -219,7 +202,6 @@ class HeadComparison(HeadResult):
     model: str  # its name
     kind: Kind  # which attention it is
     corpus: str  # what it was measured on, in a few words
-    specials: str  # whether special tokens took part: ``keep`` or ``exclude``
     n_sentences: int  # how many sentences
     n_tokens: int  # how many tokens they have, special ones too
     differences: tuple[float, ...]  # the largest difference of each layer's receipts, over all runs
@@ -229,30 +211,25 @@ class HeadComparison(HeadResult):
     # of random weights, ``offset`` for the shares that the best fixed offset has, alike for each head
     controls: Mapping[str, Estimates]
     heads: tuple[HeadProfile, ...]  # each head's roles, layer after layer
-    similarity: HeadSimilarity | None = (
-        None  # how alike heads are; None where they were not compared
-    )
+    # how alike heads are; None where they were not compared
+    similarity: HeadSimilarity | None = None
     # by layer.head and measure, the sentences where it is strongest; likewise of the roles of heads, a sentence like
     # those where it is strong: see `attnviz.heads.selection.typical`
     examples: Mapping[tuple[str, str], tuple[Example, ...]] = field(default_factory=dict)
     typical: Mapping[tuple[str, str], Example] = field(default_factory=dict)
-    relations: tuple[
-        Relation, ...
-    ] = ()  # what heads find of the words that belong together; the most frequent first
+    # what heads find of the words that belong together; the most frequent first
+    relations: tuple[Relation, ...] = ()
     n_bad: int = 0  # how many lines could not be used
     bad: tuple[tuple[int, str], ...] = ()  # the first of them: number and reason
-    notes: tuple[
-        Note, ...
-    ] = ()  # what a reader should know, as `attnviz.heads.wording.note_words` says it
-    origin: object = (
-        None  # what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise
-    )
-    attention: Attention | None = (
-        None  # of one sentence all its weights; None of more, or with no model at hand
-    )
-    roles_on: HeadComparison | None = (
-        None  # of one sentence, the comparison on many that tells the heads' roles
-    )
+    # what a reader should know, as `attnviz.heads.wording.note_words` says it
+    notes: tuple[Note, ...] = ()
+    # what it was computed from, as `attnviz.heads.api.Origin`; None of one made otherwise
+    origin: object = None
+    # of one sentence all its weights; None of more, or with no model at hand
+    attention: Attention | None = None
+    # of one sentence, the comparison on many that tells the heads' roles
+    roles_on: HeadComparison | None = None
+    against: HeadComparison | None = None  # a second model on the same sentences
     names: tuple[str, ...] = field(init=False)  # of the measures
 
     def __post_init__(self) -> None:
@@ -360,25 +337,37 @@ class HeadComparison(HeadResult):
             )
         return self.estimates.at(*place, self.names.index(measure))
 
-    def figure(
-        self, head: Place | None = None, *, view: str = "sheet", lang: str = "en", **page: Any
-    ) -> Any:
+    def to_frame(self) -> Any:
+        """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
+        return imported("attnviz.heads.tables:frame")(self)
+
+    def page(self, lang: str = "en") -> WebPage:
+        """It as a page to explore, in English or Korean at first. Raises SelectionError: another language."""
+        page: WebPage = self.FORMATS.make(".html", self, lang=lang)
+        return page
+
+    def _repr_html_(self) -> str:
+        return self.page()._repr_html_()
+
+    def _repr_png_(self) -> bytes:
+        png: bytes = self.FORMATS.make(".png", self, examples=None).png()
+        return png
+
+    def figure(self, head: Place | None = None, *, lang: str = "en", **page: Any) -> Any:
         """The sheet of all heads, or of one head (``(1, 2)`` or ``"1.2"``) its page, as a Matplotlib figure of its own.
 
-        The `view` of all heads is ``sheet``, with patterns of examples where the model is at hand,
-        ``clustermap`` (all pairs) or ``scatter`` (heads as points); `lang` is ``en`` or ``ko``; `page` says
-        what the picture is for: the fields of `PageSettings`, such as ``style="slides"``. Raises
-        SelectionError: there is no such head or view, or heads were not compared with one another;
-        SettingsError: a width that no picture has.
+        Patterns of examples are drawn where the model is at hand; `lang` is ``en`` or ``ko``; `page` says what the
+        picture is for: the fields of `PageSettings`, such as ``style="slides"``. Raises SelectionError: there is no
+        such head; SettingsError: a width that no picture has.
         """
-        return self.FORMATS.make(".png", self, head=head, view=view, lang=lang, **page).figure
+        return self.FORMATS.make(".png", self, head=head, lang=lang, **page).figure
 
     def save(self, path: str | Path, head: Place | None = None, **view: Any) -> Path:
         """Write it, whole or not at all, by its ending.
 
         png, svg and pdf are pictures, of all heads or the page of one `head` (``(1, 2)`` or ``"1.2"``), html is
-        a page to explore, csv and json are tables of all numbers, stats is
-        what a run goes on from and what is merged. `view` of pictures is as of `figure`. Raises
+        a page to explore, csv and json are tables of all numbers, stats is what a run goes on from and what is merged.
+        `view` has the settings of `figure`. Raises
         OutputError: another ending, or the file cannot be written; SelectionError and SettingsError, as `figure`.
         """
         return self.FORMATS.save(path, self, **({} if head is None else {"head": head}), **view)

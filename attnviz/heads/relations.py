@@ -21,7 +21,7 @@ from jaxtyping import Bool, Int64, Real
 
 from attnviz.attention import Note
 from attnviz.heads import tally
-from attnviz.heads.measures import MAX_OFFSET, OFFSET, UNTRAINED, RoleRule, offsets_up_to
+from attnviz.heads.measures import OFFSET, OFFSETS, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
 from attnviz.heads.roles import RELATION, best_of_seeds, doubt, spelling
 from attnviz.text.corpus import Annotation, universal
@@ -29,7 +29,7 @@ from attnviz.text.phrase import entries
 
 WAYS = 2  # a head guesses by where a word looks, and by what looks at the word
 FORWARD, REVERSE = range(WAYS)
-DISTANCES = tuple(offset for offset in offsets_up_to(MAX_OFFSET) if offset)
+DISTANCES = tuple(offset for offset in OFFSETS if offset)
 """The fixed offsets that heads are held against, in words."""
 HALVES = 2
 CHOOSE, SCORE = range(HALVES)
@@ -61,13 +61,11 @@ class Relations:
 
     names: tuple[str, ...]  # of the relations, sorted
     hits: Real[np.ndarray, "half group relation 2 layer head"]  # how often a head is right
-    offsets: Real[
-        np.ndarray, "half group relation offset"
-    ]  # how often the right word is at each of `DISTANCES`
+    # how often the right word is at each of `DISTANCES`
+    offsets: Real[np.ndarray, "half group relation offset"]
     counts: Real[np.ndarray, "half group relation"]  # how often the relation comes up
-    lost: Int64[
-        np.ndarray, " relation"
-    ]  # how many of its links lack a word with a token of its own
+    # how many of its links lack a word with a token of its own
+    lost: Int64[np.ndarray, " relation"]
     n_links: int  # all links, those lost and those of relations beyond `MOST_RELATIONS` too
     n_other: int = 0  # sentences whose links are between other words than attention is
 
@@ -199,9 +197,8 @@ class _Words:
     """How a relation is told."""
 
     to: str  # in a word, what the word that depends belongs to
-    en: tuple[
-        str, ...
-    ]  # from what to what a head looks that finds it, and one that finds it the other way round
+    # from what to what a head looks that finds it, and one that finds it the other way round
+    en: tuple[str, ...]
     ko: tuple[str, ...]  # the word that depends, and the one that it belongs to
     term: str  # the word that depends, in English
     dep: str = ""  # stands for the word that depends in the short name; the relation's own name where empty

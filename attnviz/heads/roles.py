@@ -26,9 +26,8 @@ from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip
 from attnviz.text.phrase import entries
 
-RELATION = (
-    "relation"  # what the threshold of all roles is called that relations between words speak for
-)
+# what the threshold of all roles is called that relations between words speak for
+RELATION = "relation"
 SEEN = 0.25
 """A fixed offset makes a role only where at least this share of the rows sees a key there: of an offset as long as the
 sentences a single row sees one, and its largest weight is there or not."""

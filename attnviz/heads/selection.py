@@ -16,11 +16,12 @@ from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
 from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
 from attnviz.heads.roles import names_of, spelling
+from attnviz.heads.settings import DIVERGENCE
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip
 
 NONE = "none"  # stands for no clear role, where roles are chosen or sorted
-ORDERS = ("head", "role", "score")  # how heads can be sorted, beside by a measure
+ORDERS = ("head", "role", "score", DIVERGENCE)  # how heads can be sorted, beside by a measure
 MOST_CARDS = 8  # so many roles have a card with an example; so many of the strongest links of a sentence are shown
 FEWEST, SHORT = 6, 12
 """Words of an example with letters in them, at least, and words at most, where there is such a one: its words stand
@@ -94,9 +95,10 @@ def choose_heads(
 ) -> list[HeadRole]:
     """The heads that are asked for, in the order asked for; of more than `MOST`, where nothing is, those with a role.
 
-    `sort` is ``head`` (as they stand in the model), ``role`` (then by score), ``score``, or a measure, largest
-    first. A head that has any of the roles is shown; ``none`` is no clear role. Layers, and heads of each of them,
-    may be negative, from the end. Raises SelectionError: there is no such measure, role, layer or head.
+    `sort` is ``head`` (as they stand in the model), ``role`` (then by score), ``score``, ``divergence`` (from a second
+    model), or a measure, largest first. A head that has any of the roles is shown; ``none`` is no clear role. Layers,
+    and heads of each of them, may be negative, from the end. Raises SelectionError: there is no such measure, role,
+    layer or head, or no second model.
     """
     relations = [one.name for one in comparison.relations]
     wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
@@ -119,12 +121,17 @@ def choose_heads(
 def _order(comparison: HeadComparison, sort: str) -> Callable[[HeadRole], tuple[float, float]]:
     order = {name: place for place, name in enumerate(role_names(comparison))}
     measure = None if sort in ORDERS else find_measure(sort, comparison.measures)
+    if sort == DIVERGENCE and comparison.against is None:
+        raise SelectionError("there is no second model to be sorted by")
 
     def key(one: HeadRole) -> tuple[float, float]:
         if sort == "head":
             return 0.0, 0.0
         if measure is not None:
             value = comparison.estimate(measure.name, *one.head.place)[0]
+            return (math.inf if math.isnan(value) else -value), 0.0
+        if one.head.change is not None and sort == DIVERGENCE:
+            value = one.head.change.divergence
             return (math.inf if math.isnan(value) else -value), 0.0
         if one.role is None:
             return math.inf, 0.0
@@ -280,9 +287,8 @@ class HeadSort(NamedTuple):
     """A sort of heads."""
 
     words: tuple[str, str]  # its name, in English and in Korean
-    links: tuple[
-        tuple[str, str], ...
-    ]  # from which words to which it looks in the lecture's sentence
+    # from which words to which it looks in the lecture's sentence
+    links: tuple[tuple[str, str], ...]
     holds: Callable[[Role], bool]  # whether a role is of this sort
 
 

@@ -5,22 +5,19 @@ What makes no sense is refused where a group is made (SettingsError).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal
 
 from attnviz import settings
 from attnviz.errors import SelectionError, SettingsError
-from attnviz.heads.measures import MAX_OFFSET, MEASURES, measures_of
+from attnviz.heads.measures import measures_of
 from attnviz.options import FILES, INPUT, RARE, REQUIRED, SHOWN, changed, group, option
 from attnviz.storage.formats import COMPARISON
 from attnviz.text.display import check_sentence
 
-Specials: TypeAlias = Literal["keep", "exclude"]
-"""Whether special tokens look and are looked at, or all is as if they were masked."""
 CONTROLS = 50  # of how many sentences controls are taken where nothing else is set
-FARTHEST = 128  # the farthest fixed offset that can be set: the room for measures grows with it
+DIVERGENCE = "divergence"  # orders the table by how far each head is from that of the second model
 STATS = ".stats"
 """What a comparison is written as, beside pictures; .stats is drawn, merged and gone on with."""
 
@@ -93,23 +90,11 @@ class SurveySettings:
     """How a corpus is measured."""
 
     kind: settings.Kind | None = settings.kind_option()
-    specials: Specials = option(
-        "--specials",
-        default="keep",
-        panel=RARE,
-        help="Keep special tokens such as [CLS], or measure as if they were masked.",
-    )
     truncate: bool = option(
         "--truncate",
         default=False,
         panel=INPUT,
         help="Cut sentences that are too long for the model; else they are left out and counted.",
-    )
-    similarity: bool = option(
-        "--similarity/--no-similarity",
-        default=True,
-        panel=RARE,
-        help="Compare all pairs of heads too.",
     )
     controls: int = option(
         "--controls",
@@ -118,15 +103,6 @@ class SurveySettings:
         metavar="N",
         panel=RARE,
         help="How many of the sentences the controls are measured on.",
-    )
-    max_offset: int = option(
-        "--max-offset",
-        default=MAX_OFFSET,
-        least=1,
-        most=FARTHEST,
-        metavar="N",
-        panel=RARE,
-        help="The farthest fixed offset that is measured, in tokens before and after the query.",
     )
 
 
@@ -171,8 +147,14 @@ class ViewSettings:
 
 @group
 class TableSettings(ViewSettings):
-    """Which heads the table shows, in which order."""
+    """Which heads the table shows, in which order, and a second model beside them."""
 
+    against: str | None = option(
+        "--against",
+        metavar="MODEL",
+        panel=INPUT,
+        help="A second model with the same tokenizer and heads: how far each head is from it, and its role there.",
+    )
     table: bool = option(
         "--table", default=False, help="A table of all heads, and of all relations.", panel=SHOWN
     )
@@ -181,7 +163,7 @@ class TableSettings(ViewSettings):
         default="head",
         metavar="NAME",
         panel=SHOWN,
-        help="Order of the table: head, role, score, or a measure such as entropy, the largest first.",
+        help="Order of the table: head, role, score, divergence (--against), or a measure such as entropy.",
     )
     role: tuple[str, ...] = option(
         "--role",
@@ -207,7 +189,7 @@ class TableSettings(ViewSettings):
         """The layers and the heads chosen; None for all."""
         return settings.layers_and_heads(self.layer, self.head)
 
-    def check(self, max_offset: int) -> None:
+    def check(self) -> None:
         """Find out whether there is such an order, and such roles: hours of a corpus are no time to learn it.
 
         Of relations only a treebank tells the names. Raises SettingsError: there is none of that name.
@@ -216,7 +198,7 @@ class TableSettings(ViewSettings):
             return
         from attnviz.heads.selection import ORDERS, find_measure, find_roles
 
-        measures, named = measures_of(MEASURES, max_offset), "sort"
+        measures, named = measures_of(), "sort"
         try:
             if self.sort not in ORDERS:
                 find_measure(self.sort, measures)
@@ -225,48 +207,6 @@ class TableSettings(ViewSettings):
                 find_roles(role, measures)
         except SelectionError as error:
             raise SettingsError(str(error), named) from None
-
-
-@group
-class AgainstSettings:
-    """Another model to compare with."""
-
-    against: str | None = option(
-        "--against",
-        metavar="MODEL",
-        panel=INPUT,
-        help="A second model with the same tokenizer and heads (or its .stats file): show what changed.",
-    )
-    fail_above: float | None = option(
-        "--fail-above",
-        metavar="X",
-        panel=RARE,
-        help="With --against: exit status 3 if a head's pattern changed by more than X nats (0 to 0.69).",
-    )
-
-    def __post_init__(self) -> None:
-        if self.fail_above is None:
-            return
-        if self.against is None:
-            raise SettingsError("there is no other model to compare with", "fail_above")
-        if self.is_saved:
-            raise SettingsError(
-                "it is of patterns, which a .stats file does not hold: give a model", "fail_above"
-            )
-        check_divergence(self.fail_above)
-
-    @property
-    def is_saved(self) -> bool:
-        """Whether it is what was measured before."""
-        return self.against is not None and self.against.lower().endswith(STATS)
-
-
-def check_divergence(threshold: float) -> None:
-    """Refuse a divergence that no two patterns have. Raises SettingsError: it is not between 0 and ln 2 nats."""
-    if not 0 <= threshold < math.log(2):
-        raise SettingsError(
-            f"a pattern changes by 0 nats to ln 2 = {math.log(2):.3f}, not {threshold:g}"
-        )
 
 
 @group
@@ -290,30 +230,10 @@ class ComparisonOutput(HeadOutput):
     json: bool = option(
         "--json", default=False, help="Print all of it as JSON, and no picture.", panel=FILES
     )
-    clustermap: Path | None = option(
-        "--clustermap",
-        help="A picture (png, svg, pdf) of the distances between all pairs of heads, clustered.",
-        metavar="FILE",
-        panel=FILES,
-    )
-    scatter: Path | None = option(
-        "--scatter",
-        help="A picture (png, svg, pdf) of the heads as points, similar heads close together.",
-        metavar="FILE",
-        panel=FILES,
-    )
 
     def planned(self, *more: Path | None, writes_picture: bool = True) -> list[Path]:
-        """The same, and the pictures of views; with ``--json`` there is no usual picture."""
-        return HeadOutput.planned(
-            self, *self.views.values(), *more, writes_picture=writes_picture and not self.json
-        )
-
-    @property
-    def views(self) -> dict[str, Path]:
-        """The pictures of how alike heads are that are asked for, by their names."""
-        named = {"clustermap": self.clustermap, "scatter": self.scatter}
-        return {name: path for name, path in named.items() if path is not None}
+        """The same; with ``--json`` there is no usual picture."""
+        return HeadOutput.planned(self, *more, writes_picture=writes_picture and not self.json)
 
 
 @group

@@ -26,9 +26,8 @@ BAD_LINES = 20  # bad lines of which number and reason are kept; all are counted
 class Places:
     """Weights by place, among the first tokens of sentences: a place is a row and a column."""
 
-    sums: Float64[
-        np.ndarray, "group layer head row column"
-    ]  # of the weights, by group of sentences
+    # of the weights, by group of sentences
+    sums: Float64[np.ndarray, "group layer head row column"]
     squares: Float64[np.ndarray, "group layer head row column"]  # of their squares
     counts: Float64[np.ndarray, "group layer row column"]  # how many sentences have the place
 
@@ -58,18 +57,14 @@ class About:
     model: str  # its name
     weights: str  # their digest
     kind: str  # which attention
-    specials: str  # whether special tokens take part
     sample: int  # how many sentences controls are taken of
-    max_offset: int  # fixed offsets are measured from so many tokens back to so many ahead
 
     def words(self) -> dict[str, str]:
         """Each of them as messages name it, in alphabetical order."""
         return {
-            "fixed offsets": f"up to {self.max_offset}",
             "kind": self.kind,
             "model": self.model,
             "sample": str(self.sample),
-            "special tokens": self.specials,
             "weights": self.weights,
         }
 
@@ -86,22 +81,18 @@ class Sample:
 
     size: int  # how many at most
     texts: Mapping[int, tuple[str, str | None]]  # the sentences, by their keys
-    roles: tuple[
-        str, ...
-    ] = ()  # measures that may give one: of these alone are `OWN` and the random weights of seeds
-    controls: Mapping[str, PerSentence] = field(
-        default_factory=dict
-    )  # measures taken otherwise, by name, and `OWN`
+    # measures that may give one: of these alone are `OWN` and the random weights of seeds
+    roles: tuple[str, ...] = ()
+    # measures taken otherwise, by name, and `OWN`
+    controls: Mapping[str, PerSentence] = field(default_factory=dict)
     # the sentences that the controls of relations are taken of, as `relations.sample_links` draws them
     linked: Mapping[int, tuple[str, str | None]] = field(default_factory=dict)
-    annotated: Mapping[int, Annotation] = field(
-        default_factory=dict
-    )  # of these, the words that belong together
+    # of these, the words that belong together
+    annotated: Mapping[int, Annotation] = field(default_factory=dict)
     # likewise what heads of random weights find of that, the layers of all seeds in a row
     found: Mapping[int, LinkHits] = field(default_factory=dict)
-    own: Mapping[int, LinkHits] = field(
-        default_factory=dict
-    )  # likewise what the model's own find, for examples
+    # likewise what the model's own find, for examples
+    own: Mapping[int, LinkHits] = field(default_factory=dict)
     no_random: str = ""  # why no random weights could be made of the model; empty where they could
 
 
@@ -116,10 +107,9 @@ class Survey:
     places: Places  # for how far a pattern is position alone
     examples: Examples  # the strongest sentences
     sample: Sample  # the sentences that controls are taken of
-    similarity: Divergences | None  # of all pairs of heads; None where it was not asked for
-    relations: Relations | None = (
-        None  # what heads find of words that belong together; None where none is said to
-    )
+    similarity: Divergences  # of all pairs of heads
+    # what heads find of words that belong together; None where none is said to
+    relations: Relations | None = None
     n_tokens: int = 0  # tokens read, special ones too
     n_cut: int = 0  # sentences of which the model took the first tokens only
     n_bad: int = 0  # lines that could not be used
@@ -127,11 +117,32 @@ class Survey:
     worst: tuple[float, ...] = ()  # the largest difference of each layer's receipt
     tolerance: float = 0.0  # how much of it is accepted
     dtype: str = ""  # the model's number format
+    against: Against | None = None  # a second model on the same sentences; None without one
 
     @property
     def n_sentences(self) -> int:
         """How many sentences were read."""
         return self.heads.n_sentences
+
+    def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Survey:
+        """The survey with so many more unusable lines, the first of which are `bad`."""
+        named = [(line.number, line.reason) for line in bad]
+        return replace(self, n_bad=self.n_bad + n_bad, bad=(*self.bad, *named)[:BAD_LINES])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Against:
+    """A second model, measured on the same sentences as the first."""
+
+    survey: Survey
+    divergences: Tally  # between the rows of each head in both models, summed over sentences
+
+    def merge(self, other: Against) -> Against:
+        """Merge the measurements of two parts of a corpus."""
+        return Against(
+            survey=merge(self.survey, other.survey),
+            divergences=self.divergences.merge(other.divergences),
+        )
 
 
 def same_sentences(one: Survey, other: Survey) -> bool:
@@ -157,18 +168,11 @@ def merge(one: Survey, other: Survey) -> Survey:
         raise RecordError(
             "these cannot be put together: they were measured by different versions of attnviz"
         )
-    if (one.similarity is None) != (other.similarity is None):
-        raise RecordError(
-            "these cannot be put together: one compared its heads with one another, the other did not"
-        )
+    if (one.against is None) != (other.against is None):
+        raise RecordError("these cannot be put together: only one was compared with another model")
     linked = one.relations or other.relations
     if one.relations is not None and other.relations is not None:
         linked = relations.merge(one.relations, other.relations)
-    both = (
-        None
-        if one.similarity is None or other.similarity is None
-        else one.similarity + other.similarity
-    )
     return replace(
         one,
         heads=one.heads.merge(other.heads),
@@ -176,7 +180,7 @@ def merge(one: Survey, other: Survey) -> Survey:
         places=one.places + other.places,
         examples=merge_examples(one.examples, other.examples),
         sample=merge_samples(one.sample, other.sample),
-        similarity=both,
+        similarity=one.similarity + other.similarity,
         relations=linked,
         n_tokens=one.n_tokens + other.n_tokens,
         n_cut=one.n_cut + other.n_cut,
@@ -184,43 +188,8 @@ def merge(one: Survey, other: Survey) -> Survey:
         bad=(*one.bad, *other.bad)[:BAD_LINES],
         worst=tuple(map(max, one.worst or other.worst, other.worst or one.worst)),
         tolerance=max(one.tolerance, other.tolerance),
+        against=one.against and other.against and one.against.merge(other.against),
     )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Surveys:
-    """What is kept of a model, or of two on the same sentences."""
-
-    each: tuple[Survey, ...]  # of each model
-    divergences: Tally | None = (
-        None  # of two: of each head's rows in the one and in the other, summed over sentences
-    )
-
-    @property
-    def before(self) -> Survey:
-        """The survey of the first."""
-        return self.each[0]
-
-    @property
-    def after(self) -> Survey:
-        """That of the last."""
-        return self.each[-1]
-
-    def merge(self, other: Surveys) -> Surveys:
-        """Both corpora together, as `merge` puts them."""
-        both = self.divergences and other.divergences and self.divergences.merge(other.divergences)
-        return Surveys(each=tuple(map(merge, self.each, other.each)), divergences=both)
-
-    def with_bad(self, bad: Sequence[BadLine], n_bad: int) -> Surveys:
-        """The same with so many lines that could not be used, of which these are the first."""
-        named = [(line.number, line.reason) for line in bad]
-        return replace(
-            self,
-            each=tuple(
-                replace(one, n_bad=one.n_bad + n_bad, bad=(*one.bad, *named)[:BAD_LINES])
-                for one in self.each
-            ),
-        )
 
 
 def merge_examples(one: Examples, other: Examples) -> Examples:
@@ -230,9 +199,8 @@ def merge_examples(one: Examples, other: Examples) -> Examples:
     again = (keys[..., :, None] == keys[..., None, :]) & np.tril(
         np.ones((keys.shape[-1],) * 2, dtype=bool), -1
     )
-    scores = np.where(
-        again.any(axis=-1), -np.inf, scores
-    )  # a sentence that comes twice is one example
+    # a sentence that comes twice is one example
+    scores = np.where(again.any(axis=-1), -np.inf, scores)
     order = np.lexsort((keys, -scores), axis=-1)[..., :EXAMPLES]
     return _examples(
         np.take_along_axis(scores, order, -1),
@@ -258,9 +226,8 @@ def merge_samples(one: Sample, other: Sample) -> Sample:
     texts = dict(sorted({**one.texts, **other.texts}.items())[: one.size])
     at = {key: (which, row) for which in (other, one) for row, key in enumerate(which.texts)}
     controls = {}
-    for name in [
-        name for name in one.controls if name in other.controls and texts
-    ]:  # of no sentence there are none
+    # of no sentence there are none
+    for name in [name for name in one.controls if name in other.controls and texts]:
         parts = [(at[key][0].controls[name], at[key][1]) for key in texts]
         sums, counts = (np.stack([part[side][row] for part, row in parts]) for side in (0, 1))
         controls[name] = sums, counts
@@ -308,9 +275,8 @@ def examples_of(
         scores = np.where(counts >= enough, sums / counts, -np.inf)
     found = []
     for _ in range(min(EXAMPLES, len(once))):
-        at = scores.argmax(axis=0)[
-            None
-        ]  # of equally strong ones the first, which has the smallest key
+        # of equally strong ones the first, which has the smallest key
+        at = scores.argmax(axis=0)[None]
         found.append((np.take_along_axis(scores, at, 0)[0], once[at[0]]))
         np.put_along_axis(scores, at, -np.inf, 0)
     strongest, which = (np.stack(some, axis=-1) for some in zip(*found, strict=True))
@@ -333,10 +299,8 @@ def places_of(
     return Places(sums=sums, squares=squares, counts=counts)
 
 
-def variability(places: Places, less: Places | None = None) -> Estimates:
+def variability(places: Places) -> Estimates:
     """How far a head's pattern changes with what the words are: 0 where position alone makes it.
-
-    With `less`, by how much more it does than in that other model.
 
     The variance of a weight over sentences, summed over places, as a share of the mean square; both weighed by how many
     sentences have the place. Its interval is that of a jackknife that leaves out one group of sentences at a time.
@@ -344,7 +308,7 @@ def variability(places: Places, less: Places | None = None) -> Estimates:
     Source: after Vig and Belinkov 2019, "Analyzing the Structure of Attention in a Transformer Language Model", section
     4.3 (attention variability), with squares in place of absolute differences, so that it is made of sums.
     """
-    return tally.interval(_without_each(places) - (0.0 if less is None else _without_each(less)))
+    return tally.interval(_without_each(places))
 
 
 def _without_each(places: Places) -> Float64[np.ndarray, "group layer head"]:

@@ -13,7 +13,6 @@ weigh alike; on the scale of logarithms or log odds it gains little; corrected f
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -37,9 +36,8 @@ class Tally:
 
     # of each number measured; its last axis may be of another length than that of the counts' leading axes
     sums: Float64[np.ndarray, "group ..."]
-    counts: Float64[
-        np.ndarray, "group ..."
-    ]  # how many rows were counted for it; broadcasts against `sums`
+    # how many rows were counted for it; broadcasts against `sums`
+    counts: Float64[np.ndarray, "group ..."]
     n_sentences: int = 0  # how many sentences were added
 
     def merge(self, other: Tally) -> Tally:
@@ -131,12 +129,11 @@ def _unskew(
 
 @cache
 def student(freedom: int, tail: float = (1 - LEVEL) / 2) -> float:
-    """What Student's t of so many degrees of freedom exceeds with this probability."""
-    # With t = sqrt(n) / tan(x) its density is that of sin(x) ** (n - 1), which is summed from the far tail on.
-    x = np.geomspace(1e-9, math.pi / 2, 20_001)
-    density = np.sin(x) ** (freedom - 1)
-    area = np.concatenate([[0.0], np.cumsum(np.diff(x) * (density[1:] + density[:-1]) / 2)])
-    return math.sqrt(freedom) / math.tan(float(np.interp(2 * tail * area[-1], area, x)))
+    """Return what Student's t of so many degrees of freedom exceeds with this probability."""
+    # The same number as scipy.stats.t.isf, whose import takes half a second longer.
+    from scipy.special import stdtrit
+
+    return -float(stdtrit(freedom, tail))
 
 
 def effective(counts: Real[np.ndarray, "group ..."]) -> Float64[np.ndarray, " ..."]:

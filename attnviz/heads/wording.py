@@ -39,15 +39,13 @@ mapped | {n_layers:layer} (downward) x {n_heads:head} (across), {kind}
 encoder | bidirectional self-attention | 양방향 셀프 어텐션
 decoder | causal self-attention | 마스크드(인과적) 셀프 어텐션
 cross | cross-attention | 크로스 어텐션
-keep | special tokens kept | 특수 토큰 포함
-exclude | special tokens left out | 특수 토큰 제외
-corpus | {corpus}: {n_sentences:sentence}, {n_tokens:token}; {specials}
-    | {corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
-sentences shipped with attnviz | {n_sentences:,} sentences shipped with attnviz, {n_tokens:token}; {specials}
-    | attnviz에 들어 있는 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
+corpus | {corpus}: {n_sentences:sentence}, {n_tokens:token}; special tokens kept
+    | {corpus}: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, 특수 토큰 포함
+sentences shipped with attnviz | {n_sentences:,} sentences shipped with attnviz, {n_tokens:token}; special tokens kept
+    | attnviz에 들어 있는 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, 특수 토큰 포함
 sentences of its own language that it never saw | {n_sentences:,} sentences of its own language that it never saw,
-    {n_tokens:token}; {specials}
-    | 이 모델이 배운 언어로 된, 학습에 쓰지 않은 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, {specials}
+    {n_tokens:token}; special tokens kept
+    | 이 모델이 배운 언어로 된, 학습에 쓰지 않은 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개, 특수 토큰 포함
 no_role | no clear role | 뚜렷한 역할 없음
 not_explanation | attention is not explanation: where a head looks does not say what the model makes of it
     | 어텐션은 설명이 아님: 헤드가 어디를 보는지는 모델이 그것으로 무엇을 하는지 말해 주지 않음
@@ -82,21 +80,6 @@ head_may | Head {head}, not established: {role} | 헤드 {head}, 확인되지 �
 head_none | Head {head} has no clear role | 헤드 {head}: 뚜렷한 역할 없음
 measures_title | measures with their 95 % intervals, and controls | 지표와 95 % 신뢰구간, 대조값
 this_head | this head | 이 헤드
-scatter_title | Heads that look alike stand close · {model} | 비슷한 헤드끼리 가까이 · {model}
-kept | two axes keep {share:.0f} % of the squared distances: heads that stand close may still differ
-    | 두 축이 거리 제곱합의 {share:.0f} %를 나타냄: 가까이 있어도 서로 다를 수 있음
-unnamed | {n:head} not named: no room | 이름을 쓸 자리가 없는 헤드 {n}개
-doubtful_group | {role} (not established) | {role} (확인되지 않음)
-clusters_title | Which heads are alike · {model} | 서로 비슷한 헤드 · {model}
-distance | Jensen-Shannon distance, √nats | 젠슨-섀넌 거리, √nat
-axis_one | first axis ({unit}) | 첫째 축 ({unit})
-axis_two | second axis | 둘째 축
-each_named | " · each {nth} head is named" | " · 이름은 헤드 {n}개마다 하나씩"
-pairs_axes | rows and columns: heads as layer.head, counted from 0, in the order of the tree (average linkage){names}
-    | 행과 열: 헤드(층.헤드, 번호는 0부터), 트리 순서(평균 연결){names}
-pairs_colour | dark: alike · the largest distance here is {largest}; 0 is that of heads whose weights are always equal,
-    {farthest} that of heads that never look at the same token | 진할수록 비슷함 · 여기서 가장 먼 거리는 {largest}; 0은
-    가중치가 늘 같은 헤드, {farthest}는 같은 토큰을 보는 일이 없는 헤드 사이의 거리
 narrow | ~ too narrow: on real text fewer than 92 of 100 such intervals hold the mean
     | ~ 너무 좁은 구간: 실제 글에서 이런 구간 100개 가운데 평균을 포함한 것이 92개 미만임
 count_from_0 | layers and heads count from 0 | 층과 헤드의 번호는 0부터
@@ -182,7 +165,6 @@ not_measured | its pattern by offset was not measured | 거리별 패턴을 재�
 offset | offset | 거리
 weight | weight | 가중치
 peak | largest there | 최댓값 비율
-offsets_hidden | {n:other offset} not shown, with at most {most} | 다른 거리 {n:,}개는 표시하지 않음 (최대 {most})
 measure | measure | 지표
 example | typical: | 대표 문장:
 strongest_one | strongest: | 가장 강한 문장:
@@ -211,94 +193,19 @@ share | share | 비율
 top_link | strongest link | 가장 강한 연결
 more_one | more: --table every head; attnviz heatmap with the sentence; -o heads.csv a file
     | 더 보기: --table 모든 헤드; 이 문장으로 attnviz heatmap; -o heads.csv 파일
-# two models
-changes_title | What changed in each head · {before} → {after} | 각 헤드에서 바뀐 것 · {before} → {after}
-before | before | 이전
-after | after | 이후
-both_on | both on {sample} | 두 모델 모두 같은 문장: {sample}
-on | {side}: on {sample} | {side}: {sample}
-nothing_changed | no head changed: every pattern, measure and role is the same
-    | 바뀐 헤드 없음: 패턴, 지표, 역할이 모두 같음
-moved_beyond | {n:,} of {n_heads:head} changed beyond the head most like it: {names}
-    | 헤드 {n_heads:,}개 가운데 {n:,}개가 가장 비슷한 헤드와의 거리보다 더 많이 바뀜: {names}
-moved_less | no head changed beyond the head most like it; most: {names}
-    | 가장 비슷한 헤드와의 거리보다 더 많이 바뀐 헤드 없음; 가장 많이 바뀐 헤드: {names}
-moved_most | changed most: {names} | 가장 많이 바뀐 헤드: {names}
-roles_gone | roles that went: {roles} | 사라진 역할: {roles}
-roles_new | roles that came: {roles} | 새로 생긴 역할: {roles}
-counts | heads: {ways} | 헤드 수: {ways}
-pattern_beyond | pattern changed beyond the head most like it | 패턴이 가장 비슷한 헤드와의 거리보다 더 바뀜
-pattern_within | pattern changed, not beyond that | 패턴이 그보다 적게 바뀜
-pattern_changed | pattern changed | 패턴이 바뀜
-pattern_same | pattern the same | 패턴이 같음
-pattern_no_row | pattern without a row to compare | 비교할 행이 없음
-role_changed | role changed, established | 역할이 바뀜(확인됨)
-role_changed_doubtful | role changed, not established | 역할이 바뀜(확인되지 않음)
-lost_by | lost by | 잃은 헤드
-got_by | new in | 얻은 헤드
-change | change | 변화
-of_others | of others | 평균 대비
-changed_most | changed most | 가장 많이 바뀐 지표
-below | below 0.01 | 0.01 미만
-best_head_title | best head | 최고 헤드
-looks | looks | 방향
-less_hidden | {n:head} that changed less not shown: a file of the ending .csv has all
-    | 덜 바뀐 헤드 {n:,}개는 표시하지 않음: .csv 파일에는 모두 있음
-map_pattern | map: pattern change; ● another role, established; ○ not, or ? behind a head
-    | 위 표: 패턴 변화; ● 역할이 바뀜(확인됨); ○ 또는 헤드 뒤의 ?: 확인되지 않음
-map_measure | map: the measure of the head that changed most, after less before, tokens as a share of {most}; ●
-    another role, established; ○ not, or ? behind a head | 위 표: 헤드마다 가장 많이 바뀐 지표(이후 - 이전, 거리는
-    토큰 {most}개에 대한 비율); ● 역할이 바뀜(확인됨); ○ 또는 헤드 뒤의 ?: 확인되지 않음
-figure_colour | colour: {what} | 색: {what}
-pattern_change | pattern change, nats | 패턴 변화, nat
-measure_change | largest difference of a measure | 지표의 가장 큰 차이
-in_a_frame | in a frame: another role after than before; dashed: not established
-    | 테두리: 역할이 바뀜; 점선: 확인되지 않음
-how_pattern | pattern change: mean Jensen-Shannon divergence of a head's rows before and after, in nats: 0 the same,
-    {most} (ln 2) no key in common; never below 0: its interval says how much, not whether
-    | 패턴 변화: 이전과 이후의 행 사이 평균 젠슨-섀넌 발산(nat): 0은 같음, {most}(ln 2)는 함께 보는 키가 없음; 0보다
-    작을 수 없으므로 신뢰구간은 바뀌었는지가 아니라 얼마나 바뀌었는지를 말함
-how_bold | bold: beyond the head most like it, further than that was away before
-    | 굵게: 가장 비슷한 헤드와의 이전 거리보다 더 바뀜
-how_others | of others: as a share of how far, before, another head is in the mean
-    | 평균 대비: 이전 모델에서 다른 헤드까지의 평균 거리에 대한 비율
-how_role | a role changes where the clearest one has another name; established where a measure that it is judged by
-    differs from 0 with its 95 % interval | 가장 뚜렷한 역할의 이름이 다르면 역할이 바뀐 것; 그 역할을 판단하는
-    지표 차이의 95 % 신뢰구간이 0을 포함하지 않으면 확인됨
-how_measure | changed most: after less before; dim where the interval holds 0{expected}
-    | 가장 많이 바뀐 지표: 이후 - 이전; 신뢰구간에 0이 들어 있으면 흐리게{expected}
-expected | ; of {n:,} differences of measures, the intervals of {sure:,} exclude 0; about {expected:,} would if nothing
-    had changed
-    | ; 지표의 차이 {n:,}개 가운데 {sure:,}개의 신뢰구간이 0을 벗어남, 바뀐 것이 없어도 {expected:,}개쯤은 벗어남
-where_from | a pattern also changes where an earlier layer hands its head something else, and where two heads change
-    places | 앞 층이 다른 것을 넘겨주거나 두 헤드가 자리를 바꾸어도 패턴은 바뀜
-relations_changed | relations between words, each found by its best head before and after
-    | 단어 사이의 관계: 이전과 이후에 각각 가장 잘 찾는 헤드
-best_elsewhere | another one after, or looks the other way (←: from the word depended on), for {n:,} of {of:relation}
-    | 관계 {of:,}개 가운데 {n:,}개는 이후에 헤드가 다르거나 보는 방향이 반대임 (←: 지배어에서 봄)
-best_same | the same in both | 두 모델에서 같음
-by_others | ; the best head is {where} | ; 가장 좋은 헤드: {where}
-by_same | , by the same heads | , 헤드도 같음
-relations_same | {n:relation} between words: found as often after as before{by}
-    | 단어 사이의 관계 {n:,}개: 이전과 같은 비율로 찾음{by}
-same_sentences | the same sentences | 같은 문장
-own_sentences | the sentences of each | 각자의 문장
-best_head | best head: chosen in each model by itself on one half of the sentences, scored on the other; it is {where}
-    | 최고 헤드: 모델마다 문장 절반에서 고르고 나머지 절반에서 점수를 매김; {where}
-relation_change | change: how much more often it is right after than before, with the 95 % interval from {resampled}
-    resampled; {sure:,} of {n:,} exclude 0, about {expected:,} would if nothing had changed; n: links scored
-    | 변화: 이후에 정답률이 얼마나 높아졌는지, {resampled}을 다시 뽑아 구한 95 % 신뢰구간; {n:,}개 가운데 {sure:,}개가
-    0을 벗어남, 바뀐 것이 없어도 {expected:,}개쯤은 벗어남; n: 점수를 매긴 연결 수
-relations_sure | {sure:,} of {n:relation} changed with an interval that excludes 0; about {expected:,} would if
-    nothing had changed
-    | 관계 {n:,}개 가운데 {sure:,}개는 변화의 신뢰구간이 0을 벗어남; 바뀐 것이 없어도 {expected:,}개쯤은 벗어남
-relations_hidden | not shown: {n:relation} found about as often after as before
-    | 표시하지 않음: 이전과 비슷한 비율로 찾은 관계 {n:,}개
-unchanged_watch | no head's pattern changed by more than {limit} nats | 패턴이 {limit} nat보다 많이 바뀐 헤드 없음
-changed_watch | {n:head} changed by more than {limit} nats: {names}{more}
-    | 헤드 {n:,}개가 {limit} nat보다 많이 바뀜: {names}{more}
-more_changes | more: --table all heads and relations; attnviz head {head} one head; -o changes.csv a file
-    | 더 보기: --table 모든 헤드와 관계; attnviz head {head} 한 헤드; -o changes.csv 파일
+# a second model
+divergence | JSD | JSD
+role_after | role after | 이후 역할
+models | {first} → {second} | {first} → {second}
+roles_moved | {n:,} of {n_heads:head} {n:have/has} another clearest role in {second}
+    | 헤드 {n_heads:,}개 가운데 {n:,}개의 가장 뚜렷한 역할이 {second}에서 다름
+divergence_map | how far each head is from the same head in {second}: JSD, the mean Jensen-Shannon divergence between
+    its rows in the two models, in nats (0 the same, 0.69 no key in common)
+    | {second}의 같은 헤드와의 차이: JSD, 두 모델에서 그 헤드의 행 사이의 평균 젠슨-섀넌 발산, 단위 nat (0은 같음,
+    0.69는 함께 보는 키가 없음)
+changed_most | the heads that differ most | 가장 많이 다른 헤드
+in_second | in {second}: {role}; JSD {divergence} nats{between} | {second}에서는 {role}; JSD {divergence} nat{between}
+proof_both | {proof}, in both models | {proof}, 두 모델 모두
 merged | wrote {path}: {n_sentences:sentence}, {n_tokens:token}
     | {path}에 저장함: 문장 {n_sentences:,}개, 토큰 {n_tokens:,}개
 # notes
@@ -312,8 +219,6 @@ no_random_weights | no random weights could be made of this model, so no role is
     | 이 모델의 무작위 가중치를 만들 수 없어 확인된 역할이 없음: {why}
 nothing_measured | nothing was measured: no token has more than one token to look at
     | 잰 것이 없음: 볼 수 있는 토큰이 둘 이상인 토큰이 없음
-specials_excluded | special tokens left out: what remains of each row sums to 1 again, as if they were masked
-    | 특수 토큰 제외: 마스크한 것처럼 각 행의 나머지를 합이 1이 되게 함
 few_carry | few sentences carry {measures}: half of what is counted is in {n} of {groups} groups of sentences, and these
     intervals are too narrow
     | {measures}은(는) 몇 문장이 좌우함: 센 것의 절반이 문장 {groups}묶음 가운데 {n}묶음에 있어, 신뢰구간이 너무 좁음
@@ -331,12 +236,6 @@ relations_uncounted | the corpus has more than {most} relations: only the first 
     links were not | 관계의 종류가 {most}개보다 많아, 이름순으로 앞의 것만 찾고 연결 {n:,}개는 찾지 않았음
 relations_of_other_words | {n:sentence} {n:have/has} relations, but between other words than this attention: they were
     not looked for | 문장 {n:,}개의 관계는 이 어텐션이 잇는 단어 사이의 것이 아니어서 찾지 않았음
-saved_numbers | saved numbers were compared: roles and measures, no patterns, for which both models are run
-    | 저장된 수를 비교함: 역할과 지표만 비교하고, 두 모델을 실행해야 하는 패턴은 비교하지 않음
-other_sentences | not the same sentences: a difference is that of the models and of the sentences, and the intervals are
-    not paired | 같은 문장이 아님: 차이에는 모델의 차이와 문장의 차이가 섞여 있고, 신뢰구간은 짝지어지지 않음
-paired | both were measured on the same sentences: the intervals of differences are paired
-    | 두 모델을 같은 문장에서 쟀음: 차이의 신뢰구간은 짝지은 것임
 # why a role is not established, by the codes of `attnviz.heads.roles.doubt`
 too_few_different | too few to say: {n:,} of the {fewest} different sentences needed
     | 너무 적어 판단할 수 없음: 서로 다른 문장 {n:,}개, {fewest}개는 필요함
@@ -434,6 +333,63 @@ def role_columns(rows: Sequence[Sequence[HeadRole]], language: str = "en") -> li
     ]
 
 
+def model_names(comparison: HeadComparison) -> str:
+    """The model, and behind an arrow the second one, if there is one."""
+    if comparison.against is None:
+        return comparison.model
+    return say("models", first=comparison.model, second=comparison.against.model)
+
+
+def roles_moved(comparison: HeadComparison, language: str = "en") -> str:
+    """How many heads have another clearest role in the second model; empty without one."""
+    if comparison.against is None:
+        return ""
+    pairs = zip(comparison.heads, comparison.against.heads, strict=True)
+    n = sum(
+        (one.role and one.role.name) != (other.role and other.role.name) for one, other in pairs
+    )
+    names = {"n_heads": len(comparison.heads), "second": comparison.against.model}
+    return say("roles_moved", language, n=n, **names)
+
+
+def explain_changes(comparison: HeadComparison, language: str = "en") -> list[str]:
+    """What the numbers of a second model are, and how many roles are others there; nothing without one."""
+    if comparison.against is None:
+        return []
+    explained = say("divergence_map", language, second=comparison.against.model)
+    return [explained, roles_moved(comparison, language)]
+
+
+def change_columns(comparison: HeadComparison, most: int, language: str = "en") -> list[Cells]:
+    """The table of the heads that differ most from those of the second model, as every medium prints it."""
+    there = [
+        (head, change)
+        for head in comparison.heads
+        if (change := head.change) is not None and not math.isnan(change.divergence)
+    ]
+    shown = sorted(there, key=lambda one: -one[1].divergence)[:most]
+    return [
+        Cells(say("head", language), [head.name for head, _ in shown]),
+        Cells(
+            say("divergence", language),
+            [rounded(change.divergence) for _, change in shown],
+            right=True,
+        ),
+        Cells("95 %", [ends(change.low, change.high) for _, change in shown]),
+        Cells(say("role", language), [marked_role(head.role, language) for head, _ in shown]),
+        Cells(
+            say("role_after", language), [marked_role(change.role, language) for _, change in shown]
+        ),
+    ]
+
+
+def marked_role(role: Role | None, language: str = "en") -> str:
+    """The short name of a role behind its mark, or that there is none."""
+    return (
+        say("no_role", language) if role is None else f"{MARKS[role.established]} {role.rule.short}"
+    )
+
+
 def role_words(role: Role | None, language: str = "en") -> str:
     """What a head does that has a role, or that it has none."""
     return say("no_role", language) if role is None else role.rule.say(language)
@@ -474,7 +430,6 @@ def sample(comparison: HeadComparison, language: str = "en") -> str:
         corpus=comparison.corpus,
         n_sentences=comparison.n_sentences,
         n_tokens=comparison.n_tokens,
-        specials=say(comparison.specials, language),
     )
 
 
@@ -531,13 +486,16 @@ def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
 def proof(comparison: HeadComparison, language: str = "en") -> str:
     """That the numbers are proved to be the model's own, in a line."""
     largest, n = max(comparison.differences), comparison.n_sentences
+    if comparison.against is not None:
+        largest = max(largest, *comparison.against.differences)
     every = say("proof_all", language, n=n) if n != 1 else ""
     shown = f"{largest:.1e}" if largest else "0"
-    return say("proof", language, largest=shown, n_layers=len(comparison.differences), all=every)
+    line = say("proof", language, largest=shown, n_layers=len(comparison.differences), all=every)
+    return line if comparison.against is None else say("proof_both", language, proof=line)
 
 
 def note_words(note: Note, language: str = "en") -> str:
-    """A note of a comparison, or of two models, in a sentence."""
+    """A note of a comparison in a sentence."""
     code, fields = note.code, _counted(dict(note.fields))
     if code == "few_sentences":
         code = "one_sentence" if fields["different"] == 1 else code

@@ -27,12 +27,11 @@ from attnviz.storage.files import check_ending, write_whole
 from attnviz.text.display import clip, visible
 
 SUFFIX = ".stats"
-ONE, TWO = "attnviz stats", "attnviz stats of two models"  # what a ``.stats`` file holds
+FORMAT = "attnviz stats"  # what a ``.stats`` file holds
 WORTH_IT, MOST_DEFLATED = (
     2**16,
     256,
 )  # arrays of fewer bytes are not deflated, and none to less than such a part
-WORDS = {ONE: "one model", TWO: "two models"}
 VERSION = 1  # of ``.stats`` files
 _T = TypeVar("_T")
 _hints = cache(get_type_hints)
@@ -203,29 +202,28 @@ def _check_shapes(made: object) -> None:
                 raise ValueError(f"{name} is no {hint}")
 
 
-def write(value: object, path: str | os.PathLike[str], kind: str) -> Path:
-    """Write a frozen dataclass as a ``.stats`` file of a kind, `ONE` or `TWO`; or OutputError."""
+def write(value: object, path: str | os.PathLike[str]) -> Path:
+    """Write a frozen dataclass as a ``.stats`` file; or OutputError."""
     check_ending(path, (SUFFIX,), "what was measured is")
-    return write_whole(path, to_bytes(value, kind))
+    return write_whole(path, to_bytes(value))
 
 
-def to_bytes(value: object, kind: str) -> bytes:
+def to_bytes(value: object) -> bytes:
     """Return the content of such a file."""
     from safetensors.numpy import save as serialised
 
     arrays: dict[str, np.ndarray] = {}
-    described = json.dumps({"format": kind, "version": VERSION, "stats": _pack(value, arrays)})
+    described = json.dumps({"format": FORMAT, "version": VERSION, "stats": _pack(value, arrays)})
     return serialised(arrays, {"attnviz": described})
 
 
 def read(
     path: str | os.PathLike[str],
-    kind: str,
     classes: Collection[type],
     wanted: type[_T],
     fits: Callable[[_T], bool],
 ) -> _T:
-    """Read a ``.stats`` file of a kind, `ONE` or `TWO`: the class `wanted`, whose parts must fit together.
+    """Read a ``.stats`` file: the class `wanted`, whose parts must fit together.
 
     It may hold values of these classes. Raises FileFormatError: the file cannot be read, or holds something else; the
     message is one line.
@@ -239,11 +237,7 @@ def read(
         ).close()  # what safetensors says of a file that is not there does not fit in a message
         with safe_open(os.fspath(path), framework="numpy") as file:
             described = json.loads((file.metadata() or {})["attnviz"])
-            if described["format"] in WORDS.keys() - {kind}:
-                raise FileFormatError(
-                    f"{name} holds a run of {WORDS[described['format']]}, not of {WORDS[kind]}"
-                )
-            if described["format"] != kind or described["version"] != VERSION:
+            if described["format"] != FORMAT or described["version"] != VERSION:
                 raise FileFormatError(f"{name} was written by another version of attnviz")
             arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 - it is no mapping
         found = _unpack(described["stats"], arrays, {one.__name__: one for one in classes})

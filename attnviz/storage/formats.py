@@ -122,7 +122,7 @@ def imported(function: str | Callable[..., Any]) -> Callable[..., Any]:
 
 _HEADS_PICTURE = (
     PICTURES,
-    Format("attnviz.heads.api:draw", ("head", "examples", "view", "lang"), "PageSettings"),
+    Format("attnviz.heads.api:draw", ("head", "examples", "lang"), "PageSettings"),
 )
 COMPARISON = Formats(
     "a comparison is",
@@ -132,14 +132,5 @@ COMPARISON = Formats(
         ([".json"], Format("attnviz.heads.tables:to_json")),
         ([PAGE], Format("attnviz.heads.html:page", ("lang",))),
         ([".stats"], Format("attnviz.heads.api:stats", read="attnviz.heads.api:compare_heads")),
-    ],
-)
-CHANGES = Formats(
-    "changes are",
-    [
-        _HEADS_PICTURE,
-        ([".csv"], Format("attnviz.heads.tables:to_csv")),
-        ([".json"], Format("attnviz.heads.tables:to_json")),
-        ([PAGE], Format("attnviz.heads.html:page_of_changes", ("lang",))),
     ],
 )

@@ -296,7 +296,6 @@ def _check_numbers(value: list[object], axes: int = 1) -> None:
 OTHER = {
     "attnviz-walkthrough": "a walkthrough: attnviz verify computes it again, and attnviz.load reads it",
     "attnviz-comparison": "the numbers of heads compared, for other programs: attnviz compare-heads reads .stats",
-    "attnviz-changes": "the numbers of two models compared, for other programs: attnviz compare-heads reads .stats",
     "attnviz-story": "the numbers of a story, for other programs: attnviz demo tells it again",
 }
 """What other JSON of attnviz holds, by its format, and what reads it."""

@@ -73,7 +73,7 @@ Found = tuple[list[str], list[str]]
 
 def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) -> Found:
     """The roles that are established of a model of random weights."""
-    settings = SurveySettings(similarity=False)
+    settings = SurveySettings()
     make = SHAPES[shape]
     model: Any
     if make is None:

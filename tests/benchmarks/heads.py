@@ -26,7 +26,7 @@ import torch
 from attnviz.capture.batching import in_batches, join
 from attnviz.capture.source import open_source
 from attnviz.capture.sources.huggingface import PretrainedSource
-from attnviz.heads.capture.survey import TOKENS, WINDOW, survey_models
+from attnviz.heads.capture.survey import TOKENS, WINDOW, survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.models.language import splits
@@ -137,7 +137,7 @@ def recipe(source: PretrainedSource, lines: Sequence[CorpusLine]) -> None:
 def peak(model: str, n: int) -> None:
     """Print the peak memory of a survey of so many sentences, in MB."""
     torch.set_num_threads(1)
-    survey_models(iter(sentences(n)), [open_source(model)], SurveySettings())
+    survey_model(iter(sentences(n)), open_source(model), SurveySettings())
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 
 
@@ -171,15 +171,11 @@ def main() -> None:
     ]  # those that are measured
     plain(source, batches[:2])
     forward = seconds(lambda: plain(source, batches))
-    measured = seconds(
-        lambda: survey_models(lines, [source], SurveySettings(similarity=False, controls=0))
-    )
-    alike = seconds(
-        lambda: survey_models(lines, [source], SurveySettings(similarity=True, controls=0))
-    )
+    measured = seconds(lambda: survey_model(lines, source, SurveySettings(controls=0)))
+    alike = seconds(lambda: survey_model(lines, source, SurveySettings(controls=0)))
     again = seconds(lambda: plain(source, batches))
     whole = seconds(
-        lambda: compare(survey_models(lines, [source], SurveySettings()).before, corpus="benchmark")
+        lambda: compare(survey_model(lines, source, SurveySettings()), corpus="benchmark")
     )
     few = lines[:: max(1, len(lines) // options.recipe)][: options.recipe]
     by_recipe = seconds(lambda: recipe(source, few)) * len(lines) / len(few)

@@ -20,7 +20,7 @@ import conllu
 
 from attnviz.capture.source import open_source
 from attnviz.heads.api import TREEBANK
-from attnviz.heads.capture.survey import survey_models
+from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import rule_of
 from attnviz.heads.settings import SurveySettings
@@ -92,9 +92,7 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
 
 def measured(lines: Sequence[CorpusLine], source: Source) -> Relations:
     """What every head finds in a treebank."""
-    found = survey_models(
-        lines, [source], SurveySettings(controls=0, similarity=False)
-    ).before.relations
+    found = survey_model(lines, source, SurveySettings(controls=0)).relations
     assert found is not None
     return found
 
@@ -117,7 +115,7 @@ def main() -> None:
         print("|", " | ".join([what, *(row[what] for row in rows)]), "|")
 
     source = open_source(asked.model)
-    made = compare(survey_models(banks[0], [source]).before, corpus=names[0])
+    made = compare(survey_model(banks[0], source), corpus=names[0])
     others = [measured(bank, source) for bank in banks[1:]]
     rules = {
         rule_of(name, reverse=way > 0).name: (name, way)

@@ -21,7 +21,7 @@ from attnviz.heads.record import (
     Role,
 )
 from attnviz.heads.relations import OTHER, WORDS, rule_of
-from attnviz.heads.similarity import cluster, cut, scaled_to_two
+from attnviz.heads.similarity import cluster, cut
 
 TAKEN = measures_of()
 NARROW = {one.name for one in TAKEN if one.narrow}
@@ -138,9 +138,7 @@ def similarity_of(n: int, groups: int = 3) -> tuple[HeadSimilarity, np.ndarray]:
     far = np.linalg.norm(spots[:, None] - spots, axis=-1)
     far = 0.7 * far / max(float(far.max()), 1e-9)
     tree = cluster(far)
-    points, shares = scaled_to_two(far)
-    made = HeadSimilarity(divergences=far**2, linkage=tree, points=points, kept=sum(shares))
-    return made, cut(tree, min(groups, n))
+    return HeadSimilarity(divergences=far**2, linkage=tree), cut(tree, min(groups, n))
 
 
 def made(
@@ -174,7 +172,6 @@ def made(
         "model": "made by hand",
         "kind": "encoder",
         "corpus": "sentences made by hand",
-        "specials": "keep",
         "n_sentences": 1234,
         "n_tokens": 98765,
         "differences": (2.5e-07, 1e-07),

@@ -88,7 +88,7 @@ def test_every_form_gives_the_same(
     (here / "windows.txt").write_bytes(
         b"\xef\xbb\xbf" + raw.replace(b"\n", b"\r\n").removesuffix(b"\r\n")
     )
-    few = ("--toy", "--controls", "2", "--no-similarity")
+    few = ("--toy", "--controls", "2")
     plain = numbers(*few, "--corpus", corpus.name)
     assert plain["n_sentences"] == 24
     assert numbers(*few, "--corpus", "windows.txt") == plain
@@ -100,7 +100,7 @@ def test_a_treebank(
 ) -> None:
     """As --conllu and as --corpus the same; its sentences without their grammar have the same heads."""
     shutil.move(treebank, here / "t.conllu")
-    few = ("--toy", "--no-similarity", "--controls", "4")
+    few = ("--toy", "--controls", "4")
     found = numbers(*few, "--conllu", "t.conllu")
     assert {"nsubj", "det", "obj"} <= {one["name"] for one in found["relations"]}
     assert numbers(*few, "--corpus", "t.conllu") == found
@@ -210,7 +210,6 @@ def test_a_pretrained_encoder_decoder(
     command = (
         "-m",
         str(Zoo(tmp_path, real_model).folder("t5")),
-        "--no-similarity",
         "the cat sat on the mat",
     )
     for kind, n_controls in (("encoder", 0), ("decoder", 0), ("cross", 1)):
@@ -421,7 +420,7 @@ def test_a_model_without_random_weights(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That none could be made, and why, is said on the screen and in the file; nothing is established without them."""
-    command = ("--toy", "--controls", "8", "--no-similarity")
+    command = ("--toy", "--controls", "8")
     monkeypatch.setattr("attnviz.heads.api.OWN", 150)
     monkeypatch.setattr("attnviz.heads.capture.survey.SEEDS", 8)
     assert any(role["established"] for head in numbers(*command)["heads"] for role in head["roles"])

@@ -72,8 +72,9 @@ def test_kill_9_in_the_middle(
     ("stops", "arguments"),
     [
         ((1, 3, 4), ["--toy", "--corpus", "corpus.txt"]),
-        ((1, 3, 4), ["--toy", "--conllu", "treebank.conllu", "--specials", "exclude"]),
-        ((3,), ["-m", "toy-transformer", "--corpus", "corpus.txt", "--no-similarity"]),
+        ((1, 3, 4), ["--toy", "--conllu", "treebank.conllu"]),
+        ((3,), ["-m", "toy-transformer", "--corpus", "corpus.txt"]),
+        ((3,), ["-m", "toy-random", "--against", "toy-random", "--corpus", "corpus.txt"]),
     ],
 )
 def test_broken_off_anywhere(
@@ -131,10 +132,9 @@ def test_another_run_is_refused(
         (["-m", "toy-random", "--seed", "2"], "seed is 2, was 1"),
         (["-m", "toy-random", "--seed", "1", "--truncate"], "truncate is True, was False"),
         (
-            ["-m", "toy-random", "--seed", "1", "--specials", "exclude"],
-            "specials is exclude, was keep",
+            ["-m", "toy-random", "--seed", "1", "--against", "toy-random"],
+            "against is toy-random, was not given",
         ),
-        (["-m", "toy-random", "--seed", "1", "--no-similarity"], "similarity is False, was True"),
         (["-m", "toy-random", "--seed", "1", "--controls", "9"], "controls is 9, was 50"),
     ):
         status, said = refused(*command, *arguments)

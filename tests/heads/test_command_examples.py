@@ -81,7 +81,6 @@ def with_model(path: Path, model: ModelSettings) -> None:
     [
         ["--toy", "--corpus", "corpus.txt"],
         ["--toy"],
-        ["--toy", "--specials", "exclude", "--corpus", "corpus.txt"],
         [
             "-m",
             "toy-random",
@@ -94,7 +93,6 @@ def with_model(path: Path, model: ModelSettings) -> None:
             "--corpus",
             "corpus.txt",
         ],
-        ["--toy", "--max-offset", "12", "--corpus", "long.txt", "--threshold", "offset=0.19"],
         [
             "-m",
             "toy-transformer",
@@ -202,7 +200,7 @@ def test_the_real_model(
     typed: Callable[..., Result], corpus: Path, here: Path, real_model: str
 ) -> None:
     """Of BERT's kind with special tokens: on a sentence alone it gives the numbers that it gave in a batch of many."""
-    few = ("--corpus", corpus.name, "--no-similarity", "--controls", "4")
+    few = ("--corpus", corpus.name, "--controls", "4")
     run = typed("compare-heads", "-m", real_model, *few, "-o", "a.svg", "-o", "a.stats")
     assert run.status == 0
     assert typed("compare-heads", "--load", "a.stats", "-o", "b.svg").errors == "wrote b.svg\n"
@@ -340,18 +338,3 @@ def test_one_sentence_is_a_map_of_words(typed: Callable[..., Result], here: Path
     assert re.search(r"head \d\.\d \w+ → \w+ \d\.\d\d", words)
     assert "roles need more sentences" in words
     assert "from resampling sentences" not in words  # there is no interval
-
-
-def test_how_alike_heads_are_has_files_of_its_own(typed: Callable[..., Result], here: Path) -> None:
-    """Pairs and points, in English and Korean; neither is on the page of all heads."""
-    lines = here / "lines.txt"
-    lines.write_text("the dog saw the bird .\nthe cat saw the dog .\n")
-    views = ("--clustermap", "pairs.svg", "--scatter", "points.svg", "-o", "all.svg")
-    assert typed("compare-heads", "--toy", "--corpus", str(lines), *views).status == 0
-    assert "Which heads are alike" in words_of(here / "pairs.svg")
-    assert "Heads that look alike stand close" in words_of(here / "points.svg")
-    assert "look alike" not in words_of(here / "all.svg")
-    assert (
-        typed("compare-heads", "--toy", "--corpus", str(lines), "--lang", "ko", *views).status == 0
-    )
-    assert "비슷한 헤드끼리 가까이" in words_of(here / "points.svg")

@@ -28,9 +28,7 @@ SENTENCE = "I love all you"
 @pytest.fixture(scope="module")
 def one() -> HeadComparison:
     """The lecture's sentence, with no roles."""
-    return attnviz.compare_heads(
-        SENTENCE, model="toy", settings=SurveySettings(controls=5, similarity=False)
-    )
+    return attnviz.compare_heads(SENTENCE, model="toy", settings=SurveySettings(controls=5))
 
 
 def with_role(
@@ -103,7 +101,7 @@ def test_words_that_the_sentence_lacks_have_no_cell() -> None:
     other = attnviz.compare_heads(
         "she is eating a green apple",
         model="toy",
-        settings=SurveySettings(controls=5, similarity=False),
+        settings=SurveySettings(controls=5),
     )
     assert other.attention is not None
     assert [each.cells for each in sorted_heads(other, other.attention)] == [()] * len(SORTS)

@@ -13,6 +13,7 @@ import pytest
 from attnviz.capture.source import open_source
 from attnviz.errors import FileFormatError, OutputError
 from attnviz.heads import survey
+from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.files import Stats, SurveyRun
 from attnviz.heads.files import load_stats as load
 from attnviz.heads.files import save_stats as save
@@ -21,7 +22,6 @@ from attnviz.models.language.splits import corpus_lines
 from attnviz.settings import ModelSettings
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
-from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_inputs"
 @pytest.fixture(scope="module")
 def stats() -> Stats:
     """Of sentences with coreference, the controls taken, all pairs of heads compared."""
-    found = survey_corpus(corpus_lines(20), open_source("toy"), SurveySettings(controls=8))
+    found = survey_model(corpus_lines(20), open_source("toy"), SurveySettings(controls=8))
     return Stats(
         survey=replace(found, bad=((3, "“\x1b\ud800” is no sentence"),), n_bad=7),
         corpora=("하나.txt", "two\n.txt"),
@@ -79,13 +79,13 @@ def test_what_is_read_is_what_was_written(stats: Stats, tmp_path: Path) -> None:
 
 
 def test_a_treebank_and_a_model_that_translates(tmp_path: Path) -> None:
-    """With relations between words, and with none of what shuffling or similarity give."""
+    """With relations between words, and with none of what shuffling gives."""
     lines = [line for line in read_corpus(SAMPLES / "treebank.conllu") if line.number < 150]
     for model, wish in (
         ("toy-random", SurveySettings(controls=5)),
-        ("toy-transformer", SurveySettings(controls=0, similarity=False, specials="exclude")),
+        ("toy-transformer", SurveySettings(controls=0)),
     ):
-        found = survey_corpus(lines, open_source(model), wish)
+        found = survey_model(lines, open_source(model), wish)
         whole = Stats(survey=found, corpora=("t",), run=SurveyRun())
         assert same(load(save(whole, tmp_path / "a.stats")), whole)
 

@@ -11,23 +11,15 @@ import pytest
 
 import attnviz
 from attnviz.capture.source import open_source
-from attnviz.errors import OutputError
-from attnviz.heads.changes import wording
-from attnviz.heads.changes.compare import changes as compared
-from attnviz.heads.html import page, page_of_changes
+from attnviz.heads.html import page
 from attnviz.heads.record import Example, HeadComparison
-from attnviz.heads.settings import SurveySettings
-from attnviz.models.language.splits import corpus_lines
 from tests.fixtures.browser import barriers, downloaded, state
-from tests.heads.surveys import survey_pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from playwright.sync_api import Page
-
-    from attnviz.heads.changes.record import Changes
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
@@ -173,95 +165,24 @@ def test_the_file(comparison: HeadComparison, tmp_path: Path) -> None:
     assert '<html lang="ko">' in (tmp_path / "ko.html").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def changes() -> Changes:
-    """What a model and its twin of other random weights do otherwise, with relations between words."""
-    source = open_source("toy")
-    made = survey_pair(corpus_lines(60), source, source.untrained(), SurveySettings(controls=8))
-    return compared(made.before, made.after, made.divergences, corpus="60 sentences")
-
-
-def test_two_models_beside_each_other(show_page: Callable[..., Page], changes: Changes) -> None:
-    """The map, the saved table and the page of one head are the change's own numbers, before and after."""
-    shown = show_page(page_of_changes(changes).html)
-    assert shown.locator(".map button").all_inner_texts() == [
-        f"{one.pattern:.2f}"[1:] for one in changes.heads
-    ]
-    frames = [
-        bool(shown.locator(f".map button >> nth={at}").locator(".moved").count())
-        for at in range(len(changes.heads))
-    ]
-    assert frames == [one.role_changed for one in changes.heads]
+def test_two_models_beside_each_other(show_page: Callable[..., Page]) -> None:
+    """The table, the saved table and the page of one head have the divergence and the role in the second model."""
+    found = attnviz.compare_heads(SENTENCES, "toy", against=open_source("toy").untrained())
+    changes = {head.name: head.change for head in found.heads if head.change is not None}
+    shown = show_page(page(found).html)
     rows = [
         *csv.DictReader(io.StringIO(downloaded(shown, "Save CSV").decode("utf-8-sig"), newline=""))
     ]
-    for row, one in zip(rows, changes.heads, strict=True):
-        assert row["head"] == one.name
-        assert [row["role_before"], row["role_after"]] == [
-            "" if role is None else role.name for role in one.roles
-        ]
-        assert float(row["change"]) == pytest.approx(one.pattern, rel=1e-5)
-        previous = changes.difference("previous", one.before.layer, one.before.head)
-        assert float(row["prev"]) == pytest.approx(previous.value, rel=1e-5)
-        assert float(row["prev_after"]) == pytest.approx(previous.after, rel=1e-5)
-    one = max(changes.heads, key=lambda change: change.pattern)
-    shown.get_by_role("button", name="change", exact=True).click()
-    assert shown.locator(".all-heads tbody th").first.inner_text() == one.name
-    shown.locator(".map button").nth(changes.heads.index(one)).click()
-    assert state(shown) == {"sort": "-score", "head": one.name}
-    assert f"{one.pattern:.3f} nats" in shown.inner_text(".detail")
-    line = shown.locator(".detail tr").filter(has_text="prev").first.inner_text().split("\t")
-    previous = changes.difference("previous", one.before.layer, one.before.head)
-    assert line[:3] == ["prev", f"{previous.before:.2f}", f"{previous.after:.2f}"]
-    relations = shown.locator("footer table tbody tr").all_inner_texts()
-    assert [text.split("\t")[0] for text in relations] == [
-        found.name for found in wording.relations(changes)
-    ]
-    shown.get_by_role("button", name="한국어").click()
-    assert "각 헤드에서 바뀐 것" in shown.inner_text("h1")
-
-
-def test_a_role_leaves_heads_that_had_or_have_it(
-    show_page: Callable[..., Page], changes: Changes
-) -> None:
-    """Before or after; the address is that of the same view."""
-    role = next(role for one in changes.heads for role in one.roles if role is not None)
-    shown = show_page(page_of_changes(changes).html, f"role={role.name}")
-    having = [
-        one.name
-        for one in changes.heads
-        if role.name in {had.name for had in one.roles if had is not None}
-    ]
-    assert shown.locator(".all-heads tbody th").all_inner_texts() == having
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("saved", [False, True])
-def test_two_models_without_barriers(
-    show_page: Callable[..., Page], changes: Changes, scheme: str, *, saved: bool
-) -> None:
-    """axe-core finds no violation, also where only saved numbers were compared, and nothing stands beyond the edge."""
-    made = page_of_changes(replace(changes, pattern=None) if saved else changes, "ko").html
-    for width in (1280, 360):
-        shown = show_page(
-            made, "head=1.2", color_scheme=scheme, viewport={"width": width, "height": 800}
-        )
-        assert shown.evaluate("document.documentElement.scrollWidth") == width
+    assert [row["head"] for row in rows] == list(changes)
+    for row in rows:
+        change = changes[row["head"]]
+        assert float(row["divergence"]) == pytest.approx(change.divergence, rel=1e-5)
+        assert row["role_after"] == ("" if change.role is None else change.role.name)
+    shown.get_by_role("button", name="JSD", exact=True).click()
+    names = shown.locator(".all-heads tbody th").all_inner_texts()
+    assert names == sorted(changes, key=lambda name: -changes[name].divergence)
+    assert state(shown) == {"sort": "-divergence"}
+    shown.locator(".map button").first.click()
+    assert f"JSD {changes['0.0'].divergence:.3f} nats" in shown.inner_text(".detail")
+    shown.get_by_role("button", name="role after", exact=True).click()
     assert barriers(shown) == []
-
-
-def test_hostile_names_of_two_models(
-    show_page: Callable[..., Page], changes: Changes, tmp_path: Path
-) -> None:
-    """They are shown as text; the file is the page."""
-    bad = "</script><img src=x onerror=alert(1)>"
-    hostile = replace(changes, before=replace(changes.before, model=bad, corpus=bad))
-    shown = show_page(page_of_changes(hostile).html)
-    assert shown.locator("img").count() == 0
-    assert bad in shown.inner_text("h1")
-    assert (
-        changes.save(tmp_path / "changes.html").read_text(encoding="utf-8")
-        == page_of_changes(changes).html
-    )
-    with pytest.raises(OutputError, match="changes are saved as"):
-        changes.save(tmp_path / "changes.stats")

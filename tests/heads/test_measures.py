@@ -15,7 +15,7 @@ from attnviz.capture.observers import Batch, KeepWeights
 from attnviz.capture.source import open_source
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
-from attnviz.heads.measures import measures_of, of_rows, offsets_up_to
+from attnviz.heads.measures import OFFSETS, measures_of, of_rows
 from tests.heads.by_formula import every, reach
 
 if TYPE_CHECKING:
@@ -23,15 +23,7 @@ if TYPE_CHECKING:
     from attnviz.capture.sources import Source
     from attnviz.models.registry import Dtype
 
-OFFSETS = offsets_up_to(8)
-
-
-def names_up_to(max_offset: int = 8) -> tuple[str, ...]:
-    """What rows give."""
-    return tuple(one.name for one in of_rows(measures_of(max_offset=max_offset)))
-
-
-NAMES = names_up_to()
+NAMES = tuple(one.name for one in of_rows(measures_of()))
 
 TEXTS = (
     "The animal didn't cross the street because it was too tired.",
@@ -143,25 +135,6 @@ def test_a_sentence_and_a_padded_batch_agree(name: str, real_model: str) -> None
         assert np.abs(one - other).max() < within
 
 
-@pytest.mark.parametrize("max_offset", [1, 12])
-def test_any_fixed_offset_equals_its_formula(max_offset: int) -> None:
-    """Fixed offsets are measured as far as is wished, and nothing else changes."""
-    source = open_source("toy-decoder")
-    batch = source.encode(TEXTS[3:4])
-    keep, observer = KeepWeights(), MeasureHeads(max_offset=max_offset)
-    source.stream(batch, [keep, observer])
-    found, names = observer.result(), names_up_to(max_offset)
-    (sentence,) = batch.sentences
-    weights, sees = keep.weights(0).astype(np.float64), reach(len(sentence.tokens), causal=True)
-    expected = every(weights[1, 2], sentence.tokens, None, sees, range(-max_offset, max_offset + 1))
-    assert {f"offset_{-max_offset}", f"peak_{max_offset:+d}"} <= set(names)
-    assert set(expected) == {name for name in names if not name.startswith("norm_")}
-    for name, (total, n) in expected.items():
-        assert found.counts[0, 1, names.index(name)] == n, name
-        assert float(found.sums[0, 1, 2, names.index(name)]) == pytest.approx(total, abs=1e-5), name
-    assert found.fixed.shape[1] == 2 * max_offset + 1
-
-
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_blocks_of_rows_add_up(
     real_model: str, monkeypatch: pytest.MonkeyPatch, dtype: Dtype
@@ -215,7 +188,6 @@ def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
     there = torch.arange(n)[None] < real
     end = (torch.arange(n)[None] == real - 1) & data.draw(st.booleans())
     marks = heads.Marks(
-        specials="keep",
         queries=there,
         keys=there,
         first=torch.arange(n)[None] == 0,
@@ -236,28 +208,6 @@ def test_the_largest_weights_are_those_of_argmax(data: st.DataObject) -> None:
             assert int(top.key[0, 0, i]) == row.argmax()
             expected[int(row.argmax()) - i] += 1
     assert hits == expected
-
-
-def test_special_tokens_left_out_are_as_if_masked(real_model: str) -> None:
-    """Rows and columns of [CLS] and [SEP] are gone, and each row sums to what it summed to."""
-    source = open_source(real_model)
-    batch = source.encode(TEXTS[:1])
-    keep, observer = KeepWeights(), MeasureHeads("exclude")
-    source.stream(batch, [keep, observer])
-    found = observer.result()
-    inner = keep.weights(0).astype(np.float64)[:, :, 1:-1, 1:-1]
-    inner /= inner.sum(axis=-1, keepdims=True)
-    tokens = batch.sentences[0].tokens[1:-1]
-    for measure in ("self", "previous", "punctuation", "entropy", "distance", "spread"):
-        at = NAMES.index(measure)
-        for layer, head in ((0, 0), (2, 5), (5, 11)):
-            total, n = every(inner[layer, head], tokens, None, reach(len(tokens), causal=False))[
-                measure
-            ]
-            assert found.counts[0, layer, at] == n
-            assert float(found.sums[0, layer, head, at]) == pytest.approx(total, abs=1e-5)
-    for measure in ("first", "separator"):
-        assert found.counts[0, 0, NAMES.index(measure)] == 0
 
 
 @pytest.mark.parametrize("name", ["toy", "toy-decoder"])
@@ -306,7 +256,6 @@ def test_measures_stay_in_their_bounds(weights: list[list[float]], *, causal: bo
     a = (a / a.sum(dim=-1, keepdim=True))[None, None]
     none = torch.zeros(1, n, dtype=torch.bool)
     marks = heads.Marks(
-        specials="keep",
         queries=~none,
         keys=~none,
         first=torch.arange(n)[None] == 0,

@@ -11,6 +11,7 @@ import pytest
 
 from attnviz import attend
 from attnviz.capture.source import open_source
+from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.figure import page as heads_page_figure
 from attnviz.heads.figure import sheet
@@ -21,7 +22,6 @@ from attnviz.heads.tables import to_csv
 from attnviz.heads.terminal.table import draw_head, draw_table
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.corpus import CorpusLine
-from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +49,7 @@ def real(real_model: str) -> HeadComparison:
     """What the real model's heads do on a few sentences."""
     lines = [CorpusLine(number=index + 1, text=text) for index, text in enumerate(SENTENCES)]
     return compare(
-        survey_corpus(lines, open_source(real_model), SurveySettings()), corpus="six sentences"
+        survey_model(lines, open_source(real_model), SurveySettings()), corpus="six sentences"
     )
 
 

@@ -138,7 +138,7 @@ def test_it_names_heads(comparison: HeadComparison) -> None:
     first = compare_heads(
         sentences(3),
         model="toy-random",
-        settings=SurveySettings(controls=0, similarity=False),
+        settings=SurveySettings(controls=0),
         measures=(SECOND, *MEASURES[8:]),
     )
     assert any(role is not None and role.name == "second" for (_, role), *_ in by_role(first))
@@ -149,7 +149,7 @@ def test_its_threshold_can_be_set() -> None:
     found = compare_heads(
         sentences(3),
         model="toy-random",
-        settings=SurveySettings(controls=0, similarity=False),
+        settings=SurveySettings(controls=0),
         measures=(*MEASURES, SECOND),
         thresholds={"second": 1.0},
     )

@@ -12,7 +12,7 @@ import torch
 from attnviz.capture.source import as_source, open_source
 from attnviz.errors import SelectionError
 from attnviz.heads.api import TREEBANK
-from attnviz.heads.capture.survey import Runner
+from attnviz.heads.capture.survey import Runner, survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.measures import named as measures_named
@@ -22,7 +22,6 @@ from attnviz.heads.settings import SurveySettings
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import CorpusLine
 from tests.heads.by_hand import LAYERS, ByHand
-from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -55,7 +54,7 @@ def counts(rows: np.ndarray) -> Counts:
 def by_hand() -> HeadComparison:
     """The model made by hand on 60 sentences."""
     return compare(
-        survey_corpus(sentences(60), ByHand(), SurveySettings(controls=60)), corpus="made up"
+        survey_model(sentences(60), ByHand(), SurveySettings(controls=60)), corpus="made up"
     )
 
 
@@ -68,8 +67,8 @@ def shipped() -> list[CorpusLine | BadLine]:
 @pytest.fixture(scope="module")
 def of_random_weights() -> list[Survey]:
     """Models of the sizes of the one made by hand, each on sentences of its own."""
-    settings = SurveySettings(controls=60, similarity=False)
-    return [survey_corpus(sentences(60, seed), ByHand(seed), settings) for seed in range(4)]
+    settings = SurveySettings(controls=60)
+    return [survey_model(sentences(60, seed), ByHand(seed), settings) for seed in range(4)]
 
 
 def test_every_head_made_by_hand_is_named_right(by_hand: HeadComparison) -> None:
@@ -138,10 +137,8 @@ def test_models_of_random_weights_have_no_established_role(
     shipped: list[CorpusLine | BadLine], seed: int
 ) -> None:
     """On the sentences that ship, at the usual settings."""
-    source = open_source("toy-random", sizes={"seed": seed})
-    found = compare(
-        survey_corpus(shipped, source, SurveySettings(similarity=False)), corpus="shipped"
-    )
+    source = open_source(f"toy-random:seed={seed}")
+    found = compare(survey_model(shipped, source, SurveySettings()), corpus="shipped")
     assert not [
         (head.name, role.name) for head in found.heads for role in head.roles if role.established
     ]
@@ -164,7 +161,7 @@ def test_controls_are_of_the_same_sentences(
             vocab_size=30522, n_embd=48, n_layer=3, n_head=6, bos_token_id=0, eos_token_id=0
         )
         source = as_source(GPT2Model(config).eval(), AutoTokenizer.from_pretrained(real_model))
-    survey = survey_corpus(shipped, source, SurveySettings(similarity=False))
+    survey = survey_model(shipped, source, SurveySettings())
     low = {rule.family: 1e-9 for _, rule in rules_of(measures_of())}
     found = compare(survey, corpus="shipped", thresholds=low)
     assert not [
@@ -212,18 +209,18 @@ def test_random_weights_of_a_real_architecture(real_model: str) -> None:
         )
     ]
     random = open_source(real_model).untrained(seed=7)
-    found = compare(survey_corpus(made, random, SurveySettings(similarity=False)), corpus="made up")
+    found = compare(survey_model(made, random, SurveySettings()), corpus="made up")
     assert sum(role.established for head in found.heads for role in head.roles) <= 0.05 * len(
         found.heads
     )
 
 
-@pytest.mark.parametrize(("seen", "named"), [(24, []), (25, ["offset_-9"]), (100, ["offset_-9"])])
+@pytest.mark.parametrize(("seen", "named"), [(24, []), (25, ["offset_-8"]), (100, ["offset_-8"])])
 def test_an_offset_is_a_role_where_a_quarter_of_the_rows_see_it(
     seen: int, named: list[str]
 ) -> None:
     """Of an offset as long as the sentences a single row sees one: that is no role, whatever it does."""
-    value, taken = np.array([[[1.0, 0.97]]]), measures_named(("entropy", "peak_-9"), max_offset=9)
+    value, taken = np.array([[[1.0, 0.97]]]), measures_named(("entropy", "peak_-8"))
     made = roles_of(
         0,
         0,
@@ -260,7 +257,7 @@ def test_established_roles_come_first() -> None:
 
 def test_thresholds_can_be_set(by_hand: HeadComparison) -> None:
     """A role asks for as much as is said; names and numbers that mean nothing are refused."""
-    survey = survey_corpus(sentences(20), ByHand(), SurveySettings(controls=20))
+    survey = survey_model(sentences(20), ByHand(), SurveySettings(controls=20))
     changed = compare(survey, corpus="", thresholds={"previous": 0.02, "offset": 0.95})
     asked = {role.name: role.rule.threshold for head in changed.heads for role in head.roles}
     assert (asked["previous"], asked["offset_-3"], asked["next"]) == (0.02, 0.95, 0.5)

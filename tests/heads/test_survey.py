@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, RecordError
 from attnviz.heads import survey, tally
+from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.wording import note_words, reason_of
@@ -19,11 +20,10 @@ from attnviz.models.language import splits
 from attnviz.models.language.splits import corpus_lines
 from attnviz.text.corpus import BadLine, CorpusLine
 from tests.heads.by_formula import jackknifed
-from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from attnviz.heads.record import HeadComparison
-    from attnviz.heads.survey import Survey, Surveys
+    from attnviz.heads.survey import Survey
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
 
@@ -44,7 +44,7 @@ def sentences(n: int) -> list[CorpusLine]:
 @pytest.fixture(scope="module")
 def whole() -> Survey:
     """A survey of 60 sentences, with its controls."""
-    return survey_corpus(sentences(60), open_source("toy"), SurveySettings(controls=20))
+    return survey_model(sentences(60), open_source("toy"), SurveySettings(controls=20))
 
 
 def same(one: Survey, other: Survey, within: float) -> None:
@@ -76,7 +76,7 @@ def test_parts_make_the_whole(whole: Survey) -> None:
     """Parts measured apart, merged in either order, are the whole: counts exactly, sums within 1e-6."""
     source, lines = open_source("toy"), sentences(60)
     parts = [
-        survey_corpus(part, source, SurveySettings(controls=20))
+        survey_model(part, source, SurveySettings(controls=20))
         for part in (lines[:7], lines[7:31], lines[31:])
     ]
     for order in ((0, 1, 2), (2, 0, 1)):
@@ -100,7 +100,7 @@ def test_parts_make_the_whole(whole: Survey) -> None:
 @pytest.fixture(scope="module")
 def plain() -> Survey:
     """A survey of 24 sentences."""
-    return survey_corpus(sentences(24), open_source("toy"), SurveySettings(controls=3))
+    return survey_model(sentences(24), open_source("toy"), SurveySettings(controls=3))
 
 
 @settings(max_examples=8)
@@ -110,7 +110,7 @@ def test_order_and_batches_change_nothing(plain: Survey, order: list[int], token
     source, lines = open_source("toy"), sentences(24)
     same(
         plain,
-        survey_corpus([lines[i] for i in order], source, SurveySettings(controls=3), tokens=tokens),
+        survey_model([lines[i] for i in order], source, SurveySettings(controls=3), tokens=tokens),
         1e-6,
     )
 
@@ -119,13 +119,13 @@ def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.Monke
     """From what was told after any window of lines, a new run ends with the very same numbers."""
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 16)
     source, lines = open_source("toy"), sentences(60)
-    stops: list[tuple[Surveys, int]] = []
-    plain = survey_corpus(
+    stops: list[tuple[Survey, int]] = []
+    plain = survey_model(
         lines, source, SurveySettings(controls=20), tell=lambda *stop: stops.append(stop)
     )
     assert [n_lines for _, n_lines in stops] == [16, 32, 48, 60]
     for found, n_lines in stops[:-1]:
-        again = survey_corpus(
+        again = survey_model(
             lines, source, SurveySettings(controls=20), so_far=found, n_lines=n_lines
         )
         assert np.array_equal(plain.heads.sums, again.heads.sums)
@@ -136,7 +136,7 @@ def test_a_run_goes_on_where_it_stopped(whole: Survey, monkeypatch: pytest.Monke
 def test_without_controls_windows_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a sample of no sentence there is nothing to put together."""
     monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 4)
-    found = survey_corpus(sentences(12), open_source("toy"), SurveySettings(controls=0))
+    found = survey_model(sentences(12), open_source("toy"), SurveySettings(controls=0))
     assert (found.n_sentences, len(found.sample.texts)) == (12, 0)
 
 
@@ -149,7 +149,7 @@ def test_bad_lines_are_counted_and_named() -> None:
         CorpusLine(number=4, text="the " * 500),
         CorpusLine(number=5, text="There is a prince"),
     ]
-    found = survey_corpus(lines, open_source("toy"), SurveySettings(controls=2))
+    found = survey_model(lines, open_source("toy"), SurveySettings(controls=2))
     assert (found.n_sentences, found.n_bad) == (2, 3)
     assert [number for number, _ in found.bad] == [2, 3, 4]
     assert "it is no JSON" in found.bad[0][1]
@@ -160,13 +160,13 @@ def test_bad_lines_are_counted_and_named() -> None:
 def test_no_sentence_left(lines: list[BadLine]) -> None:
     """Nothing to measure is said, with the first reason."""
     with pytest.raises(InputError, match="no sentence" + (".*line 9" if lines else "")):
-        survey_corpus(lines, open_source("toy"))
+        survey_model(lines, open_source("toy"))
 
 
 def test_one_sentence_of_one_word() -> None:
     """All is NaN, nothing is divided by zero, and it is said why."""
     comparison = compare(
-        survey_corpus([CorpusLine(number=1, text="apple")], open_source("toy")), corpus="one word"
+        survey_model([CorpusLine(number=1, text="apple")], open_source("toy")), corpus="one word"
     )
     assert np.isnan(comparison.estimates.value).all()
     assert not any(head.roles for head in comparison.heads)
@@ -175,10 +175,8 @@ def test_one_sentence_of_one_word() -> None:
 
 def test_surveys_of_other_models_do_not_merge(whole: Survey) -> None:
     """What differs is said."""
-    other = survey_corpus(
-        sentences(5), open_source("toy"), SurveySettings(controls=20, specials="exclude")
-    )
-    with pytest.raises(RecordError, match="special tokens: keep and exclude"):
+    other = survey_model(sentences(5), open_source("toy"), SurveySettings(controls=19))
+    with pytest.raises(RecordError, match="sample: 20 and 19"):
         survey.merge(whole, other)
 
 
@@ -208,7 +206,7 @@ def test_copies_make_no_interval_narrower() -> None:
 
 def test_copies_of_one_sentence_have_no_interval() -> None:
     """However often it is drawn, its mean stays what it is: that is no certainty, and no role is established by it."""
-    surveyed = survey_corpus(sentences(1) * 50, open_source("toy"), SurveySettings())
+    surveyed = survey_model(sentences(1) * 50, open_source("toy"), SurveySettings())
     found = compare(surveyed, corpus="one sentence", thresholds={"broad": 0.01})
     assert np.isnan(found.estimates.low).all()
     assert np.isnan(found.controls["chance"].high).all()
@@ -221,7 +219,7 @@ def test_copies_of_one_sentence_have_no_interval() -> None:
     assert roles
     assert not any(role.established for role in roles)
     few = compare(
-        survey_corpus(sentences(3) * 5, open_source("toy"), SurveySettings()), corpus="three"
+        survey_model(sentences(3) * 5, open_source("toy"), SurveySettings()), corpus="three"
     )
     assert (
         "3 different sentences, in 15 lines: too few to say what a head does; 10 can establish a role"
@@ -242,7 +240,7 @@ def test_what_only_one_sentence_has_has_no_interval() -> None:
 
 def test_a_control_of_one_sentence_rules_no_role_in() -> None:
     """Where a control has no interval, the reason is that, and not that it does as much."""
-    survey = survey_corpus(sentences(30), open_source("toy"), SurveySettings(controls=1))
+    survey = survey_model(sentences(30), open_source("toy"), SurveySettings(controls=1))
     found = compare(survey, corpus="", thresholds={"previous": 0.01})
     roles = [role for head in found.heads for role in head.roles if role.name == "previous"]
     assert roles
@@ -254,7 +252,7 @@ def test_a_control_of_one_sentence_rules_no_role_in() -> None:
 def test_relations_without_random_weights_are_not_established() -> None:
     """What no control was taken of is not known to be more than chance."""
     found = compare(
-        survey_corpus(corpus_lines(200), open_source("toy"), SurveySettings(controls=0)), corpus=""
+        survey_model(corpus_lines(200), open_source("toy"), SurveySettings(controls=0)), corpus=""
     )
     assert [relation.name for relation in found.relations] == ["coreference", "agreement"]
     assert (
@@ -268,7 +266,7 @@ def test_sentences_that_are_cut_are_counted_and_said() -> None:
     """Whatever is left out of a sentence is said, of parts and of the whole."""
     source = open_source("toy")
     long = CorpusLine(number=1, text=" ".join(["the dog sees the cat ."] * 30))
-    cut = survey_corpus([long, *sentences(3)], source, SurveySettings(truncate=True))
+    cut = survey_model([long, *sentences(3)], source, SurveySettings(truncate=True))
     assert (cut.n_cut, cut.n_sentences) == (1, 4)
     assert (
         "1 sentence is longer than the model takes: cut, and measured as far as it goes"
@@ -278,7 +276,7 @@ def test_sentences_that_are_cut_are_counted_and_said() -> None:
     assert (
         "2 sentences are longer than the model takes: cut, and measured as far as they go" in twice
     )
-    assert survey_corpus([long, *sentences(3)], source, SurveySettings()).n_cut == 0
+    assert survey_model([long, *sentences(3)], source, SurveySettings()).n_cut == 0
 
 
 def test_the_interval_of_variability_is_that_of_a_jackknife() -> None:
@@ -320,13 +318,12 @@ def test_a_relation_has_examples() -> None:
     """Of a head that finds a relation the sentences are kept of whose links it finds most; merged parts keep them."""
     lines = corpus_lines(40)
     source = open_source("toy")
-    whole = survey_corpus(lines, source, SurveySettings(controls=40))
+    whole = survey_model(lines, source, SurveySettings(controls=40))
     examples = compare(whole, corpus="").examples["1.3", "relation_coreference"]
     assert [example.score for example in examples] == [1.0, 1.0, 1.0]
     assert all(" it " in example.text for example in examples)
     parts = [
-        survey_corpus(part, source, SurveySettings(controls=40))
-        for part in (lines[:15], lines[15:])
+        survey_model(part, source, SurveySettings(controls=40)) for part in (lines[:15], lines[15:])
     ]
     assert (
         compare(survey.merge(*parts), corpus="").examples["1.3", "relation_coreference"] == examples

@@ -98,7 +98,7 @@ def test_json_holds_everything() -> None:
     comparison = made()
     found = json.loads(to_json(comparison), parse_constant=refuse)
     assert found["format"] == "attnviz-comparison"
-    for name in ("model", "kind", "corpus", "specials", "n_sentences", "n_tokens", "n_bad"):
+    for name in ("model", "kind", "corpus", "n_sentences", "n_tokens", "n_bad"):
         assert found[name] == getattr(comparison, name)
     assert found["proof"] == "verified: max difference 2.5e-07 over 2 layers, all 1,234 sentences"
     assert [one["name"] for one in found["measures"]] == list(NAMES)

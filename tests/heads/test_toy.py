@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from attnviz.capture.source import open_source
+from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.table import draw_table
 from attnviz.models.language.splits import corpus_lines
 from attnviz.render.terminal.screen import Screen
-from tests.heads.surveys import survey_corpus
 
 pytestmark = pytest.mark.usefixtures("whole_corpora")
 
@@ -22,7 +22,7 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
     of their sample.
     """
     found = compare(
-        survey_corpus(corpus_lines(600), open_source("toy"), SurveySettings()), corpus="its own"
+        survey_model(corpus_lines(600), open_source("toy"), SurveySettings()), corpus="its own"
     )
     roles = {role.name: role for role in found.head(1, 3).roles}
     assert roles["relation_coreference"].established
@@ -44,7 +44,7 @@ def test_reference_is_found_and_agreement_is_not_established() -> None:
 def test_random_weights_of_the_toy_have_no_relation() -> None:
     """Its architecture before any training finds neither."""
     found = compare(
-        survey_corpus(corpus_lines(300), open_source("toy").untrained(seed=3), SurveySettings()),
+        survey_model(corpus_lines(300), open_source("toy").untrained(seed=3), SurveySettings()),
         corpus="likewise",
     )
     assert not [

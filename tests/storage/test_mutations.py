@@ -61,7 +61,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for ending in ("npz", "json", "safetensors"):
         record.save(folder / f"record.{ending}")
     small = "toy-random:d_model=4,n_heads=2,n_layers=1"
-    attnviz.compare_heads(SENTENCES, model=small, settings=SurveySettings(max_offset=1)).save(
+    attnviz.compare_heads(SENTENCES, model=small, settings=SurveySettings(controls=1)).save(
         folder / "heads.stats"
     )
     tiny = open_source(small)

@@ -23,9 +23,8 @@ from torch import Tensor
 from attnviz.heads.similarity import Divergences
 
 _NUMBERS = 32_000  # how many weights are taken at once: blocks of this size stay in a core's cache
-_TINY = (
-    1e-30  # added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit
-)
+# added to each weight, so that its logarithm exists; x ln x of it is 0 in every digit
+_TINY = 1e-30
 
 
 def divergences(

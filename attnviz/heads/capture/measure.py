@@ -25,15 +25,12 @@ from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords
 from attnviz.heads.measures import (
-    MAX_OFFSET,
-    MEASURES,
+    OFFSETS,
     Measure,
     measures_of,
     of_rows,
-    offsets_up_to,
 )
 from attnviz.heads.relations import LinkHits
-from attnviz.heads.settings import Specials
 from attnviz.text.corpus import Annotation
 
 CORNER = 16  # patterns are compared place by place within so many first tokens
@@ -49,9 +46,8 @@ sentence, for which all that is worked out takes 100 MB."""
 class BatchMeasures:
     """What was measured of the sentences of a batch."""
 
-    sums: Float64[
-        np.ndarray, "batch layer head measure"
-    ]  # of each measure, the sum over a sentence's rows
+    # of each measure, the sum over a sentence's rows
+    sums: Float64[np.ndarray, "batch layer head measure"]
     counts: Float64[np.ndarray, "batch layer measure"]  # how many rows were counted
     # weights among the first `CORNER` tokens, 0 beyond the sentence
     corner: Float[np.ndarray, "batch layer head 16 16"]
@@ -62,6 +58,13 @@ class BatchMeasures:
     fixed_counts: Float64[np.ndarray, "batch share"]  # how many rows were counted
     # if kept, the rows of all heads, 0 where there is padding, and which of these rows count
     rows: tuple[Float[Tensor, "batch heads rows key"], Bool[Tensor, "batch rows"]] | None = None
+
+    @property
+    def kept_rows(self) -> tuple[Float[Tensor, "batch heads rows key"], Bool[Tensor, "batch rows"]]:
+        """The rows. Raises ValueError: they were not kept."""
+        if self.rows is None:
+            raise ValueError("measure with keep_rows=True")
+        return self.rows
 
 
 class MeasureHeads:
@@ -76,24 +79,16 @@ class MeasureHeads:
 
     def __init__(
         self,
-        specials: Specials = "keep",
         handed: Mapping[int, Float[Tensor, "head d_v small"]] | None = None,
         *,
         keep_rows: bool = False,
         dealt: Sequence[int] | None = None,
-        max_offset: int = MAX_OFFSET,
         measures: Sequence[Measure] | None = None,
         embeddings: Float[Tensor, "word d"] | None = None,
     ) -> None:
-        self._specials, self._embeddings, self._dealt = specials, embeddings, dealt
-        self.handed, self.keep_rows, self.offsets = (
-            handed or {},
-            keep_rows,
-            offsets_up_to(max_offset),
-        )
-        self.measures = every = (
-            of_rows(measures_of(MEASURES, max_offset)) if measures is None else measures
-        )
+        self._embeddings, self._dealt = embeddings, dealt
+        self.handed, self.keep_rows = handed or {}, keep_rows
+        self.measures = every = of_rows(measures_of()) if measures is None else measures
         self.at = {
             takes: [number for number, one in enumerate(every) if one.takes == takes]
             for takes in ("keys", "rows", "received", "norms", "peaks")
@@ -108,7 +103,7 @@ class MeasureHeads:
 
     def begin(self, batch: Batch) -> None:
         """Read the tokens of a new batch, and forget the last one."""
-        self.marks = marks_of(batch, self._specials, self._embeddings)
+        self.marks = marks_of(batch, self._embeddings)
         self.order = None if self._dealt is None else _orders(self.marks.keys, self._dealt)
         self._known: tuple[Tensor, heads.Targets] | None = None
         self._layers: list[_OneLayer] = []
@@ -183,7 +178,7 @@ class FindWeights:
         self._ids = [token.id for token in batch.sentences[0].tokens]
 
     def observe(self, block: Block) -> None:
-        """Nor of its weights."""
+        """Ignore blocks of weights."""
 
     def observe_layer(self, layer: Layer) -> None:
         """The calls that follow may be its output projection's."""
@@ -217,9 +212,7 @@ class FindWeights:
             self.handed[layer.number] = r.transpose(1, 2)
 
 
-def marks_of(
-    batch: Batch, specials: Specials = "keep", embeddings: Float[Tensor, "word d"] | None = None
-) -> Marks:
+def marks_of(batch: Batch, embeddings: Float[Tensor, "word d"] | None = None) -> Marks:
     """What is known of the tokens of a batch; with the vectors of the vocabulary, how similar its words are."""
     keys = [
         sentence.tokens if sentence.keys is None else sentence.keys for sentence in batch.sentences
@@ -237,23 +230,18 @@ def marks_of(
         )
 
     special = where(lambda _, token: token.special)
-    special_queries = _pad(
-        [[t.special for t in s.tokens] for s in batch.sentences], batch.real, fill=False
-    )
     last = real_keys & (
         torch.arange(real_keys.shape[1], device=device) == real_keys.sum(dim=1)[:, None] - 1
     )
     first = where(lambda j, _: j == 0)
-    out = specials == "exclude"
     ids = _pad([[-1 if t.special else number(t) for t in row] for row in keys], real_keys, fill=-1)
     punctuation = where(lambda _, token: not token.special and is_punctuation(token.text))
     similar = None
     if embeddings is not None and batch.kind != "cross":
         similar = SimilarWords(embeddings[ids.clamp_min(0)], ids, (ids >= 0) & ~punctuation)
     return Marks(
-        specials=specials,
-        queries=batch.real & ~special_queries if out else batch.real,
-        keys=real_keys & ~special if out else real_keys,
+        queries=batch.real,
+        keys=real_keys,
         first=first,
         separator=special & ~first,
         punctuation=punctuation,
@@ -281,7 +269,7 @@ class _OneLayer:
         )
         self.corner = new(n_batch, n_heads, CORNER, CORNER, dtype=torch.get_default_dtype())
         self.corner_seen = new(n_batch, CORNER, CORNER, dtype=torch.bool)
-        self.fixed = new(n_batch, len(run.offsets), run.shares.stop)
+        self.fixed = new(n_batch, len(OFFSETS), run.shares.stop)
         self.fixed_counts = new(n_batch, run.shares.stop)
         self.kept: list[Tensor] = []
         self.kept_counted: list[Tensor] = []
@@ -312,7 +300,7 @@ class _OneLayer:
         self._add_shares(run.at["keys"], heads.shares(rows, targets), targets.counts)
         if run.at["peaks"]:
             self._add_shares(
-                run.at["peaks"], heads.peaks(rows, run.offsets), targets.counts[:, run.peak_columns]
+                run.at["peaks"], heads.peaks(rows, OFFSETS), targets.counts[:, run.peak_columns]
             )
         if self._lengths is not None:
             weighed = heads.shares(heads.norm_weights(rows, self._lengths), targets)
@@ -324,9 +312,7 @@ class _OneLayer:
         self._n_rows += rows.counted.sum(dim=1)
         self._add_corner(rows)
         if self._is_first and run.marks.square:
-            self.fixed += heads.shares(heads.fixed_offsets(rows, run.offsets), targets)[
-                ..., run.shares
-            ]
+            self.fixed += heads.shares(heads.fixed_offsets(rows, OFFSETS), targets)[..., run.shares]
             self.fixed_counts += targets.counts[:, run.shares]
         if self._step is not None:
             here = slice(-first % self._step, None, self._step)
@@ -394,24 +380,22 @@ class FindLinks:
 
     A head's guess for a word is the other word that this word looks at most; the other way round, the other word
     that looks at this word most. Words that share a token count as one there. In a causal model a word looks at
-    earlier ones only: a later one is never its guess, and counts as not found. Without special tokens rows are
-    scaled as if these were masked.
+    earlier ones only: a later one is never its guess, and counts as not found.
     """
 
-    def __init__(self, annotated: Sequence[Annotation | None], specials: Specials = "keep") -> None:
-        self._annotated, self._specials = annotated, specials
+    def __init__(self, annotated: Sequence[Annotation | None]) -> None:
+        self._annotated = annotated
 
     def begin(self, batch: Batch) -> None:
         """Match the words of a new batch with its tokens, and forget the last one."""
-        self._marks = marks_of(batch, self._specials)
+        self._marks = marks_of(batch)
         given = [((), ()) if one is None else (one.words, one.links) for one in self._annotated]
         aligned = [
             align(one.tokens, words) for one, (words, _) in zip(batch.sentences, given, strict=True)
         ]
         self._to = _assign([tokens for tokens, _ in aligned], batch.real)  # (B, K, U)
-        self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(
-            1, 2
-        )  # (B, U, Q)
+        # (B, U, Q)
+        self._from = (self._to / self._to.sum(dim=1, keepdim=True).clamp_min(1)).transpose(1, 2)
         self._places = [
             [(units[link.query], units[link.key]) for link in links]
             for (_, units), (_, links) in zip(aligned, given, strict=True)
@@ -488,9 +472,8 @@ class FindLinks:
         for dim in (3, 2):
             most = words.max(dim=dim)  # (B, H, U)
             guess, weight = most.indices[batch, :, query], most.values[batch, :, query]  # (link, H)
-            ways.append(
-                (guess == key[:, None]) & (weight > 0)
-            )  # no weight on any other word: no guess
+            # no weight on any other word: no guess
+            ways.append((guess == key[:, None]) & (weight > 0))
         self._hits.append(torch.stack(ways, dim=1))
 
 
@@ -509,9 +492,8 @@ def align(
         else range(bisect_right(ends, token.span[0]), bisect_left(starts, token.span[1]))
         for token in tokens
     ]
-    unit = list(
-        range(len(words))
-    )  # of each word, the first of those it shares tokens with: they stand in a row
+    # of each word, the first of those it shares tokens with: they stand in a row
+    unit = list(range(len(words)))
     for several in sorted(
         (several for several in covered if several), key=lambda several: several.start
     ):

@@ -16,8 +16,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnviz.heads.settings import Specials
-
 _TINY = 1e-30
 _COLLINEAR = 1e-12  # what a regressor has left that others explain whole
 FEWEST_WORDS = 6
@@ -29,22 +27,17 @@ SEEN_BY = 0.5  # a key is a sink candidate where at least this share of the rows
 class Marks:
     """What is known of the tokens of a batch."""
 
-    specials: Specials  # whether special tokens take part
-    queries: Bool[
-        Tensor, "batch query"
-    ]  # tokens that look: neither padding nor special tokens that are left out
-    keys: Bool[Tensor, "batch key"]  # likewise those that are looked at
+    queries: Bool[Tensor, "batch query"]  # tokens that attend: no padding
+    keys: Bool[Tensor, "batch key"]  # tokens that are attended to: no padding
     first: Bool[Tensor, "batch key"]  # where the key is the sentence's first token
     separator: Bool[Tensor, "batch key"]  # where the key is a special token that is not the first
     punctuation: Bool[Tensor, "batch key"]  # where the key is a punctuation mark
     end: Bool[Tensor, "batch key"]  # where the key is a special token that ends its sentence
-    ids: Int[
-        Tensor, "batch key"
-    ]  # the number of each token in the vocabulary; all special tokens and padding are -1
+    # the number of each token in the vocabulary; all special tokens and padding are -1
+    ids: Int[Tensor, "batch key"]
     square: bool  # whether queries and keys are the same tokens. If not, no offset and no repetition is measured
-    similar: SimilarWords | None = (
-        None  # of words; None where the model has no vectors, or queries are other tokens
-    )
+    # of words; None where the model has no vectors, or queries are other tokens
+    similar: SimilarWords | None = None
 
 
 class SimilarWords:
@@ -115,9 +108,8 @@ class Largest:
 
     weight: Float[Tensor, "batch head rows"]  # the largest, the end of the sentence left out
     key: Int[Tensor, "batch head rows"]  # where the largest of all is; of several, the first
-    found: Bool[
-        Tensor, "batch head rows"
-    ]  # whether there is any: a row that is not counted has no weight
+    # whether there is any: a row that is not counted has no weight
+    found: Bool[Tensor, "batch head rows"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,9 +117,8 @@ class Rows:
     """Some rows of one layer, with all that measures need; what several of them share is worked out once."""
 
     weights: Float[Tensor, "batch head rows key"]  # A; 0 where `seen` is False
-    seen: Bool[
-        Tensor, "batch rows key"
-    ]  # which keys each row sees; none of those of a row that is not counted
+    # which keys each row sees; none of those of a row that is not counted
+    seen: Bool[Tensor, "batch rows key"]
     first_row: int  # the number of the first row held
     marks: Marks  # of the whole batch
 
@@ -185,9 +176,8 @@ class Rows:
     @cached_property
     def largest_entropy(self) -> Float[Tensor, "batch 1 rows"]:
         """The largest that there can be, in nats: the logarithm of the number of keys that the row sees."""
-        return (
-            self.seen.sum(dim=-1).clamp_min(2).log()[:, None]
-        )  # a row that is not counted has no weight at all
+        # a row that is not counted has no weight at all
+        return self.seen.sum(dim=-1).clamp_min(2).log()[:, None]
 
     @cached_property
     def distance(self) -> Float[Tensor, "batch head rows"]:
@@ -209,9 +199,8 @@ class Rows:
     def top(self) -> Largest:
         """The largest weight of each row, with the end of the sentence and without."""
         end = self.marks.end
-        weight, key = (self.weights * ~end[:, None, None]).max(
-            dim=-1
-        )  # (B, H, rows); of equal ones the first
+        # (B, H, rows); of equal ones the first
+        weight, key = (self.weights * ~end[:, None, None]).max(dim=-1)
         on_end = torch.matmul(self.weights, end.to(self.weights)[:, None, :, None])[..., 0]
         is_end = on_end > weight  # the end comes after all other keys
         last = end.to(key).argmax(dim=-1)[:, None, None]
@@ -275,31 +264,20 @@ def rows_of(
     first_row: int,
     marks: Marks,
 ) -> Rows:
-    """A block of rows as the measures take it.
-
-    Where special tokens are left out, what they got is taken away and each row is scaled to sum to what it did: the
-    softmax as if they had been masked.
-    """
+    """A block of rows as the measures take it."""
     n_rows = weights.shape[2]
     queries = marks.queries[:, first_row : first_row + n_rows]
     seen = visible & marks.keys[:, None] & queries[:, :, None]
     seen = seen & (seen.sum(dim=-1, keepdim=True) > 1)
-    kept = weights * seen[:, None]
-    if marks.specials == "exclude":
-        whole = weights.sum(dim=-1, keepdim=True)
-        kept = kept * (
-            whole / kept.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
-        )
-    return Rows(weights=kept, seen=seen, first_row=first_row, marks=marks)
+    return Rows(weights=weights * seen[:, None], seen=seen, first_row=first_row, marks=marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
     """Where the keys of each share are, for some rows."""
 
-    cells: Float[
-        Tensor, "batch cells share"
-    ]  # 1 where a row sees such a key, or 0; those of all rows in a row
+    # 1 where a row sees such a key, or 0; those of all rows in a row
+    cells: Float[Tensor, "batch cells share"]
     counts: Float[Tensor, "batch share"]  # how many rows see one
 
 
@@ -323,9 +301,8 @@ def peaks(rows: Rows, offsets: Sequence[int]) -> Float[Tensor, "batch head offse
     places = torch.arange(rows.first_row, rows.first_row + n_rows, device=top.key.device)
     offset = top.key - places - offsets[0]
     counted = top.found & (offset >= 0) & (offset < len(offsets)) & rows.marks.square
-    hits = rows.weights.new_zeros(
-        n_batch, n_heads, len(offsets) + 1
-    )  # the last place is for all that is elsewhere
+    # the last place is for all that is elsewhere
+    hits = rows.weights.new_zeros(n_batch, n_heads, len(offsets) + 1)
     hits.scatter_add_(2, torch.where(counted, offset, len(offsets)), counted.to(hits))
     return hits[..., :-1]
 

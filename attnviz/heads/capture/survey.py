@@ -1,23 +1,23 @@
-"""A corpus run through a model, or through two: batched by length, measured as it streams by, at constant memory."""
+"""A corpus run through a model, or two models: batched by length, measured in a stream, at constant memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, zip_longest
 
 import numpy as np
+import torch
 
-from attnviz.attention import Kind, Receipt, Token
+from attnviz.attention import Kind, Receipt
 from attnviz.capture.batching import in_batches, join, shuffle, take_first
-from attnviz.capture.observers import Batch, Observer, Sentence
+from attnviz.capture.observers import Batch, Observer
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.errors import InputError, ModelError
 from attnviz.heads import relations, survey, tally
 from attnviz.heads.capture.divergences import divergence_between, divergences
 from attnviz.heads.capture.measure import BatchMeasures, FindLinks, FindWeights, MeasureHeads
-from attnviz.heads.changes.compare import check_alike
 from attnviz.heads.measures import (
     CHANCE,
     MEASURES,
@@ -29,46 +29,45 @@ from attnviz.heads.measures import (
 )
 from attnviz.heads.relations import LinkHits
 from attnviz.heads.settings import SurveySettings
-from attnviz.heads.survey import BAD_LINES, About, Sample, Survey, Surveys
+from attnviz.heads.survey import BAD_LINES, About, Against, Sample, Survey
 from attnviz.text.corpus import Annotation, BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
 
 TOKENS = 2048  # tokens in a batch, padding included: as many as keep the cores busy
 SEEDS = 8  # models of random weights, each of another seed, whose best heads a role is held against
 WINDOW = 512  # so many lines are sorted by length before they are cut into batches
-TOKENS_SHOWN = 6
-"""Of a sentence that two models cut in two ways, so many tokens are named, from the last one that is the same on."""
 
 
-def survey_models(
+def survey_model(
     lines: Iterable[CorpusLine | BadLine],
-    sources: Sequence[Source],
+    source: Source,
     settings: SurveySettings | None = None,
     *,
+    against: Source | None = None,
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
-    so_far: Surveys | None = None,
+    so_far: Survey | None = None,
     n_lines: int = 0,
-    tell: Callable[[Surveys, int], object] | None = None,
+    tell: Callable[[Survey, int], object] | None = None,
     corpus: str = "",
-) -> Surveys:
-    """Measure every head of a model, or of two, on every sentence of a corpus, and take the controls.
+) -> Survey:
+    """Measure every head of a model on every sentence of a corpus, and take the controls.
 
-    What the first model says, where it says something, the second is made to say. Lines that cannot be used, or
-    that a model cannot read, are counted and named. `tokens` has a batch at most, padding included; `so_far` is
-    what an earlier run kept of the first `n_lines`, which are passed over; `tell` is told likewise after each window
-    of lines; `corpus` is what messages call the lines. Raises InputError: no sentence is left; ModelError: a model
-    cannot be run, its weights are not proved, or two cut a sentence into other tokens or have other kinds of
-    attention; RecordError: two models have other numbers of layers or heads; SelectionError: the first of two has no
-    such attention.
+    `against` is a second model, which is measured on the same sentences; what the first model generates, the second is
+    made to say. Lines that cannot be used, or that a model cannot read, are counted and named. `tokens` has a batch at
+    most, padding included; `so_far` is what an earlier run kept of the first `n_lines`, which are passed over; `tell`
+    is told likewise after each window of lines; `corpus` is what messages call the lines. Raises InputError: no
+    sentence is left; ModelError: a model cannot be run, its weights are not proved, or the two models do not read the
+    same tokens, or have other numbers of layers or heads; SelectionError: the first of two has no such attention.
     """
-    sides = _sides(sources, settings, measures, tokens)
+    runners = _runners(source, against, settings, measures, tokens)
     found, bad, n_bad = so_far, list[BadLine](), 0
     rest = islice(lines, n_lines, None)
     while window := list(islice(rest, WINDOW)):
         bad += [line for line in window if isinstance(line, BadLine)]
-        for one in _measure(sides, [line for line in window if isinstance(line, CorpusLine)], bad):
-            found = one if found is None else found.merge(one)
+        sentences = [line for line in window if isinstance(line, CorpusLine)]
+        for one in _measure(runners, sentences, bad):
+            found = one if found is None else survey.merge(found, one)
         n_lines += len(window)
         bad.sort(key=lambda line: line.number)
         if found is None:  # hours of lines that cannot be used take no more room than a few
@@ -82,49 +81,55 @@ def survey_models(
         first = f": line {bad[0].number}: {bad[0].reason}" if bad else ""
         start = f"{corpus}: " if corpus else ""
         raise InputError(f"{start}there is no sentence to measure heads on{first}")
-    return replace(found, each=tuple(map(Runner.with_controls, sides, found.each)))
+    found = runners[0].with_controls(found)
+    if found.against is not None:
+        second = runners[1].with_controls(found.against.survey)
+        found = replace(found, against=replace(found.against, survey=second))
+    return found
 
 
 def _measure(
-    sides: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]
-) -> Iterator[Surveys]:
-    """What lines say, a batch at a time; those that no model can read are added to the bad."""
+    runners: Sequence[Runner], lines: Sequence[CorpusLine], bad: list[BadLine]
+) -> Iterator[Survey]:
+    """Measure lines, a batch at a time; those that a model cannot read are added to the bad."""
     given: list[tuple[tuple[Batch, ...], Annotation | None]] = []
     for line in lines:
         try:
-            given.append((_read_by(sides, line.text, f"line {line.number}, "), line.annotated))
+            given.append((_read_by(runners, line.text, f"line {line.number}, "), line.annotated))
         except InputError as error:
             bad.append(BadLine(number=line.number, reason=str(error)))
     for together in in_batches(
-        {at: several[0] for at, (several, _) in enumerate(given)}, sides[0].tokens
+        {at: several[0] for at, (several, _) in enumerate(given)}, runners[0].tokens
     ):
         read_by = zip(*(given[at][0] for at in together), strict=True)
-        yield _run(sides, list(map(join, read_by)), [given[at][1] for at in together])
+        yield _run(runners, list(map(join, read_by)), [given[at][1] for at in together])
 
 
 def _run(
-    sides: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]
-) -> Surveys:
-    """What a batch says that each model runs on; and of two models, how far apart their rows are."""
-    ran = [side.run(batch, annotated) for side, batch in zip(sides, batches, strict=True)]
-    each = tuple(found for _, found in ran)
-    if len(sides) == 1:
-        return Surveys(each=each)
-    check_alike(*each)
-    (rows, counted), (rows_after, counted_after) = (
-        measured.rows for measured, _ in ran if measured.rows
-    )
-    if not bool((counted == counted_after.to(counted.device)).all()):
+    runners: Sequence[Runner], batches: Sequence[Batch], annotated: Sequence[Annotation | None]
+) -> Survey:
+    """Measure a batch; with two models also how far apart their rows are."""
+    measured, found = runners[0].run(batches[0], annotated)
+    if len(runners) == 1:
+        return found
+    measured_second, second = runners[1].run(batches[1], annotated)
+    shape, shape_second = found.heads.sums.shape[1:3], second.heads.sums.shape[1:3]
+    if shape != shape_second:
+        sizes = [f"{n_layers} x {n_heads}" for n_layers, n_heads in (shape, shape_second)]
         raise ModelError(
-            "these models let other tokens look at others: their patterns are not of the same rows"
+            "heads are compared one by one, and these models have other numbers of them (layers x heads): "
+            f"{found.about.model} has {sizes[0]}, {second.about.model} {sizes[1]}"
         )
-    sums = divergence_between(rows, rows_after.to(rows.device), counted)
+    rows, counted = measured.kept_rows
+    rows_second, counted_second = measured_second.kept_rows
+    if not torch.equal(counted, counted_second.to(counted.device)):
+        raise ModelError(
+            "these models let other tokens attend to others: their patterns are not of the same rows"
+        )
+    sums = divergence_between(rows, rows_second.to(rows.device), counted)
     n_rows = counted.sum(dim=1).double().cpu().numpy()[:, None, None]
-    shape = each[0].heads.sums.shape[1:3]
-    return Surveys(
-        each=each,
-        divergences=tally.tally_sentences(sums.reshape(-1, *shape), n_rows, _keys(batches[0])),
-    )
+    divergences = tally.tally_sentences(sums.reshape(-1, *shape), n_rows, _keys(batches[0]))
+    return replace(found, against=Against(survey=second, divergences=divergences))
 
 
 def _keys(batch: Batch) -> list[int]:
@@ -145,10 +150,9 @@ class Runner:
     ) -> None:
         self.source, self.tokens = source, tokens
         self._settings, self._entries, self._of_two = settings, measures, of_two
-        self.leader: Runner | None = (
-            None  # of two, what generates: what it does, this is made to generate
-        )
-        self._measures = of_rows(measures_of(measures, settings.max_offset))
+        # of two, what generates: what it does, this is made to generate
+        self.leader: Runner | None = None
+        self._measures = of_rows(measures_of(measures))
         self._weights: FindWeights | None = None
 
     @cached_property
@@ -199,7 +203,7 @@ class Runner:
         return replace(found, sample=replace(sample, controls=controls, found=hits))
 
     def encode(self, text: str, pair: str | None = None, target: str | None = None) -> Batch:
-        """A batch of one sentence; what the leader of two models generates, or else this one, is what both must say."""
+        """Read one sentence as a batch; of two models that generate, both say what the first one does."""
         if target is None and self.leader is not None:
             target = self.leader.encode(text, pair).sentences[0].target
         settings = self._settings
@@ -225,14 +229,8 @@ class Runner:
             one if sentence.keys is None else None
             for one, sentence in zip(annotated, sentences, strict=True)
         ]
-        links = (
-            [FindLinks(between, settings.specials)]
-            if any(one is not None for one in between)
-            else []
-        )
-        measured, receipt = self._stream(
-            batch, links, keep_rows=self._of_two or settings.similarity
-        )
+        links = [FindLinks(between)] if any(one is not None for one in between) else []
+        measured, receipt = self._stream(batch, links, keep_rows=True)
         keys = _keys(batch)
         sums, counts = measured.sums, measured.counts
         enough = np.array([one.enough_rows for one in self._measures], dtype=np.float64)
@@ -253,9 +251,7 @@ class Runner:
                 model=self.source.name,
                 weights=self._digest,
                 kind=batch.kind or self.source.kinds[0],
-                specials=settings.specials,
                 sample=settings.controls,
-                max_offset=settings.max_offset,
             ),
             measures=tuple(one.name for one in self._measures),
             heads=tally.tally_sentences(sums, counts[:, :, None], keys),
@@ -265,9 +261,7 @@ class Runner:
                 sums, counts, keys, [one.text for one in sentences], enough
             ),
             sample=self._sample(batch, keys, (sums, counts), linked),
-            similarity=divergences(*measured.rows)
-            if settings.similarity and measured.rows
-            else None,
+            similarity=divergences(*measured.kept_rows),
             relations=related and replace(related, n_other=n_said - len(linked)),
             n_tokens=int(batch.real.sum()),
             n_cut=sum(sentence.is_cut for sentence in sentences),
@@ -314,13 +308,11 @@ class Runner:
             self._weights = FindWeights()
             self.source.stream(take_first(batch), [self._weights])
         observer = MeasureHeads(
-            self._settings.specials,
             self._weights.handed,
             keep_rows=keep_rows,
             dealt=dealt,
             embeddings=self._weights.embeddings,
             measures=self._measures,
-            max_offset=self._settings.max_offset,
         )
         receipt = self.source.stream(batch, [observer, *others])
         return observer.result(), receipt
@@ -340,87 +332,77 @@ class Runner:
         for together in in_batches(
             {key: single for key, (single, _) in given.items()}, self.tokens
         ):
-            find = FindLinks([given[key][1] for key in together], self._settings.specials)
+            find = FindLinks([given[key][1] for key in together])
             self.source.stream(join(together.values()), [find])
             hits |= zip(together, find.result(), strict=True)
         return {key: one for key in given if (one := hits[key]) is not None}
 
 
 def check_readable(
-    text: str, sources: Sequence[Source], settings: SurveySettings | None = None
+    text: str,
+    source: Source,
+    settings: SurveySettings | None = None,
+    against: Source | None = None,
 ) -> None:
-    """Make sure that a model can read a sentence, and two the same tokens of it.
+    """Make sure that a model can read a sentence, and two models the same tokens of it.
 
-    Raises InputError: one cannot read it; ModelError: two cut it into other tokens, or have other kinds of attention;
+    Raises InputError: one cannot read it; ModelError: two models read other tokens, or have other kinds of attention;
     SelectionError: the first of two has no such attention.
     """
-    _read_by(_sides(sources, settings), text)
+    _read_by(_runners(source, against, settings), text)
 
 
-def _sides(
-    sources: Sequence[Source],
+def _runners(
+    source: Source,
+    against: Source | None,
     settings: SurveySettings | None,
     measures: tuple[Entry, ...] = MEASURES,
     tokens: int = TOKENS,
 ) -> list[Runner]:
     settings = settings or SurveySettings()
-    if len(sources) == 1:
-        return [Runner(sources[0], settings, measures, tokens)]
-    before, after = sources
-    kind = expect_kind(before, settings.kind, None)
-    _expect_both(before, after, kind)
-    if len(before.kinds) + len(after.kinds) > len(
-        sources
-    ):  # a model of one's own has one, known when it has read
+    if against is None:
+        return [Runner(source, settings, measures, tokens)]
+    kind = expect_kind(source, settings.kind, None)
+    _expect_both(source, against, kind)
+    if len(source.kinds) > 1 or len(against.kinds) > 1:
         settings = replace(settings, kind=kind)
-    one, other = (Runner(source, settings, measures, tokens, of_two=True) for source in sources)
-    other.leader = one if before.generates else None
-    return [one, other]
+    first, second = (
+        Runner(one, settings, measures, tokens, of_two=True) for one in (source, against)
+    )
+    second.leader = first if source.generates else None
+    return [first, second]
 
 
-def _expect_both(before: Source, after: Source, kind: Kind) -> None:
-    if kind not in after.kinds:
+def _expect_both(source: Source, against: Source, kind: Kind) -> None:
+    if kind not in against.kinds:
         raise ModelError(
-            f"{before.name} has {kind} attention to compare, and {after.name} has {' and '.join(after.kinds)}: "
-            "choose a kind that both have"
+            f"{source.name} has {kind} attention to compare, and {against.name} has "
+            f"{' and '.join(against.kinds)}: choose a kind that both have"
         )
 
 
-def _read_by(sides: Sequence[Runner], text: str, where: str = "") -> tuple[Batch, ...]:
+def _read_by(runners: Sequence[Runner], text: str, where: str = "") -> tuple[Batch, ...]:
     """A sentence as each model reads it; `where` it is of many, such as "line 7, "."""
     check_text(text)
-    first = sides[0].encode(text)
-    others = [side.encode(text, target=first.sentences[0].target) for side in sides[1:]]
-    for side, other in zip(sides[1:], others, strict=True):
-        _expect_both(sides[0].source, side.source, first.kind or sides[0].source.kinds[0])
-        _check_tokens(
-            where, first.sentences[0], other.sentences[0], sides[0].source.name, side.source.name
-        )
-    return first, *others
-
-
-def _check_tokens(
-    where: str, before: Sentence, after: Sentence, name: str, name_after: str
-) -> None:
-    """Make sure that both models read the very same pieces: only then is a row of one the row of the other."""
-    for one, other in ((before.tokens, after.tokens), (before.keys or (), after.keys or ())):
-        pieces = [[(token.piece, token.special) for token in tokens] for tokens in (one, other)]
-        if pieces[0] == pieces[1]:
-            continue
-        same = next(
-            (at for at, pair in enumerate(zip(*pieces, strict=False)) if pair[0] != pair[1]), None
-        )
-        start = max(0, (min(len(one), len(other)) if same is None else same) - 1)
-        raise ModelError(
-            f"these models cut {'sentences' if where else 'this sentence'} into other tokens: {where}"
-            f"“{clip(visible(before.text), 40)}”{',' * bool(where)} is {_list_tokens(one, start)} to {name} and "
-            f"{_list_tokens(other, start)} to {name_after}; only models of one tokenizer are compared head by head"
-        )
-
-
-def _list_tokens(tokens: Sequence[Token], start: int) -> str:
-    shown = " ".join(
-        clip(visible(token.piece), 20) for token in tokens[start : start + TOKENS_SHOWN]
+    first = runners[0].encode(text)
+    if len(runners) == 1:
+        return (first,)
+    source, against = (runner.source for runner in runners)
+    second = runners[1].encode(text, target=first.sentences[0].target)
+    _expect_both(source, against, first.kind or source.kinds[0])
+    pieces, pieces_second = (
+        [(token.piece, token.special) for token in (*one.tokens, *(one.keys or ()))]
+        for one in (first.sentences[0], second.sentences[0])
     )
-    more = len(tokens) > start + TOKENS_SHOWN
-    return f"{'… ' if start else ''}{shown}{' …' if more else ''} ({len(tokens)} tokens)"
+    if pieces != pieces_second:
+        counts = f"{len(pieces)} tokens to {source.name}, {len(pieces_second)} to {against.name}"
+        here, there = next(
+            pair
+            for pair in zip_longest(pieces, pieces_second, fillvalue=("", False))
+            if pair[0] != pair[1]
+        )
+        raise ModelError(
+            f"these models do not read the same tokens: {where}“{clip(visible(text), 40)}” is {counts}, first "
+            f"{clip(visible(here[0]), 20)!r} and {clip(visible(there[0]), 20)!r}"
+        )
+    return first, second

@@ -10,7 +10,7 @@ import numpy as np
 
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import HeadComparison, Role
-from attnviz.heads.wording import Cells, description, sample, say
+from attnviz.heads.wording import Cells, description, model_names, sample, say
 from attnviz.render.figure.page import Line, Page, Place, lines, page_of
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style
@@ -27,9 +27,8 @@ COLUMN, SLIDE = 7.0, 8.2
 """Inches of the widest picture that has the map and a table alone; and of one of them on a slide, before it grows."""
 EMPTY = "#f4f4f4"  # of a head with no clear role
 KEY = 0.17  # inches that a colour with its sign is high
-Inches: TypeAlias = tuple[
-    float, float
-]  # how far across and down: where a corner is, how large a cell
+# how far across and down: where a corner is, how large a cell
+Inches: TypeAlias = tuple[float, float]
 
 
 def rule_of(role: Role | RoleRule | None) -> RoleRule | None:
@@ -185,7 +184,7 @@ def draw_table(
 
 def about(comparison: HeadComparison, language: str) -> str:
     """What was measured, of which model, and on what."""
-    words = comparison.model, description(comparison, language), sample(comparison, language)
+    words = model_names(comparison), description(comparison, language), sample(comparison, language)
     return " · ".join(map(visible, words))
 
 

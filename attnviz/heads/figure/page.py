@@ -40,8 +40,6 @@ MARKS = {
 }
 """The shape and the colour of each control."""
 PLAIN = "#555555"  # of a head with no clear role
-MOST_TICKS = 17
-"""More offsets than this are not all named below their bars, and none has a bar's room where nothing was measured."""
 
 
 def draw(
@@ -114,7 +112,7 @@ def draw(
             draw_measures(ax, pen, comparison, profile, language)
     return Picture(
         pen,
-        f"{title}: {visible(comparison.model)}",
+        f"{title}: {visible(wording.model_names(comparison))}",
         f"{wording.sample(comparison)}; {proof(comparison)}",
     )
 
@@ -186,12 +184,9 @@ def shares(comparison: HeadComparison) -> list[str]:
 
 
 def shown_offsets(comparison: HeadComparison, profile: HeadProfile) -> tuple[int, ...]:
-    """The offsets to draw: none where nothing was measured; of very many, from the first to the last that is seen."""
-    offsets = comparison.offsets
-    seen = [at for at in offsets if not math.isnan(at_offset(comparison, at, profile)[0])]
-    if len(offsets) <= MOST_TICKS or not seen:
-        return offsets if seen else ()
-    return tuple(at for at in offsets if seen[0] <= at <= seen[-1])
+    """The offsets to draw; none where nothing was measured."""
+    values = [at_offset(comparison, offset, profile)[0] for offset in comparison.offsets]
+    return () if all(map(math.isnan, values)) else comparison.offsets
 
 
 def draw_offsets(
@@ -204,17 +199,14 @@ def draw_offsets(
     values = np.nan_to_num(found[:, 0])
     ax.bar(offsets, values, width=0.75, color=colour, zorder=2)
     for offset, (value, low, high) in zip(offsets, found, strict=True):
-        if math.isnan(value) and len(offsets) <= MOST_TICKS:
+        if math.isnan(value):
             ax.text(offset, 0, "—", ha="center", va="bottom", **pen.style(SMALL, color=GREY))
         elif not math.isnan(low):
             ax.plot([offset, offset], [low, high], color=BLACK, linewidth=1.0, zorder=3)
     top = float(np.nanmax([*found.ravel(), 0.05])) if np.isfinite(found).any() else 1.0
     ax.set(ylim=(0, min(1.0, 1.08 * top)), xlim=(offsets[0] - 0.6, offsets[-1] + 0.6))
-    step = -(-len(offsets) // MOST_TICKS)
-    ticks = [offset for offset in offsets if offset % step == 0]
-    ax.set_xticks(
-        ticks, [f"{offset:+d}" if offset else "0" for offset in ticks], **pen.style(SMALL)
-    )
+    names = [f"{offset:+d}" if offset else "0" for offset in offsets]
+    ax.set_xticks(offsets, names, **pen.style(SMALL))
     ax.set_title(say("at_offsets", language), loc="left", pad=6, **pen.style(TEXT + 0.5))
     _plain(ax, pen)
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from jaxtyping import Real
 
 from attnviz.attention import Attention
 from attnviz.heads import wording
@@ -40,6 +41,7 @@ FULL = WIDTH - 2 * MARGIN
 LEAST = 1.7  # inches of the map at least: the words above it
 FEW = 2.1  # inches of a pattern where all cards stand in one row
 WORD = (0.84, 0.26)  # inches of a cell that has a word in it, the most
+CHANGED = 12  # so many heads are named that differ most from those of a second model
 NAMED = 4  # so many roles are named in the title where each is that of one head
 BAR = 0.9  # inches of the scale of colours
 ACROSS = 4  # cards beside one another
@@ -72,14 +74,16 @@ def draw(
     title, notes = finding(comparison, language), _notes(comparison, language)
     about = grid.about(comparison, language)
     over = _heading(comparison, unseen if cards else "", language)
+    changed = [visible(text) for text in wording.explain_changes(comparison, language)]
     with usual_settings():
         texts = [
             title,
             about,
             over,
             *notes,
+            *changed,
             *(text for card in cards for text in card.texts),
-            "√→–·",
+            "√→–·●○",
         ]
         pen = blank_figure(
             [*texts, *(visible(wording.role_words(role, language)) for role in roles)]
@@ -91,6 +95,9 @@ def draw(
         size = grid.grid_size(*shape, cell)
         table = 0.0 if comparison.attention is not None else grid.ENTRY * (len(rows) + 1) + 0.1
         below = top + max(size[1], table) + 0.24
+        if comparison.against is not None:
+            place = MARGIN, below
+            below = _draw_changes(page, comparison, changed, place, cell, language) + 0.24
         if comparison.attention is not None:
             _draw_words(page, comparison.attention, (MARGIN, top), cell, language)
         else:
@@ -111,7 +118,9 @@ def draw(
         foot = draw_cards(page, cards, cards_top) + 0.04
         grid.end_page(page, page.write(lines(pen, notes, FULL), foot) + MARGIN)
     return Picture(
-        pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}"
+        pen,
+        f"{title}: {visible(wording.model_names(comparison))}",
+        f"{sample(comparison)}; {proof(comparison)}",
     )
 
 
@@ -187,17 +196,11 @@ def _word_cell(n_layers: int, n_heads: int) -> Inches:
 def _draw_words(page: Page, record: Attention, corner: Inches, cell: Inches, language: str) -> None:
     """Draw the map of one sentence: in each cell the word that gets most of the head's weight, in the colour of it."""
     received = received_by_words(record)
-    shape = received.shape[0], received.shape[1]
-    table = colours()
-    white = ink(table)
-    for layer, head in np.ndindex(*shape):
-        most = int(received[layer, head].argmax())
-        level = levels(received[layer, head, most : most + 1], 1.0)[0]
-        place = grid.place_of((layer, head), corner, cell)
-        page.box(place, facecolor=hexed(table[level]), edgecolor="white", linewidth=1.0, zorder=2)
-        word, letters = clip(record.key_tokens[most].text, 12), "white" if white[level] else BLACK
-        grid.write_inside(page, place, word, cell[0] - 0.05, 1.3, zorder=4, color=letters)
-    grid.number_grid(page, shape, corner, cell, language)
+    words = {
+        (layer, head): clip(record.key_tokens[int(received[layer, head].argmax())].text, 12)
+        for layer, head in np.ndindex(*received.shape[:2])
+    }
+    _draw_values(page, received.max(axis=2), words, corner, cell, language)
     page.text(
         WIDTH - MARGIN,
         corner[1] + 0.02,
@@ -207,6 +210,56 @@ def _draw_words(page: Page, record: Attention, corner: Inches, cell: Inches, lan
         ha="right",
         color=GREY,
     )
+
+
+def _draw_values(
+    page: Page,
+    values: Real[np.ndarray, "layer head"],
+    texts: Mapping[tuple[int, int], str],
+    corner: Inches,
+    cell: Inches,
+    language: str,
+) -> None:
+    """Draw a cell for each head in the colour of a value from 0 to 1, with a text in it."""
+    table = colours()
+    white = ink(table)
+    for place, text in texts.items():
+        level = levels(values[place].reshape(1), 1.0)[0]
+        box = grid.place_of(place, corner, cell)
+        page.box(box, facecolor=hexed(table[level]), edgecolor="white", linewidth=1.0, zorder=2)
+        letters = "white" if white[level] else BLACK
+        grid.write_inside(page, box, text, cell[0] - 0.05, 1.3, zorder=4, color=letters)
+    grid.number_grid(page, (values.shape[0], values.shape[1]), corner, cell, language)
+
+
+def _draw_changes(
+    page: Page,
+    comparison: HeadComparison,
+    words: Sequence[str],
+    corner: Inches,
+    cell: Inches,
+    language: str,
+) -> float:
+    """Draw how far each head is from that of the second model, beside the heads that differ most; return its end."""
+    left, top = corner[0], page.write(lines(page.pen, words, FULL), corner[1]) + 0.08
+    values = np.full((comparison.n_layers, comparison.n_heads), np.nan)
+    for head in comparison.heads:
+        if head.change is not None:
+            values[head.place] = head.change.divergence
+    texts = {
+        head.place: "" if np.isnan(values[head.place]) else f"{values[head.place]:.2f}"[1:]
+        for head in comparison.heads
+    }
+    # The darkest colour is the largest divergence of these two models.
+    shades = np.nan_to_num(values / max(np.nanmax(values, initial=0.0), 1e-9))
+    _draw_values(page, shades, texts, (left, top), cell, language)
+    width, height = grid.grid_size(*values.shape, cell)
+    most = max(1, int(height / grid.ENTRY) - 1)
+    columns = wording.change_columns(comparison, min(most, CHANGED), language)
+    beside = max(width, LEAST) + grid.GAP
+    shown = grid.fitting(page.pen, columns, FULL - beside)
+    grid.draw_table(page, shown, (left + beside, top))
+    return top + max(height, grid.ENTRY * (1 + len(shown[0].cells)))
 
 
 def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Picture:
@@ -230,7 +283,9 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
             least=0.0 if style.height else style.width or 0.0,
         )
     return Picture(
-        pen, f"{title}: {visible(comparison.model)}", f"{sample(comparison)}; {proof(comparison)}"
+        pen,
+        f"{title}: {visible(wording.model_names(comparison))}",
+        f"{sample(comparison)}; {proof(comparison)}",
     )
 
 

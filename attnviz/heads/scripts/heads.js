@@ -3,12 +3,12 @@
  * @typedef {{words: string[], value: number, low: number|null, high: number|null, out: boolean}} Held
  * @typedef {{rule: string, score: number, low: number|null, high: number|null, narrow: boolean, least: number, sure: boolean, why: string[],
  *   controls: Held[], examples: {text: string, score: number}[]}} HeadRole
- * @typedef {{name: string, roles: HeadRole[], values: (number|null)[][]}} Profile
+ * @typedef {{divergence: (number|null)[], role: {rule: string, sure: boolean}|null}} HeadChange
+ * @typedef {{name: string, roles: HeadRole[], change: HeadChange|null, values: (number|null)[][]}} Profile
  * @typedef {{name: string, short: string, sign: string, colour: string, words: string[]}} Rule
  * @typedef {{lang: string, layers: number, heads: number, model: string, title: string[], about: string[], sample: string[],
  *   proof: string[], notes: string[][], measures: {name: string, unit: string, narrow: boolean, words: string[]}[], rules: Rule[],
- *   profiles: Profile[], not: string[][], caption?: string[], pattern?: boolean, relations?: Relation[],
- *   titles?: string[][], palette: {light: string, dark: string}}} HeadLabels
+ *   profiles: Profile[], not: string[][], second: boolean, palette: {light: string, dark: string}}} HeadLabels
  */
 
 const HEAD_WORDS = {
@@ -17,6 +17,7 @@ const HEAD_WORDS = {
   none: ["no clear role", "뚜렷한 역할 없음"], sure: ["established", "확인됨"], unsure: ["not established", "확인되지 않음"],
   all: ["All roles", "모든 역할"], choose: ["Role", "역할"], example: ["Example", "예문"],
   threshold: ["asked for: {0}", "기준: {0}"], held: ["held against", "대조값"], measure: ["measure", "지표"],
+  divergence: ["JSD", "JSD"], after: ["role after", "이후 역할"], nats: ["JSD {0} nats ({1}); role after: ", "JSD {0} nat ({1}); 이후 역할: "],
   value: ["value", "값"], csv: ["Save CSV", "CSV 저장"], table: ["All heads; a click on a title sorts", "모든 헤드; 제목을 누르면 정렬됨"],
 };
 
@@ -74,7 +75,7 @@ class Heads {
     return {
       head: known("head", (text) => labels.profiles.some((one) => one.name === text), ""),
       role: known("role", (text) => this.rules.has(text), ""),
-      sort: known("sort", (text) => /^-?(head|role|score|\d{1,3})$/.test(text), "head"),
+      sort: known("sort", (text) => /^-?(head|role|score|divergence|after|\d{1,3})$/.test(text), "head"),
       lang: known("lang", (text) => text === "en" || text === "ko", labels.lang),
     };
   }
@@ -134,7 +135,7 @@ class Heads {
     return profile.roles.find((one) => !this.state.role || one.rule === this.state.role);
   }
 
-  /** A role as its sign, filled where it is established. @param {HeadRole|undefined} role */
+  /** A role as its sign, filled where it is established. @param {{rule: string, sure: boolean}|undefined} role */
   sign(role) {
     const rule = role && this.rules.get(role.rule);
     const made = el("span", { class: "sign" }, rule ? rule.sign : "·");
@@ -152,20 +153,10 @@ class Heads {
     return `${this.in(/** @type {Rule} */ (this.rules.get(role.rule)).words)}, ${this.say(role.sure ? "sure" : "unsure")}`;
   }
 
-  /** Its cell on the map. @param {Profile} profile */
-  cell(profile) {
-    return this.sign(this.role(profile));
-  }
-
-  /** What the map shows. */
-  get caption() {
-    return this.say("map");
-  }
-
   showMap() {
     const { labels, state } = this, across = [...Array(labels.heads).keys()];
     const focused = this.map.contains(document.activeElement);
-    this.map.replaceChildren(el("caption", {}, this.caption),
+    this.map.replaceChildren(el("caption", {}, this.say("map")),
       el("thead", {}, el("tr", {}, el("td"), ...across.map((head) => el("th", { scope: "col" }, String(head))))),
       el("tbody", {}, ...[...Array(labels.layers).keys()].map((layer) => el("tr", {}, el("th", { scope: "row" }, String(layer)),
         ...across.map((head) => {
@@ -174,24 +165,27 @@ class Heads {
           return el("td", {}, el("button", {
             type: "button", "aria-pressed": String(isHere), tabindex: isHere || (!state.head && !layer && !head) ? 0 : -1,
             "aria-label": words, title: words, click: () => this.set({ head: isHere ? "" : profile.name }),
-          }, this.cell(profile)));
+          }, this.sign(this.role(profile))));
         })))));
     if (focused) this.map.querySelector("[tabindex='0']")?.focus();
   }
 
-  /** The number that stands first. @param {Profile} profile @returns {number|null|undefined} */
-  score(profile) {
-    return this.role(profile)?.score;
+  /** A role of the second model, by its sign and its name. @param {HeadChange} change */
+  after({ role }) {
+    return role ? [this.sign(role), ` ${/** @type {Rule} */ (this.rules.get(role.rule)).short}`] : [this.say("none")];
   }
 
   /** The rows of the table in their order. */
   get rows() {
     const { labels, state, rules } = this, down = state.sort.startsWith("-"), by = state.sort.replace("-", "");
     const place = (/** @type {Profile} */ one) => labels.profiles.indexOf(one);
-    const short = (/** @type {Profile} */ one) => rules.get(this.role(one)?.rule ?? "")?.short ?? "\uffff";
-    /** @type {(one: Profile) => number|string} */
-    const value = by === "head" ? place : by === "role" ? short
-      : by === "score" ? (one) => this.score(one) ?? -Infinity : (one) => one.values[Number(by)]?.[0] ?? -Infinity;
+    const short = (/** @type {{rule: string}|null|undefined} */ role) => rules.get(role?.rule ?? "")?.short ?? "\uffff";
+    /** @type {Record<string, (one: Profile) => number|string>} */
+    const values = {
+      head: place, role: (one) => short(this.role(one)), score: (one) => this.role(one)?.score ?? -Infinity,
+      divergence: (one) => one.change?.divergence[0] ?? -Infinity, after: (one) => short(one.change?.role),
+    };
+    const value = values[by] ?? ((/** @type {Profile} */ one) => one.values[Number(by)]?.[0] ?? -Infinity);
     const shown = labels.profiles.filter((one) => !state.role || this.role(one));
     return shown.sort((a, b) => {
       const [x, y] = [value(a), value(b)], order = x < y ? -1 : x > y ? 1 : 0;
@@ -207,9 +201,9 @@ class Heads {
     ];
     const titles = columns.map(({ name, text, title }) => {
       const down = state.sort === `-${name}`, up = state.sort === name;
-      const first = name === "head" || name === "role" ? name : `-${name}`;
+      const isName = ["head", "role", "after"].includes(name), first = isName ? name : `-${name}`;
       const sort = () => this.set({ sort: up ? `-${name}` : down ? name : first });
-      return el("th", { scope: "col", class: name === "head" || name === "role" ? "name" : null, "aria-sort": down ? "descending" : up ? "ascending" : null },
+      return el("th", { scope: "col", class: isName ? "name" : null, "aria-sort": down ? "descending" : up ? "ascending" : null },
         el("button", { type: "button", class: "link", title, click: sort }, `${text}${down ? " ▾" : up ? " ▴" : ""}`));
     });
     const focused = [...this.table.querySelectorAll("thead button")].indexOf(document.activeElement);
@@ -225,13 +219,15 @@ class Heads {
 
   /** The first columns: what sorts by each, and its title. */
   get titles() {
-    return ["head", "role", "score"].map((name) => [name, this.say(/** @type {"head"} */ (name))]);
+    const names = ["head", "role", "score", ...(this.labels.second ? ["divergence", "after"] : [])];
+    return names.map((name) => [name, this.say(/** @type {"head"} */ (name))]);
   }
 
   /** What a line of the table has: role, score, measures. @param {Profile} profile */
   cells(profile) {
-    const role = this.role(profile), rule = role && this.rules.get(role.rule);
+    const role = this.role(profile), rule = role && this.rules.get(role.rule), { change } = profile;
     return [el("td", { class: "name" }, this.sign(role), ` ${rule ? rule.short : ""}`), el("td", {}, role ? role.score.toFixed(2) : ""),
+      ...(change ? [el("td", {}, change.divergence[0]?.toFixed(2) ?? ""), el("td", { class: "name" }, ...this.after(change))] : []),
       ...profile.values.map(([value], at) => {
         const isShown = this.labels.measures[at].unit === "share" && value !== null && value >= 0.005;
         return this.shaded(el("td", {}, value === null ? "" : value.toFixed(2)), isShown ? value : 0);
@@ -251,12 +247,19 @@ class Heads {
     if (!profile) return;
     this.detail.replaceChildren(el("h2", {}, `${this.say("head")} ${profile.name}`),
       ...(profile.roles.length ? profile.roles.map((role) => this.card(role)) : [el("p", {}, this.say("none"))]),
+      ...(profile.change ? [this.changed(profile.change)] : []),
       el("table", { class: "measures" },
         el("thead", {}, el("tr", {}, ...["measure", "value", "interval"].map((name) =>
           el("th", { scope: "col" }, this.say(/** @type {"measure"} */ (name)))))),
         el("tbody", {}, ...profile.values.map(([value, low, high], at) => value === null ? "" : el("tr", {},
           el("th", { scope: "row", title: labels.measures[at].unit }, this.in(labels.measures[at].words)),
           el("td", {}, value.toFixed(2)), el("td", {}, ends(low, high, labels.measures[at].narrow)))))));
+  }
+
+  /** How far the head is from that of the second model, and its role there. @param {HeadChange} change */
+  changed(change) {
+    const [value, low, high] = change.divergence;
+    return el("p", {}, value === null ? "" : this.say("nats", value.toFixed(3), ends(low, high, false, 3)), ...this.after(change));
   }
 
   /** A role with its interval, what it is held against, why it is established or not, and sentences. @param {HeadRole} role */
@@ -297,12 +300,13 @@ class Heads {
 
   /** The table as CSV, in the order seen. */
   csv() {
-    const { measures } = this.labels;
-    saveTable("attnviz-heads", [["head", "role", "established", "score", "low", "high", ...measures.map((one) => one.name)],
+    const { measures, second } = this.labels;
+    saveTable("attnviz-heads", [["head", "role", "established", "score", "low", "high",
+      ...(second ? ["divergence", "role_after", "established_after"] : []), ...measures.map((one) => one.name)],
       ...this.rows.map((profile) => {
-        const role = this.role(profile);
+        const role = this.role(profile), after = profile.change?.role;
         return [profile.name, role?.rule ?? "", role ? Number(role.sure) : "", role?.score ?? "", role?.low ?? "", role?.high ?? "",
-          ...profile.values.map(([value]) => value ?? "")];
+          ...(second ? [profile.change?.divergence[0] ?? "", after?.rule ?? "", after ? Number(after.sure) : ""] : []), ...profile.values.map(([value]) => value ?? "")];
       })]);
   }
 }
@@ -312,3 +316,5 @@ class Heads {
 function ends(low, high, narrow, digits = 2) {
   return low === null || high === null ? "" : `${narrow ? "~" : ""}${low.toFixed(digits)}–${high.toFixed(digits)}`;
 }
+
+new Heads(JSON.parse(document.getElementById("labels")?.textContent ?? ""));

@@ -29,12 +29,10 @@ LEAST_CELL, WIDEST_CELL = 3, 8
 BAD_SHOWN = 5  # so many lines that could not be used are named
 MOST_NAMES = 48  # so many heads are named in one list
 SEEN = 0.005  # a share below this reads 0.00
-LEAST_TOP = (
-    0.2  # the least weight that a small pattern's full height stands for: an even head looks even
-)
-CellOf: TypeAlias = Callable[
-    [HeadProfile, int], Text
-]  # gives what stands for a head in so many cells
+# the least weight that a small pattern's full height stands for: an even head looks even
+LEAST_TOP = 0.2
+# gives what stands for a head in so many cells
+CellOf: TypeAlias = Callable[[HeadProfile, int], Text]
 
 
 @dataclass(frozen=True, slots=True)

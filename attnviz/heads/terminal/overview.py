@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len
@@ -21,7 +22,18 @@ from attnviz.heads.selection import (
     strongest_links,
 )
 from attnviz.heads.terminal.cells import Writer, bar, draw_grid, draw_notes, role_style, rule_style
-from attnviz.heads.wording import MINOR, description, plural, reason_of, role_columns, sample, say
+from attnviz.heads.wording import (
+    MINOR,
+    change_columns,
+    description,
+    explain_changes,
+    model_names,
+    plural,
+    reason_of,
+    role_columns,
+    sample,
+    say,
+)
 from attnviz.render.palette import LEVELS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
@@ -33,6 +45,7 @@ WITH_CONTROLS = 76  # likewise, with the control that comes closest
 LINES, FEWEST_ROLES = 48, 6
 """Of a screen, as far as the map leaves room; so many roles are named of a model of any size."""
 NO_SIGN = "·"  # stands on the map for a head without a clear role
+CHANGED = 6  # so many heads are named that differ most from those of a second model
 GROUPS = 5  # so many groups of heads that look alike are shown
 WIDEST_TOKEN = 10  # cells that a head takes on the map at most
 SHARES = (
@@ -49,13 +62,14 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
     if comparison.attention is not None:
         return draw_sentence(comparison, comparison.attention, screen, language)
     out, rows = Writer(screen, language), by_role(comparison)
-    lines = out.tell("title", "bold", model=comparison.model)
+    lines = out.tell("title", "bold", model=model_names(comparison))
     lines += out.prose(description(comparison, language, "mapped"))
     lines += out.prose(sample(comparison, language))
     lines += [
         Text(),
         *draw_grid(comparison, screen, lambda head, room: _sign(head, room, screen)),
         Text(),
+        *_changes(comparison, out),
     ]
     shown = [note for note in comparison.notes if note.code not in MINOR]
     best = next((row[0].head for row in rows if row[0].role is not None), comparison.heads[0])
@@ -75,6 +89,32 @@ def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "e
         if len(lines) + len(roles) + len(ends) <= LINES:
             break
     return [*lines, *roles, *ends]
+
+
+def _changes(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """How far the heads are from those of the second model: a map, and those that differ most."""
+    if comparison.against is None:
+        return
+    known = [one.change.divergence for one in comparison.heads if one.change is not None]
+    largest = max((one for one in known if one > 0), default=1.0)
+
+    def cell(head: HeadProfile, room: int) -> Text:
+        value = math.nan if head.change is None else head.change.divergence
+        style = Style()
+        if out.screen.colour and not math.isnan(value):
+            style = out.screen.paint(round(value / largest * (LEVELS - 1)))
+        return Text(out.number(value).removeprefix("0")[:room], style)
+
+    explained, moved = explain_changes(comparison, out.language)
+    yield from out.prose(explained)
+    yield from draw_grid(comparison, out.screen, cell)
+    yield Text()
+    yield from out.prose(f"{moved}; {say('changed_most', out.language)}")
+    columns = change_columns(comparison, CHANGED, out.language)
+    yield from table(
+        [out.column(title, cells, right=right) for title, cells, right in columns], out.screen
+    )
+    yield Text()
 
 
 def _sign(head: HeadProfile, room: int, screen: Screen) -> Text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,10 +16,10 @@ from attnviz.heads.measures import MAX_OFFSET
 from attnviz.heads.record import Control, HeadComparison, HeadProfile, Relation
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS, ControlKind
-from attnviz.heads.selection import MOST, HeadRole, choose_heads
+from attnviz.heads.selection import MOST, ORDERS, HeadRole, choose_heads
 from attnviz.heads.terminal import cells
 from attnviz.heads.terminal.cells import Writer
-from attnviz.heads.wording import description, how_sure, role_words, sample, say, why_not
+from attnviz.heads.wording import description, ends, how_sure, role_words, sample, say, why_not
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
@@ -38,7 +38,6 @@ ALIKE, BRIEF = (
     6,
     4,
 )  # so many of the heads most like this one are named; so many measures on the first screen
-FAR_SHOWN = 6  # offsets shown beyond those that are usual, where more were measured: the strongest
 WIDEST_BAR = 40  # cells of the longest bar of an offset
 NARROW = 72  # the windows, in cells, below which columns stand closer
 WITH_MEANINGS = 104  # the windows, in cells, from which on each measure stands with what it means
@@ -59,12 +58,12 @@ def draw_table(
         Writer(screen, language),
         choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads),
     )
-    lines = out.tell("title", "bold", model=comparison.model)
+    lines = out.tell("title", "bold", model=wording.model_names(comparison))
     lines += out.prose(description(comparison, language))
     lines += [*out.prose(sample(comparison, language)), Text()]
-    if sort in {"role", "score"}:
-        lines += out.tell("sorted", "dim", what=sort)
-    elif sort != "head":
+    if sort in ORDERS:
+        lines += out.tell("sorted", "dim", what=sort) if sort != "head" else []
+    else:
         one = selection.find_measure(sort, comparison.measures)
         meaning = one.say(language)
         lines += out.tell("sorted", "dim", what=one.name + (f" ({meaning})" if meaning else ""))
@@ -116,13 +115,15 @@ def _rows(
             for head, role in heads
         ]
         columns.insert(1, Column(ruler, patterns))
-    if sort not in {"head", "role", "score"}:
+    if sort not in ORDERS:
         measure = selection.find_measure(sort, comparison.measures)
         values = [
             out.number(comparison.estimate(measure.name, *one.head.place)[0]) for one in heads
         ]
         columns.insert(-2, Column(measure.label, values, right=True))
-    if wide >= WITH_CONTROLS:
+    if comparison.against is not None:
+        columns += _change(heads, out)
+    if _has_room_for_controls(comparison, wide):
         columns += [
             Column(
                 kind.titles[wide >= WITH_NUMBERS],
@@ -134,6 +135,22 @@ def _rows(
     if wide >= WITH_BARS:
         columns += _bars(heads, comparison, out)
     yield from table(columns, out.screen, gap=1 if wide < AIRY else 2)
+
+
+def _change(heads: Sequence[HeadRole], out: Writer) -> Iterator[Column]:
+    """How far each head is from the same head of the second model, and its clearest role there."""
+    changes = [one.head.change for one in heads if one.head.change is not None]
+    yield out.numbers("divergence", [one.divergence for one in changes])
+    roles = [wording.marked_role(one.role, out.language) for one in changes]
+    styled = [
+        Text(spell(text, out.screen), cells.role_style(one.role, out.screen))
+        for text, one in zip(roles, changes, strict=True)
+    ]
+    yield out.column("role_after", styled, least=10)
+
+
+def _has_room_for_controls(comparison: HeadComparison, wide: int) -> bool:
+    return wide >= (WITH_CONTROLS if comparison.against is None else WITH_BARS)
 
 
 def _controls(comparison: HeadComparison) -> list[ControlKind]:
@@ -197,13 +214,12 @@ def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) 
         named = ", ".join(
             f"{kind.titles[width >= WITH_NUMBERS]}: {kind.say(language)}" for kind in kinds
         )
-        is_wide = width >= WITH_CONTROLS
-        yield say(
-            "columns" if is_wide else "columns_hidden",
-            language,
-            controls=named,
-            cells=WITH_CONTROLS,
-        )
+        if _has_room_for_controls(comparison, width):
+            yield say("columns", language, controls=named)
+        else:
+            least = WITH_CONTROLS if comparison.against is None else WITH_BARS
+            yield say("columns_hidden", language, cells=least)
+    yield from wording.explain_changes(comparison, language)
     if any(role.narrow for role in roles):
         yield say("narrow", language)
     pattern = [say("pattern", language, least=cells.LEAST_TOP)] if _has_patterns(comparison) else []
@@ -273,11 +289,20 @@ def draw_head(
 ) -> list[Text]:
     """One head's page, or in full all that is known of it. Raises SelectionError: there is no such head."""
     profile, out = comparison.head(layer, head), Writer(screen, language)
-    lines = out.tell("head_title", "bold", head=profile.name, model=comparison.model)
+    lines = out.tell("head_title", "bold", head=profile.name, model=wording.model_names(comparison))
     lines += out.tell(
         "place", layer=profile.layer, head=profile.head, what=description(comparison, language)
     )
     lines += [Text(), *_roles(profile, comparison, out)]
+    if profile.change is not None and comparison.against is not None:
+        between = ends(profile.change.low, profile.change.high)
+        lines += out.tell(
+            "in_second",
+            second=comparison.against.model,
+            role=wording.marked_role(profile.change.role, language),
+            divergence=out.number(profile.change.divergence),
+            between=between and f" ({between})",
+        )
     on = [Text(), *out.prose(sample(comparison, language))]
     if not full:
         lines += [Text(), *_brief(profile, comparison, out), *on]
@@ -373,7 +398,7 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> I
     yield from out.tell("at_offsets")
     largest = max(values.values())
     width = min(WIDEST_BAR, out.screen.width - 42)
-    shown = _worth_a_line(values, found)
+    shown = list(found)
     parts = [found[offset][0] / largest if largest > 0 else 0.0 for offset in shown]
     columns = [
         out.column("offset", [f"{offset:+d}" if offset else "0" for offset in shown], right=True),
@@ -393,16 +418,6 @@ def _offsets(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> I
         ),
     ]
     yield from table(columns, out.screen)
-    hidden = [value for offset, value in values.items() if offset not in shown]
-    if hidden:
-        yield from out.tell("offsets_hidden", n=len(hidden), most=out.number(max(hidden)))
-
-
-def _worth_a_line(values: Mapping[int, float], every: Mapping[int, object]) -> list[int]:
-    """The offsets to show: the near ones, and of those farther away the strongest."""
-    far = [offset for offset in values if abs(offset) > MAX_OFFSET]
-    strongest = sorted(far, key=lambda offset: (-values[offset], abs(offset)))[:FAR_SHOWN]
-    return [offset for offset in every if abs(offset) <= MAX_OFFSET or offset in strongest]
 
 
 def _measures(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:

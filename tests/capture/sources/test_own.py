@@ -256,9 +256,10 @@ class TestInMemory:
     def test_two_are_compared(self) -> None:
         """As before and after training; they are known to be decoders when they have read something."""
         before, after = attnviz.as_source(Causal()), attnviz.as_source(Causal())
-        found = attnviz.compare_models(before, after, ["abcdef", "ghijkl"])
-        assert found.matrix.shape == (1, 1)
-        assert (found.before.kind, found.after.kind) == ("decoder", "decoder")
+        found = attnviz.compare_heads(["abcdef", "ghijkl"], before, against=after)
+        assert found.against is not None
+        assert (found.kind, found.against.kind) == ("decoder", "decoder")
+        assert found.heads[0].change is not None
         other = nn.Sequential(
             nn.Embedding(256, 16), nn.TransformerEncoderLayer(16, 1, 24, batch_first=True)
         )
@@ -266,7 +267,7 @@ class TestInMemory:
             ModelError,
             match=r"Causal in memory has decoder attention to compare, and .* has encoder",
         ):
-            attnviz.compare_models(before, attnviz.as_source(other), ["abcdef", "ghijkl"])
+            attnviz.compare_heads(["abcdef", "ghijkl"], before, against=attnviz.as_source(other))
 
     def test_walkthrough(self) -> None:
         """Of a softmax of its own there are no queries and keys."""

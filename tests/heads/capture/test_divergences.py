@@ -13,7 +13,6 @@ from torch import Tensor
 
 from attnviz.errors import InputError
 from attnviz.heads.capture.divergences import divergence_between, divergences
-from attnviz.heads.changes.record import MOST
 from attnviz.heads.similarity import Divergences
 
 
@@ -127,9 +126,9 @@ def test_known_values() -> None:
     found = divergences(rows, torch.ones(1, 1, dtype=torch.bool)).mean()
     half = 0.75 * math.log(4 / 3) + 0.25 * math.log(4) - math.log(2) / 2
     expected = [
-        [0, 0, MOST, half],
-        [0, 0, MOST, half],
-        [MOST, MOST, 0, half],
+        [0, 0, math.log(2), half],
+        [0, 0, math.log(2), half],
+        [math.log(2), math.log(2), 0, half],
         [half, half, half, 0],
     ]
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-7)
@@ -259,7 +258,7 @@ def test_what_holds_of_any_heads(
     assert mean[0, -1] == 0
     np.testing.assert_allclose(mean[0], mean[-1], rtol=0, atol=1e-6)
     assert (mean >= 0).all()
-    assert (mean <= MOST + 1e-6).all()
+    assert (mean <= math.log(2) + 1e-6).all()
     order = data.draw(st.permutations(range(len(sentences))))
     turned = divergences(*padded([sentences[i] for i in order]))
     np.testing.assert_allclose(turned.mean(), mean, rtol=0, atol=1e-6)

@@ -19,6 +19,7 @@ from attnviz.capture.stream import Layer, Scoring
 from attnviz.heads import relations, survey
 from attnviz.heads.capture import survey as windows
 from attnviz.heads.capture.measure import FindLinks, align
+from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.compare import compare
 from attnviz.heads.relations import candidates
 from attnviz.heads.settings import SurveySettings
@@ -26,19 +27,17 @@ from attnviz.heads.wording import note_words
 from attnviz.models.language.splits import corpus_lines
 from attnviz.storage.corpora.corpus import read_corpus
 from attnviz.text.corpus import Annotation, CorpusLine, Link
-from tests.heads.surveys import survey_corpus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from attnviz.capture.sources import Source
     from attnviz.heads.relations import LinkHits
-    from attnviz.heads.settings import Specials
-    from attnviz.heads.survey import Survey, Surveys
+    from attnviz.heads.survey import Survey
     from tests.fixtures.zoo import Zoo
 
 TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
-QUICK = SurveySettings(similarity=False, controls=40)
+QUICK = SurveySettings(controls=40)
 
 
 def tokens_of(*pieces: str) -> tuple[Token, ...]:
@@ -70,7 +69,6 @@ def shown(
     layers: Sequence[np.ndarray],
     *,
     rows: int = 99,
-    specials: Specials = "keep",
 ) -> tuple[LinkHits | None, ...]:
     """What is found where each layer has these weights [batch, head, query, key], shown so many rows at a time."""
     n = max(map(len, tokens))
@@ -82,7 +80,7 @@ def shown(
         real_keys=real,
         kind="encoder",
     )
-    observer = FindLinks(given, specials)
+    observer = FindLinks(given)
     observer.begin(batch)
     for number, weights in enumerate(layers):
         query = torch.zeros(*weights.shape[:3], 2)
@@ -215,20 +213,6 @@ class TestGuesses:
         assert found is not None
         assert not found.hits.any()
 
-    def test_special_tokens_left_out_scale_rows_before_they_are_averaged(self) -> None:
-        """A piece that gives almost all to [CLS] counts as much as the other once that is taken out."""
-        tokens = tokens_of("[CLS]", "a", "##b", "c", "d")
-        weights = np.zeros((1, 1, 5, 5))
-        weights[0, 0, 1] = [0.96, 0, 0, 0.04, 0]
-        weights[0, 0, 2] = [0.0, 0, 0, 0.45, 0.55]
-        links = [said(["ab", "c", "d"], (0, 1), (0, 2))]
-        (kept,) = shown([tokens], links, [weights])
-        (left,) = shown([tokens], links, [weights], specials="exclude")
-        assert kept is not None
-        assert left is not None
-        assert kept.hits[:, 0, 0, 0].tolist() == [False, True]  # 0.245 and 0.275
-        assert left.hits[:, 0, 0, 0].tolist() == [True, False]  # 0.725 and 0.275
-
     def test_lost_links_are_counted_by_name(self) -> None:
         tokens = tokens_of("it", "didn't", "go")
         words = ((0, 2), (3, 6), (6, 9), (10, 12))
@@ -323,7 +307,7 @@ class TestRealModel:
 
     @pytest.mark.usefixtures("whole_corpora")
     def test_some_heads_are_named_and_lost_links_said(self, zoo: Zoo) -> None:
-        found = survey_corpus(
+        found = survey_model(
             [*read_corpus(TREEBANK)][:120], zoo.source("real"), replace(QUICK, controls=10)
         )
         made = compare(found, corpus="treebank")
@@ -360,7 +344,7 @@ def owners(tokenizer: Any, text: str, given: Annotation) -> tuple[list[int | Non
 @pytest.fixture(scope="module")
 def found() -> Survey:
     """What the home-built encoder finds in sentences of its own language."""
-    return survey_corpus(corpus_lines(300), open_source("toy"), SurveySettings(similarity=False))
+    return survey_model(corpus_lines(300), open_source("toy"), SurveySettings())
 
 
 @pytest.mark.usefixtures("whole_corpora")
@@ -400,7 +384,7 @@ class TestHomeBuilt:
 
     def test_without_controls_no_role_is_established(self) -> None:
         made = compare(
-            survey_corpus(corpus_lines(40), open_source("toy"), replace(QUICK, controls=0)),
+            survey_model(corpus_lines(40), open_source("toy"), replace(QUICK, controls=0)),
             corpus="own",
         )
         assert made.controls.keys() <= {"offset"}
@@ -409,7 +393,7 @@ class TestHomeBuilt:
 
     def test_a_causal_model_finds_nothing_ahead(self) -> None:
         """Links to a later word cannot be found by looking, and count all the same."""
-        found = survey_corpus(ahead(corpus_lines(60)), open_source("toy-decoder"), QUICK)
+        found = survey_model(ahead(corpus_lines(60)), open_source("toy-decoder"), QUICK)
         assert found.relations is not None
         forward = found.relations.hits[:, 0, :, relations.FORWARD]
         assert found.relations.counts[:, 0].sum() > 50
@@ -418,7 +402,7 @@ class TestHomeBuilt:
 
     def test_what_is_said_has_no_relations(self) -> None:
         """Attention to or from words that the model itself says is between others than those annotated."""
-        found = survey_corpus(corpus_lines(6, kind="copula"), open_source("toy-transformer"), QUICK)
+        found = survey_model(corpus_lines(6, kind="copula"), open_source("toy-transformer"), QUICK)
         assert found.about.kind == "cross"
         assert found.relations is not None
         assert candidates(found.relations, None, different=6) == {}
@@ -428,7 +412,7 @@ class TestHomeBuilt:
 
     def test_a_corpus_without_annotation_has_none(self) -> None:
         lines = [replace(line, annotated=None) for line in corpus_lines(6)]
-        found = survey_corpus(lines, open_source("toy"), QUICK)
+        found = survey_model(lines, open_source("toy"), QUICK)
         assert found.relations is None
         assert compare(found, corpus="own sentences").relations == ()
 
@@ -451,7 +435,7 @@ def whole() -> Survey:
     """What the home-built encoder finds in few sentences, with few random weights."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(windows, "SEEDS", 2)
-        return survey_corpus(corpus_lines(40), open_source("toy"), QUICK)
+        return survey_model(corpus_lines(40), open_source("toy"), QUICK)
 
 
 @pytest.mark.usefixtures("whole_corpora")
@@ -464,11 +448,9 @@ class TestParts:
 
     def test_order_batches_and_parts(self, whole: Survey) -> None:
         lines, source = corpus_lines(40), open_source("toy")
-        parts = [
-            survey_corpus(part, source, QUICK) for part in (lines[:7], lines[7:25], lines[25:])
-        ]
+        parts = [survey_model(part, source, QUICK) for part in (lines[:7], lines[7:25], lines[25:])]
         merged = survey.merge(survey.merge(parts[2], parts[0]), parts[1])
-        other = survey_corpus(lines[::-1], source, QUICK, tokens=64)
+        other = survey_model(lines[::-1], source, QUICK, tokens=64)
         for one in (merged, other):
             assert exactly(one) == exactly(whole)
 
@@ -478,13 +460,13 @@ class TestParts:
         (turned,) = ahead([line])
         source = open_source("toy")
         one, other = (
-            survey_corpus(lines, source, QUICK) for lines in ([line, turned], [turned, line])
+            survey_model(lines, source, QUICK) for lines in ([line, turned], [turned, line])
         )
         assert exactly(one) == exactly(other)
         assert one.relations is not None
         assert one.relations.counts[:, 0].sum() == 2
         merged = [
-            survey.merge(*(survey_corpus([part], source, QUICK) for part in order))
+            survey.merge(*(survey_model([part], source, QUICK) for part in order))
             for order in ((line, turned), (turned, line))
         ]
         assert exactly(merged[0]) == exactly(one)
@@ -493,18 +475,18 @@ class TestParts:
     def test_a_broken_off_run_goes_on(self, whole: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
         lines, source = corpus_lines(40), open_source("toy")
         monkeypatch.setattr(windows, "WINDOW", 10)
-        kept: list[tuple[Surveys, int]] = []
-        survey_corpus(lines, source, QUICK, tell=lambda *stop: kept.append(stop))
+        kept: list[tuple[Survey, int]] = []
+        survey_model(lines, source, QUICK, tell=lambda *stop: kept.append(stop))
         found, n_lines = kept[0]
         assert exactly(
-            survey_corpus(lines, source, QUICK, so_far=found, n_lines=n_lines)
+            survey_model(lines, source, QUICK, so_far=found, n_lines=n_lines)
         ) == exactly(whole)
 
     def test_small_blocks_change_nothing(
         self, whole: Survey, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(stream, "BLOCK_BYTES", 4096)
-        assert exactly(survey_corpus(corpus_lines(40), open_source("toy"), QUICK)) == exactly(whole)
+        assert exactly(survey_model(corpus_lines(40), open_source("toy"), QUICK)) == exactly(whole)
 
 
 def exactly(found: Survey) -> tuple[object, ...]:
@@ -529,9 +511,7 @@ class TestChance:
     """
 
     def test_the_home_built_architecture_untrained(self) -> None:
-        check_chance(
-            survey_corpus(corpus_lines(120), untrained("toy"), replace(QUICK, controls=10))
-        )
+        check_chance(survey_model(corpus_lines(120), untrained("toy"), replace(QUICK, controls=10)))
 
 
 def untrained(name: str) -> Source:

@@ -19,8 +19,7 @@ from attnviz.heads.figure import sheet
 from attnviz.heads.figure.grid import EMPTY, paler
 from attnviz.heads.figure.page import MARKS, shares
 from attnviz.heads.figure.sheet import ACROSS
-from attnviz.heads.figure.similarity import branches, draw_points
-from attnviz.heads.measures import MAX_OFFSET, offsets_up_to
+from attnviz.heads.measures import OFFSETS
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.selection import (
     MOST_CARDS,
@@ -32,17 +31,14 @@ from attnviz.heads.selection import (
     strongest_links,
     without_card,
 )
-from attnviz.heads.similarity import leaves
 from attnviz.heads.wording import proof
 from attnviz.render.palette import colours, pixels
 from tests.fixtures.pictures import expect_enlarged_whole
 from tests.heads.comparisons_by_hand import (
-    COLOURS,
     KOREAN,
     NARROW,
     RULES,
     made,
-    similarity_of,
     with_chance,
 )
 
@@ -305,20 +301,6 @@ def with_roles(comparison: HeadComparison, roles: dict[str, Role]) -> HeadCompar
     return replace(comparison, heads=tuple(heads))
 
 
-@pytest.mark.parametrize("n", [2, 3, 12, 72])
-def test_the_tree_is_the_linkage(n: int) -> None:
-    """Each merge is a line at its distance between the two that it joins; no two branches cross."""
-    similarity, _ = similarity_of(n)
-    lines, order = branches(similarity)
-    assert order.tolist() == leaves(similarity.linkage).tolist()
-    assert [line[1, 0] for line in lines] == similarity.linkage[:, 2].tolist()
-    ends = {tuple(line[end]) for line in lines for end in (0, 3)}
-    for place in range(n):
-        assert (0.0, place + 0.5) in ends
-    for line in lines[:-1]:  # what is joined goes on from the middle of its line
-        assert (line[1, 0], (line[1, 1] + line[2, 1]) / 2) in ends
-
-
 def test_the_strongest_example_of_each_established_role(texts_of: Texts, sheet_of: Drawn) -> None:
     """Of the heads with a role that which has it most clearly; a short sentence of those kept; nothing in doubt."""
     comparison = made(3, 6)
@@ -398,35 +380,6 @@ def test_patterns_that_are_given_are_drawn(
         )
 
 
-def test_the_scatter_has_the_colours_of_the_grid(texts_of: Texts) -> None:
-    """A group of points for each role, at the places of its heads; hollow where it is not established."""
-    comparison = made(3, 6)
-    figure = draw_points(comparison).figure
-    ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("first axis"))
-    assert comparison.similarity is not None
-    found = {str(points.get_label()): points for points in ax.collections}
-    assert hexed(found["first"].get_facecolor()[0]) == COLOURS["first"]
-    at = [
-        index
-        for index, head in enumerate(comparison.heads)
-        if head.roles and head.roles[0].name == "first"
-    ]
-    assert np.allclose(np.asarray(found["first"].get_offsets()), comparison.similarity.points[at])
-    assert hexed(found["broad (not established)"].get_facecolor()[0]) == "#ffffff"
-    assert_clear(texts_of(figure), figure)
-
-
-def test_names_without_room_are_left_out_and_counted(texts_of: Texts) -> None:
-    """Of hundreds of heads not all are named; those that are cover nothing; how many are not is said."""
-    comparison = made(24, 16, all_roles=True)
-    figure = draw_points(comparison).figure
-    ax = next(ax for ax in figure.axes if ax.get_xlabel().startswith("first axis"))
-    assert_clear(texts_of(figure), figure)
-    unnamed = 24 * 16 - len(ax.texts)
-    said = " ".join(text for text, _ in texts_of(figure))
-    assert (f"{unnamed} heads not named: no room" in said) == (unnamed > 0)
-
-
 def test_what_must_be_said(sheet_of: Drawn, page_of: Drawn) -> None:
     """Model, corpus, proof, notes, and that attention is no explanation."""
     for _, texts in (sheet_of(), page_of(0, 0)):
@@ -454,9 +407,7 @@ def test_a_page_has_the_measures(page_of: Drawn) -> None:
     head = comparison.heads[3]
     drawn, _ = page_of(1, 0)
     offsets, measures = (ax for ax in drawn.axes if ax.axison)
-    values = [
-        estimate_of(comparison, f"offset_{offset:+d}", head) for offset in offsets_up_to(MAX_OFFSET)
-    ]
+    values = [estimate_of(comparison, f"offset_{offset:+d}", head) for offset in OFFSETS]
     assert np.allclose(bars_of(offsets), [value for value, _, _ in values])
     ends = np.array([line.get_ydata() for line in offsets.lines], dtype=np.float64)
     assert np.allclose(ends, [(low, high) for _, low, high in values])

@@ -12,8 +12,6 @@ import pytest
 from rich.console import Console
 
 import attnviz
-from attnviz.heads.changes import terminal as changes
-from attnviz.heads.changes.wording import moves
 from attnviz.heads.selection import by_role
 from attnviz.heads.settings import SurveySettings
 from attnviz.heads.terminal.overview import draw_overview
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from attnviz.heads.changes.record import Changes
     from attnviz.heads.record import HeadComparison
 
 pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
@@ -47,16 +44,6 @@ def sentences(n: int) -> list[str]:
 def comparison() -> HeadComparison:
     """The heads of the home-built encoder."""
     return attnviz.compare_heads(sentences(40), model="toy", settings=SurveySettings(controls=20))
-
-
-@pytest.fixture(scope="module")
-def changed() -> Changes:
-    """The home-built encoder beside another model of as many heads: the measures that were taken of it are others."""
-    from attnviz.capture.source import open_source
-
-    source = open_source("toy")
-    settings = SurveySettings(controls=20)
-    return attnviz.compare_models(source, source.untrained(), sentences(40), settings=settings)
 
 
 def shown(
@@ -106,24 +93,6 @@ def test_what_each_head_does(
     for (head, role), *_ in by_role(comparison):
         if role is not None:
             assert any(f"{role.rule.short} " in line and head.name in line for line in lines)
-
-
-@WIDTHS
-@LOOKS
-@LANGUAGES
-def test_what_changed(
-    changed: Changes, width: int, language: str, *, colour: bool, dark: bool
-) -> None:
-    """The heads that changed most stand in the first ten lines, and the map; on one screen."""
-    lines = shown(
-        lambda screen: changes.draw(changed, screen, language), width, colour=colour, dark=dark
-    )
-    assert len(lines) <= (54 if width == 60 else 48)
-    first = max(changed.heads, key=lambda change: change.pattern)
-    assert f"{first.name} ({first.pattern:.2f})" in " ".join(" ".join(lines[:10]).split())
-    assert any(line.startswith("0  ") for line in lines[:10])
-    for one in moves(changed):
-        assert any(line.startswith(one.rule.short) for line in lines)
 
 
 @WIDTHS

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import MAX_OFFSET, offsets_up_to
+from attnviz.heads.measures import MAX_OFFSET, OFFSETS
 from attnviz.heads.record import Estimates, HeadComparison, HeadProfile
 from attnviz.heads.relations import rule_of
 from attnviz.heads.roles import CONTROLS
@@ -477,7 +477,7 @@ def test_a_heads_page() -> None:
         ]
         held += [comparison.controls[name].value[0, 0, at] for name in ("offset", "chance")]
         assert words[1:7] == [*shown, *("—" if math.isnan(one) else f"{one:.2f}" for one in held)]
-    for offset in offsets_up_to(MAX_OFFSET):
+    for offset in OFFSETS:
         value, low, high = comparison.estimate(f"offset_{offset:+d}", 0, 0)
         peak = comparison.estimate(f"peak_{offset:+d}", 0, 0)[0]
         shown = [

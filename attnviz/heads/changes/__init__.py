@@ -1,1 +1,0 @@
-"""Two models compared, head by head."""

@@ -1,0 +1,374 @@
+"""A second model beside the first: the divergence of each head equals its formula, and both must read the same."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.text import Text
+
+import attnviz
+from attnviz.capture.observers import KeepWeights
+from attnviz.capture.source import open_source
+from attnviz.errors import InputError, ModelError, RecordError, SettingsError
+from attnviz.heads import survey
+from attnviz.heads.capture.divergences import divergence_between
+from attnviz.heads.capture.survey import check_readable, survey_model
+from attnviz.heads.compare import compare
+from attnviz.heads.figure import sheet
+from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
+from attnviz.heads.settings import SurveySettings
+from attnviz.heads.terminal.overview import draw_overview
+from attnviz.heads.terminal.table import draw_table
+from attnviz.models.language import splits
+from attnviz.render.terminal.screen import Screen
+from attnviz.text.corpus import BadLine, CorpusLine
+from tests.heads.test_files import same
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from attnviz.capture.sources import Source
+    from attnviz.heads.record import HeadComparison
+    from attnviz.heads.survey import Survey
+    from tests.fixtures.command_line import Result
+
+pytestmark = pytest.mark.usefixtures("whole_corpora", "few_seeds")
+
+CHANGED = 3
+"""The layer of the real model whose queries get noise: a child tuned in one place."""
+
+
+def sentences(n: int, skip: int = 0) -> list[CorpusLine]:
+    """So many sentences that all models know."""
+    made = splits.sentences("test")
+    words = [next(made).words for _ in range(skip + n)][skip:]
+    return [CorpusLine(number=number, text=" ".join(one)) for number, one in enumerate(words, 1)]
+
+
+def tuned(folder: str, noise: float = 0.08) -> Source:
+    """The real model with noise on the query weights of one layer."""
+    source = open_source(folder)
+    weights = source._model.encoder.layer[CHANGED].attention.self.query.weight  # type: ignore[attr-defined]
+    with torch.no_grad():
+        weights += noise * torch.randn(weights.shape, generator=torch.Generator().manual_seed(1))
+    source.name = "tuned"
+    return source
+
+
+def compared(found: Survey) -> HeadComparison:
+    """Both models."""
+    return compare(found, corpus="sentences")
+
+
+def divergences(found: HeadComparison) -> np.ndarray:
+    """The divergence of each head: (layer, head)."""
+    values = [head.change.divergence for head in found.heads if head.change is not None]
+    return np.array(values).reshape(found.n_layers, found.n_heads)
+
+
+@pytest.fixture(scope="module")
+def of_toys() -> Survey:
+    """The home-built encoder and its twin of random weights."""
+    source = open_source("toy")
+    return survey_model(
+        sentences(60), source, SurveySettings(controls=8), against=source.untrained()
+    )
+
+
+def entropy(row: np.ndarray) -> float:
+    """H(p), nats: 0 ln 0 is 0."""
+    return -float(sum(p * math.log(p) for p in row.tolist() if p > 0))
+
+
+def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine]) -> np.ndarray:
+    """The mean divergence of each head's rows, straight from the definition, sentence by sentence, in double."""
+    totals, n = np.zeros(()), 0
+    for line in lines:
+        kept = []
+        target = None
+        for source in (before, after):
+            batch = source.encode([line.text], targets=[target])
+            target = batch.sentences[0].target
+            keep = KeepWeights()
+            source.stream(batch, [keep])
+            kept.append(keep.weights(0).astype(np.float64))
+        causal = not np.triu(kept[0], 1).any() and kept[0].shape[2] == kept[0].shape[3]
+        # a row that sees one key only has nothing to choose
+        rows = range(1 if causal else 0, kept[0].shape[2])
+        for layer, head in np.ndindex(*kept[0].shape[:2]):
+            p, q = kept[0][layer, head], kept[1][layer, head]
+            if not totals.shape:
+                totals = np.zeros(kept[0].shape[:2])
+            totals[layer, head] += sum(
+                entropy((p[i] + q[i]) / 2) - (entropy(p[i]) + entropy(q[i])) / 2 for i in rows
+            )
+        n += len(rows)
+    return np.asarray(totals / n)
+
+
+@pytest.mark.parametrize("name", ["real", "toy", "toy-decoder", "toy-transformer"])
+def test_divergences_equal_their_formula(name: str, real_model: str) -> None:
+    """Every head, on padded batches, against loops over rows: 1e-6; of what a model says, both say the same."""
+    lines = sentences(5)
+    before = open_source(real_model if name == "real" else name)
+    after = tuned(real_model) if name == "real" else before.untrained()
+    found = compared(survey_model(lines, before, SurveySettings(controls=2), against=after))
+    expected = by_formula(before, after, lines)
+    assert np.abs(divergences(found) - expected).max() < 1e-6
+    assert expected.max() > 0.01
+
+
+def test_a_model_against_itself_is_0_everywhere(real_model: str) -> None:
+    """No pattern and no role is another, and no interval is wider than 0."""
+    source = open_source(real_model)
+    found = compared(
+        survey_model(sentences(12), source, SurveySettings(controls=2), against=source)
+    )
+    assert not divergences(found).any()
+    for head in found.heads:
+        assert head.change is not None
+        assert head.change.high == 0
+        assert head.change.role == head.role
+
+
+def test_a_layer_that_was_tuned_is_found_and_those_before_it_are_0(real_model: str) -> None:
+    """Earlier layers are exactly as they were; the tuned layer's heads moved most; later ones hear of it."""
+    settings = SurveySettings(controls=4)
+    found = compared(
+        survey_model(sentences(40), open_source(real_model), settings, against=tuned(real_model))
+    )
+    values = divergences(found)
+    assert not values[:CHANGED].any()
+    assert values[CHANGED].min() > 0.01
+    assert values[CHANGED + 1 :].min() > 0
+    assert values[CHANGED].mean() > 3 * values[CHANGED + 1 :].mean()
+    for head in found.heads:
+        assert head.change is not None
+        assert 0 <= head.change.low <= head.change.divergence <= head.change.high <= math.log(2)
+
+
+@settings(max_examples=25)
+@given(
+    rows=st.lists(
+        st.tuples(*[st.lists(st.floats(0.0, 1.0), min_size=4, max_size=4)] * 2),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_divergence_is_symmetric_between_0_and_ln_2(
+    rows: list[tuple[list[float], list[float]]],
+) -> None:
+    """Either way round the same, 0 on equal rows, and in its bounds."""
+    pairs = np.array(rows).transpose(1, 0, 2) + np.eye(4)[0] * 1e-3  # (2, rows, 4)
+    pairs /= pairs.sum(-1, keepdims=True)
+    one, other = (torch.from_numpy(part)[None, None] for part in pairs)
+    counted = torch.ones(1, len(rows), dtype=torch.bool)
+    found, back, same = (
+        divergence_between(*both, counted) for both in ((one, other), (other, one), (one, one))
+    )
+    assert found == back
+    assert not same.any()
+    assert 0 <= found[0, 0] <= len(rows) * math.log(2) + 1e-6
+
+
+@pytest.mark.parametrize("name", ["toy", "toy-transformer"])
+def test_a_run_goes_on_where_it_stopped(
+    monkeypatch: pytest.MonkeyPatch, name: str, tmp_path: Path
+) -> None:
+    """From each window that was told, and from its file: every number of both models, to the last bit."""
+    source = open_source(name)
+    other = source.untrained()
+    lines: list[CorpusLine | BadLine] = [
+        *sentences(20),
+        BadLine(number=21, reason="it is no JSON"),
+        *sentences(3, skip=20),
+    ]
+    monkeypatch.setattr("attnviz.heads.capture.survey.WINDOW", 6)
+    told: list[tuple[Survey, int]] = []
+    how = SurveySettings(controls=4)
+    whole = survey_model(lines, source, how, against=other, tell=lambda *stop: told.append(stop))
+    assert [n_lines for _, n_lines in told] == [6, 12, 18, 24]
+    for found, n_lines in told:
+        stats = Stats(survey=found, corpora=("lines",), n_lines=n_lines, run=SurveyRun())
+        read = load_stats(save_stats(stats, tmp_path / "a.stats"))
+        assert same(read, stats)
+        again = survey_model(lines, source, how, against=other, so_far=read.survey, n_lines=n_lines)
+        assert same(again.against, whole.against)
+        assert again.bad == whole.bad == ((21, "it is no JSON"),)
+        assert np.array_equal(again.heads.sums, whole.heads.sums)
+
+
+def test_each_model_is_measured_as_it_is_alone(of_toys: Survey) -> None:
+    """In step or alone, a model is measured alike, controls included."""
+    source = open_source("toy")
+    assert of_toys.against is not None
+    for one, beside in ((source, of_toys), (source.untrained(), of_toys.against.survey)):
+        alone = survey_model(sentences(60), one, SurveySettings(controls=8))
+        assert np.array_equal(alone.heads.counts, beside.heads.counts)
+        off = np.abs(alone.heads.sums - beside.heads.sums).max()
+        assert off <= 1e-6 * np.abs(alone.heads.sums).max()
+        assert alone.sample.controls.keys() == beside.sample.controls.keys()
+        assert alone.about == beside.about
+
+
+def test_what_never_ends_is_cut_alike() -> None:
+    """A translator of random weights says words without end: the trained one is made to say the same, to the last."""
+    source = open_source("toy-transformer")
+    found = survey_model(
+        sentences(2), source.untrained(), SurveySettings(controls=2), against=source
+    )
+    assert found.against is not None
+    assert found.n_tokens == found.against.survey.n_tokens > 200
+    assert (divergences(compared(found)) > 0).all()
+
+
+def test_no_row_is_no_number() -> None:
+    """A sentence of one token has nothing to choose from."""
+    source = open_source("toy-decoder")
+    line = CorpusLine(number=1, text="apple")
+    found = compared(
+        survey_model([line], source, SurveySettings(controls=1), against=source.untrained())
+    )
+    assert np.isnan(divergences(found)).all()
+    assert draw_overview(found, Screen(width=80, colour=False, unicode=True, dark=False))
+
+
+# What cannot be compared.
+
+
+def test_other_tokens_are_refused(real_model: str) -> None:
+    """Which sentence, and where the models differ; of a sentence alone there is no line."""
+    lines = [CorpusLine(number=7, text="She is eating a green apple")]
+    real, toy = open_source(real_model), open_source("toy")
+    with pytest.raises(ModelError, match=r"line 7, “She is eating.*8 tokens.*6 to toy"):
+        survey_model(lines, real, against=toy)
+    with pytest.raises(ModelError, match="same tokens: “She is eating") as refusal:
+        check_readable("She is eating a green apple", real, against=toy)
+    assert "line" not in str(refusal.value)
+    with pytest.raises(InputError):
+        check_readable("xyzzy plugh", toy, against=toy)
+
+
+def test_other_shapes_and_kinds_are_refused() -> None:
+    """With both numbers, or both kinds."""
+    one, other = (open_source(f"toy-random:n_layers={n}") for n in (2, 3))
+    with pytest.raises(ModelError, match=r"2 x .*3 x "):
+        survey_model(sentences(3), one, against=other)
+    with pytest.raises(ModelError, match=r"toy has encoder attention.*toy-decoder has decoder"):
+        survey_model(sentences(3), open_source("toy"), against=open_source("toy-decoder"))
+
+
+def test_only_parts_of_the_same_two_models_are_merged(of_toys: Survey) -> None:
+    """Both halves together have the numbers of the whole; one without a second model is refused."""
+    source = open_source("toy")
+    parts = [
+        survey_model(lines, source, SurveySettings(controls=8), against=source.untrained())
+        for lines in (sentences(30), sentences(30, skip=30))
+    ]
+    both = survey.merge(*parts)
+    assert np.abs(divergences(compared(both)) - divergences(compared(of_toys))).max() < 1e-9
+    with pytest.raises(RecordError, match="another model"):
+        survey.merge(parts[0], replace(parts[1], against=None))
+
+
+def test_bad_lines_are_left_out_of_both_and_named() -> None:
+    """What one of the models cannot read, neither is measured on."""
+    source = open_source("toy")
+    lines: list[CorpusLine | BadLine] = [
+        *sentences(4),
+        BadLine(number=5, reason="it is no JSON"),
+        CorpusLine(number=6, text="xyzzy plugh"),
+    ]
+    found = survey_model(lines, source, SurveySettings(controls=2), against=source.untrained())
+    assert (found.n_sentences, found.n_bad) == (4, 2)
+    assert [number for number, _ in found.bad] == [5, 6]
+    assert found.against is not None
+    assert found.against.divergences.n_sentences == 4
+
+
+# How it is shown, saved and asked for.
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_views_have_the_divergence_and_both_roles(of_toys: Survey, lang: str, width: int) -> None:
+    """The map, the table and the picture say how far each head is, and its role in the second model."""
+    found = compared(of_toys)
+    screen = Screen(width=width, colour=False, unicode=True, dark=False)
+    head = max(found.heads, key=lambda one: one.change.divergence if one.change else 0.0)
+    assert head.change is not None
+    first: list[Text] = draw_overview(found, screen, lang)
+    assert max(line.cell_len for line in first) <= width
+    shown = "\n".join(line.plain for line in first)
+    assert f"{head.change.divergence:.2f}"[1:] in shown
+    table = draw_table(found, screen, sort="divergence", language=lang)
+    assert max(line.cell_len for line in table) <= width
+    row = next(line.plain for line in table if line.plain.startswith(head.name))
+    assert f"{head.change.divergence:.2f}" in row
+    rows = [line.plain.split()[0] for line in table if line.plain[1:2] == "."]
+    assert rows[0] == head.name
+
+
+def test_the_picture_has_a_second_map(
+    of_toys: Survey, texts_of: Callable[..., list[tuple[str, object]]]
+) -> None:
+    """Each head's divergence stands in its cell, and no text covers another."""
+    found = compared(of_toys)
+    drawn = [text for text, _ in texts_of(sheet.draw(found).figure)]
+    for value in divergences(found).ravel():
+        assert f"{value:.2f}"[1:] in drawn
+
+
+def test_python_and_the_command_line_say_the_same(typed: Callable[..., Result], here: Path) -> None:
+    """One comparison of both models, in every file."""
+    lines = [one.text for one in sentences(12)]
+    (here / "lines.txt").write_text("\n".join(lines) + "\n")
+    names = ["-o", "a.csv", "-o", "a.json", "-o", "a.html", "-o", "a.stats", "-o", "a.png"]
+    result = typed("compare-heads", "--toy", "--against", "toy", "--corpus", "lines.txt", *names)
+    assert result.status == 0, result.errors
+    with (here / "a.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["divergence"] for row in rows} == {"0.0"}
+    assert all(row["role_after"] == row["role"] for row in rows)
+    written = json.loads((here / "a.json").read_text())
+    assert written["against"]["model"] == "toy"
+    assert written["heads"][0]["change"]["divergence"] == 0
+    found = attnviz.compare_heads(here / "lines.txt", "toy", against="toy")
+    found.save(here / "b.csv")
+    assert (here / "a.csv").read_bytes() == (here / "b.csv").read_bytes()
+    loaded = typed("compare-heads", "--load", "a.stats", "-o", "c.csv", "--sort", "divergence")
+    assert loaded.status == 0, loaded.errors
+    assert (here / "a.csv").read_bytes() == (here / "c.csv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--load", "a.stats", "--against", "toy"), "it takes no second model"),
+        (("--toy", "--against", "b.stats"), "give its name or folder"),
+        (("I love you", "--toy", "--against", "toy", "--roles"), "do not go with --against"),
+        (("--toy", "--sort", "divergence"), "add --against"),
+    ],
+)
+def test_what_cannot_be_meant_together(
+    refused: Callable[..., tuple[int, str]], here: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    """One line, before a model is loaded."""
+    status, line = refused("compare-heads", *arguments)
+    assert (status, words in line) == (2, True), line
+
+
+def test_a_second_model_has_no_roles_of_one_sentence() -> None:
+    """Roles are of one model's heads."""
+    with pytest.raises(SettingsError, match="roles"):
+        attnviz.compare_heads("I love you", "toy", against="toy", roles=True)
