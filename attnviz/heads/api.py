@@ -120,10 +120,8 @@ def compare_heads(
     """
     from attnviz.heads.compare import compare
 
-    settings, entries = (
-        settings or SurveySettings(),
-        MEASURES if measures is None else tuple(measures),
-    )
+    settings = settings or SurveySettings()
+    entries = MEASURES if measures is None else tuple(measures)
     place, lines = _input_of(sentences)
     with_thresholds(measures_of(entries), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)

@@ -276,36 +276,21 @@ def _progress_bar(
         yield look
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from attnviz.heads.wording import plural
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring heads", total=None)
 
         def tick(progress: CorpusProgress) -> None:
-            n = progress.n_sentences
-            if not bar.tasks:
-                known = (BarColumn(), TimeRemainingColumn()) if progress.n_bytes else ()
-                rate_column = TextColumn("{task.fields[rate]}")
-                bar.columns = (
-                    TextColumn("{task.description}"),
-                    *known,
-                    TimeElapsedColumn(),
-                    rate_column,
-                )
-                bar.add_task("measuring heads", total=progress.n_bytes, rate="", n_before=n)
             look(progress)
-            if progress.shape is not None:
-                (task,) = bar.tasks
-                speed = (n - task.fields["n_before"]) / max(task.elapsed or 0, 1e-9)
-                rate = f"{plural(n, 'sentence')}, {speed:,.0f} a second"
-                bar.update(task.id, completed=progress.bytes_read, rate=rate)
+            description = f"measuring heads: {progress.n_sentences:,} sentences"
+            bar.update(
+                task,
+                description=description,
+                completed=progress.bytes_read,
+                total=progress.n_bytes,
+            )
 
         yield tick
 

@@ -130,10 +130,8 @@ def _compare_one(
 
 def _with_peaks(heads: tally.Tally, taken: Sequence[Measure]) -> Estimates:
     """Every measure of rows: a largest weight is at an offset or not, and of such the interval is another."""
-    found, at = (
-        heads.estimate(),
-        [number for number, one in enumerate(taken) if one.takes == "peaks"],
-    )
+    found = heads.estimate()
+    at = [number for number, one in enumerate(taken) if one.takes == "peaks"]
     peaks = tally.share(
         heads.sums[..., at], np.broadcast_to(heads.counts, heads.sums.shape)[..., at]
     )
@@ -171,8 +169,7 @@ def _controls(found: Survey, looked_at: int) -> dict[str, Estimates]:
     if np.isfinite(fixed.value).any():
         there = np.flatnonzero(np.isfinite(fixed.value).any(axis=0))
         at = np.nanargmax(fixed.value[:, there], axis=0), there
-        best = Estimates(value=fixed.value[at], low=fixed.low[at], high=fixed.high[at])
-        controls[OFFSET] = _spread(best, there, shape)
+        controls[OFFSET] = _spread(fixed.map(lambda values: values[at]), there, shape)
     return controls
 
 
@@ -191,16 +188,13 @@ def _spread(
     found: Estimates, places: Sequence[int] | np.ndarray, shape: tuple[int, ...]
 ) -> Estimates:
     """Estimates of some measures among those of all; NaN of the others."""
-    spread = Estimates(
-        value=np.full(shape, np.nan), low=np.full(shape, np.nan), high=np.full(shape, np.nan)
-    )
-    for ends, given in (
-        (spread.value, found.value),
-        (spread.low, found.low),
-        (spread.high, found.high),
-    ):
-        ends[..., places] = given
-    return spread
+
+    def spread(values: np.ndarray) -> np.ndarray:
+        every = np.full(shape, np.nan)
+        every[..., places] = values
+        return every
+
+    return found.map(spread)
 
 
 def _similarity(found: Survey) -> HeadSimilarity | None:

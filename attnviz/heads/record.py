@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -41,11 +41,14 @@ class Estimates:
         """One of them: its value and both ends of its interval."""
         return float(self.value[place]), float(self.low[place]), float(self.high[place])
 
+    def map(self, change: Callable[[np.ndarray], np.ndarray]) -> Estimates:
+        """The estimates whose three arrays are what `change` makes of these."""
+        return Estimates(value=change(self.value), low=change(self.low), high=change(self.high))
+
     def with_one_more(self, other: Estimates) -> Estimates:
         """The same, with another measure of each head behind the others."""
         parts = ((self.value, other.value), (self.low, other.low), (self.high, other.high))
-        value, low, high = (np.concatenate([one, more[..., None]], axis=-1) for one, more in parts)
-        return Estimates(value=value, low=low, high=high)
+        return Estimates.of(*(np.concatenate([a, b[..., None]], axis=-1) for a, b in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

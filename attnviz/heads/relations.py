@@ -84,10 +84,8 @@ def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: i
     at = {name: number for number, name in enumerate(names)}
     shape = (HALVES, HALF_GROUPS + 1, len(names))
     hits = np.zeros((*shape, WAYS, n_layers, n_heads), dtype=np.int32)
-    offsets, counts = (
-        np.zeros((*shape, len(DISTANCES)), dtype=np.int32),
-        np.zeros(shape, dtype=np.int32),
-    )
+    offsets = np.zeros((*shape, len(DISTANCES)), dtype=np.int32)
+    counts = np.zeros(shape, dtype=np.int32)
     for key, one in linked:
         kept = [link for link, name in enumerate(one.names) if name in at]
         where = (

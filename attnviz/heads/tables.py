@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from attnviz.heads import wording
-from attnviz.heads.record import Example, HeadComparison, HeadProfile, Relation, Role
+from attnviz.heads.record import Control, Example, HeadComparison, HeadProfile, Relation, Role
 from attnviz.heads.roles import CONTROLS
 from attnviz.heads.wording import proof, reason_of
 from attnviz.storage.encoding import to_text, with_nulls
@@ -139,46 +139,28 @@ def _change(head: HeadProfile) -> dict[str, Any]:
 def _role(role: Role) -> dict[str, Any]:
     """A role without what only pictures need."""
     rule = role.rule
-    controls = [
-        {
-            "name": one.name,
-            "what": CONTROLS[one.name].say(control=one),
-            **_fields(one, "value", "low", "high", "rules_out"),
-        }
-        for one in role.controls
-    ]
     return {
         "name": role.name,
         "short": rule.short,
         "words": rule.words,
-        "measure": role.measure,
-        "score": role.score,
-        "low": role.low,
-        "high": role.high,
         "threshold": rule.threshold,
-        "controls": controls,
-        "established": role.established,
+        **_fields(role, "measure", "score", "low", "high", "established"),
         "reason": reason_of(role.doubt),
+        "controls": [_control(one) for one in role.controls],
     }
 
 
 def _relation(one: Relation) -> dict[str, Any]:
-    fixed, random = one.fixed, one.random
-    value, low, high = (
-        (math.nan,) * 3 if random is None else (random.value, random.low, random.high)
-    )
     return {
         **_fields(one, "name", "n", "layer", "head", "reverse", "accuracy", "low", "high"),
-        "offset": fixed.offset,
-        "offset_accuracy": fixed.value,
-        "offset_low": fixed.low,
-        "offset_high": fixed.high,
-        "untrained": value,
-        "untrained_low": low,
-        "untrained_high": high,
         "established": one.established,
         "reason": reason_of(one.doubt),
+        "controls": [_control(control) for control in one.controls],
     }
+
+
+def _control(one: Control) -> dict[str, Any]:
+    return {**asdict(one), "what": CONTROLS[one.name].say(control=one)}
 
 
 def _examples(

@@ -108,10 +108,8 @@ def interval(
     )
     low, high = (value - error * _unskew(side * t, skewness, np.maximum(n, 1)) for side in (1, -1))
     known = n > 1
-    low, high = (
-        np.where(known, np.minimum(low, value), np.nan),
-        np.where(known, np.maximum(high, value), np.nan),
-    )
+    low = np.where(known, np.minimum(low, value), np.nan)
+    high = np.where(known, np.maximum(high, value), np.nan)
     return Estimates.of(value, low, high)
 
 

@@ -130,8 +130,6 @@ columns | columns: {controls} | 열: {controls}
 columns_hidden | controls are shown in a window of {cells} cells | 대조값은 창의 너비가 {cells}칸 이상일 때 보임
 pattern | small pattern: mean weight by offset, 0 the token itself, its height the head's largest, {least} at least
     | 작은 그림: 거리별 평균 가중치, 0은 토큰 자신, 높이는 그 헤드의 최댓값(적어도 {least})
-bars | bars end at 1, that of dist(ance) at {most:.0f} tokens; even: entropy as a share of the largest
-    | 막대는 1에서, dist(거리)는 토큰 {most:.0f}개에서 끝남; even: 최댓값에 대한 엔트로피의 비율
 alike | heads that look alike (average linkage of Jensen-Shannon distances) | 비슷한 헤드 (젠슨-섀넌 거리의 평균 연결)
 cluster | cluster {n} | 군집 {n}
 alone | each alone | 단독 헤드

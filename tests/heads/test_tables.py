@@ -127,7 +127,7 @@ def test_json_holds_everything() -> None:
     assert np.array_equal(found["similarity"]["linkage"], comparison.similarity.linkage)
     assert found["examples"]["0.0"]["previous"][0] == {"text": f"{KOREAN} 0.0", "score": 0.75}
     assert [one["established"] for one in found["relations"]] == [True, False]
-    assert found["relations"][1]["untrained"] is None
+    assert [one["name"] for one in found["relations"][1]["controls"]] == ["offset"]
 
 
 def test_what_is_not_there_is_null() -> None:

@@ -418,10 +418,8 @@ class FindLinks:
         first, n_rows, n_keys = block.first_row, *block.weights.shape[2:]
         visible = visible_keys(self._scoring, first, first + n_rows, n_keys, block.weights.device)
         weights = heads.rows_of(block.weights, visible[:, 0], first, self._marks).weights
-        to, mean = (
-            self._to.to(weights.dtype),
-            self._from[:, :, first : first + n_rows].to(weights.dtype),
-        )
+        to = self._to.to(weights.dtype)
+        mean = self._from[:, :, first : first + n_rows].to(weights.dtype)
         self._words += mean[:, None] @ (weights @ to[:, None])  # (B, H, U, U)
 
     def result(self) -> tuple[LinkHits | None, ...]:

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 WIDTH = 10.0  # inches of the page
-LEFT, GAP = (
-    4.2,
-    0.5,
-)  # inches of the left column, which has words and the example; and between the columns
+LEFT = 4.2  # inches of the left column, which has words and the example
+GAP = 0.5  # inches between the columns
 SIDE, BARS = 3.2, 1.4  # inches of the example, and the height of the bars by offset
 NAMES = 0.95  # inches of the names of measures
 ROW = 0.24  # inches of a measure
@@ -56,11 +54,8 @@ def draw(
         card_of(card, (patterns or {}).get(card.role.name), language)
         for card in own_card(profile, comparison)
     ]
-    title, notes, full = (
-        finding(profile, language),
-        _notes(comparison, profile, language),
-        WIDTH - 2 * MARGIN,
-    )
+    title, full = finding(profile, language), WIDTH - 2 * MARGIN
+    notes = _notes(comparison, profile, language)
     roles, what = _roles(profile, comparison, language), about(comparison, language)
     with usual_settings():
         said = [
@@ -83,14 +78,10 @@ def draw(
         ]
         sentences = lines(pen, [*(card.sentence for card in cards), *more], LEFT, colour=GREY)
         end = page.write(sentences, page.write(words, top) + 0.12 * bool(sentences))
-        beside, over = (
-            (0.0, 0.0)
-            if sheet is None
-            else (
-                pen.widest(labels_of(side)) + 0.05
-                for side in (sheet.query_labels, sheet.key_labels)
-            )
-        )
+        beside = over = 0.0
+        if sheet is not None:
+            beside = pen.widest(labels_of(sheet.query_labels)) + 0.05
+            over = pen.widest(labels_of(sheet.key_labels)) + 0.05
         weights_from = end + over + 0.1
         end = weights_from + SIDE + 0.1 if sheet is not None else end
         offsets = shown_offsets(comparison, profile)

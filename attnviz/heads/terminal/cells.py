@@ -139,6 +139,20 @@ def list_heads(title: Text, names: Sequence[str], out: Writer, indent: int) -> I
     )
 
 
+def draw_clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
+    """The clusters of heads that look alike, and the heads that are alone; nothing of heads that were not compared."""
+    clusters = sorted(comparison.clusters.items())
+    if len(comparison.heads) < 2 or not clusters:
+        return
+    yield from out.tell("alike")
+    groups = [(out.say("cluster", n=n), names) for n, names in clusters if len(names) > 1]
+    alone = [names[0] for _, names in clusters if len(names) == 1]
+    if alone:
+        groups.append((out.say("alone"), alone))
+    for what, names in groups:
+        yield from list_heads(Text(f"{len(names):>4}  {what}", "dim"), names, out, 18)
+
+
 def draw_grid(
     comparison: HeadComparison, screen: Screen, cell_of: CellOf, widest: int = WIDEST_CELL
 ) -> Iterator[Text]:

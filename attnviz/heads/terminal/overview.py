@@ -21,7 +21,15 @@ from attnviz.heads.selection import (
     strongest_link,
     strongest_links,
 )
-from attnviz.heads.terminal.cells import Writer, bar, draw_grid, draw_notes, role_style, rule_style
+from attnviz.heads.terminal.cells import (
+    Writer,
+    bar,
+    draw_clusters,
+    draw_grid,
+    draw_notes,
+    role_style,
+    rule_style,
+)
 from attnviz.heads.wording import (
     MINOR,
     change_columns,
@@ -46,15 +54,9 @@ LINES, FEWEST_ROLES = 48, 6
 """Of a screen, as far as the map leaves room; so many roles are named of a model of any size."""
 NO_SIGN = "·"  # stands on the map for a head without a clear role
 CHANGED = 6  # so many heads are named that differ most from those of a second model
-GROUPS = 5  # so many groups of heads that look alike are shown
 WIDEST_TOKEN = 10  # cells that a head takes on the map at most
-SHARES = (
-    "self",
-    "previous",
-    "next",
-    "first",
-    "separator",
-)  # the shares that the table of all heads has
+# the shares that the table of all heads has
+SHARES = ("self", "previous", "next", "first", "separator")
 
 
 def draw_overview(comparison: HeadComparison, screen: Screen, language: str = "en") -> list[Text]:
@@ -255,7 +257,7 @@ def draw_sentence(
         lines += [*_sorts(comparison.roles_on, record, out), Text()]
     lines += [*out.tell("one_map"), *draw_grid(comparison, screen, cell, WIDEST_TOKEN)]
     lines += [Text(), *_links(record, out)]
-    if groups := list(_groups(comparison, out)):
+    if groups := list(draw_clusters(comparison, out)):
         lines += [Text(), *groups]
     notes = [note for note in comparison.notes if note.code != "few_sentences"]
     return [*lines, Text(), *draw_notes(comparison, notes, out), *out.tell("more_one", "dim")]
@@ -309,20 +311,6 @@ def _links(record: Attention, out: Writer) -> Iterator[Text]:
 
 def _arrow(record: Attention, query: int, key: int) -> str:
     return f"{record.query_tokens[query].text} → {record.key_tokens[key].text}"
-
-
-def _groups(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    several = sorted(
-        (names for names in comparison.clusters.values() if len(names) > 1), key=len, reverse=True
-    )
-    if not several:
-        return
-    yield from out.tell("alike")
-    for names in several[:GROUPS]:
-        start = f"{len(names):>4}  "
-        yield Text(
-            start + fit(" ".join(names), out.screen.width - len(start), out.screen), no_wrap=True
-        )
 
 
 def _table(comparison: HeadComparison, record: Attention, out: Writer) -> Iterator[Text]:

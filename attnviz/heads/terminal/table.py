@@ -24,20 +24,14 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
 
-BARS = ("previous", "next", "first", "separator", "entropy_share", "distance")
-"""The measures that are drawn as bars where there is room."""
-FARTHEST = 8.0  # tokens at which the bar of a distance is full
-WITH_CONTROLS, WITH_BARS, WITH_NUMBERS, WITH_LONG_BARS = 80, 116, 160, 185
-"""The windows, in cells, from which on a row has its controls, its bars, the bars' numbers, and longer bars."""
+WITH_CONTROLS, WIDE = 80, 116
+"""The windows, in cells, from which on a row has its controls, and a wider pattern."""
 AIRY, AIRY_RELATIONS = 130, 80
 """The windows, in cells, from which on the columns of heads, and of relations, stand further apart."""
-LEAST_ROLE = (12, 26, 33)
-"""Cells that a role keeps: in a narrow window, beside controls, and beside bars, of which the last give way to it."""
+LEAST_ROLE, LEAST_ROLE_WITH_CONTROLS = 12, 26  # cells that a role keeps
 _BOLD = Style(bold=True)
-ALIKE, BRIEF = (
-    6,
-    4,
-)  # so many of the heads most like this one are named; so many measures on the first screen
+ALIKE = 6  # so many of the heads most like this one are named
+BRIEF = 4  # so many measures stand on the first screen
 WIDEST_BAR = 40  # cells of the longest bar of an offset
 NARROW = 72  # the windows, in cells, below which columns stand closer
 WITH_MEANINGS = 104  # the windows, in cells, from which on each measure stands with what it means
@@ -54,10 +48,8 @@ def draw_table(
     language: str = "en",
 ) -> list[Text]:
     """All heads, their clusters, and all relations. Raises SelectionError: no such measure, role, layer or head."""
-    out, rows = (
-        Writer(screen, language),
-        choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads),
-    )
+    out = Writer(screen, language)
+    rows = choose_heads(comparison, sort=sort, role=role, layers=layers, heads=heads)
     lines = out.tell("title", "bold", model=wording.model_names(comparison))
     lines += out.prose(description(comparison, language))
     lines += [*out.prose(sample(comparison, language)), Text()]
@@ -72,7 +64,8 @@ def draw_table(
         lines += out.tell(
             "others_hidden" if role or layers or heads else "many_hidden", n=n, most=MOST
         )
-    lines += _clusters(comparison, out)
+    if clusters := list(cells.draw_clusters(comparison, out)):
+        lines += [Text(), *clusters]
     if comparison.relations:
         lines += [Text(), *draw_relations(comparison.relations, out)]
     lines.append(Text())
@@ -91,7 +84,7 @@ def _rows(
         Column(
             f"  {out.say('role')}",
             [_role(one, out) for one in heads],
-            least=LEAST_ROLE[(wide >= WITH_CONTROLS) + (wide >= WITH_BARS)],
+            least=LEAST_ROLE if wide < WITH_CONTROLS else LEAST_ROLE_WITH_CONTROLS,
         ),
         out.numbers("score", [role.score if role else math.nan for role in roles]),
         out.column(
@@ -104,7 +97,7 @@ def _rows(
         ),
     ]
     if _has_patterns(comparison):
-        reach = MAX_OFFSET if wide >= WITH_BARS else MAX_OFFSET // 2
+        reach = MAX_OFFSET if wide >= WIDE else MAX_OFFSET // 2
         left, right = f"-{reach}", f"+{reach}"
         ruler = left + "0".center(2 * reach + 1 - len(left) - len(right)) + right
         patterns = [
@@ -126,14 +119,12 @@ def _rows(
     if _has_room_for_controls(comparison, wide):
         columns += [
             Column(
-                kind.titles[wide >= WITH_NUMBERS],
+                kind.titles[wide >= WIDE],
                 [_control(one, kind.name, out) for one in heads],
                 right=True,
             )
             for kind in _controls(comparison)
         ]
-    if wide >= WITH_BARS:
-        columns += _bars(heads, comparison, out)
     yield from table(columns, out.screen, gap=1 if wide < AIRY else 2)
 
 
@@ -150,7 +141,7 @@ def _change(heads: Sequence[HeadRole], out: Writer) -> Iterator[Column]:
 
 
 def _has_room_for_controls(comparison: HeadComparison, wide: int) -> bool:
-    return wide >= (WITH_CONTROLS if comparison.against is None else WITH_BARS)
+    return wide >= (WITH_CONTROLS if comparison.against is None else WIDE)
 
 
 def _controls(comparison: HeadComparison) -> list[ControlKind]:
@@ -187,23 +178,6 @@ def _control(one: HeadRole, name: str, out: Writer) -> Text:
     return Text(out.number(control.value), "bold" if rules_out else "dim")
 
 
-def _bars(heads: Sequence[HeadRole], comparison: HeadComparison, out: Writer) -> Iterator[Column]:
-    measures = [one for name in BARS for one in comparison.measures if one.name == name]
-    with_numbers = out.screen.width >= WITH_NUMBERS
-    width = 5 if out.screen.width >= WITH_LONG_BARS else 4
-    for index, measure in enumerate(measures):
-        full, digits = (FARTHEST, 1) if measure.name == "distance" else (1.0, 2)
-        drawn = []
-        for head, role in heads:
-            value = comparison.estimate(measure.name, *head.place)[0]
-            text = cells.bar(value / full, width, out.screen)
-            if with_numbers and not math.isnan(value):
-                text = f"{out.number(value, digits):>4} {text}"
-            own = role is not None and role.measure == measure.name
-            drawn.append(Text(text, cells.role_style(role, out.screen) if own else "dim"))
-        yield Column(measure.label, drawn, gap=2 if with_numbers or index == 0 else 1)
-
-
 def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) -> Iterator[str]:
     language, width = out.language, out.screen.width
     roles = [one.role for one in heads if one.role is not None]
@@ -211,39 +185,18 @@ def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) 
     yield "; ".join(f"{short}: {words}" for short, words in rules.items())
     yield say("marks", language)
     if kinds := _controls(comparison):
-        named = ", ".join(
-            f"{kind.titles[width >= WITH_NUMBERS]}: {kind.say(language)}" for kind in kinds
-        )
+        named = ", ".join(f"{kind.titles[width >= WIDE]}: {kind.say(language)}" for kind in kinds)
         if _has_room_for_controls(comparison, width):
             yield say("columns", language, controls=named)
         else:
-            least = WITH_CONTROLS if comparison.against is None else WITH_BARS
+            least = WITH_CONTROLS if comparison.against is None else WIDE
             yield say("columns_hidden", language, cells=least)
     yield from wording.explain_changes(comparison, language)
     if any(role.narrow for role in roles):
         yield say("narrow", language)
     pattern = [say("pattern", language, least=cells.LEAST_TOP)] if _has_patterns(comparison) else []
-    bars = [say("bars", language, most=FARTHEST)] if width >= WITH_BARS else []
-    yield "; ".join([*pattern, *bars, say("count_from_0", language)])
+    yield "; ".join([*pattern, say("count_from_0", language)])
     yield say("not_explanation", language)
-
-
-def _clusters(comparison: HeadComparison, out: Writer) -> Iterator[Text]:
-    clusters = comparison.clusters
-    if len(comparison.heads) < 2 or not clusters:
-        return
-    yield Text()
-    yield from out.tell("alike")
-    groups = [
-        (out.say("cluster", n=cluster), names)
-        for cluster, names in sorted(clusters.items())
-        if len(names) > 1
-    ]
-    alone = [names[0] for names in clusters.values() if len(names) == 1]
-    for what, names in [*groups, *([(out.say("alone"), alone)] if alone else [])]:
-        yield from cells.list_heads(
-            Text.assemble((f"{len(names):>4}  {what}", "dim")), names, out, 18
-        )
 
 
 def draw_relations(relations: Sequence[Relation], out: Writer) -> Iterator[Text]:

@@ -101,12 +101,6 @@ def test_heads_in_80_columns(golden: Golden) -> None:
     golden(printed(draw_table(made(), PLAIN), PLAIN))
 
 
-def test_heads_in_120_columns_in_colour(golden: Golden) -> None:
-    """The table with its bars, on a dark screen."""
-    screen = Screen(width=120)
-    golden(printed(draw_table(made(), screen), screen))
-
-
 def test_a_head_in_60_columns_of_ascii(golden: Golden) -> None:
     """One head's page where little can be shown."""
     screen = replace(ASCII, width=60)
@@ -151,24 +145,18 @@ def fits(shape: tuple[int, int], screen: Screen) -> None:
 
 
 def test_the_numbers_are_the_comparisons() -> None:
-    """Score, interval, controls and bars of each row, computed again."""
+    """Score, interval and controls of each row, computed again."""
     comparison = made()
     screen = Screen(width=200, colour=False)
     for head in comparison.heads:
         line = rows_of(comparison, screen)[head.name]
         numbers = re.findall(r"(?<![\d.+-])\d+\.\d+", line.split(shown_of(head))[1])
-        e = comparison.estimates.value[head.layer, head.head]
-        bars = [
-            f"{e[NAMES.index(n)]:.2f}"
-            for n in ("previous", "next", "first", "separator", "entropy_share")
-        ]
-        bars.append(f"{e[NAMES.index('distance')]:.1f}")
         if not head.roles:
-            assert numbers == bars
+            assert not numbers
             continue
         role = head.roles[0]
         held = [f"{control.value:.2f}" for control in role.controls]
-        assert numbers == [f"{role.score:.2f}", f"{role.low:.2f}", f"{role.high:.2f}", *held, *bars]
+        assert numbers == [f"{role.score:.2f}", f"{role.low:.2f}", f"{role.high:.2f}", *held]
         assert ("●" if role.established else "○") in line
         assert ("random too" in line) == (not role.established)
 
@@ -189,8 +177,8 @@ def test_the_small_pattern_is_the_mean_by_offset() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 100, 120, 140, 200])
-def test_roles_are_read_before_bars(width: int) -> None:
-    """Where there is not room for everything, the last bars give way, not the words of a role."""
+def test_roles_have_room(width: int) -> None:
+    """Other columns give way, not the words of a role."""
     comparison = made(12, 12, all_roles=True, relations=())
     shown = rows_of(comparison, Screen(width=width, colour=False))
     for words in ("previous", "same word", "induction · random too", "possessed > nmod:poss"):
@@ -319,7 +307,7 @@ def test_sorted_by_role_and_by_score() -> None:
 
 
 def test_a_measure_has_one_name() -> None:
-    """No two measures have one heading, and none has two: that of the bars is that of the column sorted by."""
+    """No two measures have one heading; the table is sorted by it."""
     assert len({one.label for one in TAKEN}) == len(TAKEN)
     for width in (120, 200):
         screen = Screen(width=width, colour=False)
@@ -327,7 +315,7 @@ def test_a_measure_has_one_name() -> None:
             line.plain for line in draw_table(made(relations=()), screen, sort="entropy_share")
         ]
         heading = next(line for line in lines if line.startswith("head "))
-        assert heading.split().count("even") == 2
+        assert heading.split().count("even") == 1
         assert "spread" not in heading
         assert "entropy" not in heading
     assert find_measure("even", TAKEN).name == "entropy_share"
