@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.heads import measures, relations, roles, selection, survey, tally
@@ -124,7 +123,7 @@ def _compare_one(
         examples=examples,
         typical=typical,
         relations=relations.best_of(candidates),
-        notes=(*_notes(found), *_few_carry(found, taken, even)),
+        notes=tuple(_notes(found)),
     )
 
 
@@ -256,29 +255,6 @@ def _different(found: Survey) -> int:
     """How many different sentences there are, as far as the sample tells: of so few it holds all."""
     n = len(found.sample.texts)
     return n if n < found.sample.size else found.n_sentences
-
-
-def _few_carry(
-    found: Survey, taken: Sequence[Measure], even: Float64[np.ndarray, "layer measure"]
-) -> Iterator[Note]:
-    """That few sentences carry some measures, and how few; at fixed offsets the intervals hold all the same."""
-    few = np.any(even < roles.UNEVEN, axis=0).tolist()
-    names = [
-        one.name
-        for one, is_few in zip(taken, few, strict=False)
-        if is_few and not one.family and one.role
-    ]
-    if not names or _different(found) < roles.FEWEST_DIFFERENT:  # of so few, few carry everything
-        return
-    # (group, measure)
-    counts = found.heads.counts[1:, 0, 0, [found.measures.index(name) for name in names]]
-    held = np.cumsum(np.sort(counts, axis=0)[::-1], axis=0) / counts.sum(axis=0)
-    yield Note.of(
-        "few_carry",
-        measures=", ".join(names),
-        n=int((held < 1 / 2).sum(axis=0).min() + 1),
-        groups=int((counts > 0).sum(axis=0).max()),
-    )
 
 
 def _notes(found: Survey) -> Iterator[Note]:

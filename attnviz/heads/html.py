@@ -10,7 +10,7 @@ from typing import Any
 from attnviz.heads.measures import Measure
 from attnviz.heads.record import HeadChange, HeadComparison, HeadProfile, Role
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import example_of, strongest_of
+from attnviz.heads.selection import example_of
 from attnviz.heads.wording import (
     description,
     explain_changes,
@@ -111,6 +111,7 @@ def _rules(roles: Sequence[Role]) -> list[dict[str, object]]:
 
 
 def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str, Any]:
+    example = example_of(comparison, head, role)
     return {
         "rule": role.name,
         "score": _number(role.score),
@@ -130,11 +131,7 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
             }
             for one in role.controls
         ],
-        "examples": [
-            {"text": visible(one.text), "score": _number(one.score)}
-            for one in (example_of(comparison, head, role), strongest_of(comparison, head, role))
-            if one
-        ],
+        "example": example and {"text": visible(example.text), "score": _number(example.score)},
     }
 
 

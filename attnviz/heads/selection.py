@@ -223,13 +223,6 @@ def example_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Exa
     return next((one for one in kept if len(one.text.split()) <= SHORT), next(iter(kept), None))
 
 
-def strongest_of(comparison: HeadComparison, head: HeadProfile, role: Role) -> Example | None:
-    """The strongest sentence of a head with a role, where a typical one is shown; None where there is no other."""
-    found = next(iter(comparison.examples.get((head.name, role.measure), ())), None)
-    shown = example_of(comparison, head, role)
-    return None if found is None or shown is None or found.text == shown.text else found
-
-
 def typical(ranked: Sequence[Example]) -> Example | None:
     """A sentence like those where a measure is strong: near the median of the strongest tenth, with words enough.
 

@@ -22,7 +22,6 @@ OWN = "sentences of its own language that it never saw"  # likewise of a trained
 CLOSEST = 3  # so many roles are named that a head without one comes closest to
 ALIKE = 4  # so many of the heads most like one are named
 MINOR = {
-    "few_carry",
     "relations_lost",
     "relations_in_one_half",
     "relations_uncounted",
@@ -165,7 +164,6 @@ weight | weight | 가중치
 peak | largest there | 최댓값 비율
 measure | measure | 지표
 example | typical: | 대표 문장:
-strongest_one | strongest: | 가장 강한 문장:
 strongest | where it is strongest | 가장 뚜렷한 문장
 near | heads most like it, by mean Jensen-Shannon divergence, in nats (0 to 0.69){cluster}
     | 가장 비슷한 헤드: 평균 젠슨-섀넌 발산, 단위 nat (0~0.69){cluster}
@@ -217,9 +215,6 @@ no_random_weights | no random weights could be made of this model, so no role is
     | 이 모델의 무작위 가중치를 만들 수 없어 확인된 역할이 없음: {why}
 nothing_measured | nothing was measured: no token has more than one token to look at
     | 잰 것이 없음: 볼 수 있는 토큰이 둘 이상인 토큰이 없음
-few_carry | few sentences carry {measures}: half of what is counted is in {n} of {groups} groups of sentences, and these
-    intervals are too narrow
-    | {measures}은(는) 몇 문장이 좌우함: 센 것의 절반이 문장 {groups}묶음 가운데 {n}묶음에 있어, 신뢰구간이 너무 좁음
 sentences_cut | {n:sentence} {n:are/is} longer than the model takes: cut, and measured as far as {n:they go/it goes}
     | 문장 {n:,}개가 모델의 한도보다 길어, 잘라서 앞부분만 쟀음
 bad_lines | {n:line} could not be used | {n:,}줄을 쓸 수 없었음

@@ -14,7 +14,7 @@ from attnviz.heads.figure.grid import about, begin_page, end_page, heading
 from attnviz.heads.figure.sheet import card_of, draw_weights, labels_of
 from attnviz.heads.record import HeadComparison, HeadProfile
 from attnviz.heads.roles import CONTROLS
-from attnviz.heads.selection import at_offset, control_of, estimate_of, own_card, strongest_of
+from attnviz.heads.selection import at_offset, control_of, estimate_of, own_card
 from attnviz.heads.wording import proof, say
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import lines
@@ -70,13 +70,7 @@ def draw(
         top = page.write(heading(pen, title, [what], full, 1.35), MARGIN) + 0.25
         words = [line for text, colour in roles for line in lines(pen, [text], LEFT, colour=colour)]
         sheet = next((card.sheet for card in cards), None)
-        strongest = [strongest_of(comparison, profile, role) for role in profile.roles[:1]]
-        more = [
-            f"{say('strongest_one', language)} “{visible(one.text)}” {one.score:.2f}"
-            for one in strongest
-            if one
-        ]
-        sentences = lines(pen, [*(card.sentence for card in cards), *more], LEFT, colour=GREY)
+        sentences = lines(pen, [card.sentence for card in cards], LEFT, colour=GREY)
         end = page.write(sentences, page.write(words, top) + 0.12 * bool(sentences))
         beside = over = 0.0
         if sheet is not None:

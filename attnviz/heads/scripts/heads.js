@@ -2,7 +2,7 @@
  * What each head does: a map of roles, a table to sort, and of the chosen head how sure its roles are.
  * @typedef {{words: string[], value: number, low: number|null, high: number|null, out: boolean}} Held
  * @typedef {{rule: string, score: number, low: number|null, high: number|null, narrow: boolean, least: number, sure: boolean, why: string[],
- *   controls: Held[], examples: {text: string, score: number}[]}} HeadRole
+ *   controls: Held[], example: {text: string, score: number}|null}} HeadRole
  * @typedef {{divergence: (number|null)[], role: {rule: string, sure: boolean}|null}} HeadChange
  * @typedef {{name: string, roles: HeadRole[], change: HeadChange|null, values: (number|null)[][]}} Profile
  * @typedef {{name: string, short: string, sign: string, colour: string, words: string[]}} Rule
@@ -270,8 +270,8 @@ class Heads {
     this.plot(plot, role, held);
     return el("article", {}, el("h3", {}, this.sign(role), ` ${this.in(rule.words)}`), plot,
       el("p", {}, this.in(role.why)),
-      ...role.examples.map((one) => el("p", { class: "faint" }, `${this.say("example")}: `, el("bdi", {}, clip(one.text, 240)),
-        ` ${one.score.toFixed(2)}`)));
+      ...(role.example ? [el("p", { class: "faint" }, `${this.say("example")}: `, el("bdi", {}, clip(role.example.text, 240)),
+        ` ${role.example.score.toFixed(2)}`)] : []));
   }
 
   /** The score with its interval above those of the controls, from 0 to 1; a line where the threshold is.

@@ -281,15 +281,11 @@ def _roles(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Ite
         yield from out.prose(text, cells.role_style(role, screen) + _BOLD, indent=2)
         inner = Writer(replace(screen, width=screen.width - 2), language)
         yield from (Text("  ") + line for line in inner.prose(how_sure(role, language)))
-        examples = (
-            selection.example_of(comparison, profile, role),
-            selection.strongest_of(comparison, profile, role),
-        )
-        for phrase, example in zip(("example", "strongest_one"), examples, strict=True):
-            if example is not None:
-                start, end = f"  {out.say(phrase)} ", f"  {out.number(example.score)}"
-                room = screen.width - cell_len(start) - len(end)
-                yield Text(start + fit(f"“{example.text}”", room, screen) + end, no_wrap=True)
+        example = selection.example_of(comparison, profile, role)
+        if example is not None:
+            start, end = f"  {out.say('example')} ", f"  {out.number(example.score)}"
+            room = screen.width - cell_len(start) - len(end)
+            yield Text(start + fit(f"“{example.text}”", room, screen) + end, no_wrap=True)
 
 
 def _brief(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> Iterator[Text]:
