@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -336,9 +336,6 @@ class PageSettings:
         most=2400,
         panel=LOOK,
     )
-    transparent: bool = option(
-        "--transparent", default=False, help="No background colour.", panel=LOOK
-    )
 
     def __post_init__(self) -> None:
         _ = self.look  # refused here, before any work
@@ -348,9 +345,7 @@ class PageSettings:
         """The style, with what is wanted otherwise."""
         from attnviz.render.figure.style import style_of
 
-        return style_of(
-            **{one.name: getattr(self, one.name) for one in fields(self) if one.name != "title"}
-        )
+        return style_of(self.style, self.width, self.dpi)
 
 
 @group

@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 
 import attnviz
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
-from attnviz.cli.help import Command, CommandGroup
+from attnviz.cli.help import Command, CommandGroup, HeadCommand
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
 from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
@@ -93,7 +93,7 @@ for _name, (_command, _examples) in COMMANDS.items():
     _indented = "\n".join(f"  {line}" for line in _examples.splitlines())
     app.command(
         _name,
-        cls=Command,
+        cls=HeadCommand if _name == "head" else Command,
         context_settings={"max_content_width": 100},
         epilog=f"\b\nExamples:\n{_indented}",
     )(_command)
@@ -119,6 +119,11 @@ REPLACED = {
     "--cmap": "--palette",
     "--colormap": "--palette",
     "--transparent": "-o FILE.svg, and remove its background",
+    "--fail-above": "-o FILE.csv has the divergence of each head",
+    "--clustermap": "-o FILE.json has the divergences of all pairs of heads",
+    "--scatter": "-o FILE.json has the divergences of all pairs of heads",
+    "--field": "--corpus FILE with one sentence on each line",
+    "--max-offset": "attnviz head LAYER.HEAD --full shows offsets up to 8",
 }
 """What to use instead of an option that is not there."""
 

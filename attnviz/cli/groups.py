@@ -171,24 +171,6 @@ class Command(TyperCommand):
 _BRIEF = "attnviz.brief"  # whether the help that is asked for is the short one
 
 
-class HeadCommand(Command):
-    """A command whose first argument may begin with a minus, as that of no option does: ``-1.-1``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what was typed."""
-        takers = {
-            name for one in self.params for name in one.opts if not getattr(one, "is_flag", True)
-        }
-        typed = list(args)
-        for i, (before, one) in enumerate(zip(["", *args], args, strict=False)):
-            is_value = before in takers or (
-                not before.startswith("--") and f"-{before[-1:]}" in takers
-            )
-            if re.match(r"-\d", one) and not (before.startswith("-") and is_value):
-                typed[i] = f" {one}"
-        return super().parse_args(ctx, typed)
-
-
 class CommandGroup(TyperGroup):
     """The command with all commands: none of their summaries is cut, and one that is mistyped is guessed at."""
 

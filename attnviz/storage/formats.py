@@ -80,7 +80,8 @@ class Formats(dict[str, Format]):
         made = self.make(
             ending, result, **{name: look[name] for name in self[ending].names if name in look}
         )
-        content: Content = getattr(made, "content", made)
+        # a picture fills a file, a page is its HTML, all else is the content itself
+        content: Content = getattr(made, "fill", getattr(made, "html", made))
         if not isinstance(content, str):
             return content
         try:
