@@ -125,8 +125,14 @@ def compare_heads(
     place, lines = _input_of(sentences)
     with_thresholds(measures_of(entries), thresholds or {})
     roles = _saved_roles(place.roles or roles, lines, thresholds=thresholds, measures=entries)
-    run = SurveyRun(model=_settings_of(model), settings=settings)
-    stats, _, source = _measure(
+    if against is not None:
+        _check_against(against, place, roles)
+    run = SurveyRun(
+        model=_settings_of(model),
+        settings=settings,
+        against=None if against is None else _settings_of(against).name,
+    )
+    stats, source = _measure(
         place,
         lines,
         [model] if against is None else [model, against],
@@ -183,77 +189,6 @@ def _roles_on(
         comparison.model, comparison.kind, range(comparison.n_layers), range(comparison.n_heads)
     )
     return roles
-
-
-@check_call()
-def compare_models(
-    before: Model,
-    after: Model,
-    sentences: Sentences = None,
-    *,
-    tokenizer: object = None,
-    settings: SurveySettings | None = None,
-    thresholds: Mapping[str, float] | None = None,
-    measures: Sequence[Entry] | None = None,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[CorpusProgress], object] | None = None,
-    opening: Opening = open_model,
-) -> Changes:
-    """What the heads of two models of one architecture and one tokenizer do otherwise.
-
-    Of a ``.stats`` file as the second model roles and measures are compared, and no patterns. Whatever else is given is
-    as for `compare_heads`; a tokenizer, and what opens a model, is that of both. Of each head there is how far its
-    pattern is from the other model's (the mean Jensen-Shannon divergence of its rows, in nats, 0 to ln 2), and the
-    differences of its measures and roles, after less before. Raises SettingsError: settings that do not go together;
-    InputError: no sentence is left, or the file cannot be read; ModelError: a model cannot be used, or they cut a
-    sentence into other tokens; RecordError: they have other numbers of layers or heads, or were measured otherwise;
-    SelectionError and OutputError, as `compare_heads`.
-    """
-    from attnviz.heads.changes.compare import changes
-
-    settings, entries = (
-        settings or SurveySettings(),
-        MEASURES if measures is None else tuple(measures),
-    )
-    place, lines = _input_of(sentences)
-    with_thresholds(measures_of(entries, settings.max_offset), thresholds or {})
-    if place.roles is not None:
-        raise errors.SettingsError(ONE_MODEL)
-    is_saved = isinstance(after, (str, os.PathLike)) and str(after).lower().endswith(STATS)
-    other = _load_finished(Path(str(after))) if is_saved else None
-    if other is None and place.saved is not None:
-        raise errors.SettingsError(
-            "what was measured before is compared with another .stats file alone"
-        )
-    if other is not None and place.saved is None:
-        _check_same_settings(settings, other, str(after))
-    run = SurveyRun(
-        model=_settings_of(before),
-        settings=settings,
-        against=None if is_saved else _settings_of(after).name,
-    )
-    stats, found, _ = _measure(
-        place,
-        lines,
-        [before] if is_saved else [before, after],
-        run,
-        tokenizer=tokenizer,
-        opening=opening,
-        checkpoint=checkpoint,
-        measures=entries,
-        progress=progress,
-    )
-    corpus = "; ".join(stats.corpora)
-    with in_one_line(f"{place.saved} or {after}") if place.saved else nullcontext():
-        return changes(
-            found.before,
-            found.after if other is None else other.survey,
-            found.divergences,
-            corpus=corpus,
-            corpus_after=corpus if other is None else "; ".join(other.corpora),
-            thresholds=thresholds,
-            entries=entries,
-        )
 
 
 @check_call()

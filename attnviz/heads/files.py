@@ -26,7 +26,7 @@ class SurveyRun:
 
     model: ModelSettings = field(default_factory=ModelSettings)  # the model, and how it was loaded
     settings: SurveySettings = field(default_factory=SurveySettings)  # how it was measured
-    against: str | None = None  # the second model, of two
+    against: str | None = None  # the second model, if there is one
 
     def words(self) -> dict[str, str]:
         """All of it as messages tell it, by the names of settings; without what is not given."""

@@ -33,7 +33,7 @@ class CorpusSettings:
         "--corpus",
         metavar="FILE",
         panel=INPUT,
-        help="Any number of sentences, a line each; - is standard input. Also .conllu.",
+        help="Any number of sentences, a line each; - is standard input. Also .jsonl, .conllu; .gz, .bz2, .xz.",
     )
     treebank: str | None = option(
         "--conllu",

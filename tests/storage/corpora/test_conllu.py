@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.models.language.vocabulary import load_vocabulary
-from attnviz.storage.corpora.conllu import MOST_LINES, _chains, _heads, read_conllu, split_sentences
+from attnviz.storage.corpora.conllu import MOST_LINES, read_conllu
 from attnviz.text.corpus import COREFERENCE, BadLine, CorpusLine, Link, universal
 from attnviz.text.words import split_words
 
