@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, numbers_of
 from attnviz.capture.source import Model, Opening, as_source
 from attnviz.capture.sources import Source
-from attnviz.errors import InputError
-from attnviz.text.arguments import bytes_of
+from attnviz.errors import InputError, SettingsError
 from attnviz.text.display import check_sentence, check_text
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def _split(settings: Attending) -> tuple[Selection, Opening]:
         if name in settings
     }
     kept["layers"], kept["heads"] = numbers_of(kept.get("layers"), kept.get("heads"))
-    bytes_of(kept.get("memory", MEMORY))
+    parse_bytes(kept.get("memory", MEMORY))
     loading = {name: value for name, value in settings.items() if name not in kept}
     return cast("Selection", kept), cast("Opening", loading)
 
@@ -149,7 +149,7 @@ def attend_batch(
         for one in batch.sentences
     ]
     keep = KeepRecord(
-        _from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=bytes_of(memory)
+        _from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=parse_bytes(memory)
     )
     receipt = source.stream(batch, [keep])
     is_part = rows is not None or keys is not None  # which may show no key ahead of its query
@@ -190,6 +190,23 @@ def attend_batch(
         )
         records.append(record.select(layers, heads))
     return records
+
+
+def parse_bytes(memory: int | str) -> int:
+    """Return a size of memory in bytes, which may be written as ``500MB`` or ``4GB``.
+
+    Raises:
+        SettingsError: it is no size.
+    """
+    if isinstance(memory, int):
+        return memory
+    match = re.fullmatch(
+        r"(\d{1,6}(?:\.\d{1,3})?) ?([KMGT])i?B?", memory.strip(), re.ASCII | re.IGNORECASE
+    )
+    if match is None:
+        raise SettingsError(f"{memory!r} is no size such as 500MB or 4GB", "memory")
+    exponent = 10 * (1 + "KMGT".index(match[2].upper()))
+    return int(float(match[1]) * 2**exponent)
 
 
 def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:

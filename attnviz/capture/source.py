@@ -24,8 +24,8 @@ from attnviz.errors import (
     UnreachableModelError,
 )
 from attnviz.models.registry import TOY, TOY_KOREAN, Device, Dtype, is_random, names, split_sizes
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, is_korean, visible
+from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     import torch
@@ -252,7 +252,7 @@ def _expect_home_built(model: str) -> None:
         return
     more = "; `attnviz demo bottleneck` compares those with and without attention"
     raise UnknownModelError(
-        f"there is no home-built model '{clip(visible(model), 60)}'{did_you_mean(name, names())}"
+        f"there is no home-built model '{clip(visible(model), 60)}'{suggest(name, names())}"
         f"{more if name.startswith('bottleneck') else ''}"
     )
 

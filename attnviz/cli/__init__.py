@@ -27,8 +27,8 @@ import attnviz
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
 from attnviz.cli.help import Command, CommandGroup, HeadCommand
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
+from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -269,7 +269,7 @@ def _report_misuse(error: typer.TyperException) -> int:
         if typed in REPLACED:
             message += f"; use instead: {REPLACED[typed]}"
         else:
-            message += did_you_mean(typed.lstrip("-"), known, ()).replace("mean ", "mean --")
+            message += suggest(typed.lstrip("-"), known, ()).replace("mean ", "mean --")
     if "unexpected extra argument" in message and context:
         if context.info_name in SENTENCE_COMMANDS:
             message += ": put a sentence in quotation marks"

@@ -1,11 +1,495 @@
 """``attnviz compare-heads``, ``attnviz head`` and ``attnviz merge``."""
 
-from attnviz.cli.groups import as_command
-from attnviz.heads import command as old
+from __future__ import annotations
 
-EXAMPLES = old.EXAMPLES
-HEAD_EXAMPLES = old.HEAD_EXAMPLES
-MERGE_EXAMPLES = old.MERGE_EXAMPLES
-compare_heads = as_command(old.command)
-head = as_command(old.head_command)
-merge = as_command(old.merge_command)
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attnviz.cli import options as opt
+from attnviz.cli.output import (
+    JSON,
+    check_look,
+    check_outputs,
+    is_typed,
+    log_status,
+    model_name,
+    open_model,
+    print_json,
+    print_view,
+    read_text,
+    shows_progress,
+    write,
+)
+from attnviz.errors import SelectionError, SettingsError
+from attnviz.heads.settings import (
+    CONTROLS,
+    DIVERGENCE,
+    STATS,
+    CorpusSettings,
+    ModelSettings,
+    SurveySettings,
+)
+from attnviz.render.names import outputs, picture_path
+from attnviz.text.display import check_text, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.text import Text
+
+    from attnviz.attention import Attention
+    from attnviz.capture.sources import Source
+    from attnviz.heads.api import CorpusProgress
+    from attnviz.heads.record import HeadComparison
+    from attnviz.render.terminal.screen import Screen
+
+EXAMPLES = """attnviz compare-heads --toy
+attnviz compare-heads "I love all you" --toy --roles
+attnviz compare-heads --corpus sample_inputs/english.txt --toy -o english.stats
+attnviz compare-heads --load english.stats --layer 1
+attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
+attnviz compare-heads --conllu sample_inputs/treebank.conllu --toy"""
+
+HEAD_EXAMPLES = """attnviz head 1.5 --toy
+attnviz head 1.5 --load english.stats --full"""
+
+MERGE_EXAMPLES = """attnviz merge english.stats treebank.stats -o all.stats"""
+
+ENDINGS = "png, svg, pdf, html, csv, json, stats, or - to print JSON"
+
+Sentence = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TEXT",
+        help="One sentence; - reads standard input [default: sentences shipped].",
+        show_default=False,
+        rich_help_panel=opt.INPUT,
+    ),
+]
+Corpus = Annotated[
+    str | None,
+    opt.option("--corpus", metavar="FILE", help="Sentences, one a line; or -.", panel=opt.INPUT),
+]
+Treebank = Annotated[
+    str | None,
+    opt.option(
+        "--conllu", metavar="FILE", help="A treebank: relations between words.", panel=opt.INPUT
+    ),
+]
+Load = Annotated[
+    Path | None,
+    opt.option("--load", metavar="FILE", help="Show what a .stats file holds.", panel=opt.INPUT),
+]
+Threshold = Annotated[
+    list[str] | None,
+    opt.option(
+        "--threshold",
+        metavar="ROLE=X",
+        help="The score that makes a role: previous=0.4.",
+        panel=opt.SHOWN,
+    ),
+]
+Controls = Annotated[
+    int,
+    opt.option(
+        "--controls", metavar="N", min=0, help="Sentences of the controls.", panel=opt.SHOWN
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    opt.option(
+        "--checkpoint", metavar="FILE", help="Continue from this .stats file.", panel=opt.FILES
+    ),
+]
+
+
+def compare_heads(
+    context: typer.Context,
+    text: Sentence = None,
+    corpus: Corpus = None,
+    treebank: Treebank = None,
+    load: Load = None,
+    against: Annotated[
+        str | None,
+        opt.option(metavar="MODEL", help="A second model to compare with.", panel=opt.INPUT),
+    ] = None,
+    truncate: opt.Truncate = False,
+    model: opt.Model = None,
+    toy: opt.Toy = False,
+    device: opt.Device = "auto",
+    dtype: opt.Dtype = "auto",
+    trust_remote_code: opt.TrustRemoteCode = False,
+    layer: opt.Layer = None,
+    head: opt.Head = None,
+    kind: opt.Kind = None,
+    table: Annotated[
+        bool, opt.option("--table", help="A table of all heads.", panel=opt.SHOWN)
+    ] = False,
+    sort: Annotated[
+        str,
+        opt.option(metavar="NAME", help="By head, role, score or a measure.", panel=opt.SHOWN),
+    ] = "head",
+    role: Annotated[
+        list[str] | None,
+        opt.option(metavar="NAME", help="Only heads of this role; repeatable.", panel=opt.SHOWN),
+    ] = None,
+    roles: Annotated[
+        bool, opt.option("--roles", help="With a sentence: the roles there.", panel=opt.SHOWN)
+    ] = False,
+    threshold: Threshold = None,
+    controls: Controls = CONTROLS,
+    lang: opt.Lang = "en",
+    style: opt.Style = "sheet",
+    width: opt.Width = None,
+    output: Annotated[list[Path] | None, opt.output_option(ENDINGS)] = None,
+    checkpoint: Checkpoint = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Find out what each head does, with confidence intervals.
+
+    Every measure has a 95% interval and controls: the same head on shuffled tokens, the
+    best head of models with random weights, the best fixed offset. A role is established
+    if its interval lies above every control that could explain it away.
+    """
+    paths = output or [outputs() / "heads.png"]
+    layers, heads = opt.parse_heads(layer, head)
+    is_table = table or is_typed(context, "sort", "role", "layer", "head")
+    if is_table and JSON in paths:
+        raise SettingsError("-o - prints all heads: it takes no option of the table")
+    if (roles or (text is not None and load is not None)) and (
+        JSON in paths or against is not None
+    ):
+        raise SettingsError("the roles of heads on a sentence are a table of one model")
+    if sort == DIVERGENCE and against is None and load is None:
+        raise SettingsError("there is no second model to be sorted by: add --against", "sort")
+    _check_order(sort, role or [])
+    thresholds = _parse_thresholds(threshold or [])
+    places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
+    _prepare(context, paths, style, width)
+    opened = _model_settings(model, toy, device, dtype, trust_remote_code)
+    from attnviz.heads.api import compare_heads as measure
+    from attnviz.heads.api import example_patterns
+
+    def choose(n_layers: int, n_heads: int) -> tuple[list[int], list[int]]:
+        return _positions(layers, n_layers, "layer"), _positions(heads, n_heads, "head")
+
+    with _progress_bar(places, choose) as progress:
+        comparison = measure(
+            places,
+            model=opened,
+            against=None if against is None else _model_settings(against, False, device, dtype),
+            settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
+            thresholds=thresholds,
+            checkpoint=checkpoint,
+            roles=roles,
+            progress=progress,
+            opening=_open,
+        )
+    if JSON in paths:
+        from attnviz.heads.tables import to_json
+
+        print_json(to_json(comparison))
+    else:
+        chosen = choose(comparison.n_layers, comparison.n_heads)
+        is_chosen = is_typed(context, "sort", "role", "layer", "head")
+
+        def view(screen: Screen) -> Sequence[Text]:
+            from attnviz.heads.terminal import overview
+            from attnviz.heads.terminal import table as tables
+
+            language = screen.language(lang)
+            if table and not is_chosen and comparison.attention is not None:
+                return overview.draw_sentence(
+                    comparison, comparison.attention, screen, language, full=True
+                )
+            if not is_table:
+                return overview.draw_overview(comparison, screen, language)
+            return tables.draw_table(
+                comparison,
+                screen,
+                sort=sort,
+                role=tuple(role or ()),
+                layers=chosen[0],
+                heads=chosen[1],
+                language=language,
+            )
+
+        print_view(view)
+
+    @cache
+    def examples(
+        shown: HeadComparison, head: tuple[int, int] | None = None
+    ) -> tuple[dict[str, Attention], str]:
+        patterns, unseen = example_patterns(shown, head)
+        if unseen:
+            sys.stderr.write(f"attnviz: the picture shows no patterns of examples: {unseen}\n")
+        return patterns, unseen
+
+    if not output:
+        names = [comparison.model]
+        if comparison.against is not None:
+            names.append(comparison.against.model)
+        paths = [
+            picture_path(
+                "compare-heads", places.shown, " against ".join(names), pair=None, target=None
+            )
+        ]
+    for path in paths:
+        if path != JSON:
+            write(comparison, path, lang=lang, style=style, width=width, examples=examples)
+
+
+def head(
+    context: typer.Context,
+    head: Annotated[
+        str,
+        typer.Argument(
+            metavar="LAYER.HEAD",
+            help="The head, counted from 0.",
+            show_default=False,
+            rich_help_panel=opt.INPUT,
+        ),
+    ],
+    text: Sentence = None,
+    corpus: Corpus = None,
+    treebank: Treebank = None,
+    load: Load = None,
+    truncate: opt.Truncate = False,
+    model: opt.Model = None,
+    toy: opt.Toy = False,
+    device: opt.Device = "auto",
+    dtype: opt.Dtype = "auto",
+    trust_remote_code: opt.TrustRemoteCode = False,
+    kind: opt.Kind = None,
+    full: Annotated[
+        bool,
+        opt.option("--full", help="All measures, controls and sentences.", panel=opt.SHOWN),
+    ] = False,
+    threshold: Threshold = None,
+    controls: Controls = CONTROLS,
+    lang: opt.Lang = "en",
+    style: opt.Style = "sheet",
+    width: opt.Width = None,
+    output: Annotated[
+        list[Path] | None, opt.output_option("png, svg, pdf, html, csv, json, stats")
+    ] = None,
+    checkpoint: Checkpoint = None,
+    quiet: opt.Quiet = False,
+) -> None:
+    """Show one head: what it does, how sure that is, and an example.
+
+    With --full every measure, with its interval, its controls and the sentences where it
+    is largest.
+    """
+    if text is not None and load is not None:
+        raise SettingsError("give one of a sentence and --load: they say where the sentences are")
+    from attnviz.attention import head_at
+
+    try:
+        place = head_at(head)
+    except SelectionError as error:
+        raise SettingsError(str(error), "head") from None
+    thresholds = _parse_thresholds(threshold or [])
+    places = CorpusSettings(text=_read(text), corpus=corpus, treebank=treebank, load=load)
+    paths = output or [outputs() / "head.png"]
+    _prepare(context, paths, style, width, prints_json=False)
+    from attnviz.heads.api import compare_heads as measure
+    from attnviz.heads.terminal.table import draw_head
+
+    def expect(n_layers: int, n_heads: int) -> None:
+        _positions([place[0]], n_layers, "layer")
+        _positions([place[1]], n_heads, "head")
+
+    with _progress_bar(places, expect) as progress:
+        comparison = measure(
+            places,
+            model=_model_settings(model, toy, device, dtype, trust_remote_code),
+            settings=SurveySettings(kind=kind, truncate=truncate, controls=controls),
+            thresholds=thresholds,
+            checkpoint=checkpoint,
+            progress=progress,
+            opening=_open,
+        )
+    profile = comparison.head(place)
+    print_view(
+        lambda screen: draw_head(
+            comparison, *place, screen, full=full, language=screen.language(lang)
+        )
+    )
+    if not output:
+        shown = f"{profile.name} {places.shown}"
+        paths = [picture_path("head", shown, comparison.model, pair=None, target=None)]
+    for path in paths:
+        write(comparison, path, head=place, lang=lang, style=style, width=width)
+
+
+def merge(
+    parts: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="STATS...",
+            help="The .stats files of the parts.",
+            show_default=False,
+            rich_help_panel=opt.INPUT,
+        ),
+    ],
+    output: Annotated[
+        Path,
+        opt.option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The .stats file to write.",
+            show_default=False,
+            panel=opt.FILES,
+        ),
+    ],
+    lang: opt.Lang = "en",
+    quiet: opt.Quiet = False,
+) -> None:
+    """Merge measurements from parts of a corpus.
+
+    Each part is a .stats file that compare-heads wrote, on this machine or another. The
+    result is the same as one run over all parts, up to rounding; a sentence in two parts
+    counts twice. attnviz compare-heads --load FILE shows it.
+    """
+    if output.suffix.lower() != STATS:
+        raise SettingsError(f"{visible(str(output))}: the ending must be stats", "output")
+    from attnviz.heads.api import merge_stats
+    from attnviz.heads.wording import say
+
+    survey = merge_stats(parts, output).survey
+    counts = {"n_sentences": survey.n_sentences, "n_tokens": survey.n_tokens}
+    log_status(say("merged", lang, path=visible(str(output)), **counts))
+
+
+def _read(text: str | None) -> str | None:
+    """Return the sentence, read and checked before a model is loaded for nothing."""
+    if text is None:
+        return None
+    sentence = read_text(text)
+    check_text(sentence, "standard input" if text == "-" else "the text")
+    return sentence
+
+
+def _prepare(
+    context: typer.Context,
+    paths: list[Path],
+    style: Any,
+    width: str | None,
+    *,
+    prints_json: bool = True,
+) -> None:
+    from attnviz.heads.record import HeadComparison
+
+    check_outputs(paths, HeadComparison.ENDINGS, prints_json=prints_json)
+    check_look(context, paths, style, width)
+
+
+def _model_settings(
+    model: str | None,
+    toy: bool,
+    device: Any,
+    dtype: Any,
+    trust_remote_code: bool = False,
+) -> ModelSettings:
+    return ModelSettings(
+        model=model_name(model, toy),
+        device=device,
+        dtype=dtype,
+        trust_remote_code=trust_remote_code,
+    )
+
+
+def _open(settings: ModelSettings) -> Source:
+    arguments = settings.arguments
+    return open_model(arguments.pop("model"), **arguments)
+
+
+def _check_order(sort: str, roles: list[str]) -> None:
+    """Refuse an order or a role that is not there before hours of a corpus."""
+    if sort == "head" and not roles:
+        return
+    from attnviz.heads.measures import measures_of
+    from attnviz.heads.selection import ORDERS, find_measure, find_roles
+
+    measures, option = measures_of(), "sort"
+    try:
+        if sort not in ORDERS:
+            find_measure(sort, measures)
+        option = "role"
+        for role in roles:
+            find_roles(role, measures)
+    except SelectionError as error:
+        raise SettingsError(str(error), option) from None
+
+
+def _parse_thresholds(typed: list[str]) -> dict[str, float]:
+    """Parse ``previous=0.4``; or SettingsError: no such role, or no such threshold."""
+    if not typed:
+        return {}
+    from attnviz.heads.measures import measures_of
+    from attnviz.heads.roles import with_thresholds
+
+    thresholds: dict[str, float] = {}
+    for one in typed:
+        name, _, value = one.partition("=")
+        name = name.strip()
+        if name in thresholds:
+            raise SettingsError(f"{name!r} is given two thresholds", "threshold")
+        try:
+            thresholds[name] = float(value)
+        except ValueError:
+            raise SettingsError(
+                f"{one!r} is not ROLE=X, such as previous=0.4", "threshold"
+            ) from None
+    try:
+        with_thresholds(measures_of(), thresholds)
+    except SelectionError as error:
+        raise SettingsError(str(error), "threshold") from None
+    return thresholds
+
+
+def _positions(chosen: list[int] | None, n: int, what: str) -> list[int]:
+    """Return numbers from 0, none for all; or SelectionError: one is not there."""
+    from attnviz.attention import positions
+
+    return [] if chosen is None else positions(chosen, range(n), what)
+
+
+@contextmanager
+def _progress_bar(
+    places: CorpusSettings, expect: Callable[[int, int], object]
+) -> Iterator[Callable[[CorpusProgress], None]]:
+    """Show how far a run is, where a person is watching more than a few sentences."""
+
+    def check(progress: CorpusProgress) -> None:
+        if progress.shape is not None:
+            expect(*progress.shape)
+
+    if places.path is None or not shows_progress():
+        yield check
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("measuring heads", total=None)
+
+        def tick(progress: CorpusProgress) -> None:
+            check(progress)
+            bar.update(
+                task,
+                description=f"measuring heads: {progress.n_sentences:,} sentences",
+                completed=progress.bytes_read,
+                total=progress.n_bytes,
+            )
+
+        yield tick

@@ -8,7 +8,7 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from attnviz.cli.options import FILES, PANELS
-from attnviz.text.arguments import did_you_mean
+from attnviz.text.suggest import suggest
 
 
 class Command(TyperCommand):
@@ -64,5 +64,5 @@ class CommandGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that was typed."""
         if args[0] not in self.commands and not args[0].startswith("-"):
-            ctx.fail(f"there is no command {args[0]!r}{did_you_mean(args[0], self.commands)}")
+            ctx.fail(f"there is no command {args[0]!r}{suggest(args[0], self.commands)}")
         return super().resolve_command(ctx, args)

@@ -16,8 +16,8 @@ from attnviz.cli.output import log_status, shows_progress
 from attnviz.errors import SettingsError
 from attnviz.models.registry import trained
 from attnviz.render.names import outputs
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
+from attnviz.text.suggest import suggest
 
 EXAMPLES = """attnviz train toy
 attnviz train toy-seq2seq --seed 1 --steps 500 -o second.safetensors"""
@@ -60,7 +60,7 @@ def train(
     how good they are on unseen sentences.
     """
     if name not in trained():
-        raise SettingsError(f"there is no model {name!r} to train{did_you_mean(name, trained())}")
+        raise SettingsError(f"there is no model {name!r} to train{suggest(name, trained())}")
     path = output or outputs() / f"{name}.safetensors"
     if path.suffix.lower() != ".safetensors":
         raise SettingsError("weights are written as .safetensors", "output")

@@ -13,26 +13,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
+from attnviz.attention import head_at
 from attnviz.heads import wording
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry, measures_of
 from attnviz.heads.roles import with_thresholds
-from attnviz.heads.settings import STATS, CorpusSettings, SurveySettings, check_saved
+from attnviz.heads.settings import (
+    STATS,
+    CorpusSettings,
+    ModelSettings,
+    Place,
+    SurveySettings,
+    check_saved,
+)
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
-from attnviz.settings import ModelSettings, PageSettings, Place, place_of
 from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
 from attnviz.storage.encoding import in_one_line, to_bytes
 from attnviz.storage.files import check_writable
-from attnviz.text.arguments import check_call
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
+from attnviz.text.phrase import expect_language
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention
     from attnviz.capture.sources import Source
     from attnviz.heads.record import HeadComparison
     from attnviz.render.figure.export import Picture
+    from attnviz.render.figure.style import StyleName
 
 ONE_MODEL = "roles are of the heads of one model on one sentence: give a sentence"  # why roles are not shown
 TREEBANK = Path(__file__).parent.parent / "text" / "treebank.conllu"
@@ -76,7 +84,6 @@ class Origin:
     source: Any = None  # the model; None where none was run
 
 
-@check_call()
 def compare_heads(
     sentences: Sentences = None,
     model: Model = None,
@@ -130,7 +137,7 @@ def compare_heads(
     run = SurveyRun(
         model=_settings_of(model),
         settings=settings,
-        against=None if against is None else _settings_of(against).name,
+        against=None if against is None else _settings_of(against).model,
     )
     stats, source = _measure(
         place,
@@ -191,7 +198,6 @@ def _roles_on(
     return roles
 
 
-@check_call()
 def merge_stats(parts: Sequence[str | os.PathLike[str]], output: str | os.PathLike[str]) -> Stats:
     """Put together what was measured on parts of a corpus, and save it; `compare_heads` of that file shows it.
 
@@ -267,7 +273,7 @@ def example_patterns(
 
 
 def stats(shown: HeadComparison) -> bytes:
-    """What was measured, as a ``.stats`` file holds it. Raises OutputError: it was not measured here."""
+    """Return what was measured, as a ``.stats`` file holds it; or OutputError: it was not measured here."""
     if not isinstance(shown.origin, Origin):
         raise errors.OutputError(
             f"this comparison was not measured here: there is no {STATS} of it"
@@ -281,23 +287,27 @@ def draw(
     *,
     examples: Examples | None = example_patterns,
     lang: str = "en",
-    **page: Any,
+    style: StyleName = "sheet",
+    width: str | None = None,
+    dpi: int | None = None,
 ) -> Picture:
     """Draw a comparison, or one of its heads.
 
     `examples` gives the patterns of examples, and why there are none; None draws none. All else, and what it raises
     (SelectionError, SettingsError), is as of `HeadComparison.figure`.
     """
-    style = PageSettings(**page).look
     from attnviz.heads.figure import page as pages
     from attnviz.heads.figure import sheet
+    from attnviz.render.figure.style import style_of
 
-    place = None if head is None else place_of(head)
+    expect_language(lang)
+    fitting = style_of(style, width, dpi)
+    place = None if head is None else head_at(head)
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
-        return pages.draw(shown, *place, patterns=patterns, language=lang).fitted(style)
-    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=style).fitted(
-        style
+        return pages.draw(shown, *place, patterns=patterns, language=lang).fitted(fitting)
+    return sheet.draw(shown, patterns=patterns, unseen=unseen, language=lang, style=fitting).fitted(
+        fitting
     )
 
 
@@ -319,9 +329,9 @@ def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | No
 def _again(origin: Origin) -> Source:
     """The model that was measured, opened as it was then without a download; its own code runs only if allowed now."""
     then, now, about = origin.stats.run.model, origin.model, origin.stats.survey.about
-    name = then.name or about.model
+    name = then.model or about.model
     called = clip(visible(name), 100)
-    if not _is_here(name, then.revision):
+    if not _is_here(name):
         raise errors.UnreachableModelError(
             f"{called} is not here, and no model is downloaded for a picture"
         )
@@ -330,9 +340,7 @@ def _again(origin: Origin) -> Source:
             f"{called} comes with code of its own, which runs only with trust_remote_code"
         )
     source = open_model(
-        replace(
-            then, model=name, toy=False, device=now.device, trust_remote_code=now.trust_remote_code
-        )
+        replace(then, model=name, device=now.device, trust_remote_code=now.trust_remote_code)
     )
     if source.digest() != about.weights:
         raise errors.ModelError(
@@ -341,14 +349,18 @@ def _again(origin: Origin) -> Source:
     return source
 
 
-def _is_here(name: str, revision: str | None) -> bool:
+def _is_here(name: str) -> bool:
     """Whether a model can be opened without asking the hub for it."""
-    if name in names() or name.endswith(".safetensors"):
+    if name.partition(":")[0] in names() or name.endswith(".safetensors"):
         return True
     from attnviz.capture.sources.hub import is_cached
 
+    name, _, revision = name.partition("@")
+
     try:
-        return (bool(name) and Path(name).expanduser().is_dir()) or is_cached(name, revision)
+        return (bool(name) and Path(name).expanduser().is_dir()) or is_cached(
+            name, revision or None
+        )
     except (OSError, RuntimeError, ValueError):  # what names neither a folder nor a model
         return False
 
@@ -401,7 +413,7 @@ def _check_against(against: Model, place: CorpusSettings, roles: object) -> None
         raise errors.SettingsError(
             "what was measured before is drawn as it was: it takes no second model"
         )
-    if str(_settings_of(against).name).lower().endswith(STATS):
+    if str(_settings_of(against).model).lower().endswith(STATS):
         raise errors.SettingsError(
             "a second model is measured on the same sentences: give its name or folder, not what was saved of it",
             "against",

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from attnviz.heads import survey
 from attnviz.heads.relations import LinkHits, Relations
-from attnviz.heads.settings import SurveySettings
+from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.heads.similarity import Divergences
 from attnviz.heads.survey import Survey
 from attnviz.heads.tally import GROUPS, Tally
-from attnviz.settings import ModelSettings
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint
 from attnviz.text.corpus import Annotation, Link
@@ -33,14 +32,13 @@ class SurveyRun:
         given = {
             **asdict(self.model),
             **asdict(self.settings),
-            "model": self.model.name,
             "against": self.against,
         }
         usual = {"model": DEFAULT, "kind": "the usual"}
         return {
             name: str(usual[name] if value is None else value)
             for name, value in given.items()
-            if name != "toy" and (value is not None or name in usual)
+            if value is not None or name in usual
         }
 
 

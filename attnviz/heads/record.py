@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from attnviz.attention import Attention, Kind, Note, positions
+from attnviz.attention import Attention, Kind, Note, head_at, positions
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
+from attnviz.heads.settings import Place
 from attnviz.render.sheet import HeadSign, HeadSigns
-from attnviz.settings import Place, place_of
-from attnviz.storage.formats import COMPARISON, Formats, imported
-from attnviz.text.arguments import check_call
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from attnviz.heads.api import Examples
     from attnviz.pages import WebPage
+    from attnviz.render.figure.style import StyleName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -200,7 +203,7 @@ class HeadSimilarity:
 class HeadComparison:
     """What each head of a model does on a corpus."""
 
-    FORMATS: ClassVar[Formats] = COMPARISON
+    ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", ".json", ".stats")
 
     model: str  # its name
     kind: Kind  # which attention it is
@@ -301,14 +304,13 @@ class HeadComparison:
     def head(self, layer: Place | int, head: int | None = None) -> HeadProfile:
         """One head: ``head(1, 2)``, ``head("1.2")``, or ``comparison[1, 2]``.
 
-        Raises SelectionError: there is none of that number; SettingsError: it is no head.
+        Raises SelectionError: there is none of that number, or it is no head.
         """
-        layer, head = place_of(layer, head)
+        layer, head = head_at(layer if head is None else (layer, head))
         (row,) = positions([layer], range(self.n_layers), "layer")
         (column,) = positions([head], range(self.n_heads), "head")
         return self.heads[row * self.n_heads + column]
 
-    @check_call()
     def nearest(self, head: HeadProfile, n: int) -> list[tuple[HeadProfile, float]]:
         """The heads most like one and the mean divergence from each, in nats; none where heads were not compared."""
         if self.similarity is None:
@@ -342,35 +344,92 @@ class HeadComparison:
 
     def to_frame(self) -> Any:
         """A pandas data frame: a row a head, the columns of the CSV file; NaN where there is no number."""
-        return imported("attnviz.heads.tables:frame")(self)
+        from attnviz.heads.tables import frame
+
+        return frame(self)
 
     def page(self, lang: str = "en") -> WebPage:
-        """It as a page to explore, in English or Korean at first. Raises SelectionError: another language."""
-        page: WebPage = self.FORMATS.make(".html", self, lang=lang)
-        return page
+        """Make a page to explore, in English or Korean at first. Raises SelectionError: another language."""
+        from attnviz.heads.html import page
+        from attnviz.text.phrase import expect_language
+
+        expect_language(lang)
+        return page(self, lang=lang)
 
     def _repr_html_(self) -> str:
         return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
-        png: bytes = self.FORMATS.make(".png", self, examples=None).png()
-        return png
+        from attnviz.heads.api import draw
 
-    def figure(self, head: Place | None = None, *, lang: str = "en", **page: Any) -> Any:
-        """The sheet of all heads, or of one head (``(1, 2)`` or ``"1.2"``) its page, as a Matplotlib figure of its own.
+        return draw(self, examples=None).png()
 
-        Patterns of examples are drawn where the model is at hand; `lang` is ``en`` or ``ko``; `page` says what the
-        picture is for: the fields of `PageSettings`, such as ``style="slides"``. Raises SelectionError: there is no
-        such head; SettingsError: a width that no picture has.
+    def figure(
+        self,
+        head: Place | None = None,
+        *,
+        lang: str = "en",
+        style: StyleName = "sheet",
+        width: str | None = None,
+        dpi: int | None = None,
+    ) -> Figure:
+        """Draw the sheet of all heads, or the page of one head (``(1, 2)`` or ``"1.2"``).
+
+        Patterns of examples are drawn where the model is at hand.
+
+        Raises:
+            SelectionError: there is no such head or language.
+            SettingsError: a style or width that no picture has.
         """
-        return self.FORMATS.make(".png", self, head=head, lang=lang, **page).figure
+        from attnviz.heads.api import draw
 
-    def save(self, path: str | Path, head: Place | None = None, **view: Any) -> Path:
+        return draw(self, head, lang=lang, style=style, width=width, dpi=dpi).figure
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        head: Place | None = None,
+        *,
+        lang: str = "en",
+        style: StyleName = "sheet",
+        width: str | None = None,
+        dpi: int | None = None,
+        examples: Examples | None = None,
+    ) -> Path:
         """Write it, whole or not at all, by its ending.
 
-        png, svg and pdf are pictures, of all heads or the page of one `head` (``(1, 2)`` or ``"1.2"``), html is
-        a page to explore, csv and json are tables of all numbers, stats is what a run goes on from and what is merged.
-        `view` has the settings of `figure`. Raises
-        OutputError: another ending, or the file cannot be written; SelectionError and SettingsError, as `figure`.
+        ``.png``, ``.svg`` and ``.pdf`` are pictures, of all heads or the page of one `head`; ``.html`` is a page to
+        explore; ``.csv`` and ``.json`` are tables of all numbers; ``.stats`` is what a run goes on from, and what is
+        merged. `examples` gives the patterns of examples, as for `attnviz.heads.api.draw`.
+
+        Raises:
+            OutputError: another ending, or a file that cannot be written.
+            SelectionError: there is no such head or language.
+            SettingsError: a style or width that no picture has.
         """
-        return self.FORMATS.save(path, self, **({} if head is None else {"head": head}), **view)
+        from attnviz.heads import api, tables
+        from attnviz.storage.files import check_ending, write_whole
+
+        path = Path(path)
+        ending = check_ending(path, self.ENDINGS, "a comparison is")
+        content: str | bytes | Callable[[Path], object]
+        if ending == ".csv":
+            content = tables.to_csv(self)
+        elif ending == ".json":
+            content = tables.to_json(self)
+        elif ending == ".stats":
+            content = api.stats(self)
+        elif ending == ".html":
+            content = self.page(lang).html
+        else:
+            picture = api.draw(
+                self,
+                head,
+                examples=examples or api.example_patterns,
+                lang=lang,
+                style=style,
+                width=width,
+                dpi=dpi,
+            )
+            content = picture.fill
+        return write_whole(path, content)

@@ -22,9 +22,9 @@ from attnviz.heads.measures import (
 )
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip
 from attnviz.text.phrase import entries
+from attnviz.text.suggest import suggest
 
 # what the threshold of all roles is called that relations between words speak for
 RELATION = "relation"
@@ -182,7 +182,7 @@ def with_thresholds(
     for name, value in changed.items():
         family = known.get(spelling(name))
         if family is None:
-            hint = did_you_mean(spelling(name), known, sorted(set(known.values())))
+            hint = suggest(spelling(name), known, sorted(set(known.values())))
             raise SelectionError(f"there is no role {clip(name, 40)!r} to set a threshold of{hint}")
         if not 0 < value <= 1:
             raise SelectionError(

@@ -17,8 +17,8 @@ from attnviz.heads.relations import FAMILY
 from attnviz.heads.relations import names_of as names_of_relations
 from attnviz.heads.roles import names_of, spelling
 from attnviz.heads.settings import DIVERGENCE
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip
+from attnviz.text.suggest import suggest
 
 NONE = "none"  # stands for no clear role, where roles are chosen or sorted
 ORDERS = ("head", "role", "score", DIVERGENCE)  # how heads can be sorted, beside by a measure
@@ -67,9 +67,7 @@ def find_roles(wanted: str, measures: Sequence[Measure], relations: Sequence[str
         return known[typed]
     if wanted.startswith(f"{FAMILY.name}_"):
         return {wanted}
-    raise SelectionError(
-        f"there is no role {clip(wanted, 40)!r}{did_you_mean(typed, known, families)}"
-    )
+    raise SelectionError(f"there is no role {clip(wanted, 40)!r}{suggest(typed, known, families)}")
 
 
 def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
@@ -81,7 +79,7 @@ def find_measure(wanted: str, measures: Sequence[Measure]) -> Measure:
         return meant[0]
     names = [one.name for one in measures]
     shown = [one.name for offset in (None, -1) for one in measures if one.offset == offset]
-    hint = did_you_mean(wanted, (*ORDERS, *names), shown)
+    hint = suggest(wanted, (*ORDERS, *names), shown)
     raise SelectionError(f"there is no measure {clip(wanted, 40)!r}{hint}")
 
 

@@ -25,11 +25,10 @@ from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import KINDS, HeadSigns, Scale, check_scale, pool, pooled_note, resolve
-from attnviz.storage.formats import COMPARISON
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
 from attnviz.text.notes import proof, sentence
 from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
+from attnviz.text.suggest import suggest
 
 SCRIPTS = Path(__file__).parent / "scripts"
 _NAMES = (
@@ -171,7 +170,11 @@ def _signed(content: Content, model: str, roles: Roles) -> Content:
     """With what the overview must know to show signs of roles: each once, and which of them each head has."""
     if roles is None:
         return content
-    measured = COMPARISON.load(roles) if isinstance(roles, str | os.PathLike) else roles
+    measured = roles
+    if isinstance(roles, str | os.PathLike):
+        from attnviz.results import load
+
+        measured = load(roles)
     known, signs = content.labels, getattr(measured, "signs", None)
     if not isinstance(signs, HeadSigns):
         raise SelectionError(
@@ -405,7 +408,7 @@ def _tour(
     if name not in TOURS:
         known = " or ".join(TOURS)
         raise SelectionError(
-            f"no model {name} runs in a page: expected {known}{did_you_mean(name, TOURS)}"
+            f"no model {name} runs in a page: expected {known}{suggest(name, TOURS)}"
         )
     path = (
         HOME_BUILT[name].weights

@@ -14,7 +14,7 @@ from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render import names
 from attnviz.render.names import PALETTES
 from attnviz.render.sheet import blank_below
-from attnviz.text.arguments import did_you_mean
+from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
@@ -102,7 +102,7 @@ def _by_name(name: str, *, on_dark: bool) -> Table:
         import seaborn.cm  # noqa: F401 - it adds its colormaps to Matplotlib's
 
     if not {base, name} <= {*colormaps}:
-        raise SelectionError(f"there is no palette {name!r}{did_you_mean(name, PALETTES)}")
+        raise SelectionError(f"there is no palette {name!r}{suggest(name, PALETTES)}")
     return _oriented(colormaps[base], turned=name != base, on_dark=on_dark)
 
 

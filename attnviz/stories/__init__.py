@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from attnviz.errors import SelectionError
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.phrase import Phrase, entries, expect_language
+from attnviz.text.suggest import suggest
 
 if TYPE_CHECKING:
     from attnviz.capture.source import Model
@@ -79,7 +79,7 @@ def tell(name: str, lang: str = "en", model: Model = None) -> Story:
 def check(name: str, model: object = None) -> None:
     """Refuse a demo that is not there, or a model for one that takes none, by a SelectionError."""
     if name not in DEMOS:
-        raise SelectionError(f"there is no demo {name!r}{did_you_mean(name, DEMOS)}")
+        raise SelectionError(f"there is no demo {name!r}{suggest(name, DEMOS)}")
     if model is not None and name not in WITH_A_MODEL:
         demos = ", ".join(WITH_A_MODEL)
         raise SelectionError(

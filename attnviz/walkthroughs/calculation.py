@@ -11,8 +11,8 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import RecordError, SelectionError
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, visible
+from attnviz.text.suggest import suggest
 from attnviz.walkthroughs.hand import Hand
 from attnviz.walkthroughs.operations import OPERATIONS, SIDES, Operation, ResultCell
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -253,7 +253,7 @@ def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
             )
         digits = typed.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-            there = did_you_mean(
+            there = suggest(
                 typed, [word for spelled in rows for word in spelled], [_list_rows(rows, range(n))]
             )
             raise SelectionError(f"there is no query '{clip(typed, 40)}'{there}")

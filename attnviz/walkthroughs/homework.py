@@ -22,8 +22,8 @@ from jaxtyping import Float64
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError, InputError, RecordError, SelectionError
 from attnviz.storage.files import as_file_error, check_is_file
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import clip, from_utf8, visible
+from attnviz.text.suggest import suggest
 from attnviz.walkthroughs.calculation import SCORE_WEIGHTS, Calculation, Terms, find_row
 from attnviz.walkthroughs.operations import SIDES
 from attnviz.walkthroughs.record import Grid, Walkthrough
@@ -153,7 +153,7 @@ def _check(whole: Entry) -> Homework:
     for name, field in found.items():
         if name not in KNOWN:
             raise FileFormatError(
-                f"line {field.line}: {clip(name, 40)!r} is not known{did_you_mean(name, KNOWN)}"
+                f"line {field.line}: {clip(name, 40)!r} is not known{suggest(name, KNOWN)}"
             )
     fields = {
         name: field for name, field in found.items() if field.value is not None or name == "scale"

@@ -33,8 +33,8 @@ from attnviz.capture.sources.tokens import (
 )
 from attnviz.capture.stream import ForwardPass, digest_of
 from attnviz.errors import AttnvizError, InputError, ModelError, TooLongError, UnknownModelError
-from attnviz.text.arguments import did_you_mean
 from attnviz.text.display import visible
+from attnviz.text.suggest import suggest
 
 
 def build(file: str, name: str) -> tuple[nn.Module, object]:
@@ -77,7 +77,7 @@ def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
         if name
         else f"say which function of {shown} is called"
     )
-    raise UnknownModelError(f"{wanted}{did_you_mean(name, own)}")
+    raise UnknownModelError(f"{wanted}{suggest(name, own)}")
 
 
 class ModuleSource(OneByOne):
