@@ -77,9 +77,7 @@ def established(shape: str, seed: int, tokenizer: Any, sentences: str | None) ->
     make = SHAPES[shape]
     model: Any
     if make is None:
-        from attnviz.settings import ModelSettings
-
-        model, tokenizer = ModelSettings(model="toy-random", seed=seed), None
+        model, tokenizer = f"toy-random:seed={seed}", None
     else:
         torch.manual_seed(FIRST_SEED + seed)
         model = make(len(tokenizer)).eval()

@@ -15,9 +15,8 @@ from attnviz.capture.source import open_source
 from attnviz.errors import OutputError, RecordError, SelectionError, SettingsError
 from attnviz.heads.capture import survey as capture
 from attnviz.heads.files import load_stats
-from attnviz.heads.settings import SurveySettings
+from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.heads.tables import to_csv, to_json
-from attnviz.settings import ModelSettings
 from tests.fixtures.command_line import sentences
 
 if TYPE_CHECKING:
@@ -41,10 +40,10 @@ def comparison() -> HeadComparison:
 def test_the_same_as_on_the_command_line(typed: Callable[..., Result], corpus: Path) -> None:
     """The same record for the same settings, to the last bit, however they are given."""
     options = ("--corpus", corpus.name, "--controls", "6", "--truncate")
-    printed = typed("compare-heads", "-m", "toy-random", "--seed", "2", *options, "--json")
+    printed = typed("compare-heads", "-m", "toy-random:seed=2", *options, "-o", "-")
     found = attnviz.compare_heads(
         Path(corpus.name),
-        model=ModelSettings(model="toy-random", seed=2),
+        model="toy-random:seed=2",
         settings=SurveySettings(controls=6, truncate=True),
     )
     assert printed.output == to_json(found) + "\n"

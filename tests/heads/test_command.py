@@ -46,7 +46,7 @@ def numbers(typed: Callable[..., Result]) -> Callable[..., dict[str, Any]]:
     """What ``compare-heads --json`` prints, without the name of its corpus."""
 
     def run(*arguments: str, **more: Any) -> dict[str, Any]:
-        result = typed("compare-heads", *arguments, "--json", **more)
+        result = typed("compare-heads", *arguments, "-o", "-", **more)
         assert (result.status, result.errors) == (0, "")
         found: dict[str, Any] = json.loads(result.output)
         del found["corpus"]

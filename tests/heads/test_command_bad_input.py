@@ -55,11 +55,11 @@ def missed(
         (["--threshold", "broad=nan"], "must be above 0 and at most 1, not nan"),
         (["--threshold", "broad"], "'broad' is not ROLE=X"),
         (["--threshold", "broad=0.3", "--threshold", " broad = 0.4"], "given two thresholds"),
-        (["--json", "--table"], "--table is of the table of heads"),
-        (["--json", "--layer", "0"], "--layer is of the table of heads"),
+        (["-o", "-", "--table"], "-o - prints all heads"),
+        (["-o", "-", "--layer", "0"], "-o - prints all heads"),
         (["-o", "a.png", "-o", "./a.png"], "a.png is to be written twice"),
         (["--layer", "x"], "neither a number nor a range"),
-        (["--controls", "-1"], "at least 0, not -1"),
+        (["--controls", "-1"], "greater than or equal to 0"),
         (["I", "--corpus", "a"], "give one of a sentence and a corpus"),
         (["--conllu", "b", "--corpus", "a"], "give one of a corpus and a treebank"),
         (["--corpus", ""], "the name of the file of sentences is empty"),
@@ -67,7 +67,7 @@ def missed(
         (["I", "--checkpoint", "a.stats"], "a checkpoint is for a file of sentences"),
         (["--corpus", "a", "--checkpoint", "a.txt"], "a checkpoint ends in .stats"),
         (["--corpus", "-", "--checkpoint", "a.stats"], "of standard input nobody can tell"),
-        (["-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, csv, json"),
+        (["-o", "a.npz"], "a.npz: the ending must be one of png, svg, pdf, html, csv, json"),
     ],
 )
 def test_usage(missed: Callable[..., tuple[int, str]], arguments: list[str], words: str) -> None:
@@ -278,7 +278,7 @@ def test_bad_lines_are_counted_named_and_passed_over(
     assert "line 8 not used: " in shown.output
     assert "line 9 not used: " not in shown.output
     assert "3 more lines not used\n" in shown.output
-    found = json.loads(typed("compare-heads", *TOY, "--corpus", "a.txt", "--json").output)
+    found = json.loads(typed("compare-heads", *TOY, "--corpus", "a.txt", "-o", "-").output)
     assert (found["n_sentences"], found["n_bad"], [one["line"] for one in found["bad"]]) == (
         4,
         8,
@@ -341,7 +341,8 @@ def test_no_controls(typed: Callable[..., Result], here: Path) -> None:
         "0",
         "--threshold",
         "broad=0.01",
-        "--json",
+        "-o",
+        "-",
     )
     assert shown.status == 0
     roles = [role for head in json.loads(shown.output)["heads"] for role in head["roles"]]
@@ -466,9 +467,9 @@ def test_parts_that_do_not_fit(
     """What differs is said, with the file."""
     (here / "a.txt").write_text("I love you\nyou love me\n")
     runs = {
-        "model": ["--seed", "1"],
+        "model": ["-m", "toy-random:seed=1"],
         "sample": ["--controls", "5"],
-        "size": ["--n-layers", "1"],
+        "size": ["-m", "toy-random:n_layers=1"],
         "second": ["--against", "toy-random"],
         "a": [],
     }

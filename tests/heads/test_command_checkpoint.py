@@ -86,7 +86,7 @@ def test_broken_off_anywhere(
 ) -> None:
     """After any window, with bad lines, a treebank, a model that translates: the same numbers to the last digit."""
     assert corpus.exists()
-    command = ["compare-heads", *arguments, "--controls", "10", "--json"]
+    command = ["compare-heads", *arguments, "--controls", "10", "-o", "-"]
     alone = typed(*command)
     for after in stops:
         going_on = [*command, "--checkpoint", f"{after}.stats"]
@@ -125,17 +125,17 @@ def test_another_run_is_refused(
 ) -> None:
     """What differs is said; the checkpoint stays as it is."""
     command = ["compare-heads", "--corpus", corpus.name, "--checkpoint", "c.stats"]
-    assert typed(*command, "-m", "toy-random", "--seed", "1", "-o", "a.csv").status == 0
+    assert typed(*command, "-m", "toy-random:seed=1", "-o", "a.csv").status == 0
     for arguments, line in (
-        (["--toy"], "model is toy, was toy-random; seed is not given, was 1"),
-        (["-m", "toy-random"], "seed is not given, was 1"),
-        (["-m", "toy-random", "--seed", "2"], "seed is 2, was 1"),
-        (["-m", "toy-random", "--seed", "1", "--truncate"], "truncate is True, was False"),
+        (["--toy"], "model is toy, was toy-random:seed=1"),
+        (["-m", "toy-random"], "model is toy-random, was toy-random:seed=1"),
+        (["-m", "toy-random:seed=2"], "model is toy-random:seed=2, was toy-random:seed=1"),
+        (["-m", "toy-random:seed=1", "--truncate"], "truncate is True, was False"),
         (
-            ["-m", "toy-random", "--seed", "1", "--against", "toy-random"],
+            ["-m", "toy-random:seed=1", "--against", "toy-random"],
             "against is toy-random, was not given",
         ),
-        (["-m", "toy-random", "--seed", "1", "--controls", "9"], "controls is 9, was 50"),
+        (["-m", "toy-random:seed=1", "--controls", "9"], "controls is 9, was 50"),
     ):
         status, said = refused(*command, *arguments)
         wanted = f"attnviz: c.stats is a checkpoint of another run: {line}; remove it to begin anew"
@@ -143,27 +143,23 @@ def test_another_run_is_refused(
     size = corpus.stat().st_size
     was = f"attnviz: c.stats is a checkpoint of another run: the corpus is another (it was corpus.txt, {size:,} bytes)"
     corpus.write_text(corpus.read_text() + "I love you\n")
-    status, said = refused(*command, "-m", "toy-random", "--seed", "1")
+    status, said = refused(*command, "-m", "toy-random:seed=1")
     assert (status, said.partition(";")[0]) == (1, was)
-    assert (
-        typed(*command, "-m", "toy-random", "--seed", "1", "--threshold", "broad=0.9").status == 1
-    )
+    assert typed(*command, "-m", "toy-random:seed=1", "--threshold", "broad=0.9").status == 1
     corpus.with_name("other.txt").write_text("You love me\nI am full\n")
     other = [
         "compare-heads",
         "--corpus",
         "other.txt",
         "-m",
-        "toy-random",
-        "--seed",
-        "1",
+        "toy-random:seed=1",
         "-o",
         "d.stats",
     ]
     assert typed(*other).status == 0
     assert refused("merge", "c.stats", "c.stats", "-o", "m.stats")[0] == 1
     assert typed("merge", "c.stats", "d.stats", "-o", "m.stats").status == 0
-    status, said = refused(*command[:-1], "m.stats", "-m", "toy-random", "--seed", "1")
+    status, said = refused(*command[:-1], "m.stats", "-m", "toy-random:seed=1")
     assert status == 1
     assert "the corpus is another (it was corpus.txt; other.txt)" in said
 

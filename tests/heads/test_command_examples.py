@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from attnviz.heads import files as surveys
-from attnviz.settings import ModelSettings
+from attnviz.heads.settings import ModelSettings
 from tests.fixtures.command_line import sentences
 from tests.fixtures.zoo import Zoo
 
@@ -83,13 +83,7 @@ def with_model(path: Path, model: ModelSettings) -> None:
         ["--toy"],
         [
             "-m",
-            "toy-random",
-            "--seed",
-            "3",
-            "--n-layers",
-            "3",
-            "--d-model",
-            "24",
+            "toy-random:seed=3,n_layers=3,d_model=24",
             "--corpus",
             "corpus.txt",
         ],
@@ -187,7 +181,7 @@ def test_opened_once_and_only_for_a_picture(
         ).status
         == 0
     )
-    assert typed("compare-heads", "--load", "a.stats", "--json").status == 0
+    assert typed("compare-heads", "--load", "a.stats", "-o", "-").status == 0
     assert opened == []
     assert typed("compare-heads", "--load", "a.stats", "-o", "a.png", "-o", "a.pdf").status == 0
     assert len(opened) == 1

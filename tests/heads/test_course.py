@@ -123,8 +123,8 @@ def test_the_command_measures_roles_on_many_sentences(
     ("arguments", "line"),
     [
         (["--roles"], "roles are of the heads of one model on one sentence: give a sentence"),
-        ([SENTENCE, "--roles", "--json"], "are a table: they do not go with --json"),
-        ([SENTENCE, "--load", "a.stats", "--json"], "are a table: they do not go with --json"),
+        ([SENTENCE, "--roles", "-o", "-"], "are a table of one model"),
+        ([SENTENCE, "--load", "a.stats", "-o", "-"], "are a table of one model"),
         (
             [SENTENCE, "--roles", "--against", "toy-random"],
             "are a table: they do not go with --against",

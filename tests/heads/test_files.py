@@ -17,9 +17,8 @@ from attnviz.heads.capture.survey import survey_model
 from attnviz.heads.files import Stats, SurveyRun
 from attnviz.heads.files import load_stats as load
 from attnviz.heads.files import save_stats as save
-from attnviz.heads.settings import SurveySettings
+from attnviz.heads.settings import ModelSettings, SurveySettings
 from attnviz.models.language.splits import corpus_lines
-from attnviz.settings import ModelSettings
 from attnviz.storage import encoding
 from attnviz.storage.corpora.corpus import Fingerprint, read_corpus
 

@@ -246,7 +246,7 @@ def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:
 
 def test_unknown_revision(refused: Callable[..., str]) -> None:
     """A branch that the model does not have is named."""
-    line = refused("I love all you", "-m", SOMEBODY, "--revision", "nowhere")
+    line = refused("I love all you", "-m", f"{SOMEBODY}@nowhere")
     assert line == f"{SOMEBODY} has no revision 'nowhere' on the hub"
 
 
