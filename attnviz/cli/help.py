@@ -24,7 +24,8 @@ class Command(TyperCommand):
             name, description = record
             if parameter.param_type_name == "argument":
                 name = re.sub(r" <\w+>$", "", name)
-            rows[getattr(parameter, "rich_help_panel", None) or FILES].append((name, description))
+            panel = getattr(parameter, "rich_help_panel", None) or FILES
+            rows.setdefault(panel, []).append((name, description))
         for panel, records in rows.items():
             if records:
                 with formatter.section(panel):
