@@ -249,7 +249,8 @@ def _report_setting(error: SettingsError) -> int:
     )
     message = str(error)
     if option is not None:
-        names = " / ".join(f"'{name}'" for name in option.opts)
+        shown = option.opts if option.param_type_name == "option" else [option.metavar or ""]
+        names = " / ".join(f"'{name}'" for name in shown)
         message = f"Invalid value for {names}: {error.reason}"
     return _fail(f"{message} (see {where} --help)", 2, where)
 

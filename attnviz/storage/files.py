@@ -29,9 +29,17 @@ def write_whole(
         if callable(content):
             content(temporary)
         else:
-            temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+            temporary.write_bytes(_encode(content, path) if isinstance(content, str) else content)
         temporary.replace(target)
     return path
+
+
+def _encode(text: str, path: Path) -> bytes:
+    """Return a text as UTF-8 with a line end; or RecordError: half a character, which no file holds."""
+    try:
+        return text.encode() if text.endswith("\n") else f"{text}\n".encode()
+    except UnicodeEncodeError as error:
+        raise RecordError(f"{visible(path.name)} cannot be written: {error}") from None
 
 
 def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: str) -> str:

@@ -356,7 +356,7 @@ def test_python_and_the_command_line_say_the_same(typed: Callable[..., Result], 
     [
         (("--load", "a.stats", "--against", "toy"), "it takes no second model"),
         (("--toy", "--against", "b.stats"), "give its name or folder"),
-        (("I love you", "--toy", "--against", "toy", "--roles"), "do not go with --against"),
+        (("I love you", "--toy", "--against", "toy", "--roles"), "are a table of one model"),
         (("--toy", "--sort", "divergence"), "add --against"),
     ],
 )

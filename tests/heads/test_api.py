@@ -128,7 +128,7 @@ def test_a_head_is_named_in_any_way(comparison: HeadComparison) -> None:
     ] == [head] * 5
     assert comparison.estimate("previous", "2.3") == comparison.estimate("previous", 2, 3)
     for none in ("2", "2.x", "0-1.2", (1,)):
-        with pytest.raises(SettingsError, match="is no head: give its layer and its number"):
+        with pytest.raises(SelectionError, match="is no head: give its layer and its number"):
             comparison.head(none)  # type: ignore[arg-type]
     with pytest.raises(SelectionError, match="there is no layer 9"):
         comparison.estimate("previous", "9.0")

@@ -111,11 +111,6 @@ CHANGES: dict[str, tuple[tuple[str, ...], object]] = {
     "no such array": ((*SURVEY, "heads", "fields", "sums"), {"array": "none"}),
     "another array": ((*SURVEY, "heads", "fields", "sums"), {"array": "3"}),
     "another measure": ((*SURVEY, "measures"), {"tuple": ["self"]}),
-    "sizes that are no numbers": (
-        ("fields", "run", "fields", "model", "fields", "n_layers"),
-        "many",
-    ),
-    "sizes of another model": (("fields", "run", "fields", "model", "fields", "seed"), 3),
     "about nothing": ((*SURVEY, "about"), {"class": "About", "fields": {}}),
     "text for keys": ((*SURVEY, "examples", "fields", "texts"), {"mapping": [["a", "b"]]}),
     "a number for text": (("fields", "corpora"), {"tuple": [7]}),
