@@ -28,21 +28,19 @@ if TYPE_CHECKING:
     from attnviz.render.palette import Palette
     from attnviz.render.sheet import Scale
 
-Kind = Literal[
-    "encoder", "decoder", "cross"
-]  # bidirectional self-attention, causal, or on keys of another sequence
+# bidirectional self-attention, causal, or on keys of another sequence
+Kind = Literal["encoder", "decoder", "cross"]
 # Why the rows of a record may sum to less (or, rounded, slightly more) than 1.
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
-EXACT = (
-    2**21
-)  # bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for each
+# bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for
+# each
+EXACT = 2**21
 MEMORY = 2**30  # bytes of weights that a record keeps where nothing else is said; more are pooled
 ROW_TOLERANCE = 1e-3  # how far from 1 a row may sum: what float16 loses over 512 keys
-ROUNDED_TOLERANCE = (
-    0.02  # how far from 1 a row may sum in a file whose numbers were rounded for reading
-)
+# how far from 1 a row may sum in a file whose numbers were rounded for reading
+ROUNDED_TOLERANCE = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,19 +49,15 @@ class Token:
 
     text: str  # what to show: no word-piece marks, no control characters
     piece: str  # the vocabulary's own spelling, such as ``##ing`` or ``Ġlove``
-    id: int | None = (
-        None  # its number in the vocabulary; None where there is none (home-built words, merged words)
-    )
-    span: tuple[int, int] | None = (
-        None  # first and one-past-last character in the input; None for added tokens
-    )
-    word: int | None = (
-        None  # the number of the word it belongs to, counted over the whole input; None for specials
-    )
+    # its number in the vocabulary; None where there is none (home-built words, merged words)
+    id: int | None = None
+    # first and one-past-last character in the input; None for added tokens
+    span: tuple[int, int] | None = None
+    # the number of the word it belongs to, counted over the whole input; None for specials
+    word: int | None = None
     special: bool = False  # added by the tokenizer, such as ``[CLS]``
-    segment: int = (
-        0  # 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates
-    )
+    # 0 for the first sentence, 1 for the second of a pair, 2 for what the model generates
+    segment: int = 0
 
 
 SOFTMAX = "softmax"  # native, where the weights are the very tensor that the model multiplied by its values
@@ -83,9 +77,8 @@ class Receipt:
     dtype: str  # the model's number format, such as ``float32``
     tolerance: float  # the largest difference accepted, relative to a layer's largest output (or sum) above 1
     layers: tuple[int, ...]  # the layers that were compared
-    differences: tuple[
-        float, ...
-    ]  # the largest absolute one in each of them, in the units of the layer's output
+    # the largest absolute one in each of them, in the units of the layer's output
+    differences: tuple[float, ...]
     # How many random sums of each row were compared, each of all its numbers with random signs: a wrong number changes
     # each by its own size, several cancel out in one with a chance of a half at most. None: every number was compared.
     sums: int | None = None
@@ -226,12 +219,10 @@ class Attention(ReadOnly):
     model: str  # the model's name
     text: str = ""  # the input, as typed
     pair: str | None = None  # the second sentence, where there was one
-    target: str | None = (
-        None  # what the model generated, or was made to generate, where it generates text
-    )
-    receipt: Receipt | None = (
-        None  # proof that the weights are the model's own; None for a file made elsewhere
-    )
+    # what the model generated, or was made to generate, where it generates text
+    target: str | None = None
+    # proof that the weights are the model's own; None for a file made elsewhere
+    receipt: Receipt | None = None
     layers: tuple[int, ...] = ()  # the number, in the model, of each layer held; counted from 0
     heads: tuple[int, ...] = ()  # the number, in the model, of each head held; counted from 0
     short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty where they do

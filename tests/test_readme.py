@@ -144,9 +144,8 @@ class Clone:
                 f"this kind of command is not run by the tests: {line}"
             )
             for word in words:
-                if (
-                    word not in written(line) and not (self.folder / word).exists()
-                ):  # a test may run alone
+                # a test may run alone
+                if word not in written(line) and not (self.folder / word).exists():
                     for maker in [one for one in COMMANDS if word in written(one)][:1]:
                         self.run(maker, environment)
             if tests:
@@ -356,9 +355,9 @@ def test_the_reference_has_every_option(*, rewrite: bool) -> None:
 def reference() -> str:
     """All commands with all options, from the code, after what stands above them."""
     import typer
+    from attnviz.cli.groups import panels
 
     from attnviz.cli import app
-    from attnviz.cli.groups import panels
 
     about = REFERENCE.read_text(encoding="utf-8").partition("\n## attnviz\n")[0]
     group = typer.main.get_command(app)

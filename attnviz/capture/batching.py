@@ -27,9 +27,8 @@ class GeneratedText:
 
     text: str  # as typed, or what its tokens mean
     tokens: tuple[Token, ...]  # those that it generates, one a step
-    read: tuple[
-        Token, ...
-    ]  # those that its decoder reads, one a step: its start, then those generated before
+    # those that its decoder reads, one a step: its start, then those generated before
+    read: tuple[Token, ...]
     notes: tuple[Note, ...] = ()
 
 

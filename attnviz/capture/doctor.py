@@ -33,22 +33,18 @@ class LayerReport:
     number: int  # counted from 0, in its kind
     kind: Kind  # which attention it is
     heads: int  # how many there are
-    key_heads: (
-        int | None
-    )  # how many of them have keys of their own; None where only the weights are seen
+    # how many of them have keys of their own; None where only the weights are seen
+    key_heads: int | None
     mask: str  # ``full`` or ``causal``: which keys a query may see
-    window: (
-        int | None
-    )  # how many keys a query sees at most, where these are not all that the mask leaves
-    extras: tuple[
-        str, ...
-    ]  # what goes into the scores beside the dot product / sqrt(d_k), in words
+    # how many keys a query sees at most, where these are not all that the mask leaves
+    window: int | None
+    # what goes into the scores beside the dot product / sqrt(d_k), in words
+    extras: tuple[str, ...]
     # How far weights times values are from the model's own output; None where there is nothing to compare with (the
     # weights are the model's own), or the layer is refused.
     output: float | None
-    eager: (
-        float | None
-    )  # how far they are from ``output_attentions=True`` of the eager implementation, if there is one
+    # how far they are from ``output_attentions=True`` of the eager implementation, if there is one
+    eager: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +122,8 @@ def doctor(
             )
         tolerance = receipt.tolerance
         eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
-        holds_others = len(eager) != len(
-            receipt.layers
-        )  # some give a tensor of layers, too, that do not attend
+        # some give a tensor of layers, too, that do not attend
+        holds_others = len(eager) != len(receipt.layers)
         for place, (number, difference) in enumerate(
             zip(receipt.layers, receipt.differences, strict=True)
         ):
@@ -213,9 +208,8 @@ def _extras(layer: Layer) -> Sequence[str]:
     scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
     scale = d_k**-0.5 if scoring.scaling is None else scoring.scaling
     mask, adds = scoring.mask, False
-    if (
-        isinstance(mask, Tensor) and mask.dtype != torch.bool
-    ):  # it adds to the scores of keys that may be seen
+    # it adds to the scores of keys that may be seen
+    if isinstance(mask, Tensor) and mask.dtype != torch.bool:
         adds = bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
     return [
         *([f"scale {scale:.3g}"] if abs(scale * d_k**0.5 - 1) > CLOSE else []),

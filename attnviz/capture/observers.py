@@ -20,9 +20,8 @@ from torch.nn.functional import pad
 from attnviz.attention import NEIGHBOURS, STATISTICS, Exact, Kind, Note, Token, positions
 from attnviz.errors import InputError, NoAttentionError
 
-CPU = torch.device(
-    "cpu"
-)  # where what is kept stands, whatever device torch makes its tensors on by default
+# where what is kept stands, whatever device torch makes its tensors on by default
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,13 +43,11 @@ class Batch:
 
     sentences: tuple[Sentence, ...]
     inputs: dict[str, Tensor]  # what the model takes, by name
-    real: Bool[
-        Tensor, "batch token"
-    ]  # True where there is a query token, False where there is padding
+    # True where there is a query token, False where there is padding
+    real: Bool[Tensor, "batch token"]
     real_keys: Bool[Tensor, "batch key"]  # likewise for the keys
-    kind: Kind | None = (
-        None  # which attention is streamed, where the model has several; None where the weights tell
-    )
+    # which attention is streamed, where the model has several; None where the weights tell
+    kind: Kind | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,9 +59,8 @@ class Block:
     n_rows: int  # how many query rows the layer has in all
     causal: bool  # whether queries may look at earlier keys only
     n_keys: int  # how many keys it has
-    seen: Float[
-        Tensor, "batch head rows seen"
-    ]  # after the softmax, 0 for padding: the first keys, all others are 0
+    # after the softmax, 0 for padding: the first keys, all others are 0
+    seen: Float[Tensor, "batch head rows seen"]
 
     @property
     def weights(self) -> Float[Tensor, "batch head rows keys"]:
@@ -117,9 +113,8 @@ class ExactRows:
     def add(self, first: int, own: Float32[Tensor, "head row key"]) -> None:
         """Look at rows from the number `first` on: their weights on the first of the keys; on all others they are 0."""
         n_links = min(self.link_keys.shape[2], own.shape[2])
-        spare = torch.empty_like(
-            own[0, :ROWS]
-        )  # to take new memory for each head costs more than to compute
+        # to take new memory for each head costs more than to compute
+        spare = torch.empty_like(own[0, :ROWS])
         for start in range(0, own.shape[1], ROWS):
             rows = own[:, start : start + ROWS]
             number, n_rows = first + start, rows.shape[1]
@@ -140,9 +135,8 @@ class ExactRows:
     ) -> Float32[Tensor, "head row"]:
         """Of each row its entropy, how far its keys are, or what falls on the key that a statistic is about."""
         if name == "entropy":
-            bits = [
-                -torch.log2(head, out=spare).mul_(head).nansum(dim=1) for head in rows
-            ]  # NaN where a weight is 0
+            # NaN where a weight is 0
+            bits = [-torch.log2(head, out=spare).mul_(head).nansum(dim=1) for head in rows]
             return torch.stack(bits) * math.log(2)
         if name == "first":
             return rows[..., 0]
@@ -212,9 +206,8 @@ class KeepWeights:
         self._heads = None if heads is None else sorted(set(heads))
         self._window = rows, keys
         self._memory = memory
-        self.kept: dict[
-            int, list[Float32[Tensor, "head group keys"]]
-        ] = {}  # of each layer, for each sentence
+        # of each layer, for each sentence
+        self.kept: dict[int, list[Float32[Tensor, "head group keys"]]] = {}
         self._exact: dict[int, list[ExactRows]] = {}
 
     def begin(self, batch: Batch) -> None:
@@ -250,9 +243,8 @@ class KeepWeights:
             ]
             if self.cell > 1:
                 self._exact[block.layer] = [self._rows(*spans) for spans in self._spans]
-        chosen = (
-            slice(None) if self._heads is None else self._heads
-        )  # numbers of all heads would copy the block
+        # numbers of all heads would copy the block
+        chosen = slice(None) if self._heads is None else self._heads
         for sentence, (kept, (rows, keys)) in enumerate(
             zip(self.kept[block.layer], self._spans, strict=True)
         ):
@@ -266,9 +258,8 @@ class KeepWeights:
                 kept[:, first - rows[0] : last - rows[0], : own.shape[-1]] = own.cpu()
             else:
                 start = first - rows[0]
-                begun = min(
-                    -start % self.cell, last - first
-                )  # rows of a group that an earlier block began
+                # rows of a group that an earlier block began
+                begun = min(-start % self.cell, last - first)
                 parts = [own[:, :begun].sum(1, keepdim=True)] if begun else []
                 groups = torch.cat([*parts, _grouped(own[:, begun:], self.cell, -2)], 1)
                 cells, group = _grouped(groups, self.cell).cpu(), start // self.cell

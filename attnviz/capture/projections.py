@@ -44,12 +44,10 @@ class Projection:
 class Embedded:
     """What the input of a model's first layer is made of, for the first sentence."""
 
-    parts: tuple[
-        Float[Tensor, "token d_model"], ...
-    ]  # of the words, their positions and, in some models, segments
-    norm: (
-        tuple[Tensor, Tensor, float] | None
-    )  # gain, shift and epsilon of the layer norm of their sum, if there is one
+    # of the words, their positions and, in some models, segments
+    parts: tuple[Float[Tensor, "token d_model"], ...]
+    # gain, shift and epsilon of the layer norm of their sum, if there is one
+    norm: tuple[Tensor, Tensor, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +103,8 @@ class KeepProjections(LayerObserver):
     def __init__(self, layer: int) -> None:
         self._wanted = layer
         self._seen: list[int] = []
-        self.last: list[
-            Call
-        ] = []  # the calls after the last layer's attention: in the end they make the output
+        # the calls after the last layer's attention: in the end they make the output
+        self.last: list[Call] = []
         self._kept: list[tuple[Layer, list[Call], list[Call]]] = []
 
     def begin(self, batch: Batch) -> None:
@@ -214,9 +211,8 @@ def maker_of(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
     size = wanted.shape[2]
     for call in reversed(calls):
         if is_linear(call.module):
-            for first in range(
-                0, call.made.shape[2] - size + 1, size
-            ):  # one fused projection may make all three
+            # one fused projection may make all three
+            for first in range(0, call.made.shape[2] - size + 1, size):
                 if same(call.made[:, :, first : first + size], wanted):
                     return projection_of(call, first, first + size)
     return None
@@ -227,9 +223,8 @@ def projection_of(call: Call, first: int, last: int) -> Projection | None:
     if not is_linear(call.module):
         return None
     whole, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
-    weight: Tensor = (
-        whole.T if isinstance(call.module, nn.Linear) else whole
-    )  # GPT-2's are not transposed
+    # GPT-2's are not transposed
+    weight: Tensor = whole.T if isinstance(call.module, nn.Linear) else whole
     bias = None if bias is None else bias[first:last]
     return Projection(given=call.given[0], weight=weight[:, first:last], bias=bias)
 

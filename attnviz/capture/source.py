@@ -51,9 +51,8 @@ class Opening(Loading, total=False):
     notify: Callable[[str], None] | None
 
 
-Model: TypeAlias = (
-    "str | Path | Source | Module | None"  # what names or is a model: see `as_source`
-)
+# what names or is a model: see `as_source`
+Model: TypeAlias = "str | Path | Source | Module | None"
 
 
 def as_source(
@@ -182,9 +181,8 @@ def open_source(
         if model is not None:
             raise
         name = TOY_KOREAN if is_korean(reads) else TOY
-        toy = _home_built(
-            name, device, dtype, {}
-        )  # first: with a device that is not there, this fails too
+        # first: with a device that is not there, this fails too
+        toy = _home_built(name, device, dtype, {})
         reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
         (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
         return toy
@@ -195,9 +193,8 @@ class ListedModel:
     """A model that can be used by its name."""
 
     name: str  # as every function and command takes it; of one that was trained here its file
-    where: Literal[
-        "attnviz", "here", "cache"
-    ]  # comes with attnviz, trained here, or in the cache of pretrained models
+    # comes with attnviz, trained here, or in the cache of pretrained models
+    where: Literal["attnviz", "here", "cache"]
     card: ModelCard | None = None  # of a home-built one how it was trained, and how good it is
 
 

@@ -73,9 +73,8 @@ class Scoring:
     """
 
     scaling: float | None = None  # what the dot product is multiplied by; None for 1 / sqrt(d_k)
-    mask: Tensor | MaskRows | None = (
-        None  # True (or 0) where a query may look; a float mask is added to the scores
-    )
+    # True (or 0) where a query may look; a float mask is added to the scores
+    mask: Tensor | MaskRows | None = None
     causal: bool = False  # whether queries look at earlier keys only, where no mask says so
     softcap: float | None = None  # tanh keeps the scores in (-softcap, softcap)
     bias: Tensor | None = None  # added to the scores, such as relative positions
@@ -93,13 +92,11 @@ class Layer:
 
     number: int = -1  # from 0; below that a run counts
     query: Float[Tensor, "batch head query d_k"]  # after positions are applied, if they are rotary
-    key: Float[
-        Tensor, "batch group key d_k"
-    ]  # likewise; there may be fewer key heads than query heads
+    # likewise; there may be fewer key heads than query heads
+    key: Float[Tensor, "batch group key d_k"]
     value: Float[Tensor, "batch group key d_v"]
-    output: Float[
-        Tensor, "batch query head d_v"
-    ]  # the context of each head, by the native implementation
+    # the context of each head, by the native implementation
+    output: Float[Tensor, "batch query head d_v"]
     scoring: Scoring
 
 
@@ -155,9 +152,8 @@ class KeepRecord(KeepWeights):
                     for one, span in zip(sides, (slice(None), keys, keys), strict=True)
                 ]
             )
-        if (
-            len({tuple(one.shape for one in parts) for parts in kept}) > 1
-        ):  # heads of some layers may be wider
+        # heads of some layers may be wider
+        if len({tuple(one.shape for one in parts) for parts in kept}) > 1:
             return None
         query, key, value = (np.stack(parts) for parts in zip(*kept, strict=True))
         scaling = [
@@ -295,14 +291,12 @@ class ForwardPass:
     batch: Batch
     observers: Sequence[Observer]
     native: str  # the name of the model's own implementation
-    has_sinks: bool = (
-        False  # whether some head may look at nothing, so that its rows sum to less than 1
-    )
+    # whether some head may look at nothing, so that its rows sum to less than 1
+    has_sinks: bool = False
     anew: bool = False  # whether a text is read anew: of each layer it is shown the last rows alone, as the batch has
     dtypes: set[torch.dtype] = field(default_factory=set)  # of the layers so far
-    observing: bool = (
-        False  # whether an observer runs now: an error is then its own, not the model's
-    )
+    # whether an observer runs now: an error is then its own, not the model's
+    observing: bool = False
     _differences: dict[int, float] = field(default_factory=dict)
     _sums: bool = False  # whether a layer was compared by sums
 

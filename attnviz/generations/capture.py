@@ -125,9 +125,8 @@ class Generation:
             last = min(first + rows.shape[2], weights.shape[2])
             weights[:, :, first:last, : rows.shape[3]] = rows[:, :, : last - first]
             first = last
-        differences = np.max(
-            [receipt.differences for receipt in self.receipts], axis=0
-        )  # the largest of each layer
+        # the largest of each layer
+        differences = np.max([receipt.differences for receipt in self.receipts], axis=0)
         sums = next((receipt.sums for receipt in self.receipts if receipt.sums), None)
         receipt = replace(self.receipts[0], differences=tuple(differences.tolist()), sums=sums)
         unit = "word" if receipt.native == "home-built" else "token"
@@ -163,9 +162,8 @@ def follow(
     made = Generation(decoding=decoding, most=whole, layers=layers, heads=heads)
     never = torch.tensor(decoding.never, dtype=torch.long, device=CPU)
     random = torch.Generator().manual_seed(sampling.seed)
-    own = (
-        decoding.kind == "decoder"
-    )  # a token's row is that of its own query; else that of the step that generates it
+    # a token's row is that of its own query; else that of the step that generates it
+    own = decoding.kind == "decoder"
     stop: BaseException | None = None
     try:
         logits = made.read(decoding.begin)

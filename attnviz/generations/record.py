@@ -20,16 +20,13 @@ class Step:
     number: int  # which one it is, from 1
     most: int  # how many there may be
     token: Token
-    chance: (
-        float | None
-    )  # how likely the model found it among all tokens; None where it is not known any more
-    keys: tuple[
-        Token, ...
-    ]  # that can be attended to: of a decoder the text so far; else the sentence to translate
+    # how likely the model found it among all tokens; None where it is not known any more
+    chance: float | None
+    # that can be attended to: of a decoder the text so far; else the sentence to translate
+    keys: tuple[Token, ...]
     so_far: tuple[Token, ...]  # the tokens generated so far, this one included
-    weights: Float32[
-        np.ndarray, "layer head key"
-    ]  # its row in each head, of the layers and heads that are kept
+    # its row in each head, of the layers and heads that are kept
+    weights: Float32[np.ndarray, "layer head key"]
     model: str
     kind: Kind  # ``decoder`` or ``cross``
 

@@ -124,9 +124,8 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
     if step.kind == "cross":
         plain = [Text(part, "bold" if last else "") for part, last in _marked(step.so_far, screen)]
         body = [*body, Text(), *_lines(plain, screen.width)]
-    if (
-        len(above) + len(below) + min(len(body), 2) > room
-    ):  # the text matters more than what stands above it
+    # the text matters more than what stands above it
+    if len(above) + len(below) + min(len(body), 2) > room:
         above = []
     left = max(1, room - len(above) - len(below))
     if len(body) > left:  # the newest tokens stand last

@@ -41,9 +41,8 @@ LARGEST = 16.0
 SHARP = 32.0  # inches that the largest PNG has at 125 dots an inch: no more cells can be told apart on a sheet
 SENTENCE_LINES = 3  # a longer sentence is cut in the title; its tokens are all in the picture
 BAR = 0.7  # inches that a colour bar takes beside the panels, numbers included
-MOST_CELLS = (
-    2000  # rows or columns that one pattern may have before it is pooled: about two pixels each
-)
+# rows or columns that one pattern may have before it is pooled: about two pixels each
+MOST_CELLS = 2000
 NAMED = PITCH * 0.9  # inches of a cell beside which a token has room for its name
 NARROWEST_CELL = 0.02  # inches of the smallest cell that can be seen
 ROUNDED = "numbers: weights, rounded to 2 decimals", "숫자: 가중치, 소수점 아래 둘째 자리까지"
@@ -120,9 +119,8 @@ class _Drawing:
     style: Style  # what the picture is for
     title: str | None  # `auto`, another one, or None for none
     cbar: bool  # whether there is a colour bar
-    annot: (
-        bool | None
-    )  # whether weights stand in the cells; None: where one pattern has room for them
+    # whether weights stand in the cells; None: where one pattern has room for them
+    annot: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,9 +265,8 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
         raise SettingsError(
             f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: it takes {least + 0.05:.1f}in"
         )
-    height = (
-        top + max(len(queries) * cell, 0.8 * options.cbar) + 0.12 + caption.foot
-    )  # the colour bar's at least
+    # the colour bar's at least
+    height = top + max(len(queries) * cell, 0.8 * options.cbar) + 0.12 + caption.foot
     spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
     return _One(width, height, before + spare / 2, top, cell, widest > cell - 0.06, caption)
 

@@ -98,12 +98,10 @@ class StoryText:
 
     title: Sequence[str]
     introduction: Sequence[str]
-    views: Sequence[
-        tuple[Sequence[str], Mapping[str, object]]
-    ]  # sentences, each with the state that shows it
-    records: Sequence[
-        Attention
-    ] = ()  # what the views show, by the state's ``record``; none where a model runs
+    # sentences, each with the state that shows it
+    views: Sequence[tuple[Sequence[str], Mapping[str, object]]]
+    # what the views show, by the state's ``record``; none where a model runs
+    records: Sequence[Attention] = ()
 
     @property
     def guide(self) -> dict[str, object]:
@@ -349,18 +347,16 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     strongest = np.take_along_axis(strongest, order, axis=-1)
     exact = np.take_along_axis(weights, strongest, axis=-1)
     codes = np.empty(weights.shape, dtype=np.uint8)
-    for code, weight, top in zip(
-        codes, weights, tops, strict=True
-    ):  # all at once would take their memory twice more
+    # all at once would take their memory twice more
+    for code, weight, top in zip(codes, weights, tops, strict=True):
         code[...] = np.rint(weight * (255 / top if top else 0))
     np.put_along_axis(codes, strongest, np.uint8(0), axis=-1)
     return about | {"links": k}, b"".join(
         [  # the first two as (head, rank, query)
             planes(strongest.swapaxes(1, 2).astype("<u2").tobytes(), 2),
             planes(exact.swapaxes(1, 2).astype("<f4").tobytes(), 4),
-            codes.transpose(
-                0, 2, 1
-            ).tobytes(),  # key by key: a key that all queries look at packs best
+            # key by key: a key that all queries look at packs best
+            codes.transpose(0, 2, 1).tobytes(),
         ]
     )
 
@@ -414,9 +410,8 @@ def _tour(
         HOME_BUILT[name].weights
         or Path(registry.__file__).parent / "weights" / f"{name}.safetensors"
     )
-    with safe_open(
-        path, framework="numpy"
-    ) as file:  # without torch, which a page need not wait for
+    # without torch, which a page need not wait for
+    with safe_open(path, framework="numpy") as file:
         card = json.loads(file.metadata()["card"])
         names = sorted(name for name in file.keys() if name.startswith(("embedding", "encoder")))  # noqa: SIM118 - no dict
         parts = {name: file.get_tensor(name) for name in names}

@@ -37,12 +37,10 @@ class CellFormat:
     """How a weight is shown."""
 
     width: int  # cells across
-    digits: Literal[
-        "decimals", "percent", ""
-    ]  # `decimals` (0.34), `percent` (34), or nothing but the colour
-    halves: bool = (
-        False  # whether one line holds two rows, one in its upper and one in its lower half
-    )
+    # `decimals` (0.34), `percent` (34), or nothing but the colour
+    digits: Literal["decimals", "percent", ""]
+    # whether one line holds two rows, one in its upper and one in its lower half
+    halves: bool = False
 
 
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
@@ -313,9 +311,8 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
 
     They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
     """
-    margin = cell_len(
-        sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} ")
-    )  # the names of layers
+    # the names of layers
+    margin = cell_len(sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} "))
     halves, across = _thin(screen).halves, len(sheet.heads)
     while across > 1 and (screen.width - margin) // across - 1 < min(
         len(sheet.key_labels), LEAST_THUMBNAIL
@@ -327,9 +324,8 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     for size in range(MOST_THUMBNAIL, LEAST_THUMBNAIL - 1, -1):
         small = pool(sheet, size, min(size, wide))
         n_rows = len(small.query_labels)
-        apart = (
-            n_rows % 2 == 0 or not halves
-        )  # the lower half of a line that is left over parts them as well
+        # the lower half of a line that is left over parts them as well
+        apart = n_rows % 2 == 0 or not halves
         each = (n_rows + 1) // 2 if halves else n_rows
         if bands * (len(sheet.layers) * (each + apart) + 1) - 1 <= room:
             break

@@ -54,9 +54,8 @@ def attention_scores(
     Source: Vaswani et al. 2017, equation 1 and footnote 4.
     """
     d_k = query.shape[-1]
-    scores: Tensor = (
-        query @ key.transpose(-2, -1) / d_k**0.5
-    )  # (.., Q, d) x (.., d, K) -> (.., Q, K)
+    # (.., Q, d) x (.., d, K) -> (.., Q, K)
+    scores: Tensor = query @ key.transpose(-2, -1) / d_k**0.5
     return scores
 
 
@@ -71,9 +70,8 @@ def scaled_dot_product_attention(
 
     Source: Vaswani et al. 2017, equation 1.
     """
-    return weigh(
-        attention_scores(query, key), value, mask
-    )  # (.., Q, K), (.., K, d_v) -> (.., Q, d_v)
+    # (.., Q, K), (.., K, d_v) -> (.., Q, d_v)
+    return weigh(attention_scores(query, key), value, mask)
 
 
 # softmax(scores) V
@@ -138,9 +136,8 @@ class SelfAttention(nn.Module):
         query = self.query_projection(x)[:, None]  # (B, T, D) -> (B, 1, T, d): one head
         key = self.key_projection(x)[:, None]
         value = self.value_projection(x)[:, None]
-        context, weights = attend(
-            query, key, value, _for_all_heads(mask, x, x)
-        )  # (B, 1, T, d), (B, 1, T, T)
+        # (B, 1, T, d), (B, 1, T, T)
+        context, weights = attend(query, key, value, _for_all_heads(mask, x, x))
         return context[:, 0], None if weights is None else weights[:, 0]
 
 
@@ -187,9 +184,8 @@ class MultiHeadAttention(nn.Module):
 
     def _heads(self, x: Tensor) -> Tensor:
         batch, tokens, _ = x.shape
-        return x.view(batch, tokens, self.n_heads, self.d_k).transpose(
-            1, 2
-        )  # (B, T, H * d) -> (B, H, T, d)
+        # (B, T, H * d) -> (B, H, T, d)
+        return x.view(batch, tokens, self.n_heads, self.d_k).transpose(1, 2)
 
 
 def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | None:

@@ -26,9 +26,8 @@ class StackConfig:
     n_layers: int = 6  # how many layers follow one another (in each half, where there are two)
     d_ff: int = 2048  # the width inside the feed-forward networks
     activation: Activation = "relu"  # ``relu`` as in the paper, or ``gelu`` as in BERT and GPT
-    dropout: float = (
-        0.0  # the share of what each sub-layer adds that training leaves out; 0.1 in the paper
-    )
+    # the share of what each sub-layer adds that training leaves out; 0.1 in the paper
+    dropout: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,9 +110,8 @@ class RecurrentConfig(WordsConfig):
     d_embedding: int = 32  # the width of the words' vectors
     d_hidden: int = 64  # the width of the states
     cell: Cell = "gru"  # ``gru``, ``lstm`` or ``rnn``
-    attention: ScoreName | None = (
-        "scaled_dot"  # the name of its score function; None for a model without attention
-    )
+    # the name of its score function; None for a model without attention
+    attention: ScoreName | None = "scaled_dot"
     # whether the encoder's gates, before training, let little of the past through, so that each state is at first about
     # its own word, and the decoder learns to look for the others
     forgetful: bool = False

@@ -50,9 +50,8 @@ class WordEmbedding(nn.Module):
         expect_sizes(d_model=d_model)
         self.config, self.positions = config, positions
         self.table = nn.Embedding(n_words, d_model, padding_idx=config.pad)
-        with (
-            torch.no_grad()
-        ):  # times sqrt(d_model) its numbers have variance 1, those of the positions 1/2
+        # times sqrt(d_model) its numbers have variance 1, those of the positions 1/2
+        with torch.no_grad():
             self.table.weight.mul_(d_model**-0.5)
         self.dropout = nn.Dropout(config.dropout)
 

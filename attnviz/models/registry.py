@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from attnviz.attention import Kind
 
 Device = Literal["auto", "cpu", "cuda", "mps"]  # where a model may run
-Dtype = Literal[
-    "auto", "float32", "float64", "float16", "bfloat16"
-]  # its number format; `auto` is as it was saved
+# its number format; `auto` is as it was saved
+Dtype = Literal["auto", "float32", "float64", "float16", "bfloat16"]
 Architecture = Literal["random", "encoder", "decoder", "recurrent", "translation"]
 Config: TypeAlias = LanguageConfig | RecurrentConfig | TranslationConfig
 
@@ -52,9 +51,8 @@ class Recipe:
     # the share of heads left out in each sentence, so that each learns to do its part alone (Zhou et al. 2020,
     # "Scheduled DropHead")
     drop_heads: float = 0.0
-    unknown: float = (
-        0.01  # the share of words shown as unknown, so that an unknown word among them does no harm
-    )
+    # the share of words shown as unknown, so that an unknown word among them does no harm
+    unknown: float = 0.01
     # the share of its own earlier words that a decoder is shown as unknown, so that it must look at the source (Bowman
     # et al. 2016, "Generating Sentences from a Continuous Space", section 3.1, word dropout)
     forget: float = 0.0
@@ -81,14 +79,12 @@ class HomeBuiltModel:
     # which of the home-built architectures it has; what it can show follows from it (`KINDS`)
     architecture: Architecture
     about: str  # what it was trained on, or what it is, in words
-    config: Callable[
-        [], Config | ToyConfig
-    ]  # makes its sizes; a function, since a vocabulary is counted for them
+    # makes its sizes; a function, since a vocabulary is counted for them
+    config: Callable[[], Config | ToyConfig]
     recipe: Recipe | None = None  # how it is trained; None for random weights
     clauses: tuple[int | None, ...] = (None,)  # as in `TrainingPlan`
-    for_a_demo: bool = (
-        False  # whether it is there for a demo alone, and cannot be chosen by its name
-    )
+    # whether it is there for a demo alone, and cannot be chosen by its name
+    for_a_demo: bool = False
     weights: Path | None = None  # the file of its weights; None is the one that comes with attnviz
 
     def plan(self) -> TrainingPlan:

@@ -53,9 +53,8 @@ def general(
 
     Source: Luong et al. 2015, equation 8, "general".
     """
-    scores: Tensor = (
-        query @ weight @ key.transpose(-2, -1)
-    )  # (.., Q, d) x (d, d) x (.., d, K) -> (.., Q, K)
+    # (.., Q, d) x (d, d) x (.., d, K) -> (.., Q, K)
+    scores: Tensor = query @ weight @ key.transpose(-2, -1)
     return scores
 
 
@@ -73,9 +72,8 @@ def additive(
     """
     projected_query = query @ query_weight.T  # (.., Q, d) x (d, A) -> (.., Q, A)
     projected_key = key @ key_weight.T  # (.., K, d) x (d, A) -> (.., K, A)
-    together = torch.tanh(
-        projected_query.unsqueeze(-2) + projected_key.unsqueeze(-3)
-    )  # -> (.., Q, K, A)
+    # -> (.., Q, K, A)
+    together = torch.tanh(projected_query.unsqueeze(-2) + projected_key.unsqueeze(-3))
     scores: Tensor = together @ direction  # (.., Q, K, A) x (A) -> (.., Q, K)
     return scores
 

@@ -148,9 +148,8 @@ class RecurrentTranslator(nn.Module):
         states, _ = pad_packed_sequence(
             packed_states, batch_first=True, total_length=source.shape[1]
         )  # (B, S, D)
-        last = tuple(
-            part[0] for part in (last if isinstance(last, tuple) else (last,))
-        )  # (1, B, D) -> (B, D)
+        # (1, B, D) -> (B, D)
+        last = tuple(part[0] for part in (last if isinstance(last, tuple) else (last,)))
         key, value = (
             (None, None) if self.attention is None else self.attention.keys_and_values(states)
         )

@@ -54,9 +54,8 @@ class FeedForward(nn.Module):
         self, x: Float[Tensor, "batch tokens d_model"]
     ) -> Float[Tensor, "batch tokens d_model"]:
         """The network's output [batch, tokens, d_model]."""
-        out: Tensor = self.narrow(
-            self.activation(self.widen(x))
-        )  # (B, T, D) -> (B, T, F) -> (B, T, D)
+        # (B, T, D) -> (B, T, F) -> (B, T, D)
+        out: Tensor = self.narrow(self.activation(self.widen(x)))
         return out
 
 
@@ -250,7 +249,6 @@ def pad(
         raise ModelError("a batch needs sequences: expected at least 1, got 0")
     lengths = torch.tensor([len(sequence) for sequence in sequences], device=sequences[0].device)
     padded = nn.utils.rnn.pad_sequence(list(sequences), batch_first=True)  # (B, T, D)
-    here = (
-        torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
-    )  # (T) < (B, 1) -> (B, T)
+    # (T) < (B, 1) -> (B, T)
+    here = torch.arange(padded.shape[1], device=padded.device) < lengths[:, None]
     return padded, here[:, None]

@@ -143,9 +143,8 @@ class LanguageEncoder(nn.Module):
     ) -> Reading:
         """Sentences read whole; padding is seen by no word. ``positions=False`` reads them as sets of words."""
         x, weights = self.encode(words, positions=positions, attend=attend)
-        return Reading(
-            self.word_projection(x), self.referent_projection(x), x, weights
-        )  # (B, T, D) -> (B, T, W)
+        # (B, T, D) -> (B, T, W)
+        return Reading(self.word_projection(x), self.referent_projection(x), x, weights)
 
     def encode(
         self,

@@ -224,8 +224,7 @@ def readable(colour: str, *, dark: bool) -> str:
     """The nearest colour on the way to white (or black) that can be read on a dark (or light) screen."""
     rgb = np.array([*bytes.fromhex(colour[1:])], dtype=np.float64)
     way = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
-    back = luminance(
-        np.full(3, 30 if dark else 240, dtype=np.uint8)
-    )  # few terminals are quite black or white
+    # few terminals are quite black or white
+    back = luminance(np.full(3, 30 if dark else 240, dtype=np.uint8))
     contrast = (luminance(way) + 0.05) / (back + 0.05)
     return hexed(way[np.argmax(contrast >= 4.5 if dark else 1 / contrast >= 4.5)])

@@ -68,18 +68,16 @@ class Sheet:
     notes: tuple[str, ...]  # what else must be said
     proof: str  # the receipt, in words
     is_proved: bool  # whether there is one
-    tokens: tuple[
-        int, int
-    ]  # how many rows and columns stand for, which are fewer where tokens go together
+    # how many rows and columns stand for, which are fewer where tokens go together
+    tokens: tuple[int, int]
     first: tuple[int, int] = (0, 0)  # the number of the first token of the rows, and of the columns
     cell: tuple[int, int] = (
         1,
         1,
     )  # how many tokens a row, and a column, stands for; the last perhaps for fewer
     language: str = "en"  # `en` or `ko`, of all that is said
-    has_blanks: bool = (
-        True  # whether cells of nearly no weight stay blank; else they have the colour of 0
-    )
+    # whether cells of nearly no weight stay blank; else they have the colour of 0
+    has_blanks: bool = True
 
     def say(self, english: str, korean: str) -> str:
         """What is said, in the language of the sheet."""
@@ -268,9 +266,8 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     if sheet.query_labels == sheet.key_labels:
         tall = wide = max(tall, wide)
     rows, columns = list(range(0, n_rows, tall)), list(range(0, n_columns, wide))
-    counts = np.diff([*range(0, sheet.tokens[0], sheet.cell[0]), sheet.tokens[0]])[
-        :, None
-    ]  # of tokens, of each row
+    # of tokens, of each row
+    counts = np.diff([*range(0, sheet.tokens[0], sheet.cell[0]), sheet.tokens[0]])[:, None]
     matrices = [
         np.add.reduceat(np.add.reduceat(panel.matrix * counts, rows, axis=0), columns, axis=1)
         / np.add.reduceat(counts, rows)

@@ -156,9 +156,8 @@ def _explain(error: str, value: Any, kind: Any, where: str) -> str:
     """What msgspec found wrong, in our words: which field, what it must be, and what it is."""
     reason, _, path = error.partition(" - at `$")
     where += (path := path.removesuffix("`"))
-    is_found = (
-        "[...]" not in path and "at `key` in" not in error
-    )  # of a mapping msgspec names no one item
+    # of a mapping msgspec names no one item
+    is_found = "[...]" not in path and "at `key` in" not in error
     for name, index in re.findall(r"\.(\w+)|\[(\d+)\]", path if is_found else ""):
         value = value[name] if name else value[int(index)]
     if lacking := re.match(r"Object missing required field `(\w+)`", reason):
@@ -232,9 +231,8 @@ def read(
 
     name = visible(str(path))
     with in_one_line(path):
-        Path(path).open(
-            "rb"
-        ).close()  # what safetensors says of a file that is not there does not fit in a message
+        # what safetensors says of a file that is not there does not fit in a message
+        Path(path).open("rb").close()
         with safe_open(os.fspath(path), framework="numpy") as file:
             described = json.loads((file.metadata() or {})["attnviz"])
             if described["format"] != FORMAT or described["version"] != VERSION:

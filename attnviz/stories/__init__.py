@@ -44,9 +44,8 @@ forcing | right words or its own words before | 올바른 앞 단어와 자기 �
     else:
         _chapter = CHAPTERS.setdefault(Phrase(_english, _korean), {})
 
-DEMOS = {
-    name: about for chapter in CHAPTERS.values() for name, about in chapter.items()
-}  # all of them
+# all of them
+DEMOS = {name: about for chapter in CHAPTERS.values() for name, about in chapter.items()}
 WITH_A_MODEL = (
     "word-order",
     "pairs",

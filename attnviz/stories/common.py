@@ -48,9 +48,8 @@ ROWS = Phrase(
 
 LEAST = 1e-3  # what three digits after the point can tell from 0
 CERTAIN = 1.96  # standard errors on each side of a mean, between which it lies in 95 % of such experiments
-OWN_SENTENCES = (
-    100  # how many other sentences a head is chosen on, and as many more that it is tried on
-)
+# how many other sentences a head is chosen on, and as many more that it is tried on
+OWN_SENTENCES = 100
 AT_ONCE = 50  # sentences that run together
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 

@@ -84,9 +84,8 @@ def draw(
     """
     fitting = style_of(style, width, dpi)
     with usual_settings():
-        pen = blank_figure(
-            [story.title, *_words_below(story), repr(story.picture)]
-        )  # all letters that are written
+        # all letters that are written
+        pen = blank_figure([story.title, *_words_below(story), repr(story.picture)])
         pen.figure.set_size_inches(STAGE, STAGE)
         room = 1.0 if fitting.width is None else CLOSE
         panels = [_draw_panel(panel, palette, pen, room) for panel in story.picture]

@@ -32,9 +32,8 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     digits: int = 3  # after the point of a float
-    shade: tuple[float, float] | None = (
-        None  # the values of the lightest and of the darkest shade; None shades nothing
-    )
+    # the values of the lightest and of the darkest shade; None shades nothing
+    shade: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,9 +47,8 @@ class Matrix:
     row_title: str = Phrase("query", "쿼리")
     column_title: str = Phrase("key", "키")
     limits: tuple[float, float] = (0.0, 1.0)  # the values at the two ends of the colours
-    diverging: bool = (
-        False  # whether the middle of the limits is a zero from which both sides differ
-    )
+    # whether the middle of the limits is a zero from which both sides differ
+    diverging: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +81,10 @@ class Lines:
     x_title: str
     series: tuple[Series, ...]
     y_title: str
-    y_limits: tuple[float, float] | None = (
-        None  # the ends of the axis; None where the values decide
-    )
-    doubling: bool = (
-        False  # whether the places double, so that equal ratios stand at equal distances
-    )
+    # the ends of the axis; None where the values decide
+    y_limits: tuple[float, float] | None = None
+    # whether the places double, so that equal ratios stand at equal distances
+    doubling: bool = False
     y_doubling: bool = False  # likewise the values
 
 
@@ -132,9 +128,8 @@ class Story:
         str  # how the numbers were proved, or from which formula they are computed, in one line
     )
     views: tuple[StoryView, ...] = ()  # what its page shows beside text, tables and panels
-    records: tuple[
-        Attention, ...
-    ] = ()  # what the views show; none where the model runs in the page
+    # what the views show; none where the model runs in the page
+    records: tuple[Attention, ...] = ()
     language: str = "en"
     original: Story | None = None  # in both languages, where this one is in Korean alone
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-COREFERENCE = (
-    "coreference"  # the relation of a mention to the mention before it of the same person or thing
-)
+# the relation of a mention to the mention before it of the same person or thing
+COREFERENCE = "coreference"
 AGREEMENT = "agreement"  # the relation of a verb to the subject that it agrees with
-Span: TypeAlias = tuple[
-    int, int
-]  # (first, one past last): of a text's characters, or of a sentence's words
+# (first, one past last): of a text's characters, or of a sentence's words
+Span: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +25,8 @@ class Link:
 class Annotation:
     """The words of a sentence, and which of them belong together."""
 
-    words: tuple[
-        Span, ...
-    ]  # where each lies in the text; words written as one may all have the span of the whole
+    # where each lies in the text; words written as one may all have the span of the whole
+    words: tuple[Span, ...]
     links: tuple[Link, ...]
 
 

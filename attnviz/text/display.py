@@ -159,9 +159,8 @@ def clip(text: str, length: int) -> str:
         return text[: max(0, length - 1)].rstrip() + "…"
     import regex
 
-    characters = regex.findall(
-        r"\X", text
-    )  # a family of emoji, or a letter with its accents, is one character
+    # a family of emoji, or a letter with its accents, is one character
+    characters = regex.findall(r"\X", text)
     return (
         text
         if len(characters) <= length

@@ -8,9 +8,8 @@ from attnviz.attention import NO_RECEIPT, SOFTMAX, Note, Receipt
 from attnviz.text.display import visible
 from attnviz.text.phrase import entries
 
-Templates = Mapping[
-    str, tuple[str, str]
-]  # by a note's code its sentence in English and Korean, with places for fields
+# by a note's code its sentence in English and Korean, with places for fields
+Templates = Mapping[str, tuple[str, str]]
 NOTES: Templates = {
     code: (english, korean)
     for code, english, korean in entries("""

@@ -23,9 +23,8 @@ def split_words(text: str) -> list[tuple[int, int]]:
     words = []
     for start, end in itertools.pairwise(sorted(marks)):
         piece = text[start:end]
-        if (
-            piece.strip()
-        ):  # an invisible character takes the space beside it along: a word has none at its ends
+        # an invisible character takes the space beside it along: a word has none at its ends
+        if piece.strip():
             words.append(
                 (start + len(piece) - len(piece.lstrip()), end - len(piece) + len(piece.rstrip()))
             )
@@ -50,13 +49,11 @@ def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) ->
             # Many vocabularies mark a word by the space before it: the word starts after it.
             inside = texts[token.segment][start:end]
             start += len(inside) - len(inside.lstrip())
-            is_break = inside.isspace() and inside.strip(
-                " "
-            )  # such as a new line: never part of a word
+            # such as a new line: never part of a word
+            is_break = inside.isspace() and inside.strip(" ")
             spans = words[token.segment]
-            number = bisect.bisect_right(
-                spans, start, key=lambda span: span[1]
-            )  # the first that ends behind the start
+            # the first that ends behind the start
+            number = bisect.bisect_right(spans, start, key=lambda span: span[1])
             if not is_break and number < len(spans) and spans[number][0] < max(end, start + 1):
                 word = number + offset[token.segment]
         assigned.append(replace(token, word=word))

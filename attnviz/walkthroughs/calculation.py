@@ -212,12 +212,10 @@ class Terms:
     """What stands between queries and keys and the softmax."""
 
     score: Score = "scaled"  # how a query and a key make a score; only ``scaled`` is scaled
-    scaling: float | None = (
-        None  # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
-    )
-    weights: Mapping[str, Grid] = field(
-        default_factory=dict
-    )  # the weights of a score, by the names in `SCORE_WEIGHTS`
+    # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
+    scaling: float | None = None
+    # the weights of a score, by the names in `SCORE_WEIGHTS`
+    weights: Mapping[str, Grid] = field(default_factory=dict)
     softcap: float | None = None  # where scores are squeezed to
     bias: Grid | None = None  # what is added to the scores [query, key]
     mask: Grid | None = None  # 1 where a query may look, 0 where it may not [query, key]

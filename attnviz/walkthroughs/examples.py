@@ -22,9 +22,8 @@ WORDS = (
 )  # that are read; the decoder of the other example knows the same
 MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
 """From context and state, six numbers, to three: neither is so large that its tanh would be 1."""
-TO_WORDS = np.array(
-    [[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]]
-)  # from these three numbers to a logit for each word
+# from these three numbers to a logit for each word
+TO_WORDS = np.array([[0.0, 1, 3, 1], [1, 0, 0, 2], [2, 1, 0, -1]])
 D_MODEL, D_K = 20, 5
 
 

@@ -212,9 +212,8 @@ def _calculate(typed: Homework, wanted: str | int | None) -> Walkthrough:
             _title(typed, Note("title_mixed")), query=followed, notes=(Note("weights_given"),)
         )
     if row is not None and not query_words:
-        query_words = tuple(
-            f"query {i}" for i in range(n_queries)
-        )  # so that a reader sees which one is followed
+        # so that a reader sees which one is followed
+        query_words = tuple(f"query {i}" for i in range(n_queries))
     query = _write_operands(calculation, typed, query_words, words, row)
     _check_scores(score, calculation.grids[query], calculation.grids["K"], typed)
     mask = _mask(typed, n_queries)

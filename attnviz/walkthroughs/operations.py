@@ -23,9 +23,8 @@ ANY = 10_000  # more operands than any step has
 SEVERAL = 3  # operands of one shape, from which on they are counted and not listed
 
 
-Part = tuple[
-    Sequence[int], Sequence[int]
-]  # the rows and the columns of an operand that a cell is made of, if any
+# the rows and the columns of an operand that a cell is made of, if any
+Part = tuple[Sequence[int], Sequence[int]]
 NOTHING: Part = ((), ())
 
 
@@ -72,9 +71,8 @@ class Text:
         "",
         "",
     )  # what a column of it is called, in both languages; empty where it has no name
-    role: Literal["", "before", "by key"] = (
-        ""  # what the step makes: what attention works on, or something by key
-    )
+    # what the step makes: what attention works on, or something by key
+    role: Literal["", "before", "by key"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +86,8 @@ class Operation:
     "?" says that it may be missing, "*" that more may follow, "-" that a cell of the result needs a whole row of it.
     """
 
-    compute: Callable[
-        ..., np.ndarray
-    ]  # its numbers, from those of its operands, and the step's number if it has one
+    # its numbers, from those of its operands, and the step's number if it has one
+    compute: Callable[..., np.ndarray]
     spell: Callable[[Hand, ResultCell], str]  # writes the arithmetic of one cell, up to its result
     axes: str = "TN -> tn"
     numbered: bool = False  # whether it needs a number beside its operands
@@ -103,17 +100,14 @@ class Operation:
     signs: tuple[str, ...] = (",",)  # a comma where the formula is no chain of signs
     # What one cell is made of, the rows and columns of each operand, where the axes do not say it.
     reads: Callable[[ResultCell], list[Part]] | None = None
-    is_phrase: bool = (
-        False  # whether `spell` writes a phrase and no sum: the result follows without a sign
-    )
-    note: Callable[[Hand, ResultCell], str] = lambda _, __: (
-        ""
-    )  # what must be said of how a cell is written
+    # whether `spell` writes a phrase and no sum: the result follows without a sign
+    is_phrase: bool = False
+    # what must be said of how a cell is written
+    note: Callable[[Hand, ResultCell], str] = lambda _, __: ""
     # Whether whole numbers give a number that can be written to its end: roots and powers of e mostly do not.
     comes_out: Callable[[ResultCell], bool] = lambda _: True
-    text: Text | None = (
-        None  # for a step of the same name; None where `attnviz.walkthroughs.texts` has it
-    )
+    # for a step of the same name; None where `attnviz.walkthroughs.texts` has it
+    text: Text | None = None
 
     @property
     def operand_axes(self) -> list[str]:
@@ -389,9 +383,8 @@ OPERATIONS: dict[str, Operation] = {
         spell=lambda hand, cell: hand.products(cell.row_of(0), cell.grids[1][cell.column].tolist()),
     ),
     "general": Operation(
-        compute=lambda a, b, c: (
-            a @ b @ c.T
-        ),  # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
+        # (Q, d) x (d, d) x (d, K) -> (Q, K): Luong et al. 2015, equation 8
+        compute=lambda a, b, c: a @ b @ c.T,
         axes="qa AD kd -> qk",
         formula=("{a} {b} {C}",),
         for_key="q W k^T",
@@ -423,9 +416,8 @@ OPERATIONS: dict[str, Operation] = {
         ),
     ),
     "softcap": Operation(
-        compute=lambda a, number: (
-            number * np.tanh(a / number)
-        ),  # Gemma Team 2024, "Gemma 2", section 2
+        # Gemma Team 2024, "Gemma 2", section 2
+        compute=lambda a, number: number * np.tanh(a / number),
         numbered=True,
         formula=("{number} tanh({a} / {number})",),
         for_key="{number} tanh({a} / {number})",
@@ -453,9 +445,8 @@ OPERATIONS: dict[str, Operation] = {
         ),
     ),
     "weigh": Operation(
-        compute=lambda a, b: (
-            a[0][:, None] * b
-        ),  # (K, 1) * (K, d) -> (K, d), an alignment vector a key
+        # (K, 1) * (K, d) -> (K, d), an alignment vector a key
+        compute=lambda a, b: a[0][:, None] * b,
         axes="1k KD -> kd",
         formula=("{A} * {b}",),
         for_key="{a} · {b}",

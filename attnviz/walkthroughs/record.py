@@ -31,16 +31,14 @@ __all__ = ["CalculationStep", "Grid", "Walkthrough"]
 class Grid(ReadOnly):
     """Numbers in rows and columns, with their names. Raises RecordError: they do not fit together."""
 
-    values: Float64[
-        np.ndarray, "row column"
-    ]  # in double precision; minus infinity where a mask says so
+    # in double precision; minus infinity where a mask says so
+    values: Float64[np.ndarray, "row column"]
     rows: tuple[str, ...] = ()  # a name for each row; empty where they are only counted
     columns: tuple[str, ...] = ()  # likewise
 
     def __post_init__(self) -> None:
-        values = np.array(
-            self.values, dtype=np.float64
-        )  # a copy of its own, so that nobody else can change it
+        # a copy of its own, so that nobody else can change it
+        values = np.array(self.values, dtype=np.float64)
         if values.ndim != 2:
             raise RecordError(f"a grid has rows and columns: got the shape {values.shape}")
         for axis, labels in (("row", self.rows), ("column", self.columns)):
@@ -81,17 +79,15 @@ class Walkthrough:
     # All numbers by name, those given and those computed, in the order of the calculation. Names are the field's
     # symbols: X, Wq, q, K, V, scores, scaled, weights, alignment, context.
     grids: Mapping[str, Grid]
-    steps: tuple[
-        CalculationStep, ...
-    ]  # how each computed grid is made from those before it; no step makes the others
+    # how each computed grid is made from those before it; no step makes the others
+    steps: tuple[CalculationStep, ...]
     model: str = ""  # whose calculation it is; empty for numbers made by hand
     text: str = ""  # what the model read, as typed; empty likewise
     kind: Kind | None = None  # which attention it is; here and below None for numbers made by hand
     layer: int | None = None  # its number, counted from 0
     head: int | None = None  # likewise; None of a whole layer, too
-    query: int | None = (
-        None  # the number of the query's row; None where all queries are walked at once
-    )
+    # the number of the query's row; None where all queries are walked at once
+    query: int | None = None
     own: str | None = None  # the grid that was computed and that the model computed too
     # The largest difference between the two, where the steps start from the query, keys and values that the model
     # itself handed to its attention; and from the input on, with what the model's number format rounds off in the

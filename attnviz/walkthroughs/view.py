@@ -52,9 +52,8 @@ class ViewOptions(TypedDict, total=False):
     """
 
     lang: str  # one of `attnviz.text.phrase.LANGUAGES`; English
-    precision: (
-        int | None
-    )  # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
+    # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
+    precision: int | None
     blanks: Blanks  # cells that a learner fills in: grid, row, column; none
 
 
@@ -77,9 +76,8 @@ def frame(walk: Walkthrough) -> DataFrame:
     return DataFrame(columns, index=MultiIndex.from_product(pairs, names=("query", "key")))
 
 
-Cut = tuple[
-    int | None, ...
-]  # the rows or columns that are shown; None stands for those left out there
+# the rows or columns that are shown; None stands for those left out there
+Cut = tuple[int | None, ...]
 
 
 def cut(n: int, most: int, first: int, last: int) -> Cut:

@@ -166,9 +166,8 @@ def main() -> None:
     windows = [
         dict(enumerate(singles[first : first + WINDOW])) for first in range(0, len(singles), WINDOW)
     ]
-    batches = [
-        join(some.values()) for window in windows for some in in_batches(window, TOKENS)
-    ]  # those that are measured
+    # those that are measured
+    batches = [join(some.values()) for window in windows for some in in_batches(window, TOKENS)]
     plain(source, batches[:2])
     forward = seconds(lambda: plain(source, batches))
     measured = seconds(lambda: survey_model(lines, source, SurveySettings(controls=0)))

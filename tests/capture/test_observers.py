@@ -203,9 +203,8 @@ class TestKeepWeights:
     @staticmethod
     def block(layer: int, heads: int = 3, n_tokens: int = 5) -> Block:
         weights = torch.full((1, heads, n_tokens, n_tokens), 1 / n_tokens)
-        weights *= torch.arange(heads)[
-            None, :, None, None
-        ]  # not weights any more, but each head knows its number
+        # not weights any more, but each head knows its number
+        weights *= torch.arange(heads)[None, :, None, None]
         return Block(
             layer=layer, first_row=0, n_rows=n_tokens, n_keys=n_tokens, causal=False, seen=weights
         )

@@ -207,9 +207,8 @@ def test_several_threads(make: Callable[..., Any], tokenizer: Any) -> None:
     model, verbosity = make("BertForMaskedLM"), logging.get_verbosity()
     before = state(model)
     expected = attnviz.attend(TEXT, model, tokenizer)
-    model.bert.encoder.layer[1].register_forward_pre_hook(
-        lambda *_: sleep(0.02)
-    )  # so that another thread goes on
+    # so that another thread goes on
+    model.bert.encoder.layer[1].register_forward_pre_hook(lambda *_: sleep(0.02))
     with ThreadPoolExecutor(4) as threads:
         records = list(threads.map(lambda _: attnviz.attend(TEXT, model, tokenizer), range(8)))
     assert records == [expected] * 8

@@ -30,9 +30,8 @@ STEPS = 30
 def as_before() -> Iterator[None]:
     """What the command sets for its own process is set back."""
     handler, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # who starts tests in the background ignores Ctrl-C
+    # who starts tests in the background ignores Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, handler)
     torch.set_num_threads(threads)

@@ -339,9 +339,8 @@ def test_colour_or_none(
     """FORCE_COLOR colours a pipe, and NO_COLOR takes all colour away."""
     stats_of("--toy")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv(
-        "COLORTERM", "truecolor"
-    )  # rich keeps styles as they were first drawn: as in the golden files
+    # rich keeps styles as they were first drawn: as in the golden files
+    monkeypatch.setenv("COLORTERM", "truecolor")
     assert "\x1b[38;" in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b[38;" not in typed("compare-heads", "--load", "a.stats", "-o", "a.csv").output

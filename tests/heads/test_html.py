@@ -108,9 +108,8 @@ def test_keys_language_and_hostile_addresses(
 
 def test_the_page_on_paper(show_page: Callable[..., Page], comparison: HeadComparison) -> None:
     """The table of all heads is as wide as the paper at most, with its colours; on the screen it scrolls."""
-    shown = show_page(
-        page(comparison).html, viewport={"width": 718, "height": 1000}
-    )  # A4 with its usual margins
+    # A4 with its usual margins
+    shown = show_page(page(comparison).html, viewport={"width": 718, "height": 1000})
     over = "one => one.scrollWidth - one.clientWidth"
     assert shown.locator(".wide").evaluate(over) > 100
     assert (

@@ -192,9 +192,8 @@ class TestInterval:
         ones = in_groups(np.ones(10))
         share, low, high = tally.share(ones, ones).at()
         assert share == 1.0
-        assert low == pytest.approx(
-            10 / (10 + tally.Z**2), abs=1e-12
-        )  # what the formula comes to for p = 1
+        # what the formula comes to for p = 1
+        assert low == pytest.approx(10 / (10 + tally.Z**2), abs=1e-12)
         assert high == 1.0
 
     def test_of_none_in_five(self) -> None:
@@ -210,9 +209,8 @@ class TestInterval:
         counted = small(sentences)
         share, low, high = tally.share(counted.hits[0, :, 0, 0, 0, 0], counted.counts[0, :, 0]).at()
         assert share == 0.5
-        assert (low, high) == pytest.approx(
-            tally.wilson(0.5, 7.0)
-        )  # as many as vary so: n - 1 of n
+        # as many as vary so: n - 1 of n
+        assert (low, high) == pytest.approx(tally.wilson(0.5, 7.0))
         assert high - low > 0.58
 
     def test_of_nothing_is_not_a_number(self) -> None:

@@ -833,9 +833,8 @@ def test_a_head_that_gives_nothing_is_drawn(fixed_record: Make, texts_of: Texts)
 raw_text = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12)
 
 
-@pytest.mark.filterwarnings(
-    "ignore:Glyph .* missing from font"
-)  # no machine has a font for every character
+# no machine has a font for every character
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @given(pieces=st.lists(raw_text, min_size=1, max_size=5), n_heads=st.sampled_from([1, 2]))
 @settings(max_examples=25)
 def test_any_sentence_draws(fixed_record: Make, pieces: list[str], n_heads: int) -> None:

@@ -363,9 +363,8 @@ def test_the_first_screen_answers(
             if lines[number].lstrip().startswith("0 [CLS]")
         )
         assert lines[-1].startswith("verified: ")
-        if (
-            width == 60
-        ):  # keys have no room for their names there: they are numbered as the rows are
+        # keys have no room for their names there: they are numbered as the rows are
+        if width == 60:
             continue
         named = " ".join(lines[start + 1 : header]).split()
         assert sorted(named) == sorted(token.text for token in real_record.key_tokens)

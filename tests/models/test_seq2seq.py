@@ -227,9 +227,8 @@ class TestDecoding:
         changed = target.clone()
         changed[:, 4:] = CONFIG.unknown
         before, after = model(source, target), model(source, changed)
-        assert torch.equal(
-            before.logits[:, :5], after.logits[:, :5]
-        )  # step 5 is the first to read word 4
+        # step 5 is the first to read word 4
+        assert torch.equal(before.logits[:, :5], after.logits[:, :5])
         assert not torch.allclose(before.logits[:, 5:], after.logits[:, 5:])
         if before.weights is not None:
             assert torch.equal(before.weights[:, :5], after.weights[:, :5])
@@ -284,9 +283,8 @@ class TestFreeRunning:
         source = words(READ, *range(1, 11))
         first = outspoken(model).translate(source, max_length=1).logits[:, 0]
         lead = first[:, CONFIG.end + 1 :].amax(dim=1) - first[:, CONFIG.end]
-        model.word_projection.bias.data[CONFIG.end] += lead.quantile(
-            0.5
-        )  # for half of them, the end comes at once
+        # for half of them, the end comes at once
+        model.word_projection.bias.data[CONFIG.end] += lead.quantile(0.5)
         together = model.translate(source, max_length=29)
         lengths = []
         for row, said in enumerate(together.words):

@@ -61,9 +61,8 @@ class TestLayer:
             D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True
         )
         for parameter in theirs.parameters():
-            nn.init.normal_(
-                parameter
-            )  # the norms' weights and the biases too, which begin as ones and zeros
+            # the norms' weights and the biases too, which begin as ones and zeros
+            nn.init.normal_(parameter)
         mine, x = (
             TransformerLayer(replace(SIZES, activation=activation)),
             torch.randn(BATCH, TOKENS, D_MODEL),

@@ -237,9 +237,8 @@ class TestTranslationTransformer:
         )
         first = model.translate(source, max_length=1).logits[:, 0]
         lead = first[:, TRANSLATION.end + 1 :].amax(dim=1) - first[:, TRANSLATION.end]
-        model.word_projection.bias.data[TRANSLATION.end] += lead.quantile(
-            0.5
-        )  # for half of them the end comes at once
+        # for half of them the end comes at once
+        model.word_projection.bias.data[TRANSLATION.end] += lead.quantile(0.5)
         together = model.translate(source, max_length=5).words
         lengths = []
         for row, said in enumerate(together):

@@ -86,9 +86,8 @@ class TestToyEncoder:
         for row, words in enumerate(sentences):
             n = len(words)
             alone, patterns = toy(words)
-            assert_close(
-                output[row, :n], alone[0], rtol=0, atol=3e-6
-            )  # rounding, in single precision
+            # rounding, in single precision
+            assert_close(output[row, :n], alone[0], rtol=0, atol=3e-6)
             for together, pattern in zip(weights, patterns, strict=True):
                 assert_close(together[row, :, :n, :n], pattern[0], rtol=0, atol=1e-6)
 

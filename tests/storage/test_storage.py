@@ -1065,9 +1065,8 @@ def test_a_file_that_may_not_be_written_is_refused(
     """A read-only file stays, although its folder would let it be replaced."""
     path = tmp_path / "record\n.json"
     path.write_bytes(b"the old file")
-    monkeypatch.setattr(
-        "os.access", lambda *_: False
-    )  # the tests may run as root, who may do anything
+    # the tests may run as root, who may do anything
+    monkeypatch.setattr("os.access", lambda *_: False)
     with pytest.raises(OutputError, match=r"record\\n\.json cannot be written: Permission denied"):
         save(sample(), path)
     assert path.read_bytes() == b"the old file"

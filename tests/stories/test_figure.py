@@ -168,9 +168,8 @@ def test_panels_stand_as_their_style_has_room(
     texts_of: Texts, style: Literal["paper", "slides"], n_across: int
 ) -> None:
     """Below one another in a column of a paper, beside one another on a slide: as large as they can be."""
-    made = draw(
-        story(MASKED, DOUBLING, BARS), style=style
-    ).figure  # which tells of letters that are too small
+    # which tells of letters that are too small
+    made = draw(story(MASKED, DOUBLING, BARS), style=style).figure
     assert_clear(made, texts_of)
     places = [axes.get_position() for axes in drawn(made)][:3]
     assert len({round(place.y1, 3) for place in places}) == 4 - n_across

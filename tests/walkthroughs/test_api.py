@@ -82,9 +82,8 @@ def test_the_same_as_on_the_command_line(
 )
 def test_refused(monkeypatch: pytest.MonkeyPatch, called_so: dict[str, Any], line: str) -> None:
     """Settings that are not there or exclude one another, in the words of the command line."""
-    monkeypatch.setattr(
-        jaxtyping.config, "jaxtyping_disable", True
-    )  # or the tests' own checks would speak first
+    # or the tests' own checks would speak first
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     with pytest.raises(SettingsError) as error:
         attnviz.walkthrough(**called_so)
     assert str(error.value) == line

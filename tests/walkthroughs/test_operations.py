@@ -213,9 +213,8 @@ def test_shapes_that_clash(operation: str, values: tuple[np.ndarray, ...], line:
 
 def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Steps that cannot be computed, and numbers that leave the range."""
-    monkeypatch.setattr(
-        jaxtyping.config, "jaxtyping_disable", True
-    )  # or the tests' own checks would speak first
+    # or the tests' own checks would speak first
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
     grids = {"a": Grid(values=A)}
     for wrong, line in (
         (step("dot", "a", "b"), "step made is made from b, which is not there"),

@@ -32,9 +32,8 @@ class Decoding(ABC):
     name: str  # what pictures call the model
     sentence: Sentence  # what it reads first: the prompt, or the sentence to translate
     kind: Kind  # ``decoder``: each token has its own row; ``cross``: each has the row of the step that generates it
-    begin: tuple[
-        int, ...
-    ]  # what is read first of all; of a decoder the numbers of the prompt's tokens
+    # what is read first of all; of a decoder the numbers of the prompt's tokens
+    begin: tuple[int, ...]
     room: int | None  # how many tokens can follow; None where there is no such limit
     text: Callable[[Sequence[int]], str]  # what generated tokens mean
     tokens: Callable[[Sequence[int]], tuple[Token, ...]]  # generated tokens as a person reads them
@@ -42,9 +41,8 @@ class Decoding(ABC):
     ends: frozenset[int] = frozenset()  # tokens that are the last where they come
     never: tuple[int, ...] = ()  # tokens that are never chosen
     first: int | None = None  # the token that must come first, whatever is likeliest
-    has_sinks: bool = (
-        False  # whether rows may sum to less than 1 because a head may look at nothing
-    )
+    # whether rows may sum to less than 1 because a head may look at nothing
+    has_sinks: bool = False
     _read: list[int] = field(default_factory=list)
 
     @abstractmethod
@@ -102,9 +100,8 @@ class PretrainedDecoding(Decoding):
     model: Any  # with the projection to its words
     tokenizer: Any
     source: Tensor | None = None  # what an encoder reads, [1, token]
-    kinds: dict[nn.Module, Kind | None] = field(
-        default_factory=dict
-    )  # of the modules of an encoder-decoder
+    # of the modules of an encoder-decoder
+    kinds: dict[nn.Module, Kind | None] = field(default_factory=dict)
     cached: bool = True  # whether the keys and values of earlier tokens are kept, so that each token is read once
     _cache: Any = None
     _cache_name: str = ""
@@ -124,9 +121,8 @@ class PretrainedDecoding(Decoding):
         self.never = (*(getattr(settings, "suppress_tokens", None) or ()), *banned)
         self.first = getattr(settings, "forced_bos_token_id", None)
         accepted = inspect.signature(self.model.forward).parameters
-        self._cache_name = (
-            "cache" if "cache" in accepted else "past_key_values"
-        )  # until transformers 5.23
+        # until transformers 5.23
+        self._cache_name = "cache" if "cache" in accepted else "past_key_values"
         self.cached = self._cache_name in accepted
         if "logits_to_keep" in accepted:
             self._only_last = {"logits_to_keep": 1}
@@ -168,9 +164,8 @@ class PretrainedDecoding(Decoding):
 
         new = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         given: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
-        if (
-            self.cached and self._cache is None
-        ):  # without a configuration, so that windows drop no key
+        # without a configuration, so that windows drop no key
+        if self.cached and self._cache is None:
             both = DynamicCache(), DynamicCache()
             self._cache = both[0] if self.source is None else EncoderDecoderCache(*both)
         if self.cached:
@@ -212,8 +207,7 @@ class UncachedDecoding(Decoding):
         """As `Decoding.read`."""
         self._read += numbers
         run = self._run(len(numbers), observers, anew=True)
-        with (
-            torch.no_grad()
-        ):  # tensors of inference mode that somebody's model keeps could not be trained with
+        # tensors of inference mode that somebody's model keeps could not be trained with
+        with torch.no_grad():
             logits = self.forward(self._read, run)
         return logits.float().cpu(), run.receipt(self.name)

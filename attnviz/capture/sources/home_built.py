@@ -41,14 +41,12 @@ from attnviz.models.wholes import (
 from attnviz.text.display import clip, token_text, visible
 from attnviz.text.words import split_words
 
-MOST_WEIGHTS = (
-    50_000_000  # what a model made up on the spot may have: seconds to draw, 200 MB to hold
-)
+# what a model made up on the spot may have: seconds to draw, 200 MB to hold
+MOST_WEIGHTS = 50_000_000
 UNKNOWN_MARK = "[UNK]"  # what a word is read as that is not in the vocabulary, as the tokenizers of BERT call it
 NOTES = (Note("random_weights"),)
-EXAMPLES = {
-    "korean": "고양이가 방에서 자고 있어요"
-}  # sentences that models know which read no English
+# sentences that models know which read no English
+EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 
 
 class _HomeBuilt(OneByOne):

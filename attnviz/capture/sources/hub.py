@@ -161,9 +161,8 @@ def _look(model: str, revision: str | None, heard: threading.Event) -> None:
         except EntryNotFoundError:
             return False
         if found.commit_hash is None:
-            raise _unreachable(
-                model, "what answers in the hub's place is not the hub"
-            )  # but a network's login page
+            # but a network's login page
+            raise _unreachable(model, "what answers in the hub's place is not the hub")
         heard.set()
         return True
 

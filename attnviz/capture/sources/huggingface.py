@@ -344,9 +344,8 @@ class PretrainedSource(OneByOne):
         if head is None or not isinstance(getattr(head, "weight", None), torch.Tensor):
             return None
         bias = getattr(head, "bias", None)
-        if (
-            more := getattr(whole, "final_logits_bias", None)
-        ) is not None:  # BART's, which its library adds afterwards
+        # BART's, which its library adds afterwards
+        if (more := getattr(whole, "final_logits_bias", None)) is not None:
             bias = more[0] if bias is None else bias + more[0]
         return WordHead(module=head, bias=bias, names=self._names)
 

@@ -22,9 +22,8 @@ from torch import Tensor, nn
 
 from attnviz.capture.stream import ForwardPass, Layer, MaskRows, Scoring, span_of
 
-IsShown: TypeAlias = Callable[
-    [nn.Module, Tensor, Tensor], bool
-]  # which layers a run sees: by module, queries and keys
+# which layers a run sees: by module, queries and keys
+IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
 _watching: ContextVar[tuple[ForwardPass, IsShown] | None] = ContextVar(
     "attnviz_watching", default=None
 )

@@ -24,9 +24,8 @@ from attnviz.capture.stream import LOAD_INSTEAD, ForwardPass
 from attnviz.errors import AttnvizError, ModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
-UNLIMITED = (
-    1_000_000  # tokenizers without a limit give an astronomic number; so do some configurations
-)
+# tokenizers without a limit give an astronomic number; so do some configurations
+UNLIMITED = 1_000_000
 IMPLEMENTATIONS = frozenset(
     {
         "eager",
@@ -64,12 +63,10 @@ class Loaded:
 
     tokenizer: Any
     model: Any  # the part that reads: of an encoder-decoder its encoder
-    whole: Any = (
-        None  # what generates, with the projection to its words; None where that is not loaded
-    )
-    has_head: bool = (
-        False  # whether that projection is an encoder-decoder's own, so that it can generate freely
-    )
+    # what generates, with the projection to its words; None where that is not loaded
+    whole: Any = None
+    # whether that projection is an encoder-decoder's own, so that it can generate freely
+    has_head: bool = False
     notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
 
 
@@ -260,9 +257,8 @@ def senses(model: Any) -> str:
     )
 
 
-LEAST_SHARE = (
-    0.98  # of a model's word vectors its tokenizer has tokens for; the rest is padding of the table
-)
+# of a model's word vectors its tokenizer has tokens for; the rest is padding of the table
+LEAST_SHARE = 0.98
 
 
 def adopt(model: Any, tokenizer: Any) -> Loaded:
@@ -379,9 +375,8 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
             and module.padding_idx is not None
         ):
             named[name] = module.num_embeddings - module.padding_idx - 1
-    limit = min(
-        (value for value in named.values() if value > 0), default=UNLIMITED
-    )  # XLNet says -1
+    # XLNet says -1
+    limit = min((value for value in named.values() if value > 0), default=UNLIMITED)
     return int(limit) if limit < UNLIMITED else None
 
 

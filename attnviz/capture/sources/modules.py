@@ -68,9 +68,8 @@ PRODUCTS = {
     "einsum",
 }  # functions that multiply weights by values
 KEEP_AT_MOST = 4 * 2**30  # bytes of weights that are kept of a run, and that a record may have
-PENDING = (
-    8  # so many results of a softmax are waited for: one that no product takes soon is no attention
-)
+# so many results of a softmax are waited for: one that no product takes soon is no attention
+PENDING = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,9 +234,8 @@ class Eye(TorchFunctionMode):
         if not wanted["need_weights"]:
             with SHARED:
                 before, thread = functional.scaled_dot_product_attention, get_ident()
-                seen_by = partial(
-                    self._fused, cross=cross, call=before
-                )  # which may be another eye's
+                # which may be another eye's
+                seen_by = partial(self._fused, cross=cross, call=before)
 
                 def fused(*args: Any, **named: Any) -> Tensor:
                     return (seen_by if get_ident() == thread else before)(*args, **named)
@@ -338,9 +336,8 @@ class Apart:
         self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
     ) -> None:
         """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
-        needed = [
-            one for one in self._run.observers if not isinstance(one, KeepWeights)
-        ]  # a record goes without
+        # a record goes without
+        needed = [one for one in self._run.observers if not isinstance(one, KeepWeights)]
         if any(isinstance(one, LayerObserver) for one in needed):
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
@@ -379,9 +376,8 @@ class Watched:
         self._module, self._eye = module, Eye(self)
         self._open: ExitStack | None = None
         self._paths = dict[nn.Module, str]()  # of the modules inside
-        self._running: list[
-            str | None
-        ] = []  # the path of each module that runs; None of one outside the watched
+        # the path of each module that runs; None of one outside the watched
+        self._running: list[str | None] = []
         self._thread = 0  # of the block
 
     def __enter__(self) -> Watched:

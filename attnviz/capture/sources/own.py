@@ -43,9 +43,8 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
     sys.modules[code.__name__] = code  # where classes in it are sought
-    sys.path.insert(
-        0, str(path.parent.resolve())
-    )  # as python itself does, for what the file imports
+    # as python itself does, for what the file imports
+    sys.path.insert(0, str(path.parent.resolve()))
     try:
         exec(compile(path.read_bytes(), path, "exec"), vars(code))
         made = _named(code, name, shown)()
@@ -93,9 +92,8 @@ class ModuleSource(OneByOne):
     def __init__(self, name: str, module: nn.Module, tokenizer: Any = None) -> None:
         self.name = name
         self._module, self._tokenizer = module, tokenizer
-        self.kinds: tuple[Kind, ...] = (
-            "encoder",
-        )  # only its weights say: those of the first sentence that it reads
+        # only its weights say: those of the first sentence that it reads
+        self.kinds: tuple[Kind, ...] = ("encoder",)
         self._has_run = False
         if tokenizer is not None and not (
             hasattr(tokenizer, "encode") and hasattr(tokenizer, "decode")

@@ -206,9 +206,8 @@ class FindWeights:
             weight = found.weight.reshape(n_heads, d_v, -1)  # (H, d_v, D)
             dtype = torch.promote_types(weight.dtype, torch.float32)
             # W = R Q with the rows of Q orthonormal, so |v W| = |v R|, with R as small as a head.
-            r = torch.linalg.qr(
-                weight.transpose(1, 2).to(dtype), mode="r"
-            ).R  # (H, min(d_v, D), d_v)
+            # (H, min(d_v, D), d_v)
+            r = torch.linalg.qr(weight.transpose(1, 2).to(dtype), mode="r").R
             self.handed[layer.number] = r.transpose(1, 2)
 
 

@@ -45,9 +45,8 @@ class ModelCard:
     plan: TrainingPlan  # how it was made
     source: Vocabulary  # the words it reads
     target: Vocabulary | None = None  # the words it generates; None where they are those it reads
-    quality: Mapping[str, float] = field(
-        default_factory=dict
-    )  # measured on test sentences, by name
+    # measured on test sentences, by name
+    quality: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,9 +166,8 @@ def translation(
     pairs = list(islice(splits.pairs("train", random.randrange(2**62), n_clauses), recipe.batch))
     source, target = encode_pairs(pairs, model.config.end)
     source = _with_unknown(random, source, recipe.unknown, model.config)
-    read = _with_unknown(
-        random, target, recipe.forget, model.config
-    )  # what the decoder reads, not what it generates
+    # what the decoder reads, not what it generates
+    read = _with_unknown(random, target, recipe.forget, model.config)
     if isinstance(model, TranslationTransformer):
         logits = model(source, read, attend_cross=dropping_heads(recipe.drop_heads, random)).logits
     else:

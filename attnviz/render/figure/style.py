@@ -31,21 +31,17 @@ class Style:
     """What a picture is for."""
 
     width: float | None = None  # of the picture, in inches; None: as wide as what is on it
-    height: float | None = (
-        None  # the most that it may be high, in inches; None: as high as what is on it
-    )
-    sizes: tuple[float, ...] = (
-        TEXT,
-    )  # of the letters, in points: the first in which every label has room
+    # the most that it may be high, in inches; None: as high as what is on it
+    height: float | None = None
+    # of the letters, in points: the first in which every label has room
+    sizes: tuple[float, ...] = (TEXT,)
     least: float = LEAST_TEXT  # the smallest that any letters may be, in points
     margin: float = MARGIN  # round the picture, in inches
     dpi: float = DPI  # dots an inch of a PNG
-    has_title: bool = (
-        True  # whether the sentence and the model stand above, where no other title is given
-    )
-    caption: str = (
-        "all"  # how much stands below: all that must be said, the receipt alone, or nothing
-    )
+    # whether the sentence and the model stand above, where no other title is given
+    has_title: bool = True
+    # how much stands below: all that must be said, the receipt alone, or nothing
+    caption: str = "all"
     exact_dpi: bool = False  # whether a large PNG, too, has these dots an inch
 
 

@@ -20,9 +20,8 @@ from attnviz.render.palette import DEFAULT, Palette, colours, diverging
 from attnviz.text.display import hold_units
 
 HERE = Path(__file__).parent
-BASE = tuple(
-    HERE / f"{name}.js" for name in ("dom", "binary")
-)  # scripts that make elements, and unpack numbers
+# scripts that make elements, and unpack numbers
+BASE = tuple(HERE / f"{name}.js" for name in ("dom", "binary"))
 SHARED = (*BASE, *(HERE / f"{name}.js" for name in ("colours", "pens", "save")))
 """Those, and what draws: before the scripts of a page that is drawn."""
 

@@ -34,9 +34,8 @@ class Screen:
     """What a terminal can show."""
 
     width: int = 80  # in cells
-    colour: bool = (
-        True  # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
-    )
+    # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
+    colour: bool = True
     dark: bool = True  # whether its background is dark
     unicode: bool = True  # whether it can show all characters
     encoding: str = "ascii"  # those that it can show otherwise

@@ -91,9 +91,8 @@ def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[i
             index = rest.pop(0)
             widths[index] = min(needs[index][0], room - widths[0] - GAP)
         free = room - GAP * (len(widths) - 1)
-        for _ in range(
-            free - sum(widths.values())
-        ):  # cell by cell to the column that lacks most of its rows
+        # cell by cell to the column that lacks most of its rows
+        for _ in range(free - sum(widths.values())):
             lacking = [index for index in widths if widths[index] < needs[index][1]]
             if not lacking:
                 break

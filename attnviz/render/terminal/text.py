@@ -61,9 +61,8 @@ def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS)
         return text
     mark = spell("…", screen, marks)
     cut = set_cell_size(text, max(0, width - cell_len(mark)))
-    return (
-        cut if text.startswith(cut) else cut[:-1]
-    ) + mark  # half of a wide letter would be a space
+    # half of a wide letter would be a space
+    return (cut if text.startswith(cut) else cut[:-1]) + mark
 
 
 def centre(text: str, width: int) -> str:

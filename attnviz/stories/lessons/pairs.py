@@ -29,17 +29,15 @@ PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))
 """The first two should look at each other much, the third little."""
 NAMES = tuple(map("-".join, PAIRS))
 CONTROL = NAMES[-1]
-WAYS = tuple(
-    way for pair in PAIRS for way in (pair, pair[::-1])
-)  # each pair both ways: who looks, and at what
+# each pair both ways: who looks, and at what
+WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))
 FROM_END = {
     VERB: 5,
     ADJECTIVE: 3,
     NOUN: 2,
 }  # how far from its end such a word stands in "... eating a green apple."
-SENTENCES = (
-    200  # how many unseen sentences heads are chosen on, and as many others that they are tried on
-)
+# how many unseen sentences heads are chosen on, and as many others that they are tried on
+SENTENCES = 200
 
 
 Rates: TypeAlias = Sequence[tuple[float, float]]

@@ -24,9 +24,8 @@ from attnviz.text.phrase import Phrase, Texts, join_phrases
 TIRED = "The animal didn't cross the street because it was too tired."
 WIDE = "The animal didn't cross the street because it was too wide."
 IT = "it"
-SENTENCES = (
-    measure.SAMPLES
-)  # how many unseen sentences each share of toy is measured on: as many as what the card says
+# how many unseen sentences each share of toy is measured on: as many as what the card says
+SENTENCES = measure.SAMPLES
 
 TEXTS = Texts(
     """

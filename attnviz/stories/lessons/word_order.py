@@ -129,14 +129,12 @@ def summed_once(
     It is for sentences without padding: the mask hides nothing.
     """
     del mask
-    scores = (query[..., None, :] * key[..., None, :, :]).sum(dim=-1) / query.shape[
-        -1
-    ] ** 0.5  # (B, H, Q, K)
+    # (B, H, Q, K)
+    scores = (query[..., None, :] * key[..., None, :, :]).sum(dim=-1) / query.shape[-1] ** 0.5
     exponentials = (scores - scores.amax(dim=-1, keepdim=True)).exp()  # (B, H, Q, K)
     total = _fsum(exponentials)  # (B, H, Q)
-    products = (
-        exponentials[..., None, :] * value.transpose(-2, -1)[..., None, :, :]
-    )  # (B, H, Q, d, K)
+    # (B, H, Q, d, K)
+    products = exponentials[..., None, :] * value.transpose(-2, -1)[..., None, :, :]
     return _fsum(products) / total[..., None], None  # (B, H, Q, d)
 
 
@@ -146,9 +144,8 @@ def placeless(model: nn.Module) -> Iterator[None]:
 
     def alone(module: nn.Module, given: tuple[Tensor], _: Tensor) -> Tensor:
         weight, bias = module.get_parameter("weight"), module.get_parameter("bias")
-        return (given[0][..., None, :] * weight).sum(
-            dim=-1
-        ) + bias  # (B, T, 1, in) x (out, in) -> (B, T, out)
+        # (B, T, 1, in) x (out, in) -> (B, T, out)
+        return (given[0][..., None, :] * weight).sum(dim=-1) + bias
 
     hooks = [
         part.register_forward_hook(alone) for part in model.modules() if isinstance(part, nn.Linear)

@@ -200,9 +200,8 @@ Heads = Float64[np.ndarray, "head token d"]
 class Rotation:
     """How rotary positions turn the rows of a layer's heads."""
 
-    angles: Float64[
-        np.ndarray, "token pair"
-    ]  # in radians; a row's further columns stay as they are
+    # in radians; a row's further columns stay as they are
+    angles: Float64[np.ndarray, "token pair"]
     distance: int  # between the two columns of a pair
     scale: float  # what every number is multiplied with besides; mostly 1
 
@@ -427,9 +426,8 @@ def _candidates(keep: KeepProjections, own: Tensor) -> Iterator[tuple[Tensor, Te
     size = n_heads * d
     for call in reversed(keep.before):
         if is_linear(call.module) and call.made.shape[1] == n_tokens:
-            for first in range(
-                0, call.made.shape[2] - size + 1, size
-            ):  # one fused projection may make all three
+            # one fused projection may make all three
+            for first in range(0, call.made.shape[2] - size + 1, size):
                 heads = (
                     call.made[:, :, first : first + size]
                     .reshape(batch, n_tokens, n_heads, d)

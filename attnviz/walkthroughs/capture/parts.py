@@ -35,9 +35,8 @@ CLOSE = 1e-5  # how far numbers may be from those that they are taken for, relat
 class Norm:
     """A norm that has run."""
 
-    operation: Literal[
-        "norm", "rms_norm"
-    ]  # what a step calls it: ``rms_norm`` takes no mean away, and adds nothing
+    # what a step calls it: ``rms_norm`` takes no mean away, and adds nothing
+    operation: Literal["norm", "rms_norm"]
     given: Float[Tensor, "token d_model"]  # what it was given
     made: Float[Tensor, "token d_model"]  # what it made of that
     gain: Float[Tensor, " d_model"]  # what each number of a row is multiplied with in the end
@@ -121,9 +120,8 @@ class FeedForwardCalls:
     """A feed-forward network."""
 
     widen: Projection  # its first projection
-    gate: (
-        Projection | None
-    )  # in a gated network, the projection whose activation what `widen` made is multiplied with
+    # in a gated network, the projection whose activation what `widen` made is multiplied with
+    gate: Projection | None
     activation: Activation  # what follows `gate`, or `widen` where there is none
     narrow: Projection  # the last projection
     made: Vectors  # what that made
@@ -135,9 +133,8 @@ class SubLayer:
 
     before: Norm | None  # the norm of what comes in, where it reads that
     read: Vectors  # what it reads
-    work: (
-        Projection | FeedForwardCalls
-    )  # what it does: attention's output projection, or the network
+    # what it does: attention's output projection, or the network
+    work: Projection | FeedForwardCalls
     inside: Norm | None  # the norm of what it made, where that is what is added
     after: Norm | None  # the norm of the sum, where what comes next reads it as its own
 
@@ -147,9 +144,8 @@ class LayerParts:
     """A layer whole."""
 
     x: Vectors  # what it is given
-    parts: tuple[
-        SubLayer, ...
-    ]  # attention, in some decoders cross attention, the feed-forward network
+    # attention, in some decoders cross attention, the feed-forward network
+    parts: tuple[SubLayer, ...]
     made: Vectors  # its own output
 
 
@@ -263,9 +259,8 @@ class _Search:
     def _read_output(
         self, keep: KeepProjections
     ) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
-        together = in_rows(
-            keep.layer.output.flatten(2)
-        )  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
+        # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
+        together = in_rows(keep.layer.output.flatten(2))
         for call in self._linear_calls():
             if near(in_rows(call.given), together):
                 self._reach(2)

@@ -206,9 +206,8 @@ def _write_layer(
     n_numbers = sum(found.weight.numel() for found in _projections_of(parts, first.keep, cross))
     is_whole = full or n_numbers <= LARGEST_PROJECTION
     differences: list[float] = []
-    for projected in (False, True)[
-        : 1 + is_whole
-    ]:  # from each head's own query, keys and values; from the input
+    # from each head's own query, keys and values; from the input
+    for projected in (False, True)[: 1 + is_whole]:
         calculation = Calculation()
         writer = LayerWriter(calculation, first, cross, from_input=projected, is_whole=is_whole)
         own = writer.write(parts)
@@ -311,9 +310,8 @@ class LayerWriter:
     c: Calculation  # where to
     run: HeadRun  # its self-attention
     cross: HeadRun | None  # its cross attention, where it has one
-    from_input: bool = field(
-        kw_only=True
-    )  # whether query, keys and values are made by their projections, or given
+    # whether query, keys and values are made by their projections, or given
+    from_input: bool = field(kw_only=True)
     is_whole: bool = field(default=True, kw_only=True)  # as `from_input`, of the other projections
     notes: list[Note] = field(default_factory=list)  # what a reader should know
     n_norms: int = 0  # so far

@@ -46,12 +46,10 @@ class Flow:
     words: tuple[Words, ...]  # those of the steps above the columns
     total_words: Words | None  # those of the sum
     lit: int | None  # the row, as it is drawn, that is to be followed
-    weights: tuple[
-        float, ...
-    ]  # the weight of each row that is drawn; empty where they are not to be told
-    others: tuple[
-        GridView, ...
-    ]  # those of these steps that have no row for each key, such as weights of a score
+    # the weight of each row that is drawn; empty where they are not to be told
+    weights: tuple[float, ...]
+    # those of these steps that have no row for each key, such as weights of a score
+    others: tuple[GridView, ...]
     head: float  # what stands above the columns takes
     foot: float  # what stands below them takes
     width: float  # of all

@@ -57,9 +57,9 @@ class SheetText:
     view: View  # the calculation, and how it is shown
     cards: list[StepView]  # its steps
     style: CardStyle  # how it is drawn
-    lit: (
-        int | None
-    )  # the key with the largest weight; None where no single query is followed, or cells are left blank
+    # the key with the largest weight; None where no single query is followed, or cells are left
+    # blank
+    lit: int | None
     rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
 
 
@@ -251,9 +251,8 @@ def fresh(made: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
                 left_out = (
                     matrix in given and is_large and (learned or step.operation == "concatenate")
                 )
-            masks = (
-                step.operation == "mask" and 0 < place < len(card.parts) - 1
-            )  # what it makes shows it
+            # what it makes shows it
+            masks = step.operation == "mask" and 0 < place < len(card.parts) - 1
             if not (left_out or masks or matrix.name in drawn):
                 new.append((sign, matrix))
                 drawn.add(matrix.name)

@@ -44,9 +44,8 @@ class PageTable:
 
     corner: str  # what the names of the rows are
     columns: tuple[str, ...]  # a name for each column
-    rows: tuple[
-        tuple[str, tuple[PageCell, ...]], ...
-    ]  # a name and the cells of each row; no cells of those left out
+    # a name and the cells of each row; no cells of those left out
+    rows: tuple[tuple[str, tuple[PageCell, ...]], ...]
     remark: str = ""  # what is left out; empty where nothing is
 
 

@@ -113,9 +113,8 @@ def _bilingual(texts: Sequence[str], *, as_it_is: bool = False) -> str:
 
 
 def _symbols(kind: str, formulas: Sequence[str]) -> str:
-    ems = round(
-        max(_width(piece) for one in formulas for piece in one.split("; ")) / 2
-    )  # its letters are narrow
+    # its letters are narrow
+    ems = round(max(_width(piece) for one in formulas for piece in one.split("; ")) / 2)
     written = _bilingual([mathml(one) for one in formulas], as_it_is=True)
     return f'<span class="{kind}{f" e{ems}" * (ems > NARROW)}">{written}</span>'
 
@@ -208,9 +207,8 @@ def _parts(
     for name, part in zip(step.operands, found, strict=True):
         if part[0]:
             sides = zip(part, walk.grids[name].values.shape, strict=True)
-            shares = [
-                0 if len(numbers) == size else list(numbers) for numbers, size in sides
-            ]  # 0 for all
+            # 0 for all
+            shares = [0 if len(numbers) == size else list(numbers) for numbers, size in sides]
             parts.append(
                 [
                     grids[name],

@@ -26,9 +26,8 @@ COLUMNS = (
 _MARKS = re.compile(
     r"[\\`*_{}\[\]<>|#&~$!@]"
 )  # what Markdown, its tables or HTML inside it would obey
-_BEGINNING = re.compile(
-    r"^(\d+(?=[.)])|(?=[-+=]))"
-)  # what makes a list or a heading of a line that begins with it
+# what makes a list or a heading of a line that begins with it
+_BEGINNING = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")
 
 
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:

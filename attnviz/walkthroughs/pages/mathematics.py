@@ -31,9 +31,8 @@ def parts(formula: str) -> Iterator[tuple[str, str]]:
 
     It is a group of `_PARTS`, or of names a ``function`` or ``words``; a root's text is what stands under it.
     """
-    for found in _PARTS.finditer(
-        re.sub(r"\s*([=+/*⊙·,;]|(?<=\s)-)\s+", r"\1", formula)
-    ):  # these make their own room
+    # these make their own room
+    for found in _PARTS.finditer(re.sub(r"\s*([=+/*⊙·,;]|(?<=\s)-)\s+", r"\1", formula)):
         kind = found.lastgroup or ""
         text = found[kind]
         if text in _FUNCTIONS:

@@ -90,9 +90,8 @@ class ColumnGroup:
     title: str = ""  # above them
     rows: Sequence[int]  # the rows that are printed, in their order
     bar: int = 0  # cells of a bar behind each number, as long as it is large; 0 for none
-    remarks: Mapping[int, str] = field(
-        default_factory=dict
-    )  # by row what stands in place of the bar
+    # by row what stands in place of the bar
+    remarks: Mapping[int, str] = field(default_factory=dict)
     sums: np.ndarray | None = None  # the numbers of a last line [column]; None for none
     counted: bool = True  # whether the numbers of columns without names stand above them
     printed: Cut = ()  # the columns that are printed

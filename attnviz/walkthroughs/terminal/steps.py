@@ -53,9 +53,8 @@ def _overview(view: ScreenView) -> Iterator[Text]:
         yield from lines
         if "probabilities" in walk.grids and len(lines) > MANY_LINES:
             yield from _words(view, is_short=True)
-            notes = tuple(
-                note for note in walk.notes if note.code != "next_chosen"
-            )  # that line begins with it
+            # that line begins with it
+            notes = tuple(note for note in walk.notes if note.code != "next_chosen")
             view = replace(view, walk=replace(walk, notes=notes))
         elif "probabilities" in walk.grids:
             yield Text()
@@ -319,9 +318,8 @@ def _keys(view: ScreenView, steps: Sequence[StepView], *, is_short: bool = False
         yield Text()
         if is_short and len(rows) > FEW_KEYS:
             rows = _largest(shares, FEW_KEYS)
-        more: dict[str, Any] = (
-            {"sums": None} if is_short else {}
-        )  # they are the context, which follows
+        # they are the context, which follows
+        more: dict[str, Any] = {"sums": None} if is_short else {}
         keys = replace(
             keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:])
         )

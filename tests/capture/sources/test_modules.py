@@ -168,9 +168,8 @@ def test_multi_head_attention_returns_what_it_returns(
                 results.append(layer(x, x, x, **given))
         else:
             results.append(layer(x, x, x, **given))
-    if (
-        need_weights
-    ):  # the very draws of dropout; the fused function is called once more, for the proof
+    # the very draws of dropout; the fused function is called once more, for the proof
+    if need_weights:
         assert torch.equal(results[0][0], results[1][0])
         (_, one), (_, other) = results
         assert one is not None

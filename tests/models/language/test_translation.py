@@ -217,9 +217,8 @@ class TestAlignment:
                     assert (row < cut) == ((column < at) if joint == "and" else (column > at))
             if joint != "and":
                 assert found.korean[cut - 1].endswith("기")
-                assert not any(
-                    word in TOPICS for word in found.korean[:cut]
-                )  # inside a sentence there is no topic
+                # inside a sentence there is no topic
+                assert not any(word in TOPICS for word in found.korean[:cut])
         assert min(seen.values()) > 50
 
     def test_a_full_stop_is_aligned_to_its_own(self) -> None:

@@ -446,6 +446,5 @@ def test_the_picture_of_the_gallery(show_page: Open, request: pytest.FixtureRequ
         Image.open(GALLERY / "walkthrough-page.png") as kept,
     ):
         assert taken.size == kept.size
-    assert (
-        shown.locator('td[data-is="made"]:visible').count() == 2 * 12
-    )  # in its own table, and in that by key
+    # in its own table, and in that by key
+    assert shown.locator('td[data-is="made"]:visible').count() == 2 * 12

@@ -72,9 +72,8 @@ class Page(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.hidden: list[
-            bool
-        ] = []  # of each open tag whether it is not seen: of another language, or no text
+        # of each open tag whether it is not seen: of another language, or no text
+        self.hidden: list[bool] = []
         self.language = ""
         self.tables: Tables = []
         self.texts: list[str] = []
