@@ -156,7 +156,7 @@ def check_outputs(
         SettingsError: another ending, or one file twice.
         OutputError: a file cannot be written there.
     """
-    from attnviz.storage.files import check_writable
+    from attnviz.storage.files import check_writable, use_instead
 
     for path in paths:
         if path == JSON and prints_json:
@@ -164,7 +164,7 @@ def check_outputs(
         if path.suffix.lower() not in endings:
             known = ", ".join(ending.removeprefix(".") for ending in endings)
             shown = visible(str(path))
-            instead = REPLACED.get(path.suffix.lower())
+            instead = use_instead(path.suffix)
             reason = instead or f"the ending must be one of {known}"
             raise SettingsError(f"{shown}: {reason}", "output")
         if [one.absolute() for one in paths].count(path.absolute()) > 1:
@@ -176,14 +176,6 @@ def check_outputs(
                 raise
             advice = "name another file with -o, or another folder with ATTNVIZ_OUTPUTS"
             raise OutputError(f"{error}; {advice}") from None
-
-
-REPLACED = {
-    ".gif": "no films are written; a page (.html) plays the steps",
-    ".mp4": "no films are written; a page (.html) plays the steps",
-    ".tex": "no LaTeX is written; use .md or .html, or to_frame().to_latex() in Python",
-}
-"""What to use instead of an ending that earlier versions wrote."""
 
 
 def check_look(

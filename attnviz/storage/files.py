@@ -51,14 +51,17 @@ def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: s
     raise OutputError(f"{visible(str(path))}: {instead}")
 
 
-PLAYED = "no film is written: save it as .html, whose page plays the steps"
-NO_LATEX = "no LaTeX is written: in Python, to_frame().to_latex() makes a LaTeX table"
-UNKNOWN = {".gif": PLAYED, ".mp4": PLAYED, ".tex": NO_LATEX}
+PAGE_PLAYS = "no films are written; a page (.html) plays the steps"
+REPLACED = {
+    ".gif": PAGE_PLAYS,
+    ".mp4": PAGE_PLAYS,
+    ".tex": "no LaTeX is written; use .md or .html, or to_frame().to_latex() in Python",
+}
 
 
 def use_instead(ending: str) -> str | None:
     """Return what to use in place of an ending that people may expect; None for any other ending."""
-    return UNKNOWN.get(ending.lower())
+    return REPLACED.get(ending.lower())
 
 
 def listed(endings: Collection[str]) -> str:
