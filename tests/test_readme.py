@@ -355,9 +355,9 @@ def test_the_reference_has_every_option(*, rewrite: bool) -> None:
 def reference() -> str:
     """All commands with all options, from the code, after what stands above them."""
     import typer
-    from attnviz.cli.groups import panels
 
     from attnviz.cli import app
+    from attnviz.cli.help import panels
 
     about = REFERENCE.read_text(encoding="utf-8").partition("\n## attnviz\n")[0]
     group = typer.main.get_command(app)

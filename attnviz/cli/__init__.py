@@ -25,7 +25,7 @@ from typer.core import TyperGroup
 
 import attnviz
 from attnviz.cli import demo, doctor, generate, heads, heatmap, models, output, train, walkthrough
-from attnviz.cli.help import Command, CommandGroup, HeadCommand
+from attnviz.cli.help import Command, CommandGroup
 from attnviz.errors import AttnvizError, AttnvizWarning, InputError, OutputError, SettingsError
 from attnviz.text.display import visible
 from attnviz.text.suggest import suggest
@@ -93,7 +93,7 @@ for _name, (_command, _examples) in COMMANDS.items():
     _indented = "\n".join(f"  {line}" for line in _examples.splitlines())
     app.command(
         _name,
-        cls=HeadCommand if _name == "head" else Command,
+        cls=Command,
         context_settings={"max_content_width": 100},
         epilog=f"\b\nExamples:\n{_indented}",
     )(_command)

@@ -11,43 +11,28 @@ from attnviz.cli.options import FILES, PANELS
 from attnviz.text.suggest import suggest
 
 
+def panels(command: Any, context: Any) -> dict[str, list[tuple[str, str]]]:
+    """Return the options of a command, each with what it means, by their headings."""
+    rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context)
+        if record is None:
+            continue
+        name, description = record
+        if parameter.param_type_name == "argument":
+            name = re.sub(r" <\w+>$", "", name)
+        rows[getattr(parameter, "rich_help_panel", None) or FILES].append((name, description))
+    return {panel: records for panel, records in rows.items() if records}
+
+
 class Command(TyperCommand):
     """A command whose help has its options under headings."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, heading by heading."""
-        rows: dict[str, list[tuple[str, str]]] = {panel: [] for panel in PANELS}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None:
-                continue
-            name, description = record
-            if parameter.param_type_name == "argument":
-                name = re.sub(r" <\w+>$", "", name)
-            panel = getattr(parameter, "rich_help_panel", None) or FILES
-            rows.setdefault(panel, []).append((name, description))
-        for panel, records in rows.items():
-            if records:
-                with formatter.section(panel):
-                    formatter.write_dl(records, col_max=26)
-
-
-class HeadCommand(Command):
-    """A command whose first argument may begin with a minus, as that of no option does: ``-1.-1``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read what was typed."""
-        takers = {
-            name for one in self.params for name in one.opts if not getattr(one, "is_flag", True)
-        }
-        typed = list(args)
-        for i, (before, one) in enumerate(zip(["", *args], args, strict=False)):
-            is_value = before in takers or (
-                not before.startswith("--") and f"-{before[-1:]}" in takers
-            )
-            if re.match(r"-\d", one) and not (before.startswith("-") and is_value):
-                typed[i] = f" {one}"
-        return super().parse_args(ctx, typed)
+        for panel, records in panels(self, ctx).items():
+            with formatter.section(panel):
+                formatter.write_dl(records, col_max=26)
 
 
 class CommandGroup(TyperGroup):
