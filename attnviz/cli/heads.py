@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 EXAMPLES = """attnviz compare-heads --toy
 attnviz compare-heads "I love all you" --toy --roles
-attnviz compare-heads --corpus sample_inputs/english.txt --toy -o english.stats
+attnviz compare-heads --corpus sample_inputs/english.txt -o english.stats
 attnviz compare-heads --load english.stats --layer 1
 attnviz compare-heads "I love all" -m toy-random:seed=1 --against toy-random
-attnviz compare-heads --conllu sample_inputs/treebank.conllu --toy"""
+attnviz compare-heads --toy --conllu sample_inputs/treebank.conllu"""
 
 HEAD_EXAMPLES = """attnviz head 1.5 --toy
 attnviz head 1.5 --load english.stats --full"""
