@@ -158,7 +158,7 @@ NO_RECEIPT = "not verified: this record came without a receipt"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Vectors(ReadOnly):
+class QKV(ReadOnly):
     """Queries and keys as softmax(query key^T * scaling) takes them, after positions, and values; all float32."""
 
     query: Float32[np.ndarray, "layer head query d_k"]
@@ -169,16 +169,16 @@ class Vectors(ReadOnly):
     def __post_init__(self) -> None:
         self._lock(**{name: np.array(getattr(self, name)) for name in ("query", "key", "value")})
 
-    def select(self, layers: Sequence[int], heads: Sequence[int]) -> Vectors:
+    def select(self, layers: Sequence[int], heads: Sequence[int]) -> QKV:
         """Those of some layers and heads, by their places here."""
         chosen = {
             name: getattr(self, name)[np.ix_(layers, heads)] for name in ("query", "key", "value")
         }
-        return Vectors(**chosen, scaling=tuple(self.scaling[layer] for layer in layers))
+        return QKV(**chosen, scaling=tuple(self.scaling[layer] for layer in layers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Exact(ReadOnly):
+class TokenStatistics(ReadOnly):
     """What a pooled record has of each token: the strongest links of each query, and of each head its statistics."""
 
     query_tokens: tuple[Token, ...]
@@ -191,7 +191,7 @@ class Exact(ReadOnly):
     def __post_init__(self) -> None:
         self._lock(link_keys=np.array(self.link_keys), link_weights=np.array(self.link_weights))
 
-    def select(self, layers: Sequence[int], heads: Sequence[int]) -> Exact:
+    def select(self, layers: Sequence[int], heads: Sequence[int]) -> TokenStatistics:
         """That of some layers and heads, by their places here."""
         chosen = np.ix_(layers, heads)
         statistics = {
@@ -228,8 +228,8 @@ class Attention(ReadOnly):
     short_rows: tuple[ShortRows, ...] = ()  # why rows may not sum to 1; empty where they do
     notes: tuple[Note, ...] = ()  # what was done to the input or the weights; every view shows them
     # What the weights were computed from, where that is small; files do not hold it.
-    vectors: Vectors | None = field(default=None, compare=False)
-    exact: Exact | None = None  # of a pooled record what is known of each token
+    vectors: QKV | None = field(default=None, compare=False)
+    exact: TokenStatistics | None = None  # of a pooled record what is known of each token
 
     def __post_init__(self) -> None:
         weights = np.asarray(self.weights)
@@ -261,7 +261,7 @@ class Attention(ReadOnly):
 
     def __getitem__(self, place: tuple[int, int] | str) -> Float32[np.ndarray, "query key"]:
         """One head's matrix: ``record[2, 3]`` or ``record["2.3"]``, as `pattern`."""
-        return self.pattern(*head_at(place))
+        return self.pattern(*parse_head(place))
 
     def save(
         self,
@@ -391,10 +391,10 @@ class Attention(ReadOnly):
 
         They may be given as one, such as "1.3".
         """
-        layer, head = head_at(layer if head is None else (layer, head))
+        layer, head = parse_head(layer if head is None else (layer, head))
         (row,), (column,) = (
-            positions([layer], self.layers, "layer"),
-            positions([head], self.heads, "head"),
+            indices_of([layer], self.layers, "layer"),
+            indices_of([head], self.heads, "head"),
         )
         return np.asarray(self.weights[row, column])
 
@@ -407,7 +407,7 @@ class Attention(ReadOnly):
         a weight that is not larger than the smallest that was kept of some row may not be among the largest. Raises
         SelectionError, as `pattern`.
         """
-        layer, head = head_at(layer if head is None else (layer, head))
+        layer, head = parse_head(layer if head is None else (layer, head))
         weights, least, of = np.array(self.pattern(layer, head)), 0.0, self.exact or self
         keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
         if self.exact is not None:
@@ -418,7 +418,7 @@ class Attention(ReadOnly):
                 0.0,
                 float(np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1)).max()),
             )
-        weights[say_nothing(self, keys)] = 0
+        weights[is_trivial_link(self, keys)] = 0
         best = np.zeros(len(of.key_tokens), dtype=np.float32)
         np.maximum.at(best, keys, weights)
         chosen = [key for key in np.argsort(-best, kind="stable")[:n].tolist() if best[key] > least]
@@ -459,9 +459,9 @@ class Attention(ReadOnly):
         """
         if layers is None and heads is None:
             return self
-        layers, heads = numbers_of(layers, heads)
-        rows = positions(self.layers if layers is None else layers, self.layers, "layer")
-        columns = positions(self.heads if heads is None else heads, self.heads, "head")
+        layers, heads = normalize_selection(layers, heads)
+        rows = indices_of(self.layers if layers is None else layers, self.layers, "layer")
+        columns = indices_of(self.heads if heads is None else heads, self.heads, "head")
         return replace(
             self,
             weights=self.weights[np.ix_(rows, columns)],
@@ -472,7 +472,7 @@ class Attention(ReadOnly):
         )
 
 
-def say_nothing(
+def is_trivial_link(
     record: Attention, keys: Int[np.ndarray, "*head query link"]
 ) -> Bool[np.ndarray, "*head query link"]:
     """Which links of each token to these keys are from or to a special token, or to the token itself."""
@@ -486,7 +486,7 @@ def say_nothing(
     )
 
 
-def head_at(place: object) -> tuple[int, int]:
+def parse_head(place: object) -> tuple[int, int]:
     """A layer and a head from ``(2, 3)`` or ``"2.3"``; or SelectionError."""
     if isinstance(place, str) and (
         typed := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)
@@ -499,7 +499,7 @@ def head_at(place: object) -> tuple[int, int]:
     raise SelectionError(f"{shown!r} is no head: give its layer and its number, such as 1.2")
 
 
-def numbers_of(
+def normalize_selection(
     layers: Iterable[int] | None, heads: Iterable[int | str] | None
 ) -> tuple[list[int] | None, list[int] | None]:
     """The numbers that choose layers and heads; None chooses all, a head such as "1.3" its layer, too.
@@ -508,7 +508,7 @@ def numbers_of(
     """
     chosen = None if layers is None else [index(one) for one in layers]
     places = [
-        head_at(one) if isinstance(one, str) else (None, index(one))
+        parse_head(one) if isinstance(one, str) else (None, index(one))
         for one in (() if heads is None else heads)
     ]
     named = [*{layer for layer, _ in places if layer is not None}]
@@ -523,7 +523,7 @@ def numbers_of(
     return named or chosen, None if heads is None else [head for _, head in places]
 
 
-def positions(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
+def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
     """Where each wanted layer or head stands among those held, in their order, each once; or SelectionError."""
     found = set()
     for number in wanted:
@@ -592,7 +592,7 @@ def _check_labels(record: Attention) -> None:
             )
 
 
-def _check_exact(exact: Exact, layers: int, heads: int) -> None:
+def _check_exact(exact: TokenStatistics, layers: int, heads: int) -> None:
     shape = layers, heads, len(exact.query_tokens)
     if exact.link_keys.shape[:-1] != shape or exact.link_weights.shape != exact.link_keys.shape:
         raise RecordError(

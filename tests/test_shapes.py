@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from jaxtyping import Float, TypeCheckError
 
-from attnviz.attention import Attention, positions
+from attnviz.attention import Attention, indices_of
 from attnviz.walkthroughs.arithmetic import norm, softmax
 from attnviz.walkthroughs.record import Grid
 from tests.fixtures.shapes import has_shape
@@ -35,7 +35,7 @@ def test_what_has_a_shape() -> None:
     def deep(rows: list[dict[str, Float[np.ndarray, "a b"]]]) -> None: ...
 
     assert [has_shape(one) for one in (deep, _Shaped, Attention)] == [True, True, True]
-    assert [has_shape(one) for one in (positions, Attention.__repr__, TypeCheckError)] == [
+    assert [has_shape(one) for one in (indices_of, Attention.__repr__, TypeCheckError)] == [
         False,
         False,
         False,

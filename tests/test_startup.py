@@ -55,7 +55,10 @@ def test_import() -> None:
     new = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert {name.partition(".")[0] for name in new} - set(sys.stdlib_module_names) == {"attnviz", "lazy_loader"}
+    assert {name.partition(".")[0] for name in new} - set(sys.stdlib_module_names) == {
+        "attnviz",
+        "lazy_loader",
+    }
 
 
 def test_help(loaded: Callable[..., set[str]]) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
-from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, numbers_of
+from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, normalize_selection
 from attnviz.capture.source import Model, Opening, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError, SettingsError
@@ -88,7 +88,7 @@ def _split(settings: Attending) -> tuple[Selection, Opening]:
         for name in Selection.__annotations__
         if name in settings
     }
-    kept["layers"], kept["heads"] = numbers_of(kept.get("layers"), kept.get("heads"))
+    kept["layers"], kept["heads"] = normalize_selection(kept.get("layers"), kept.get("heads"))
     parse_bytes(kept.get("memory", MEMORY))
     loading = {name: value for name, value in settings.items() if name not in kept}
     return cast("Selection", kept), cast("Opening", loading)
@@ -141,14 +141,14 @@ def attend_batch(
     memory: int | str = MEMORY,
 ) -> list[Attention]:
     """The same of sentences that are encoded already."""
-    from attnviz.capture.stream import KeepRecord
+    from attnviz.capture.stream import RecordCollector
 
-    layers, heads = numbers_of(layers, heads)
+    layers, heads = normalize_selection(layers, heads)
     labels = [
         cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys)
         for one in batch.sentences
     ]
-    keep = KeepRecord(
+    keep = RecordCollector(
         _from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=parse_bytes(memory)
     )
     receipt = source.stream(batch, [keep])

@@ -46,7 +46,7 @@ def with_generation(
     return replace(sentence, tokens=made.tokens, keys=keys, notes=(*sentence.notes, *notes))
 
 
-def alone(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
+def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
     """A batch of one sentence, in which there is no padding."""
     device = next((given.device for given in inputs.values()), CPU)
     real, real_keys = (
@@ -71,7 +71,7 @@ def join(batches: Collection[Batch]) -> Batch:
     )
 
 
-def take_first(batch: Batch) -> Batch:
+def first_sentence(batch: Batch) -> Batch:
     """The first sentence of a batch, with the padding it has there."""
     return replace(
         batch,

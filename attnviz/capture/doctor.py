@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from attnviz.attention import SOFTMAX, Kind
-from attnviz.capture.observers import Batch, KeepWeights
+from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import Model, Opening, as_source, open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.huggingface import PretrainedSource
@@ -137,7 +137,7 @@ def doctor(
     )
 
 
-class _Chart(KeepWeights):
+class _Chart(WeightCollector):
     """All weights, and what they are computed from, where that is seen."""
 
     def begin(self, batch: Batch) -> None:

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Float32, Int64
 from torch import Tensor
 from torch.nn.functional import pad
 
-from attnviz.attention import NEIGHBOURS, STATISTICS, Exact, Kind, Note, Token, positions
+from attnviz.attention import NEIGHBOURS, STATISTICS, Kind, Note, Token, TokenStatistics, indices_of
 from attnviz.errors import InputError, NoAttentionError
 
 # where what is kept stands, whatever device torch makes its tensors on by default
@@ -184,7 +184,7 @@ def strongest(
     return best.values, keys.where(group < n, best.indices + (n_groups - n) * GROUP)
 
 
-class KeepWeights:
+class WeightCollector:
     """Keeps the weights of every head of every layer, or of those chosen, within a memory.
 
     Once they would take more, tokens that follow one another go together, as many as fit: to a group the sum over its
@@ -235,7 +235,7 @@ class KeepWeights:
         if not self._keeps(block.layer):
             return
         if block.layer not in self.kept:
-            positions(self._heads or (), range(n_heads), "head")
+            indices_of(self._heads or (), range(n_heads), "head")
             self._make_room(len(self.heads))
             n_heads = len(self.heads)
             self.kept[block.layer] = [
@@ -269,7 +269,7 @@ class KeepWeights:
     @property
     def layers(self) -> tuple[int, ...]:
         """The layers kept. Raises SelectionError: a chosen layer is not there."""
-        positions(self._layers or (), self._seen, "layer")
+        indices_of(self._layers or (), self._seen, "layer")
         return tuple(self.kept)
 
     @property
@@ -299,7 +299,7 @@ class KeepWeights:
 
     def exact(
         self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]
-    ) -> Exact | None:
+    ) -> TokenStatistics | None:
         """What is known of each token of a sentence of the batch; None where the weights are not pooled."""
         if self.cell == 1:
             return None
@@ -310,7 +310,9 @@ class KeepWeights:
             name: torch.stack([getattr(one, name) for one in layers]).numpy()
             for name in ("link_keys", "link_weights")
         }
-        return Exact(query_tokens=queries, key_tokens=keys, statistics=statistics, **links)
+        return TokenStatistics(
+            query_tokens=queries, key_tokens=keys, statistics=statistics, **links
+        )
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
         """Which attention it is, causal or bidirectional, as the weights show."""

@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnviz.attention import positions
+from attnviz.attention import indices_of
 from attnviz.capture.observers import Batch
 from attnviz.capture.stream import Layer, LayerObserver
 
@@ -97,7 +97,7 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
         yield
 
 
-class KeepProjections(LayerObserver):
+class ProjectionCollector(LayerObserver):
     """Keeps one layer's query, key and value, and the calls around its attention; layer -1 is the last one."""
 
     def __init__(self, layer: int) -> None:
@@ -143,7 +143,7 @@ class KeepProjections(LayerObserver):
 
     @property
     def _wanted_layer(self) -> tuple[Layer, list[Call], list[Call]]:
-        positions([self._wanted], self._seen, "layer")
+        indices_of([self._wanted], self._seen, "layer")
         return self._kept[0]
 
     def projections(

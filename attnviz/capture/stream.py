@@ -13,8 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Float32
 from torch import Tensor, nn
 
-from attnviz.attention import Receipt, Vectors
-from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
+from attnviz.attention import QKV, Receipt
+from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
 BLOCK_BYTES, BLOCK_ROWS = (
@@ -111,7 +111,7 @@ class LayerObserver(Observer, Protocol):
 SMALL = 96 * 2**10  # bytes of queries, keys and values up to which a record has them
 
 
-class KeepRecord(KeepWeights):
+class RecordCollector(WeightCollector):
     """Keeps weights and, where they are seen and all are small, queries, keys and values of whole sentences."""
 
     def begin(self, batch: Batch) -> None:
@@ -131,7 +131,7 @@ class KeepRecord(KeepWeights):
         else:
             self._given.clear()
 
-    def vectors(self, index: int) -> Vectors | None:
+    def vectors(self, index: int) -> QKV | None:
         """Those of one sentence of the batch, without its padding; None where there is too much, or not all."""
         is_part = self._window != (None, None) or self.cell > 1
         if not self._given or len(self._given) < len(self.layers) or is_part:
@@ -162,7 +162,7 @@ class KeepRecord(KeepWeights):
             else layer.scoring.scaling
             for layer in self._given
         ]
-        return Vectors(query=query, key=key, value=value, scaling=tuple(scaling))
+        return QKV(query=query, key=key, value=value, scaling=tuple(scaling))
 
 
 def weights_in_blocks(
@@ -313,7 +313,7 @@ class ForwardPass:
         self.has_sinks |= scoring.sinks is not None
         width = layer.value.shape[3]
         # Where all that comes of the pass is a record, its receipt says so.
-        is_record = all(isinstance(observer, KeepWeights) for observer in self.observers)
+        is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
         by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and is_record
         self._sums |= by_sums
         self.observing = True

@@ -289,10 +289,10 @@ def head(
     """
     if text is not None and load is not None:
         raise SettingsError("give one of a sentence and --load: they say where the sentences are")
-    from attnviz.attention import head_at
+    from attnviz.attention import parse_head
 
     try:
-        place = head_at(head)
+        place = parse_head(head)
     except SelectionError as error:
         raise SettingsError(str(error), "head") from None
     thresholds = _parse_thresholds(threshold or [])
@@ -458,9 +458,9 @@ def _parse_thresholds(typed: list[str]) -> dict[str, float]:
 
 def _positions(chosen: list[int] | None, n: int, what: str) -> list[int]:
     """Return numbers from 0, none for all; or SelectionError: one is not there."""
-    from attnviz.attention import positions
+    from attnviz.attention import indices_of
 
-    return [] if chosen is None else positions(chosen, range(n), what)
+    return [] if chosen is None else indices_of(chosen, range(n), what)
 
 
 @contextmanager

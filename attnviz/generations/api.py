@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Unpack
 
-from attnviz.attention import Attention, numbers_of
+from attnviz.attention import Attention, normalize_selection
 from attnviz.capture.source import Model, Opening, as_source
 from attnviz.errors import InputError
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
@@ -68,7 +68,7 @@ def generate(
     """
     check_text(prompt, "the prompt")
     check_sentence(prompt)
-    layers, heads = numbers_of(layers, heads)
+    layers, heads = normalize_selection(layers, heads)
     if max_new_tokens < 1:
         raise InputError(
             f"at least 1 token must be generated, not {max_new_tokens} (max_new_tokens)"

@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Float, Float32
 from torch import Tensor
 
-from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, cut, positions
-from attnviz.capture.observers import CPU, KeepWeights
+from attnviz.attention import MEMORY, Attention, Note, Receipt, Token, cut, indices_of
+from attnviz.capture.observers import CPU, WeightCollector
 from attnviz.capture.sources.decoding import Decoding
 from attnviz.errors import InputError, TooLongError
 from attnviz.generations.record import Step
@@ -60,11 +60,14 @@ class Generation:
         # What is counted from the end is chosen when the end is known.
         chosen = [None if any(number < 0 for number in some or ()) else some for some in wanted]
         # Of the text that is read at first, the rows of all its tokens may be too many: then its last alone is kept.
-        keep, last = KeepWeights(*chosen, memory=MEMORY), KeepWeights(*chosen, rows=slice(-1, None))
+        keep, last = (
+            WeightCollector(*chosen, memory=MEMORY),
+            WeightCollector(*chosen, rows=slice(-1, None)),
+        )
         logits, receipt = self.decoding.read(numbers, [keep] if self.rows else [keep, last])
         if not self.rows:
             self.kept = tuple(
-                held if some is None else tuple(held[at] for at in positions(some, held, what))
+                held if some is None else tuple(held[at] for at in indices_of(some, held, what))
                 for some, held, what in (
                     (self.layers, keep.layers, "layer"),
                     (self.heads, keep.heads, "head"),

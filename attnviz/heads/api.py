@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from attnviz import errors
-from attnviz.attention import head_at
+from attnviz.attention import parse_head
 from attnviz.heads import wording
 from attnviz.heads.files import Stats, SurveyRun, load_stats, save_stats
 from attnviz.heads.measures import MEASURES, Entry, measures_of
@@ -29,7 +29,7 @@ from attnviz.heads.settings import (
 from attnviz.heads.survey import Survey
 from attnviz.models.registry import names
 from attnviz.storage.corpora.corpus import Fingerprint, fingerprint, read_corpus
-from attnviz.storage.encoding import in_one_line, to_bytes
+from attnviz.storage.encoding import as_file_error, to_bytes
 from attnviz.storage.files import check_writable
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
@@ -150,7 +150,7 @@ def compare_heads(
         measures=entries,
         progress=progress,
     )
-    with in_one_line(place.saved) if place.saved else nullcontext():
+    with as_file_error(place.saved) if place.saved else nullcontext():
         comparison = compare(
             stats.survey, corpus="; ".join(stats.corpora), thresholds=thresholds, entries=entries
         )
@@ -254,7 +254,7 @@ def example_patterns(
     if not cards or not isinstance(origin, Origin):
         return {}, ""
     try:
-        source = origin.source or _again(origin)
+        source = origin.source or reopen_model(origin)
         from attnviz.capture.attend import attend
 
         return {
@@ -302,7 +302,7 @@ def draw(
 
     expect_language(lang)
     fitting = style_of(style, width, dpi)
-    place = None if head is None else head_at(head)
+    place = None if head is None else parse_head(head)
     patterns, unseen = ({}, "") if examples is None else examples(shown, place)
     if place is not None:
         return pages.draw(shown, *place, patterns=patterns, language=lang).fitted(fitting)
@@ -326,7 +326,7 @@ def _only_sentence(comparison: HeadComparison, origin: Origin) -> Attention | No
     return attend(texts[0][0], origin.source, kind=comparison.kind, truncate=True)
 
 
-def _again(origin: Origin) -> Source:
+def reopen_model(origin: Origin) -> Source:
     """The model that was measured, opened as it was then without a download; its own code runs only if allowed now."""
     then, now, about = origin.stats.run.model, origin.model, origin.stats.survey.about
     name = then.model or about.model

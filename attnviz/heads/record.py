@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float64
 from numpy.typing import ArrayLike
 
-from attnviz.attention import Attention, Kind, Note, head_at, positions
+from attnviz.attention import Attention, Kind, Note, indices_of, parse_head
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.settings import Place
@@ -306,9 +306,9 @@ class HeadComparison:
 
         Raises SelectionError: there is none of that number, or it is no head.
         """
-        layer, head = head_at(layer if head is None else (layer, head))
-        (row,) = positions([layer], range(self.n_layers), "layer")
-        (column,) = positions([head], range(self.n_heads), "head")
+        layer, head = parse_head(layer if head is None else (layer, head))
+        (row,) = indices_of([layer], range(self.n_layers), "layer")
+        (column,) = indices_of([head], range(self.n_heads), "head")
         return self.heads[row * self.n_heads + column]
 
     def nearest(self, head: HeadProfile, n: int) -> list[tuple[HeadProfile, float]]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32
 
-from attnviz.attention import Attention, positions
+from attnviz.attention import Attention, indices_of
 from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, rules_of
 from attnviz.heads.record import Example, HeadComparison, HeadProfile, Role
@@ -100,8 +100,10 @@ def choose_heads(
     """
     relations = [one.name for one in comparison.relations]
     wanted = {name for one in role for name in find_roles(one, comparison.measures, relations)}
-    rows = set(positions(layers or range(comparison.n_layers), range(comparison.n_layers), "layer"))
-    columns = set(positions(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
+    rows = set(
+        indices_of(layers or range(comparison.n_layers), range(comparison.n_layers), "layer")
+    )
+    columns = set(indices_of(heads or range(comparison.n_heads), range(comparison.n_heads), "head"))
     found = []
     for head in (one for one in comparison.heads if one.layer in rows and one.head in columns):
         have = [

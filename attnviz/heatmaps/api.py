@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import ROW_TOLERANCE, Attention, Token, head_at
+from attnviz.attention import ROW_TOLERANCE, Attention, Token, parse_head
 from attnviz.errors import RecordError, SelectionError, SettingsError
 from attnviz.heatmaps.figure import check_title, draw
 from attnviz.render.figure.pattern import draw_on
@@ -78,7 +78,7 @@ def heatmap(
     record = attention if isinstance(attention, Attention) else record_of(attention, tokens)
     if isinstance(head, (str, tuple)) and layer is not None:
         raise SelectionError("give a layer, or a head with its layer, not both")
-    layer, head = head_at(head) if isinstance(head, (str, tuple)) else (layer, head)
+    layer, head = parse_head(head) if isinstance(head, (str, tuple)) else (layer, head)
     title = check_title(title)
     palette = DEFAULT if palette is None else palette
     expect_language(lang)

@@ -16,7 +16,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.attention import EXACT, GENERATED, Attention, Exact, Token, Vectors, say_nothing
+from attnviz.attention import (
+    EXACT,
+    GENERATED,
+    QKV,
+    Attention,
+    Token,
+    TokenStatistics,
+    is_trivial_link,
+)
 from attnviz.errors import SelectionError
 from attnviz.heatmaps.words import exactly, merged_tokens, word_groups
 from attnviz.models import registry
@@ -300,7 +308,7 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
     )
 
 
-def _vectors(record: Attention) -> tuple[Vectors | None, Phrase]:
+def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
     """What the weights are computed from, where softmax(query key^T * scaling) alone gives them; else None, and why."""
     vectors = record.vectors
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
@@ -361,9 +369,9 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
     )
 
 
-def _token_links(record: Attention, found: Exact) -> bytes:
+def _token_links(record: Attention, found: TokenStatistics) -> bytes:
     """Of each token of a pooled record its strongest link to another that is no special one: keys, then weights."""
-    weights = np.where(say_nothing(record, found.link_keys), np.float32(0), found.link_weights)
+    weights = np.where(is_trivial_link(record, found.link_keys), np.float32(0), found.link_weights)
     best = weights.argmax(axis=-1)[..., None]
     sides = np.take_along_axis(found.link_keys, best, -1), np.take_along_axis(weights, best, -1)
     return b"".join(

@@ -230,7 +230,7 @@ def read(
     from safetensors import safe_open
 
     name = visible(str(path))
-    with in_one_line(path):
+    with as_file_error(path):
         # what safetensors says of a file that is not there does not fit in a message
         Path(path).open("rb").close()
         with safe_open(os.fspath(path), framework="numpy") as file:
@@ -245,7 +245,7 @@ def read(
 
 
 @contextmanager
-def in_one_line(path: str | os.PathLike[str]) -> Iterator[None]:
+def as_file_error(path: str | os.PathLike[str]) -> Iterator[None]:
     """Whatever goes wrong while numbers of a ``.stats`` file are read or reckoned with becomes one FileFormatError."""
     from msgspec import ValidationError
     from safetensors import SafetensorError

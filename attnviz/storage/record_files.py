@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from attnviz import attention
-from attnviz.attention import AXES, NUMBERS, Attention, Exact, Kind, Note, Token, Weights
+from attnviz.attention import AXES, NUMBERS, Attention, Kind, Note, Token, TokenStatistics, Weights
 from attnviz.errors import FileFormatError, RecordError
 from attnviz.storage.encoding import decode, decode_fields, from_text, plain, show, to_text
 from attnviz.storage.files import as_file_error, check_is_file
@@ -208,7 +208,7 @@ def rebuild(found: Mapping[str, object]) -> Attention:
     return _harmless(record)
 
 
-def _exact(found: Mapping[str, object]) -> Exact:
+def _exact(found: Mapping[str, object]) -> TokenStatistics:
     labels = decode(found["exact"], dict[str, Any], "exact")
     numbers: dict[str, Any] = {}
     for name, kind in LINKS.items():
@@ -216,7 +216,9 @@ def _exact(found: Mapping[str, object]) -> Exact:
         if array.dtype.kind not in "fiu" or array.ndim != len(AXES):
             raise FileFormatError(f"its {name} must be numbers of a layer, head, query and link")
         numbers[name] = array.astype(kind)
-    return Exact(**decode_fields(labels, Exact, apart=frozenset(LINKS)), **numbers)
+    return TokenStatistics(
+        **decode_fields(labels, TokenStatistics, apart=frozenset(LINKS)), **numbers
+    )
 
 
 def _digest(record: Attention) -> str:
@@ -235,7 +237,7 @@ def _harmless(record: Attention) -> Attention:
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
 
-    def tokens(of: Attention | Exact) -> dict[str, Any]:
+    def tokens(of: Attention | TokenStatistics) -> dict[str, Any]:
         sides = {"query_tokens": of.query_tokens, "key_tokens": of.key_tokens}
         return {
             name: tuple(replace(one, text=visible(one.text)) for one in side)

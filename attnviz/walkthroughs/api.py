@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
 
-from attnviz.attention import Kind, head_at
+from attnviz.attention import Kind, parse_head
 from attnviz.capture.source import Model, Opening, as_source
 from attnviz.errors import SettingsError
 from attnviz.text.display import check_sentence, check_text
@@ -161,7 +161,7 @@ def _select(
     if head is not None and whole_layer:
         raise SettingsError("give one head or the whole layer, not both")
     if isinstance(head, str) and "." in head:
-        layer_of_head, head = head_at(head)
+        layer_of_head, head = parse_head(head)
         if layer not in (None, layer_of_head):
             raise SettingsError(
                 f"layer {layer} and head {layer_of_head}.{head} contradict each other"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 from jaxtyping import Float64
 
-from attnviz.attention import Kind, Note, ReadOnly, Receipt, head_at, positions
+from attnviz.attention import Kind, Note, ReadOnly, Receipt, indices_of, parse_head
 from attnviz.errors import RecordError, SelectionError
 from attnviz.text.notes import sentence
 
@@ -142,9 +142,9 @@ class Walkthrough:
         )
         if not held:
             raise SelectionError("this calculation has no attention weights")
-        layer, head = head_at(place)
-        positions([layer], [self.layer or 0], "layer")
-        (number,) = positions(
+        layer, head = parse_head(place)
+        indices_of([layer], [self.layer or 0], "layer")
+        (number,) = indices_of(
             [head], range(len(held)) if self.head is None else [self.head], "head"
         )
         return np.asarray(self.grids[held[number]].values)

@@ -22,7 +22,7 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnviz.capture import stream
-from attnviz.capture.observers import Batch, ExactRows, KeepWeights
+from attnviz.capture.observers import Batch, ExactRows, WeightCollector
 from attnviz.capture.stream import ForwardPass, Layer, Scoring
 
 HEADS, WIDTH, ROUNDS = 12, 64, 3
@@ -47,7 +47,7 @@ def measure(n_tokens: int, *, causal: bool, links: bool) -> None:
         middle = time.perf_counter()
         real = torch.ones(1, n_tokens, dtype=torch.bool)
         batch = Batch(sentences=(), inputs={}, real=real, real_keys=real)
-        keep = KeepWeights(memory=4 * HEADS * 512**2 + 64 * HEADS * n_tokens)
+        keep = WeightCollector(memory=4 * HEADS * 512**2 + 64 * HEADS * n_tokens)
         run = ForwardPass(batch=batch, observers=[keep], native="sdpa")
         output, scoring = output.transpose(1, 2), Scoring(causal=causal)
         run.layer(Layer(query=query, key=key, value=value, output=output, scoring=scoring))

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.observers import Batch, Block, KeepWeights
+from attnviz.capture.observers import Batch, Block, WeightCollector
 from attnviz.capture.sources import huggingface
 from attnviz.capture.sources.home_built import ToySource
 from attnviz.errors import InputError, NoAttentionError, SelectionError
@@ -209,9 +209,9 @@ class TestKeepWeights:
             layer=layer, first_row=0, n_rows=n_tokens, n_keys=n_tokens, causal=False, seen=weights
         )
 
-    def kept(self, *layers: int, **choice: Any) -> KeepWeights:
+    def kept(self, *layers: int, **choice: Any) -> WeightCollector:
         """What was kept of these layers."""
-        keep = KeepWeights(**choice)
+        keep = WeightCollector(**choice)
         keep.begin(self.batch())
         for layer in layers:
             keep.observe(self.block(layer))
@@ -467,7 +467,7 @@ def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:
     """Heads of 4 numbers in one layer and of 6 in the next stand in no one array; their weights do."""
     real = torch.ones(1, 3, dtype=torch.bool)
     batch = Batch(sentences=(), inputs={}, real=real, real_keys=real)
-    keep = stream.KeepRecord()
+    keep = stream.RecordCollector()
     run = stream.ForwardPass(batch=batch, observers=[keep], native="sdpa")
     for width in (4, 6):
         query, key, value = torch.randn(3, 1, 2, 3, width)

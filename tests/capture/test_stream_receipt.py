@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from attnviz.capture.attend import attend
-from attnviz.capture.observers import Batch, Block, KeepWeights
+from attnviz.capture.observers import Batch, Block, WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import huggingface as pretrained
 from attnviz.capture.stream import (
@@ -229,7 +229,7 @@ class TestLong:
             real_keys=torch.ones(1, n) > 0,
         )
         run = ForwardPass(
-            batch=batch, observers=[KeepWeights(memory=2**20), *others], native="sdpa"
+            batch=batch, observers=[WeightCollector(memory=2**20), *others], native="sdpa"
         )
         output = change(output.transpose(1, 2).clone())
         run.layer(Layer(query=query, key=key, value=value + 3, output=output, scoring=Scoring()))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 import attnviz
-from attnviz.capture.observers import KeepWeights
+from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, RecordError, SettingsError
 from attnviz.heads import survey
@@ -99,7 +99,7 @@ def by_formula(before: Source, after: Source, lines: Sequence[CorpusLine]) -> np
         for source in (before, after):
             batch = source.encode([line.text], targets=[target])
             target = batch.sentences[0].target
-            keep = KeepWeights()
+            keep = WeightCollector()
             source.stream(batch, [keep])
             kept.append(keep.weights(0).astype(np.float64))
         causal = not np.triu(kept[0], 1).any() and kept[0].shape[2] == kept[0].shape[3]

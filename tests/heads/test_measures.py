@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from attnviz.capture.batching import join
-from attnviz.capture.observers import Batch, KeepWeights
+from attnviz.capture.observers import Batch, WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.measure import BatchMeasures, FindWeights, MeasureHeads
@@ -86,7 +86,7 @@ def test_each_measure_equals_its_formula(name: str, real_model: str) -> None:
     """Worst over all layers, heads, sentences and measures: 1e-6, in a padded batch."""
     source = open_source(real_model if name == "real" else name)
     batch = source.encode(TEXTS)
-    keep, values = KeepWeights(), Values()
+    keep, values = WeightCollector(), Values()
     source.stream(batch, [keep, values])
     maps = output_weights(source)
     found = measured(source, batch)

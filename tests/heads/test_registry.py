@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.capture.observers import KeepWeights
+from attnviz.capture.observers import WeightCollector
 from attnviz.capture.source import open_source
 from attnviz.errors import RecordError
 from attnviz.heads.api import compare_heads
@@ -70,7 +70,7 @@ def test_it_is_measured(comparison: HeadComparison) -> None:
     source = open_source("toy")
     seconds, squares = [], []
     for text in sentences(12):
-        keep = KeepWeights()
+        keep = WeightCollector()
         source.stream(source.encode([text]), [keep])
         weights = keep.weights(0).astype(np.float64)
         seconds.append(weights[..., 1])

@@ -43,7 +43,7 @@ class Source(Protocol):
         """The same architecture with weights drawn from a seed, what a trained model is held against; or ModelError."""
 
 
-class OneByOne(Source):
+class PerSentenceSource(Source):
     """A source that reads sentences one by one; those of a batch are put together afterwards."""
 
     def encode(

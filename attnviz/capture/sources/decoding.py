@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from attnviz.attention import SOFTMAX, Kind, Receipt, Token
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.sources.interface import show_layers
-from attnviz.capture.sources.loading import in_one_line
-from attnviz.capture.sources.modules import Apart, Eye, looking
+from attnviz.capture.sources.loading import as_model_error
+from attnviz.capture.sources.modules import AttentionTracer, FunctionalRecorder, looking
 from attnviz.capture.stream import ForwardPass
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 
@@ -149,11 +149,11 @@ class PretrainedDecoding(Decoding):
         if self._is_apart:
             run.native = SOFTMAX
         seeing = (
-            looking(Eye(Apart(run, self.name)))
+            looking(AttentionTracer(FunctionalRecorder(run, self.name)))
             if self._is_apart
             else show_layers(run, self._is_shown)
         )
-        with in_one_line(self.name, "go on with this text", run=run), seeing:
+        with as_model_error(self.name, "go on with this text", run=run), seeing:
             logits = self._forward(numbers)
         self.has_sinks |= run.has_sinks
         return logits.float().cpu(), run.receipt(self.name)

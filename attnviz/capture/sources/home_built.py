@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, alone, with_generation
+from attnviz.capture.batching import GeneratedText, batch_of_one, with_generation
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import OneByOne, expect_kind
+from attnviz.capture.sources import PerSentenceSource, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, cannot_generate, no_template, room_of
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, digest_of
 from attnviz.errors import InputError, ModelError, TooLongError
@@ -49,7 +49,7 @@ NOTES = (Note("random_weights"),)
 EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 
 
-class _HomeBuilt(OneByOne):
+class _HomeBuilt(PerSentenceSource):
     """What the home-built sources share: a word is a token, and all attention goes through one formula."""
 
     has_sinks = False
@@ -111,7 +111,7 @@ class ToySource(_HomeBuilt):
             parts = [[token for token in tokens if token.segment == segment] for segment in (0, 1)]
             tokens = (_special("[CLS]", 0), *parts[0], _special("[SEP]", 0))
             tokens += (*parts[1], _special("[SEP]", 1)) if parts[1] else ()
-        return alone(Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES), {}, shown)
+        return batch_of_one(Sentence(text=text, pair=pair, tokens=tokens, notes=NOTES), {}, shown)
 
     def _run(self, batch: Batch, run: ForwardPass) -> None:
         x, mask = pad(
@@ -185,10 +185,10 @@ class TrainedSource(_HomeBuilt):
         )
         source = self._numbers(sentence.tokens)
         if not self.generates:
-            return alone(sentence, {"words": source}, shown)
+            return batch_of_one(sentence, {"words": source}, shown)
         made = self._generate(source, target, truncate=truncate)
         inputs = {"source": source, "target": self._numbers(made.tokens)}
-        return alone(with_generation(sentence, made, shown, "word"), inputs, shown)
+        return batch_of_one(with_generation(sentence, made, shown, "word"), inputs, shown)
 
     def _numbers(self, tokens: Sequence[Token]) -> Tensor:
         return torch.tensor([[token.id or 0 for token in tokens]], device=self._device)

@@ -21,10 +21,10 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from attnviz.attention import GENERATED, SOFTMAX, Kind, Note, Receipt, Token
-from attnviz.capture.batching import GeneratedText, alone, join, with_generation
+from attnviz.capture.batching import GeneratedText, batch_of_one, join, with_generation
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.projections import WordHead, show_calls
-from attnviz.capture.sources import OneByOne, expect_kind
+from attnviz.capture.sources import PerSentenceSource, expect_kind
 from attnviz.capture.sources.decoding import (
     PretrainedDecoding,
     cannot_generate,
@@ -37,15 +37,20 @@ from attnviz.capture.sources.loading import (
     ALONE,
     Loaded,
     adopt,
+    as_model_error,
     draw,
-    in_one_line,
     keep_state,
     limit_of,
     load,
-    quiet,
     senses,
+    silence_library,
 )
-from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
+from attnviz.capture.sources.modules import (
+    AttentionTracer,
+    CausalityProbe,
+    FunctionalRecorder,
+    looking,
+)
 from attnviz.capture.sources.tokens import (
     broken_syllable,
     generated_tokens,
@@ -107,8 +112,8 @@ def open_pretrained(
         "trust_remote_code": trust_remote_code,
     }
     # The library may draw random numbers while it loads; the caller's stay the caller's.
-    loading = in_one_line(location.name, "be loaded", is_on_hub=location.where == "hub")
-    with loading, quiet(), torch.random.fork_rng(devices=[]):
+    loading = as_model_error(location.name, "be loaded", is_on_hub=location.where == "hub")
+    with loading, silence_library(), torch.random.fork_rng(devices=[]):
         if seed is None:
             loaded = load(location, dtype, options, generates=generates)
         else:
@@ -126,7 +131,7 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
         return PretrainedSource(name, loaded, owner=model)
 
 
-class PretrainedSource(OneByOne):
+class PretrainedSource(PerSentenceSource):
     """A pretrained model, run as its own library runs it; one that has an owner stays as the owner left it."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
@@ -160,9 +165,9 @@ class PretrainedSource(OneByOne):
         the likeliest token at each step.
         """
         shown = expect_kind(self, kind, target)
-        with in_one_line(self.name, "read this text"):
+        with as_model_error(self.name, "read this text"):
             sentence, encoded = self._sentence(text, pair, truncate=truncate)
-        batch = alone(sentence, self._inputs(encoded))
+        batch = batch_of_one(sentence, self._inputs(encoded))
         if self._generator is None:
             return batch
         if shown == "encoder" and target is None:
@@ -226,11 +231,11 @@ class PretrainedSource(OneByOne):
         native = (
             self._native if self.is_fused or n_sentences * n_tokens**2 > EAGER_UP_TO else "eager"
         )
-        ahead = LooksAhead()
+        ahead = CausalityProbe()
         observers = [*observers, ahead] if is_apart else observers
         run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if is_apart else native)
         seeing = (
-            looking(Eye(Apart(run, self.name, splits=True)))
+            looking(AttentionTracer(FunctionalRecorder(run, self.name, splits=True)))
             if is_apart
             else show_layers(run, **shown)
         )
@@ -274,7 +279,7 @@ class PretrainedSource(OneByOne):
         if model is None or (generator is not None and not generator.has_head):
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
         more = dict[str, bool]()
-        with in_one_line(self.name, "read this text"):
+        with as_model_error(self.name, "read this text"):
             if chat:  # in which the text is what the user says; the template has its special tokens
                 if not getattr(self._tokenizer, "chat_template", None):
                     raise no_template(self.name)
@@ -315,7 +320,7 @@ class PretrainedSource(OneByOne):
     def _at_rest(self) -> Iterator[None]:
         # Tensors of inference mode that a model keeps could not be trained with afterwards.
         without_gradients = torch.inference_mode if self._owner is None else torch.no_grad
-        with keep_state(self._owner), without_gradients(), quiet():
+        with keep_state(self._owner), without_gradients(), silence_library():
             yield
 
     def word_head(self, kind: Kind) -> WordHead | None:
@@ -379,7 +384,9 @@ class PretrainedSource(OneByOne):
         rows = draw()
         tokens = [tuple(Token(text=str(n), piece=str(n), id=n) for n in row) for row in rows]
         singles = [
-            alone(Sentence(text="", pair=None, tokens=some), self._inputs({"input_ids": row}))
+            batch_of_one(
+                Sentence(text="", pair=None, tokens=some), self._inputs({"input_ids": row})
+            )
             for row, some in zip(rows, tokens, strict=True)
         ]
         batch = join(singles)
@@ -402,7 +409,12 @@ class PretrainedSource(OneByOne):
         """
         is_whole = "decoder_input_ids" in batch.inputs
         model = self._whole if is_whole else self._model
-        with keep_state(self._owner), torch.no_grad(), torch.random.fork_rng(devices=[]), quiet():
+        with (
+            keep_state(self._owner),
+            torch.no_grad(),
+            torch.random.fork_rng(devices=[]),
+            silence_library(),
+        ):
             try:
                 if self._is_apart:  # it chooses its attention when it is made
                     config = copy.deepcopy(model.config)
@@ -428,9 +440,9 @@ class PretrainedSource(OneByOne):
     def untrained(self, seed: int = 0) -> PretrainedSource:
         """The same architecture with weights drawn from a seed, as its own library draws them, or ModelError."""
         other, whole = copy.copy(self), self._whole if self.generates else self._model
-        with quiet(), torch.random.fork_rng(devices=[]):
+        with silence_library(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            with in_one_line(type(whole).__name__, "be made anew"):
+            with as_model_error(type(whole).__name__, "be made anew"):
                 # Its own config: an implementation chosen for a model is written into it.
                 new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
         other.name = f"{self.name} with random weights"
@@ -483,7 +495,7 @@ class Generator:
             else self._forced(target, truncate=truncate)
         )
         inputs = self.inputs(single.inputs, [token.id or 0 for token in made.read])
-        return alone(with_generation(single.sentences[0], made, kind, "token"), inputs, kind)
+        return batch_of_one(with_generation(single.sentences[0], made, kind, "token"), inputs, kind)
 
     def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
         """What the model takes where its encoder takes this, and its decoder reads these tokens."""
@@ -537,7 +549,7 @@ class Generator:
             raise InputError(
                 f"{self._name} finds no token in this target: {visible(target)[:40]!r}"
             )
-        with in_one_line(self._name, "be forced to a target"):
+        with as_model_error(self._name, "be forced to a target"):
             read = _read_before(self._model, torch.tensor([ids], device=self._model.device))[
                 0
             ].tolist()
@@ -557,7 +569,7 @@ class Generator:
                 "what it should generate (target)"
             )
         most = min(AT_MOST, self.limit or AT_MOST)
-        with in_one_line(self._name, "generate freely"), torch.no_grad(), quiet():
+        with as_model_error(self._name, "generate freely"), torch.no_grad(), silence_library():
             watch(self._model, self.native)
             self._model.generation_config.update(**GREEDY)
             start, *ids = self._model.generate(

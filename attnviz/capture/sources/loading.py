@@ -381,7 +381,7 @@ def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
 
 
 @contextmanager
-def in_one_line(
+def as_model_error(
     name: str,
     what: str,
     *,
@@ -427,7 +427,7 @@ def _connection_error(error: BaseException | None) -> BaseException | None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_library() -> Iterator[None]:
     """Keep the library's own bars and warnings off the screen, but for the bars of a long download."""
     from transformers.utils import logging as library
 

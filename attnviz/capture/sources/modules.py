@@ -28,8 +28,8 @@ from torch.nn import functional
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 from torch.overrides import TorchFunctionMode
 
-from attnviz.attention import SOFTMAX, Attention, Kind, Note, Token, positions
-from attnviz.capture.observers import CPU, Batch, Block, KeepWeights, Observer
+from attnviz.attention import SOFTMAX, Attention, Kind, Note, Token, indices_of
+from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.capture.stream import ForwardPass, Layer, LayerObserver, Scoring, visible_keys
 from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError, SelectionError
 
@@ -135,7 +135,7 @@ class _Weights:
     before_dropout: Tensor | None
 
 
-class Eye(TorchFunctionMode):
+class AttentionTracer(TorchFunctionMode):
     """While this mode is on, each computation of attention in its thread is shown; all else goes on as without.
 
     They are shown in the order in which they run: calls of the fused function, by whose output its weights can be
@@ -144,7 +144,7 @@ class Eye(TorchFunctionMode):
     some weights out.
     """
 
-    def __init__(self, shown: Apart | Watched) -> None:
+    def __init__(self, shown: FunctionalRecorder | Watched) -> None:
         super().__init__()
         self._shown = shown
         self._pending: dict[int, _Weights] = {}
@@ -288,7 +288,7 @@ def as_written() -> Iterator[None]:
 
 
 @contextmanager
-def looking(eye: Eye) -> Iterator[None]:
+def looking(eye: AttentionTracer) -> Iterator[None]:
     """While this lasts, the eye sees all attention of its thread."""
     with as_written(), eye:
         yield
@@ -306,7 +306,7 @@ def _no_word_of_hooks() -> Iterator[None]:
             warnings.filters.remove(rule)  # type: ignore[attr-defined]  # a list
 
 
-class LooksAhead(Observer):
+class CausalityProbe(Observer):
     """Whether any query looks at a later key, which nothing but the weights says of such models."""
 
     found = False
@@ -316,7 +316,7 @@ class LooksAhead(Observer):
         self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
 
 
-class Apart:
+class FunctionalRecorder:
     """Shows a run the attention of all tokens on all tokens that a model computes by itself.
 
     Where it `splits` what a model put together as (batch x head, query, key), the heads of a sentence stand together.
@@ -337,7 +337,7 @@ class Apart:
     ) -> None:
         """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
         # a record goes without
-        needed = [one for one in self._run.observers if not isinstance(one, KeepWeights)]
+        needed = [one for one in self._run.observers if not isinstance(one, WeightCollector)]
         if any(isinstance(one, LayerObserver) for one in needed):
             raise NoAttentionError(
                 f"{self._name} computes its attention by itself: its weights can be shown, its queries and keys cannot"
@@ -373,7 +373,7 @@ class Watched:
         if not hasattr(module, "named_modules"):
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
         self.layers: list[SeenLayer] = []
-        self._module, self._eye = module, Eye(self)
+        self._module, self._eye = module, AttentionTracer(self)
         self._open: ExitStack | None = None
         self._paths = dict[nn.Module, str]()  # of the modules inside
         # the path of each module that runs; None of one outside the watched
@@ -449,7 +449,10 @@ class Watched:
                 f"({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
             )
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in shape[2:])
-        batch, keep = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys), KeepWeights()
+        batch, keep = (
+            Batch(sentences=(), inputs={}, real=real, real_keys=real_keys),
+            WeightCollector(),
+        )
         natives = {"sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in chosen}
         run = ForwardPass(batch=batch, observers=[keep], native=" and ".join(sorted(natives)))
         for number in numbers:
@@ -511,7 +514,7 @@ class Watched:
                 "seen are scaled_dot_product_attention, torch's own layers, and a softmax that is multiplied by values"
             )
         if layers is not None:
-            return tuple(positions(layers, range(len(self.layers)), "layer"))
+            return tuple(indices_of(layers, range(len(self.layers)), "layer"))
         kinds = list(dict.fromkeys(layer.kind for layer in self.layers))
         if kind is None and len(kinds) > 1:
             raise SelectionError(

@@ -16,14 +16,19 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from attnviz.attention import SOFTMAX, Kind, Note, Receipt
-from attnviz.capture.batching import alone
+from attnviz.capture.batching import batch_of_one
 from attnviz.capture.observers import Batch, Observer, Sentence
 from attnviz.capture.projections import show_calls
-from attnviz.capture.sources import OneByOne, expect_kind
+from attnviz.capture.sources import PerSentenceSource, expect_kind
 from attnviz.capture.sources.decoding import UncachedDecoding, no_template
 from attnviz.capture.sources.hub import first_line
-from attnviz.capture.sources.loading import evaluated, in_one_line
-from attnviz.capture.sources.modules import Apart, Eye, LooksAhead, looking
+from attnviz.capture.sources.loading import as_model_error, evaluated
+from attnviz.capture.sources.modules import (
+    AttentionTracer,
+    CausalityProbe,
+    FunctionalRecorder,
+    looking,
+)
 from attnviz.capture.sources.tokens import (
     broken_syllable,
     generated_tokens,
@@ -79,7 +84,7 @@ def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
     raise UnknownModelError(f"{wanted}{suggest(name, own)}")
 
 
-class ModuleSource(OneByOne):
+class ModuleSource(PerSentenceSource):
     """Any torch module that takes the numbers of tokens [batch, token]; it stays as it was found.
 
     Its tokenizer has ``encode(text)``, which gives numbers, and ``decode(numbers)``; or it is one of Hugging Face.
@@ -117,12 +122,12 @@ class ModuleSource(OneByOne):
         if len(sentence.tokens) > 1:
             self._find_kind(ids)
         expect_kind(self, kind, target)
-        return alone(sentence, {"input_ids": ids})
+        return batch_of_one(sentence, {"input_ids": ids})
 
     def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
         """Run the module once, to see whether any token looks at a later one."""
         if not self._has_run:
-            ahead = LooksAhead()
+            ahead = CausalityProbe()
             real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
             self.stream(
                 Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real), [ahead]
@@ -158,8 +163,13 @@ class ModuleSource(OneByOne):
         return run.receipt(self.name)
 
     def _run(self, ids: Int64[Tensor, "batch token"], run: ForwardPass) -> Any:
-        failing = in_one_line(self.name, "be run on this text", run=run, is_typed=True)
-        with evaluated(self._module), torch.no_grad(), looking(Eye(Apart(run, self.name))), failing:
+        failing = as_model_error(self.name, "be run on this text", run=run, is_typed=True)
+        with (
+            evaluated(self._module),
+            torch.no_grad(),
+            looking(AttentionTracer(FunctionalRecorder(run, self.name))),
+            failing,
+        ):
             return self._module(ids)
 
     @contextmanager

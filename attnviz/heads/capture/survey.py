@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from attnviz.attention import Kind, Receipt
-from attnviz.capture.batching import in_batches, join, shuffle, take_first
+from attnviz.capture.batching import first_sentence, in_batches, join, shuffle
 from attnviz.capture.observers import Batch, Observer
 from attnviz.capture.sources import Source, expect_kind
 from attnviz.errors import InputError, ModelError
@@ -306,7 +306,7 @@ class Runner:
     ) -> tuple[BatchMeasures, Receipt]:
         if self._weights is None:
             self._weights = FindWeights()
-            self.source.stream(take_first(batch), [self._weights])
+            self.source.stream(first_sentence(batch), [self._weights])
         observer = MeasureHeads(
             self._weights.handed,
             keep_rows=keep_rows,

@@ -22,8 +22,8 @@ from attnviz.attention import Kind, Note
 from attnviz.capture.observers import Batch
 from attnviz.capture.projections import (
     Embedded,
-    KeepProjections,
     Projection,
+    ProjectionCollector,
     is_linear,
     maker_of,
     same,
@@ -52,7 +52,7 @@ class HeadRun:
 
     source: Source  # the model
     batch: Batch  # what it ran on: one sentence
-    keep: KeepProjections  # the layer
+    keep: ProjectionCollector  # the layer
     kind: Kind  # which attention it is
     head: int  # the number of the head
     row: int | None  # the number of the query; None where all are walked at once
@@ -394,7 +394,7 @@ def _find_embedding(run: HeadRun, x: Float64[np.ndarray, "token d_model"]) -> Em
     )
 
 
-def makers(keep: KeepProjections) -> list[Maker | None]:
+def makers(keep: ProjectionCollector) -> list[Maker | None]:
     """How a layer's queries, keys and values are made; None where it is not found."""
     layer = keep.layer
     return [
@@ -407,7 +407,7 @@ def makers(keep: KeepProjections) -> list[Maker | None]:
     ]
 
 
-def _find_makers(keep: KeepProjections, own: Tensor) -> Iterator[Maker]:
+def _find_makers(keep: ProjectionCollector, own: Tensor) -> Iterator[Maker]:
     """Ways to make this [batch, head, token, d] of what a projection made, or of a norm of that."""
     for before, heads, norm in _candidates(keep, own):
         rotation = (
@@ -420,7 +420,9 @@ def _find_makers(keep: KeepProjections, own: Tensor) -> Iterator[Maker]:
             yield Maker(projection=found, before=before, norm=norm, rotation=rotation)
 
 
-def _candidates(keep: KeepProjections, own: Tensor) -> Iterator[tuple[Tensor, Tensor, Norm | None]]:
+def _candidates(
+    keep: ProjectionCollector, own: Tensor
+) -> Iterator[tuple[Tensor, Tensor, Norm | None]]:
     """What projections made of as many heads, and norms of it: before the norm, behind it, and the norm."""
     batch, n_heads, n_tokens, d = own.shape
     size = n_heads * d

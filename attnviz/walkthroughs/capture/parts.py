@@ -20,8 +20,8 @@ from torch import Tensor, nn
 
 from attnviz.capture.projections import (
     Call,
-    KeepProjections,
     Projection,
+    ProjectionCollector,
     is_linear,
     norm_of,
     projection_of,
@@ -163,7 +163,7 @@ _Works = Callable[[Vectors], Iterator[tuple[Projection | FeedForwardCalls, Vecto
 """What may read some vectors, what it makes, and the norm of that where it is what is added."""
 
 
-def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
+def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts:
     """The parts of a layer, from its attention and the calls around. Raises NoAttentionError: it is built otherwise."""
     if keep.cells():
         raise NoAttentionError(
@@ -197,7 +197,9 @@ class _Search:
             "nothing reads the plain sum of its feed-forward network and what came before that",
         )[self.reached]
 
-    def layers(self, keep: KeepProjections, cross: KeepProjections | None) -> Iterator[LayerParts]:
+    def layers(
+        self, keep: ProjectionCollector, cross: ProjectionCollector | None
+    ) -> Iterator[LayerParts]:
         """Every way to read the calls as a layer: one, or none."""
         query, key, value, _ = keep.projections()
         reads = next((one.given for one in (value, key, query) if one is not None), None)
@@ -238,7 +240,7 @@ class _Search:
                         yield (part, *rest), last
 
     def _read_cross(
-        self, cross: KeepProjections, read: Vectors
+        self, cross: ProjectionCollector, read: Vectors
     ) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
         """Cross attention whose queries are made of this."""
         self._reach(3)
@@ -257,7 +259,7 @@ class _Search:
                 yield network, made, inside
 
     def _read_output(
-        self, keep: KeepProjections
+        self, keep: ProjectionCollector
     ) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
         # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
         together = in_rows(keep.layer.output.flatten(2))

@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from attnviz.attention import Kind, Note, Receipt, Token, positions
+from attnviz.attention import Kind, Note, Receipt, Token, indices_of
 from attnviz.capture.observers import Batch
-from attnviz.capture.projections import KeepProjections, Projection, WordHead
+from attnviz.capture.projections import Projection, ProjectionCollector, WordHead
 from attnviz.capture.sources import Source
 from attnviz.capture.sources.own import ModuleSource
 from attnviz.errors import NoAttentionError, SelectionError
@@ -93,9 +93,9 @@ def follow(
     tokens = batch.sentences[0].tokens
     one = find_query(tokens, choice.query, "decoder" if causal else kind)
     row = None if choice.walks_all and len(tokens) > 1 else one  # None stands for all at once
-    keep = KeepProjections(layer)
+    keep = ProjectionCollector(layer)
     receipt = source.stream(batch, [keep])
-    (head,) = positions([chosen_head], range(keep.layer.query.shape[1]), "head")
+    (head,) = indices_of([chosen_head], range(keep.layer.query.shape[1]), "head")
     run = HeadRun(source=source, batch=batch, keep=keep, kind=kind, head=head, row=None)
     if choice.whole_layer:
         other = None
@@ -110,7 +110,7 @@ def _other_attention(
 ) -> tuple[HeadRun, Receipt]:
     """The other attention of a decoder's layer, from a second run: a run shows one kind. The receipt is of both."""
     kind: Kind = "cross" if run.kind == "decoder" else "decoder"
-    batch, keep = encoded(kind), KeepProjections(run.layer.number)
+    batch, keep = encoded(kind), ProjectionCollector(run.layer.number)
     second = run.source.stream(batch, [keep])
     if second.layers != receipt.layers:
         raise NoAttentionError(
@@ -232,7 +232,7 @@ def _write_layer(
 
 
 def _projections_of(
-    parts: LayerParts, keep: KeepProjections, cross: HeadRun | None
+    parts: LayerParts, keep: ProjectionCollector, cross: HeadRun | None
 ) -> list[Projection]:
     kept = [keep] if cross is None else [keep, cross.keep]
     found = [None if made is None else made.projection for each in kept for made in makers(each)]

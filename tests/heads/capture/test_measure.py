@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from attnviz.capture.observers import KeepWeights
+from attnviz.capture.observers import WeightCollector
 from attnviz.heads.capture.measure import FindWeights, MeasureHeads
 from attnviz.heads.measures import measures_of, of_rows
 from tests.fixtures.zoo import ROTARY, SENTENCES, Zoo
@@ -20,7 +20,7 @@ def test_measures_know_what_a_row_sees(family: str, windows: tuple[int, ...], zo
     """Each measure equals its formula, entropy as a share of what a window lets a row see."""
     source = zoo.source(family)
     batch = source.encode(SENTENCES)
-    keep, find = KeepWeights(), FindWeights()
+    keep, find = WeightCollector(), FindWeights()
     source.stream(batch, [keep, find])
     observer = MeasureHeads(handed=find.handed)
     source.stream(batch, [observer])

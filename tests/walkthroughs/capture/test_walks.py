@@ -13,7 +13,7 @@ import torch
 import attnviz
 from attnviz.attention import Kind, Token
 from attnviz.capture.attend import attend
-from attnviz.capture.projections import KeepProjections
+from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources import huggingface as pretrained
@@ -448,7 +448,7 @@ def test_only_the_layer_is_kept(zoo: Zoo) -> None:
     """Of a large model one layer is held, not all; and nothing stays hooked to it."""
     source = zoo.source("distilbert")
     for layer, held in ((1, 1), (-1, 1), (-2, 2)):
-        keep = KeepProjections(layer)
+        keep = ProjectionCollector(layer)
         source.stream(source.encode(["I love all you"]), [keep])
         assert len(keep._kept) == held
         assert keep.layer.number == layer % 5
