@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from attnviz.attention import MEMORY, Attention, Kind, Note, Token, cut, normalize_selection
-from attnviz.capture.source import Model, Opening, as_source
+from attnviz.capture.source import Model, as_source
 from attnviz.capture.sources import Source
 from attnviz.errors import InputError, SettingsError
+from attnviz.models.registry import Device, Dtype
 from attnviz.text.display import check_sentence, check_text
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch
-
-
-class Selection(TypedDict, total=False):
-    """Which part of the weights is kept (see `attend`)."""
-
-    layers: Iterable[int] | None
-    heads: Iterable[int | str] | None
-    rows: slice | None
-    keys: slice | None
-    memory: int | str
-
-
-class Attending(Selection, Opening, total=False):
-    """What is kept, and how the model is found and loaded."""
 
 
 def attend(
@@ -39,26 +26,40 @@ def attend(
     target: str | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    **settings: Unpack[Attending],
+    layers: Iterable[int] | None = None,
+    heads: Iterable[int | str] | None = None,
+    rows: slice | None = None,
+    keys: slice | None = None,
+    memory: int | str = MEMORY,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    notify: Callable[[str], None] | None = None,
 ) -> Attention:
     """Run a model on a sentence and return its attention, proved to be the model's own.
 
     Args:
         text: the sentence.
-        model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model in memory, of any
-            head, which stays as it was found, or a source that is already open; None is DistilBERT, or where that
-            cannot be had (with a warning) ``toy``, for Korean ``toy-ko``.
+        model: a home-built model (such as ``toy``), a name on the hub, a folder, a Hugging Face model or torch module
+            in memory, which stays as it was found, or a source that is already open; None is DistilBERT, or where
+            that cannot be had (with a warning) ``toy``, for Korean ``toy-ko``.
         tokenizer: of a model in memory, its own.
         pair: a second sentence, for models that read two.
-        target: what a model that translates is made to generate (teacher forcing); None lets it run free.
+        target: the text that a translating model is made to generate (teacher forcing); None lets it run free.
         kind: which attention to show, where the model has several; None is the usual one.
         truncate: cut the text where the model's positions end, with a note in the record, instead of refusing it.
-        settings: what is kept: ``layers`` and ``heads``, such as ``[0, 2]``, counted from 0, negative from the end, or
-            heads with their layer, such as ``["1.3"]``; ``rows`` and ``keys``, the query and key tokens, such as
-            ``slice(1000, 1200)``; at most ``memory`` of weights, in bytes or such as ``"4GB"``. Where they would be
-            more, tokens that follow one another go together: to a group the sum over its keys, from it the mean over
-            its queries, with a note in the record. And how the model is loaded: ``device``, ``dtype``, ``revision``,
-            and ``trust_remote_code``, as for `open_source`.
+        layers: the layers to keep, such as ``[0, 2]``, counted from 0, negative from the end; None keeps all.
+        heads: the heads to keep, likewise, or with their layer, such as ``["1.3"]``.
+        rows: the query tokens to keep, such as ``slice(1000, 1200)``; None keeps all.
+        keys: the key tokens to keep, likewise.
+        memory: the most weights to keep, in bytes or such as ``"4GB"``. Where they would be more, neighbouring tokens
+            are pooled (sum over the keys of a group, mean over its queries), with a note in the record.
+        device: as for `open_source`; so are the next four.
+        dtype: the number format.
+        revision: a branch, tag or commit on the hub.
+        trust_remote_code: whether code shipped with the model may run.
+        notify: called with a line that the user should read.
 
     Returns:
         The record: `weights` of shape (layer, head, query, key), float32.
@@ -70,64 +71,74 @@ def attend(
             generates nothing.
         ModelError: the model cannot be used, its weights are not proved, or the tokenizer is not its own.
         FileFormatError: the file of a home-built model is damaged.
-        SettingsError: no such setting, a text that is the name of a file, a tokenizer for a model that has its own, or
-            ways to load one that is loaded.
+        SettingsError: a text that is the name of a file, a size of memory that is none, a tokenizer for a model that
+            has its own, or ways to load one that is loaded.
     """
-    _check_texts([text], [pair], [target])  # before a model is loaded for nothing
-    kept, loading = _split(settings)
-    source = as_source(model, tokenizer, reads=text, **loading)
-    batch = source.encode([text], [pair], truncate=truncate, kind=kind, targets=[target])
-    (record,) = attend_batch(batch, source, **kept)
+    (record,) = attend_all(
+        [text],
+        model,
+        tokenizer,
+        pairs=[pair],
+        targets=[target],
+        kind=kind,
+        truncate=truncate,
+        layers=layers,
+        heads=heads,
+        rows=rows,
+        keys=keys,
+        memory=memory,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        notify=notify,
+    )
     return record
-
-
-def _split(settings: Attending) -> tuple[Selection, Opening]:
-    """What is kept, which is checked, and how the model is loaded."""
-    kept: dict[str, Any] = {
-        name: settings[name]  # type: ignore[literal-required]
-        for name in Selection.__annotations__
-        if name in settings
-    }
-    kept["layers"], kept["heads"] = normalize_selection(kept.get("layers"), kept.get("heads"))
-    parse_bytes(kept.get("memory", MEMORY))
-    loading = {name: value for name, value in settings.items() if name not in kept}
-    return cast("Selection", kept), cast("Opening", loading)
 
 
 def attend_all(
     texts: Sequence[str],
-    model: Model,
+    model: Model = None,
+    tokenizer: object = None,
     *,
     pairs: Sequence[str | None] | None = None,
     targets: Sequence[str | None] | None = None,
     kind: Kind | None = None,
     truncate: bool = False,
-    **settings: Unpack[Attending],
+    layers: Iterable[int] | None = None,
+    heads: Iterable[int | str] | None = None,
+    rows: slice | None = None,
+    keys: slice | None = None,
+    memory: int | str = MEMORY,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    notify: Callable[[str], None] | None = None,
 ) -> list[Attention]:
     """Run a model on sentences as one batch, and return a record for each; padding changes no number.
 
-    The receipt of each record is that of the whole batch.
-
-    Args:
-        texts: the sentences.
-        model: as for `attend`, or a source that is already open.
-        pairs: the second sentence of each; None where there is none.
-        targets: likewise what is generated.
-        kind: as for `attend`, as are the following.
-        truncate: cut texts where the model's positions end.
-        settings: as for `attend`.
-
-    Returns:
-        A record for each sentence: `weights` of shape (layer, head, query, key), float32.
-
-    Raises:
-        AttnvizError: as `attend` does.
+    The receipt of each record is that of the whole batch. `pairs` and `targets` have one entry for each sentence; all
+    other arguments, and the errors, are as for `attend`.
     """
+    # All that can be refused is refused before a model is loaded.
     _check_texts(texts, pairs or [], targets or [])
-    kept, loading = _split(settings)
-    source = as_source(model, reads=texts[0], **loading)
+    layers, heads = normalize_selection(layers, heads)
+    memory = parse_bytes(memory)
+    source = as_source(
+        model,
+        tokenizer,
+        reads=texts[0],
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        notify=notify,
+    )
     batch = source.encode(texts, pairs, truncate=truncate, kind=kind, targets=targets)
-    return attend_batch(batch, source, **kept)
+    return attend_batch(
+        batch, source, layers=layers, heads=heads, rows=rows, keys=keys, memory=memory
+    )
 
 
 def attend_batch(
@@ -140,53 +151,70 @@ def attend_batch(
     keys: slice | None = None,
     memory: int | str = MEMORY,
 ) -> list[Attention]:
-    """The same of sentences that are encoded already."""
+    """Return the records of sentences that are encoded already; see `attend`."""
     from attnviz.capture.stream import RecordCollector
 
     layers, heads = normalize_selection(layers, heads)
     labels = [
-        cut(one.tokens, one.tokens if one.keys is None else one.keys, rows, keys)
-        for one in batch.sentences
+        cut(
+            sentence.tokens,
+            sentence.tokens if sentence.keys is None else sentence.keys,
+            rows,
+            keys,
+        )
+        for sentence in batch.sentences
     ]
-    keep = RecordCollector(
-        _from_start(layers), _from_start(heads), rows=rows, keys=keys, memory=parse_bytes(memory)
+    collector = RecordCollector(
+        _non_negative(layers),
+        _non_negative(heads),
+        rows=rows,
+        keys=keys,
+        memory=parse_bytes(memory),
     )
-    receipt = source.stream(batch, [keep])
-    is_part = rows is not None or keys is not None  # which may show no key ahead of its query
+    receipt = source.stream(batch, [collector])
     records = []
     for index, (sentence, label) in enumerate(zip(batch.sentences, labels, strict=True)):
-        weights, (queries, columns) = (
-            keep.weights(index),
-            (label["query_tokens"], label["key_tokens"]),
-        )
-        size = {
-            "cell": keep.cell,
-            "wide": keep.cell,
-            "n_queries": len(queries),
-            "n_keys": len(columns),
-        }
-        pooled = [Note.of("pooled", **size)] if keep.cell > 1 else []
+        weights = collector.weights(index)
+        queries, columns = label["query_tokens"], label["key_tokens"]
+        if batch.kind is not None:
+            kind = batch.kind
+        elif rows is None and keys is None:
+            kind = collector.kind(weights)
+        else:
+            # A part of the weights may show no key ahead of its query.
+            kind = source.kinds[0]
+        notes = list(sentence.notes)
+        short_rows = list(label["short_rows"])
+        if source.has_sinks:
+            notes.append(Note("sinks"))
+            short_rows.insert(0, "sink")
+        notes += label["notes"]
+        if collector.cell > 1:
+            notes.append(
+                Note.of(
+                    "pooled",
+                    cell=collector.cell,
+                    wide=collector.cell,
+                    n_queries=len(queries),
+                    n_keys=len(columns),
+                )
+            )
         record = Attention(
             weights=weights,
-            query_tokens=_grouped(queries, keep.cell),
-            key_tokens=_grouped(columns, keep.cell),
-            kind=batch.kind or (source.kinds[0] if is_part else keep.kind(weights)),
+            query_tokens=_group_tokens(queries, collector.cell),
+            key_tokens=_group_tokens(columns, collector.cell),
+            kind=kind,
             model=source.name,
             text=sentence.text,
             pair=sentence.pair,
             target=sentence.target,
             receipt=receipt,
-            layers=keep.layers,
-            heads=keep.heads,
-            short_rows=(*(("sink",) if source.has_sinks else ()), *label["short_rows"]),
-            notes=(
-                *sentence.notes,
-                *([Note("sinks")] if source.has_sinks else []),
-                *label["notes"],
-                *pooled,
-            ),
-            vectors=keep.vectors(index),
-            exact=keep.exact(index, queries, columns),
+            layers=collector.layers,
+            heads=collector.heads,
+            short_rows=tuple(short_rows),
+            notes=tuple(notes),
+            vectors=collector.vectors(index),
+            exact=collector.exact(index, queries, columns),
         )
         records.append(record.select(layers, heads))
     return records
@@ -209,20 +237,21 @@ def parse_bytes(memory: int | str) -> int:
     return int(float(match[1]) * 2**exponent)
 
 
-def _grouped(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
-    """So many tokens at a time as one, which is named by the first and the last of them."""
-    groups = [tokens[first : first + size] for first in range(0, len(tokens), size)]
+def _group_tokens(tokens: tuple[Token, ...], size: int) -> tuple[Token, ...]:
+    """Return groups of `size` neighbours as one token each, named by the first and the last of them."""
+    groups = [tokens[start : start + size] for start in range(0, len(tokens), size)]
     return tuple(
-        first
-        if not rest
-        else Token(text=f"{first.text}…{rest[-1].text}", piece="", segment=first.segment)
-        for first, *rest in groups
+        group[0]
+        if len(group) == 1
+        else Token(text=f"{group[0].text}…{group[-1].text}", piece="", segment=group[0].segment)
+        for group in groups
     )
 
 
 def _check_texts(
     texts: Sequence[str], pairs: Sequence[str | None], targets: Sequence[str | None]
 ) -> None:
+    """Raise InputError or SettingsError for a text that no model could read, or for unequal counts."""
     if not texts:
         raise InputError("there is no text: expected at least one")
     for what, some in (
@@ -238,6 +267,8 @@ def _check_texts(
                 check_sentence(text)
 
 
-def _from_start(numbers: Sequence[int] | None) -> Sequence[int] | None:
-    """What can be chosen while rows stream by; numbers from the end must wait until the end is known."""
-    return numbers if numbers and all(number >= 0 for number in numbers) else None
+def _non_negative(numbers: Sequence[int] | None) -> Sequence[int] | None:
+    """Return the numbers if all count from the start; None, for all, if one counts from an end yet unknown."""
+    if numbers is None or any(number < 0 for number in numbers):
+        return None
+    return numbers
