@@ -453,11 +453,11 @@ def test_a_factor_is_a_root_only_of_the_width(zoo: Zoo) -> None:
         ),
         (
             "gpt_oss",
-            "layer 0 cannot be walked whole: what follows is no feed-forward network of two or",
+            "layer 0 cannot be walked whole: it has no feed-forward network of two",
         ),
         (
             "phi",
-            "layer 0 cannot be walked whole: nothing reads the plain sum of its attention and its input",
+            "layer 0 cannot be walked whole: it has no attention with one output projection",
         ),
         (
             "bloom",
@@ -479,7 +479,7 @@ def test_an_activation_that_is_not_known(
 ) -> None:
     """Nothing near enough is taken for it: the layer is refused."""
     monkeypatch.setattr(parts, "ACTIVATIONS", {"gelu": torch.nn.functional.gelu})
-    with pytest.raises(NoAttentionError, match="what follows is no feed-forward network"):
+    with pytest.raises(NoAttentionError, match="it has no feed-forward network"):
         anew(zoo, name, kind)
 
 
@@ -489,9 +489,7 @@ def test_a_sum_that_is_scaled(zoo: Zoo) -> None:
     hook = model.layers[0].self_attn.register_forward_hook(
         lambda _, __, made: (made[0] * 0.9, *made[1:])
     )
-    with pytest.raises(
-        NoAttentionError, match="nothing reads the plain sum of its attention and its input"
-    ):
+    with pytest.raises(NoAttentionError, match="it has no attention with one output projection"):
         anew(zoo, "mistral", None)
     hook.remove()
     assert anew(zoo, "mistral", None).own == "residual_2"
