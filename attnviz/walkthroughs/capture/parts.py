@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from attnviz.capture.projections import (
     Call,
-    Projection,
     ProjectionCollector,
+    Projection,
     is_linear,
     norm_of,
     projection_of,
@@ -88,7 +88,7 @@ class LayerParts:
     made: Vectors  # its output
 
 
-def parts_of(name: str, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts:
+def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts:
     """Return the parts of a layer. Raises NoAttentionError: the layer is built otherwise."""
     if keep.cells():
         raise NoAttentionError(
@@ -128,7 +128,7 @@ class _LayerReader:
         """The first part that was not found."""
         return list(self._finders)[self._n_found]
 
-    def read(self, keep: KeepProjections, cross: KeepProjections | None) -> LayerParts | None:
+    def read(self, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts | None:
         """Return the layer; None where it is not found."""
         self._finders[f"attention {SUMMED}"] = lambda _: self._find_output(keep)
         if cross is not None:
@@ -154,7 +154,8 @@ class _LayerReader:
     ) -> LayerParts | None:
         """Follow the stream x from sum to sum; None where a part is not found."""
         parts: list[SubLayer] = []
-        stream, reads = x, (read,)
+        stream = x
+        reads: tuple[tuple[Norm | None, Tensor], ...] = (read,)
         for find in self._finders.values():
             part = self._find_part(stream, reads, find, has_norm_after=has_norms_after)
             if part is None:
@@ -198,7 +199,7 @@ class _LayerReader:
                     )
         return None
 
-    def _find_output(self, keep: KeepProjections) -> Iterator[tuple[Projection, Vectors]]:
+    def _find_output(self, keep: ProjectionCollector) -> Iterator[tuple[Projection, Vectors]]:
         """Yield the output projections that are given the contexts of all heads."""
         contexts = in_rows(keep.layer.output.flatten(2))  # (B, Q, H, d) -> (B, Q, H * d) -> (Q, ..)
         for call in self._linear_calls:
@@ -206,7 +207,7 @@ class _LayerReader:
                 yield _columns(call), in_rows(call.made)
 
     def _find_cross(
-        self, cross: KeepProjections, read: Vectors
+        self, cross: ProjectionCollector, read: Vectors
     ) -> Iterator[tuple[Projection, Vectors]]:
         query = cross.projections()[0]
         if query is None or is_close(query.given, read):
@@ -301,249 +302,23 @@ def read_norm(call: Call) -> Norm | None:
     epsilons = [
         value for value in vars(call.module).values() if type(value) is float and 0 <= value < 1
     ]
-    found = [
-        Norm(operation="rms_norm", given=given, made=made, gain=gain, shift=none, epsilon=epsilon)
-        for gain in (weight, 1 + weight)
-        for epsilon in (
-            *held,
-            torch.finfo(made.dtype).eps,
-        )  # which torch takes where a module has none
-    ]
-    best = min(found, key=_off)
-    return best if _off(best) <= closeness(made) else None
-
-
-def _off(norm: Norm) -> float:
-    """How far it is from what its module made: a root mean square norm (Zhang and Sennrich 2019, equation 4)."""
-    x = _exact(norm.given)
-    again = x / (x.square().mean(dim=1, keepdim=True) + norm.epsilon).sqrt() * _exact(norm.gain)
-    return distance(again, norm.made)
-
-
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
-
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "relu": nn.functional.relu,
-    "gelu": nn.functional.gelu,
-    "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"),
-    "silu": nn.functional.silu,
-}
-Vectors = Float[Tensor, "token d_model"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedForwardCalls:
-    """A feed-forward network."""
-
-    widen: Projection  # its first projection
-    # in a gated network, the projection whose activation what `widen` made is multiplied with
-    gate: Projection | None
-    activation: Activation  # what follows `gate`, or `widen` where there is none
-    narrow: Projection  # the last projection
-    made: Vectors  # what that made
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubLayer:
-    """One part of a layer, and how it is joined to the others."""
-
-    before: Norm | None  # the norm of what comes in, where it reads that
-    read: Vectors  # what it reads
-    # what it does: attention's output projection, or the network
-    work: Projection | FeedForwardCalls
-    inside: Norm | None  # the norm of what it made, where that is what is added
-    after: Norm | None  # the norm of the sum, where what comes next reads it as its own
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerParts:
-    """A layer whole."""
-
-    x: Vectors  # what it is given
-    # attention, in some decoders cross attention, the feed-forward network
-    parts: tuple[SubLayer, ...]
-    made: Vectors  # its own output
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Joint:
-    """Where a part was added: what the next begins with."""
-
-    stream: Vectors
-    read: Vectors
-    before: Norm | None = None
-    after: Norm | None = None
-
-
-_Works = Callable[[Vectors], Iterator[tuple[Projection | FeedForwardCalls, Vectors, Norm | None]]]
-"""What may read some vectors, what it makes, and the norm of that where it is what is added."""
-
-
-def parts_of(name: str, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts:
-    """The parts of a layer, from its attention and the calls around. Raises NoAttentionError: it is built otherwise."""
-    if keep.cells():
-        raise NoAttentionError(
-            f"{name} has no layer to walk whole: it is recurrent, one cell that looks once a step; follow "
-            "that from its query to what the cell reads"
-        )
-    search = _Search([*keep.before, *keep.after])
-    for found in search.layers(keep, cross):
-        return found
-    raise NoAttentionError(
-        f"{name}: layer {keep.layer.number} cannot be walked whole: {search.missing}"
+    epsilons.append(torch.finfo(made.dtype).eps)  # torch's own, where a module has none
+    # Gemma's gain is 1 plus its weight.
+    candidates = [(gain, epsilon) for gain in (weight, 1 + weight) for epsilon in epsilons]
+    errors = [distance(_rms_norm(given, *candidate), made) for candidate in candidates]
+    if min(errors) > closeness(made):
+        return None
+    gain, epsilon = candidates[errors.index(min(errors))]
+    shift = torch.zeros_like(weight)
+    return Norm(
+        operation="rms_norm", given=given, made=made, gain=gain, shift=shift, epsilon=epsilon
     )
 
 
-@dataclass(slots=True)
-class _Search:
-    """The calls of one layer, and what is missing where they do not make one; the farthest that a reading came."""
-
-    calls: Sequence[Call]
-    reached: int = 0
-
-    @property
-    def missing(self) -> str:
-        """Why no reading of the calls makes a layer."""
-        return (
-            "no single projection is found that makes its queries, keys or values",
-            "no single projection is found that is given the contexts of all heads",
-            "nothing reads the plain sum of its attention and its input, as where a network stands beside attention",
-            "nothing reads the plain sum of its cross attention and what came before that",
-            "what follows is no feed-forward network of two or (gated) three projections with ReLU, GELU or SiLU",
-            "nothing reads the plain sum of its feed-forward network and what came before that",
-        )[self.reached]
-
-    def layers(
-        self, keep: ProjectionCollector, cross: ProjectionCollector | None
-    ) -> Iterator[LayerParts]:
-        """Every way to read the calls as a layer: one, or none."""
-        query, key, value, _ = keep.projections()
-        reads = next((one.given for one in (value, key, query) if one is not None), None)
-        if reads is None:
-            return
-        self._reach(1)
-        across = [] if cross is None else [partial(self._read_cross, cross)]
-        works: list[_Works] = [lambda _: self._read_output(keep), *across, self._read_network]
-        norms = [
-            norm
-            for call in self.calls
-            if near(in_rows(call.made), reads) and (norm := read_norm(call))
-        ]
-        before = [(_Joint(stream=norm.given, read=reads, before=norm), False) for norm in norms]
-        for start, is_post in ((_Joint(stream=reads, read=reads), None), *before):
-            for parts, made in self._chain(start, works, is_post=is_post):
-                yield LayerParts(x=start.stream, parts=parts, made=made)
-
-    def _chain(
-        self, joint: _Joint, works: Sequence[_Works], *, is_post: bool | None
-    ) -> Iterator[tuple[tuple[SubLayer, ...], Vectors]]:
-        """The parts behind a joint, all with norms of their sums or none (None: either), and the layer's output."""
-        if not works:
-            yield (), joint.stream
-            return
-        for work, made, inside in works[0](joint.read):
-            for then in self._joints(joint.stream, made):
-                behind = then.after is not None
-                if is_post in {None, behind}:
-                    part = SubLayer(
-                        before=joint.before,
-                        read=joint.read,
-                        work=work,
-                        inside=inside,
-                        after=then.after,
-                    )
-                    for rest, last in self._chain(then, works[1:], is_post=behind):
-                        yield (part, *rest), last
-
-    def _read_cross(
-        self, cross: ProjectionCollector, read: Vectors
-    ) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
-        """Cross attention whose queries are made of this."""
-        self._reach(3)
-        query = cross.projections()[0]
-        if query is None or near(query.given, read):
-            yield from self._read_output(cross)
-
-    def _read_network(
-        self, read: Vectors
-    ) -> Iterator[tuple[FeedForwardCalls, Vectors, Norm | None]]:
-        """The feed-forward network that reads this, and what is added of what it made."""
-        self._reach(4)
-        for network in self._networks(read):
-            self._reach(5)
-            for made, inside in self._forms(network.made):
-                yield network, made, inside
-
-    def _read_output(
-        self, keep: ProjectionCollector
-    ) -> Iterator[tuple[Projection, Vectors, Norm | None]]:
-        # (B, Q, H, d) -> (B, Q, H * d) -> (Q, H * d)
-        together = in_rows(keep.layer.output.flatten(2))
-        for call in self._linear_calls():
-            if near(in_rows(call.given), together):
-                self._reach(2)
-                for made, inside in self._forms(in_rows(call.made)):
-                    yield _columns(call), made, inside
-
-    def _forms(self, made: Vectors) -> Iterator[tuple[Vectors, Norm | None]]:
-        """What a part adds: what it made, or a norm of it."""
-        yield made, None
-        yield from ((norm.made, norm) for call in self._reading(made) if (norm := read_norm(call)))
-
-    def _joints(self, one: Vectors, other: Vectors) -> Iterator[_Joint]:
-        """Where the sum of two is read; a norm of it may stand before what is next, or close what was."""
-        if one.shape != other.shape:
-            return
-        for call in self._reading(one + other):
-            total = in_rows(call.given)
-            if is_linear(call.module):
-                yield _Joint(stream=total, read=total)
-            if norm := read_norm(call):
-                yield _Joint(stream=norm.made, read=norm.made, after=norm)
-                yield _Joint(stream=total, read=norm.made, before=norm)
-
-    def _networks(self, read: Vectors) -> Iterator[FeedForwardCalls]:
-        firsts: list[tuple[Projection, Tensor]] = []
-        for call in self._linear_calls():
-            if near(in_rows(call.given), read):
-                made, width = in_rows(call.made), call.made.shape[2]
-                # One fused projection may make a gate and what it opens.
-                halves = ((0, width // 2), (width // 2, width)) if width % 2 == 0 else ()
-                firsts += [
-                    (_columns(call, *ends), made[:, slice(*ends)]) for ends in ((0, width), *halves)
-                ]
-        for narrow in self._linear_calls():
-            given = in_rows(narrow.given)
-            fitting = [(found, made) for found, made in firsts if made.shape == given.shape]
-            ways: list[tuple[float, Activation, Projection, Projection | None]] = []
-            for name, apply in ACTIVATIONS.items():
-                for one, made in fitting:
-                    active = apply(made)
-                    ways.append((distance(active, given), name, one, None))
-                    others = [(other, by) for other, by in fitting if other is not one]
-                    ways += [
-                        (distance(active * by, given), name, other, one) for other, by in others
-                    ]
-            if ways:
-                off, activation, widen, gate = min(ways, key=lambda way: way[0])
-                if off <= closeness(given):
-                    yield FeedForwardCalls(
-                        widen=widen,
-                        gate=gate,
-                        activation=activation,
-                        narrow=_columns(narrow),
-                        made=in_rows(narrow.made),
-                    )
-
-    def _reading(self, numbers: Vectors) -> list[Call]:
-        vectors = (call for call in self.calls if call.given.is_floating_point())
-        return [call for call in vectors if near(in_rows(call.given), numbers)]
-
-    def _linear_calls(self) -> list[Call]:
-        return [call for call in self.calls if is_linear(call.module)]
-
-    def _reach(self, stage: int) -> None:
-        self.reached = max(self.reached, stage)
+# Zhang and Sennrich 2019, equation 4
+def _rms_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
+    x = _double(x)
+    return x / (x.square().mean(dim=1, keepdim=True) + epsilon).sqrt() * _double(gain)
 
 
 def in_rows(x: Tensor) -> Float[Tensor, "token width"]:
