@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from attnviz.capture.projections import (
     Call,
-    ProjectionCollector,
     Projection,
+    ProjectionCollector,
     is_linear,
     norm_of,
     projection_of,
