@@ -24,7 +24,7 @@ class WebPage:
 
     @property
     def content(self) -> str:
-        """What a file of it holds."""
+        """The text of its file."""
         return self.html
 
     def save(self, path: str | os.PathLike[str]) -> Path:

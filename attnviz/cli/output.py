@@ -1,4 +1,4 @@
-"""What commands share: reading the sentence, opening the model, printing, and writing files."""
+"""Helpers of all commands: reading the sentence, opening the model, printing, writing files."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Gen
 
 @dataclass(slots=True, kw_only=True)
 class Generation:
-    """What was generated so far: the numbers of its tokens, the rows that were kept, and their receipts."""
+    """The text generated so far: token numbers, attention rows, and their receipts."""
 
     decoding: Decoding
     most: int

@@ -31,13 +31,13 @@ TOP = 4  # tokens that are named, of those that the newest attends to most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationView:
-    """What a generation is shown on, and in which language."""
+    """The screen and the language of a generation."""
 
     screen: Screen
     language: str = "en"
 
     def say(self, english: str, korean: str) -> str:
-        """What is said, in the language of the view."""
+        """Return the text in the language of the view."""
         return korean if self.language == "ko" else english
 
     def top(self, step: Step, room: int | None = None) -> str:
@@ -64,7 +64,7 @@ def draw_head(step: Step, view: GenerationView) -> list[Text]:
 
 
 def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
-    """What stands above the lines of a pipe."""
+    """Draw the heading above the lines of a pipe."""
     names = (
         view.say("token", "토큰"),
         view.say("chance", "확률"),
@@ -138,7 +138,7 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
 
 
 def draw_end(record: Attention, view: GenerationView) -> list[Text]:
-    """What was generated, what must be said of it, and the receipt."""
+    """Draw the generated text, its notes and the receipt."""
     read, made = (
         f"“{visible(record.text)}”",
         f"{spell('→', view.screen)} “{visible(record.target or '')}”",

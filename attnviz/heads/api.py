@@ -168,7 +168,7 @@ def _saved_roles(
     lines: tuple[str, ...] | None,
     **how: Any,
 ) -> bool | HeadComparison:
-    """What was measured on many sentences, read; or whether it is to be measured."""
+    """Read the roles measured on many sentences; or return whether they are to be measured."""
     from attnviz.heads.record import HeadComparison
 
     if not isinstance(roles, bool | str | os.PathLike | HeadComparison):
@@ -189,7 +189,7 @@ def _roles_on(
     run: SurveyRun,
     **how: Any,
 ) -> HeadComparison | None:
-    """What was measured on many sentences, refused where it is another model's; or measured now."""
+    """Return the roles on many sentences, measured now unless they were given; refuse those of another model."""
     if isinstance(roles, bool):
         return compare_heads(model=source, settings=run.settings, **how) if roles else None
     roles.signs.among(
@@ -375,7 +375,7 @@ def _settings_of(model: Any) -> ModelSettings:
 
 
 def _opener(model: Any, tokenizer: object, opening: Opening) -> Callable[[], Source]:
-    """What opens a model, or makes a source of one that is open or in memory."""
+    """Return a function that opens a model, or wraps one that is in memory."""
     if model is None or isinstance(model, (str, os.PathLike, ModelSettings)):
         if tokenizer is not None:
             raise errors.SettingsError(
@@ -421,7 +421,7 @@ def _check_against(against: Model, place: CorpusSettings, roles: object) -> None
 
 
 def _load_finished(path: Path) -> Stats:
-    """What a run measured and saved; refused where it was broken off."""
+    """Load the measurements of a finished run; refuse a checkpoint."""
     stats = load_stats(path)
     if stats.n_lines is not None:
         raise errors.RecordError(
@@ -523,7 +523,7 @@ def _measure(
 
 
 def _left_by(checkpoint: Path, mark: Fingerprint | None, run: SurveyRun) -> Stats | None:
-    """What an earlier run left, if it is of this run; refused before a model is loaded for nothing."""
+    """Load the checkpoint of an earlier run; refuse that of another run before a model is loaded for nothing."""
     left = None
     if checkpoint.exists():
         left = load_stats(checkpoint)

@@ -1,4 +1,4 @@
-"""What each head does as one page: a map, a table to sort, each head."""
+"""All heads on one page: a map, a table to sort, each head."""
 
 from __future__ import annotations
 

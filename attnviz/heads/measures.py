@@ -81,7 +81,7 @@ class RoleRule:
                 object.__setattr__(self, name, value)
 
     def say(self, language: str = "en") -> str:
-        """What the head does, in English (``en``) or Korean (``ko``)."""
+        """Describe the head, in English (``en``) or Korean (``ko``)."""
         return self.korean if language == "ko" else self.words
 
 
@@ -117,11 +117,11 @@ class Measure:
     narrow: bool = False
 
     def say(self, language: str = "en") -> str:
-        """What it is, in English (``en``) or Korean (``ko``)."""
+        """Describe the measure, in English (``en``) or Korean (``ko``)."""
         return self.korean or self.meaning if language == "ko" else self.meaning
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What makes a pickled copy: the name of an entry below; of another measure all that it is."""
+        """Pickle by name where it is an entry below, else by all its fields."""
         if replace(_entry(self.name), compute=self.compute) == self:
             return _entry, (self.name,)
         return partial(Measure, **{one.name: getattr(self, one.name) for one in fields(self)}), ()
@@ -473,7 +473,7 @@ def _norm_measure(share: Measure) -> Measure:
 
 
 def of_rows(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Those that rows give; how a pattern varies is seen on many sentences only."""
+    """Return the measures that single rows give; how a pattern varies is seen on many sentences only."""
     return tuple(one for one in measures if one.takes != "places")
 
 

@@ -1,4 +1,4 @@
-"""What each head of a model does, as a value: measures with their intervals and controls, and the roles they give."""
+"""The measures of each head with their intervals and controls, and the roles that they give."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Estimates:
         return Estimates(value=change(self.value), low=change(self.low), high=change(self.high))
 
     def with_one_more(self, other: Estimates) -> Estimates:
-        """The same, with another measure of each head behind the others."""
+        """Append another measure of each head."""
         parts = ((self.value, other.value), (self.low, other.low), (self.high, other.high))
         return Estimates.of(*(np.concatenate([a, b[..., None]], axis=-1) for a, b in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:
-    """What a measure comes to where a head cannot have the role."""
+    """The value of a measure where a head cannot have the role."""
 
     name: str  # one of `attnviz.heads.roles.CONTROLS`
     value: float  # the measure
@@ -99,7 +99,7 @@ class Role:
 
     @property
     def clearness(self) -> tuple[bool, float]:
-        """What roles are ordered by: those established first, then by how far each is above its threshold."""
+        """Return the order of roles: established ones first, then by how far each is above its threshold."""
         least = self.rule.threshold
         return self.established, (self.score - least) / max(1 - least, 1e-9)
 
@@ -109,7 +109,7 @@ NO_ROLE = "no clear role"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadChange:
-    """The same head in a second model, on the same sentences."""
+    """A head in a second model, on the same sentences."""
 
     # the mean Jensen-Shannon divergence between the head's rows in the two models, in nats: 0 where they are the same,
     # ln 2 where they share no key; NaN where no row was counted
@@ -148,7 +148,7 @@ class HeadProfile:
 
     @property
     def words(self) -> str:
-        """What it does, in plain words."""
+        """Describe the role in plain words."""
         return self.role.rule.words if self.role else NO_ROLE
 
 
@@ -179,7 +179,7 @@ class Relation:
 
     @property
     def controls(self) -> tuple[Control, ...]:
-        """What it is held against."""
+        """Return the controls of the role."""
         return (self.fixed,) if self.random is None else (self.fixed, self.random)
 
     @property
@@ -201,7 +201,7 @@ class HeadSimilarity:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class HeadComparison:
-    """What each head of a model does on a corpus."""
+    """The measures and roles of all heads of a model on a corpus."""
 
     ENDINGS = (".png", ".svg", ".pdf", ".html", ".csv", ".json", ".stats")
 

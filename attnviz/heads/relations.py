@@ -1,4 +1,4 @@
-"""What heads find of the relations between words, and the roles that these speak for.
+"""The relations between words that heads find, and the roles that follow.
 
 For each word, is the word it belongs to the one a head looks at most? As in Clark et al. 2019, "What does BERT look
 at?", section 4: attention to a word in several pieces is the sum over the pieces, attention from it their mean. A
@@ -76,7 +76,7 @@ class Relations:
 
 
 def count_links(found: Iterable[tuple[int, LinkHits]], n_layers: int, n_heads: int) -> Relations:
-    """What some sentences say."""
+    """Count the links of some sentences."""
     linked = [(key, one) for key, one in found if one.names or one.lost]
     names = tuple(
         sorted({name for _, one in linked for name in (*one.names, *one.lost)})[:MOST_RELATIONS]
@@ -153,7 +153,7 @@ def merge(one: Relations, other: Relations) -> Relations:
 
 
 def notes(found: Relations) -> Iterator[Note]:
-    """What a reader of these numbers should know."""
+    """Return the notes for a reader of these numbers."""
     if n_lost := int(found.lost.sum()):
         yield Note.of("relations_lost", n=n_lost, total=found.n_links)
     there = found.counts[:, 0] > 0
@@ -327,7 +327,7 @@ def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> Ro
 
 
 def terms_of(rules: Sequence[RoleRule], language: str = "en") -> list[str]:
-    """What the terms in the short names of such roles mean, as ``amod adjective``; each once, in their order."""
+    """Explain the terms in the short names of roles, as ``amod adjective``; each once, in their order."""
     of_relations = [rule.name for rule in rules if rule.family == RELATION]
     names = [name.removeprefix(f"{RELATION}_").removesuffix("_reversed") for name in of_relations]
     known = {name: WORDS[name] for name in names if name in WORDS and not WORDS[name].dep}
@@ -342,7 +342,7 @@ def _particle(word: str, closed: str, opened: str) -> str:
 
 
 def name_of(relation: str, *, reverse: bool) -> str:
-    """What such a role is called in files."""
+    """Return the name of a role in files."""
     return f"{RELATION}_{relation}{'_reversed' if reverse else ''}"
 
 

@@ -1,4 +1,4 @@
-"""What a head is for, from its measures: a role is a measure, a threshold, and controls that could rule it out."""
+"""Roles of heads: a measure, a threshold, and the controls that could rule the role out."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FAMILY_ERROR = 0.05
 
 
 class ControlKind(NamedTuple):
-    """What a score is held against."""
+    """A kind of control that a score is compared with."""
 
     name: str  # in files
     titles: tuple[str, str]  # above its column, in a narrow window and in a wide one
@@ -59,12 +59,12 @@ class ControlKind(NamedTuple):
     table: bool  # whether the table of all heads has a column of it; a head's page has room for all
 
     def say(self, language: str = "en", control: Control | None = None) -> str:
-        """What it is; of one control with the offset that it is of."""
+        """Describe the control, with its offset where it has one."""
         which = "" if control is None or control.offset is None else f" ({control.offset:+d})"
         return self.words[language == "ko"] + which
 
     def short(self, language: str = "en") -> str:
-        """The same in a word."""
+        """Describe the control in a word."""
         return self.korean if language == "ko" else self.titles[1]
 
 
@@ -122,7 +122,7 @@ def doubt(
 def best_of_seeds(
     best: Float64[np.ndarray, "seed ..."], looked_at: int, noise: float | np.ndarray = 0.0
 ) -> Estimates:
-    """What the best head of random weights comes to: the mean of several seeds, and how far another's may be from it.
+    """Return the best head of random weights: the mean of several seeds, and its interval.
 
     The upper end is above the best head of one more model of random weights, in all but `FAMILY_ERROR` of models
     for everything that is looked at together: it is the upper bound of a prediction by Student's t, with

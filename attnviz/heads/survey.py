@@ -1,4 +1,4 @@
-"""What is kept of a corpus while it streams by, however long: sums and a few sentences, which merge with others."""
+"""Sums and a few sentences, kept of a corpus while it streams by; two surveys can be merged."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What makes two surveys ones of the same kind."""
+    """The settings that two surveys must share to be merged."""
 
     model: str  # its name
     weights: str  # their digest

@@ -346,7 +346,7 @@ def roles_moved(comparison: HeadComparison, language: str = "en") -> str:
 
 
 def explain_changes(comparison: HeadComparison, language: str = "en") -> list[str]:
-    """What the numbers of a second model are, and how many roles are others there; nothing without one."""
+    """Explain the numbers of a second model; nothing without one."""
     if comparison.against is None:
         return []
     explained = say("divergence_map", language, second=comparison.against.model)
@@ -384,7 +384,7 @@ def marked_role(role: Role | None, language: str = "en") -> str:
 
 
 def role_words(role: Role | None, language: str = "en") -> str:
-    """What a head does that has a role, or that it has none."""
+    """Describe the role of a head, or say that it has none."""
     return say("no_role", language) if role is None else role.rule.say(language)
 
 
@@ -406,7 +406,7 @@ def list_alike(comparison: HeadComparison, profile: HeadProfile, language: str =
 def description(
     comparison: HeadComparison, language: str = "en", phrase: str = "layers_heads"
 ) -> str:
-    """What was measured, as ``6 layers x 12 heads, bidirectional self-attention``; ``mapped`` says what is where."""
+    """Describe the model, as ``6 layers x 12 heads, bidirectional self-attention``; ``mapped`` says what is where."""
     fields = {
         "n_layers": comparison.n_layers,
         "n_heads": comparison.n_heads,
@@ -416,7 +416,7 @@ def description(
 
 
 def sample(comparison: HeadComparison, language: str = "en") -> str:
-    """What it was measured on, as ``sample sentences: 117 sentences, 1,545 tokens; special tokens kept``."""
+    """Describe the sentences, as ``sample sentences: 117 sentences, 1,545 tokens; special tokens kept``."""
     return say(
         comparison.corpus if comparison.corpus in {SAMPLES, OWN} else "corpus",
         language,
@@ -477,7 +477,7 @@ def doubts(heads: Sequence[HeadProfile], language: str = "en") -> str:
 
 
 def proof(comparison: HeadComparison, language: str = "en") -> str:
-    """That the numbers are proved to be the model's own, in a line."""
+    """Return the proof that the numbers are the model's own, in a line."""
     largest, n = max(comparison.differences), comparison.n_sentences
     if comparison.against is not None:
         largest = max(largest, *comparison.against.differences)

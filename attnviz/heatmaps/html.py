@@ -113,7 +113,7 @@ class StoryText:
 
     @property
     def guide(self) -> dict[str, object]:
-        """What the page says, and the view that each sentence sets."""
+        """Return the sentences of the page, and the view that each one sets."""
         steps = [{"texts": texts, "state": state} for texts, state in self.views]
         return {"told": [self.title, self.introduction], "steps": steps}
 
@@ -150,7 +150,7 @@ def page(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """What a page holds, by the names that `build` has for it."""
+    """The content of a page, by the names of the arguments of `build`."""
 
     title: str
     head: list[tuple[str, str]]
@@ -309,7 +309,7 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
 
 
 def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
-    """What the weights are computed from, where softmax(query key^T * scaling) alone gives them; else None, and why."""
+    """Return queries, keys and values where softmax(query key^T * scaling) alone gives the weights; else None, and why."""
     vectors = record.vectors
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
         return None, HELD
@@ -401,7 +401,7 @@ def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
 def _tour(
     name: str, palette: str, scale: Scale, lang: str, text: StoryText | None = None
 ) -> Content:
-    """What the page of a model must know to run it, and to tell a story or show the model; and its weights.
+    """Return the labels and the weights with which a page runs a model.
 
     Raises SelectionError: no model of this name runs in a page, or no such scale or language.
     """

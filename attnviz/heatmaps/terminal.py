@@ -97,7 +97,7 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
 
 def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
-    """What is known of single tokens of the one head shown, where its pattern shows groups of them."""
+    """Draw the exact statistics of single tokens where the pattern shows groups of them."""
     if len(scaled.panels) > 1 or max(scaled.cell) == 1:
         return []
     said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
@@ -117,7 +117,7 @@ def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
 def _foot(
     sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()
 ) -> list[Text]:
-    """What colours and numbers mean, what must be said, and the receipt."""
+    """Draw the legend, the notes and the receipt."""
     percent, axes = cell.digits == "percent", sheet.say(*AXES)
     numbers = sheet.say("percent" if percent else "rounded", "%" if percent else "반올림한 값")
     numbers = f"; {sheet.say('numbers', '숫자')}: {numbers}" if cell.digits else ""

@@ -204,12 +204,12 @@ HOME_BUILT: dict[str, HomeBuiltModel] = {model.name: model for model in _MODELS}
 
 
 def names() -> tuple[str, ...]:
-    """Those that a user can choose."""
+    """Return the names of models that a user can choose."""
     return tuple(model.name for model in HOME_BUILT.values() if not model.for_a_demo)
 
 
 def trained() -> tuple[str, ...]:
-    """Those that can be trained again."""
+    """Return the names of models that can be trained again."""
     return tuple(model.name for model in HOME_BUILT.values() if model.recipe is not None)
 
 

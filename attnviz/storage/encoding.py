@@ -68,7 +68,7 @@ def from_text(text: str | bytes) -> dict[str, object]:
 
 
 def plain(value: object) -> object:
-    """What JSON can write of a dataclass or of a number of numpy's. Raises TypeError: it is something else."""
+    """Convert a dataclass or a NumPy number for JSON. Raises TypeError: it is something else."""
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, np.generic):
@@ -153,7 +153,7 @@ def _check_text(value: object, where: str) -> None:
 
 
 def _explain(error: str, value: Any, kind: Any, where: str) -> str:
-    """What msgspec found wrong, in our words: which field, what it must be, and what it is."""
+    """Rephrase a msgspec error: which field, what it must be, and what it is."""
     reason, _, path = error.partition(" - at `$")
     where += (path := path.removesuffix("`"))
     # of a mapping msgspec names no one item

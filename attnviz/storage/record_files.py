@@ -222,7 +222,7 @@ def _exact(found: Mapping[str, object]) -> TokenStatistics:
 
 
 def _digest(record: Attention) -> str:
-    """What differs whenever a label or a number does, whichever program wrote them down."""
+    """Return a digest of all labels and numbers, whichever program wrote them down."""
     text = json.dumps([_labels(record), record.weights.shape], default=plain)
     canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
     digest = hashlib.sha256(canonical.encode())

@@ -44,7 +44,7 @@ sentence, for which all that is worked out takes 100 MB."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchMeasures:
-    """What was measured of the sentences of a batch."""
+    """The measures of the sentences of a batch."""
 
     # of each measure, the sum over a sentence's rows
     sums: Float64[np.ndarray, "batch layer head measure"]
@@ -140,7 +140,7 @@ class MeasureHeads:
 
     @torch.inference_mode()
     def result(self) -> BatchMeasures:
-        """What was measured of the batch. Raises NoAttentionError: the layers have different numbers of heads."""
+        """Return the measures of the batch. Raises NoAttentionError: the layers have different numbers of heads."""
         done = [layer.done(self) for layer in self._layers]
         if len({one.sums.shape for one in done}) > 1:
             several = ", ".join(str(one.sums.shape[1]) for one in done)
@@ -212,7 +212,7 @@ class FindWeights:
 
 
 def marks_of(batch: Batch, embeddings: Float[Tensor, "word d"] | None = None) -> Marks:
-    """What is known of the tokens of a batch; with the vectors of the vocabulary, how similar its words are."""
+    """Return the properties of a batch's tokens; with word vectors, also how similar its words are."""
     keys = [
         sentence.tokens if sentence.keys is None else sentence.keys for sentence in batch.sentences
     ]

@@ -25,7 +25,7 @@ SEEN_BY = 0.5  # a key is a sink candidate where at least this share of the rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """What is known of the tokens of a batch."""
+    """Properties of the tokens of a batch."""
 
     queries: Bool[Tensor, "batch query"]  # tokens that attend: no padding
     keys: Bool[Tensor, "batch key"]  # tokens that are attended to: no padding
@@ -238,14 +238,14 @@ class Rows:
         return (even * counted[:, None]).double().sum(dim=-1), _number(counted)
 
     def nothing(self) -> Sums:
-        """What cannot be measured here: no row is counted."""
+        """Return sums and counts of zero: the measure does not apply."""
         n_batch, n_heads = self.weights.shape[:2]
         return self.weights.new_zeros(n_batch, n_heads), self.weights.new_zeros(n_batch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """What each key of a batch's sentences got in one layer."""
+    """The weight that each key of a batch's sentences received in one layer."""
 
     weights: Float[Tensor, "batch head key"]  # summed over rows
     seen_by: Float[Tensor, "batch key"]  # how many rows saw the key
@@ -314,7 +314,7 @@ def fixed_offsets(rows: Rows, offsets: Sequence[int]) -> Rows:
 
 
 def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
-    """The same rows with their weights dealt out to other keys: what chance makes of a pattern."""
+    """Permute the keys of each row: the pattern that chance gives."""
     keys = order[:, None, None].expand(-1, *rows.weights.shape[1:])
     seen = order[:, None].expand(-1, rows.seen.shape[1], -1)
     return replace(
@@ -325,7 +325,7 @@ def permute_keys(rows: Rows, order: Int[Tensor, "batch key"]) -> Rows:
 
 
 def norm_weights(rows: Rows, lengths: Float[Tensor, "batch head key"]) -> Rows:
-    """The same rows with norm-based weights: A times the length of what each key hands over, each row made to sum to 1.
+    """Return rows of norm-based weights: A times the norm of the transformed value, normalised to sum to 1.
 
     Lengths: ||(x_j W_V + b_V) W_O||. Source: Kobayashi et al. 2020, "Attention is Not Only a Weight", equation 4.
     """

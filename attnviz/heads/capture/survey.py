@@ -160,7 +160,7 @@ class Runner:
         return self.source.digest()
 
     def with_controls(self, found: Survey) -> Survey:
-        """The same survey with the controls of its sample."""
+        """Add the controls of its sample to a survey."""
         sample = found.sample
         if not sample.texts:  # none were wished for
             return found

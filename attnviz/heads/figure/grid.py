@@ -183,7 +183,7 @@ def draw_table(
 
 
 def about(comparison: HeadComparison, language: str) -> str:
-    """What was measured, of which model, and on what."""
+    """Describe the model, the measures and the sentences."""
     words = model_names(comparison), description(comparison, language), sample(comparison, language)
     return " · ".join(map(visible, words))
 

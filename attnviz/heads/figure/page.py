@@ -103,7 +103,7 @@ def draw(
 
 
 def finding(profile: HeadProfile, language: str = "en") -> str:
-    """What the head does, in a line."""
+    """Summarise the head in a line."""
     role = profile.role
     phrase = "head_none" if role is None else "head_does" if role.established else "head_may"
     return say(

@@ -125,7 +125,7 @@ def draw(
 
 
 def finding(comparison: HeadComparison, language: str = "en") -> str:
-    """What was found, in a line: of how many heads a role is established, and which most often."""
+    """Summarise the comparison: how many heads have an established role, and which one most often."""
     n_heads = len(comparison.heads)
     if comparison.attention is not None:
         return say("found_words", language, n_heads=n_heads)
@@ -294,7 +294,7 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeadCard:
-    """What one card shows."""
+    """The content of one card."""
 
     role: Role | None  # whose colour and sign it has; None has none
     title: str  # the head, and what it is called

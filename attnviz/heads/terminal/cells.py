@@ -63,7 +63,7 @@ class Writer:
         return spell(ends(low, high, digits, narrow=narrow) or MISSING, self.screen)
 
     def mark(self, *, established: bool) -> str:
-        """What stands before a role, a relation or a change: whether it is established."""
+        """Return the mark before a role, a relation or a change: whether it is established."""
         return spell(MARKS[established], self.screen)
 
     def column(self, phrase: str, cells: Iterable[Text | str], **how: Any) -> Column:
@@ -183,7 +183,7 @@ def _line(label: str, cells: Iterable[Text], room: int) -> Text:
 
 
 def draw_notes(comparison: HeadComparison, notes: Sequence[Note], out: Writer) -> Iterator[Text]:
-    """What stands below every view: what to know, which lines were bad; the proof last."""
+    """Draw the lines below every view: notes, bad lines, and the proof last."""
     for note in notes:
         yield from out.tell("note", text=note_words(note, out.language))
     yield from draw_bad_lines(comparison, out)

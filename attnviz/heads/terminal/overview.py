@@ -1,4 +1,4 @@
-"""What each head does, on one screen: a map, roles with their heads, relations; or what it looks at in one sentence."""
+"""All heads on one screen: a map, roles with their heads, relations; or their patterns on one sentence."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def draw_sentence(
     *,
     full: bool = False,
 ) -> list[Text]:
-    """What the heads do on one sentence."""
+    """Draw the heads on one sentence."""
     out = Writer(screen, language)
     lines = out.tell("one_title", "bold", model=comparison.model)
     lines += out.prose(

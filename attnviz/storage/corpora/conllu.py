@@ -22,7 +22,7 @@ MOST_LINES = 10_000  # of a sentence: a file without empty lines must not fill t
 
 
 class _MalformedError(Exception):
-    """What is wrong with a sentence."""
+    """A sentence that cannot be used; the message says why."""
 
 
 def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[CorpusLine | BadLine]:

@@ -35,7 +35,7 @@ COMPRESSED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fingerprint:
-    """What a corpus is, so that another one is not taken for it."""
+    """The identity of a corpus, so that another one is not taken for it."""
 
     name: str  # the file's, without its folder
     size: int  # in bytes
@@ -148,7 +148,7 @@ def read_corpus(path: str | os.PathLike[str], *, kind: Format | None = None) -> 
 
 
 def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
-    """What a corpus is, or InputError; None for standard input and other pipes, which can be read only once."""
+    """Return the fingerprint of a corpus, or InputError; None for standard input and other pipes, which can be read only once."""
     if str(path) == STANDARD_INPUT:
         return None
     path = Path(path)

@@ -128,7 +128,9 @@ class _LayerReader:
         """The first part that was not found."""
         return list(self._finders)[self._n_found]
 
-    def read(self, keep: ProjectionCollector, cross: ProjectionCollector | None) -> LayerParts | None:
+    def read(
+        self, keep: ProjectionCollector, cross: ProjectionCollector | None
+    ) -> LayerParts | None:
         """Return the layer; None where it is not found."""
         self._finders[f"attention {SUMMED}"] = lambda _: self._find_output(keep)
         if cross is not None:
