@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -32,37 +32,9 @@ EVERY_NUMBER, SUMS = 4096, 8
 row cancel out in one sum with a chance of a half at most, and so in all of them once in 2**8 times."""
 
 
-@dataclass(frozen=True, slots=True)
-class MaskRows:
-    """A mask of which a block of rows is made at a time; what else wants to use it gets the whole, as a tensor."""
-
-    make: Callable[..., Any]  # of `q_length` queries from `q_offset` on
-    n_rows: int
-    offset: Any = 0  # of the first query
-
-    def rows(self, first: int, last: int) -> Bool[Tensor, "#batch #head rows key"]:
-        """Where these queries may look."""
-        made: Tensor = self.make(q_length=last - first, q_offset=self.offset + first)
-        return made
-
-    @classmethod
-    def __torch_function__(
-        cls,
-        function: Callable[..., Any],
-        types: object,
-        given: tuple[object, ...] = (),
-        named: Any = None,
-    ) -> Any:
-        return function(
-            *(one.rows(0, one.n_rows) if isinstance(one, cls) else one for one in given),
-            **(named or {}),
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.rows(0, self.n_rows), name)
-
-    def __getitem__(self, places: Any) -> Tensor:
-        return self.rows(0, self.n_rows)[places]
+# A mask of a long text is never made whole: called with a first and a one-past-last query, it returns
+# where these queries may look, [batch or 1, head or 1, query, key].
+MaskRows: TypeAlias = Callable[[int, int], Tensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +162,7 @@ def weights_in_blocks(
         last = min(first + size, n_queries)
         mask = None if scoring.mask is None else rows_of(scoring.mask, first, last)[..., :n_keys]
         low, high = (0, min(last, n_keys) if scoring.causal and mask is None else n_keys)
-        if mask is not None and isinstance(scoring.mask, MaskRows):
+        if mask is not None and not isinstance(scoring.mask, Tensor):
             low, high = span_of(mask)
             mask = mask[..., low:high]
         shape = n_batch, n_heads, last - first, high
@@ -258,8 +230,8 @@ def for_each_head(
 
 def rows_of(whole: Tensor | MaskRows, first: int, last: int) -> Tensor:
     """These rows of a mask or bias, which may be one row for all."""
-    if isinstance(whole, MaskRows):
-        return whole.rows(first, last)
+    if not isinstance(whole, Tensor):
+        return whole(first, last)
     return whole if whole.shape[-2] == 1 else whole[..., first:last, :]
 
 

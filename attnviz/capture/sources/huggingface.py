@@ -136,6 +136,7 @@ class PretrainedSource(PerSentenceSource):
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
         self.name, self.has_sinks, self._is_apart = name, False, False
+        self._needs_whole_masks = False  # whether it does more with a mask than pass it on
         self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
         self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
         self._owner, self._notes = owner, loaded.notes
@@ -207,15 +208,21 @@ class PretrainedSource(PerSentenceSource):
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
         """Run the model; every observer sees every block of rows.
 
-        A model that computes attention apart from the library's interface runs once more, with an eye on the functions
-        of torch that it calls; from then on it runs so at once.
+        A model whose attention does not pass through the library's interface runs once more, and the functions of torch
+        that it calls are traced; from then on it is traced at once.
         """
         # Whose layers of an encoder-decoder are seen, only the interface says.
-        if not self._is_apart or "decoder_input_ids" in batch.inputs:
+        is_whole = "decoder_input_ids" in batch.inputs
+        if not self._is_apart or is_whole:
             try:
                 return self._run(batch, observers, is_apart=False)
-            except NoAttentionError:
-                if "decoder_input_ids" in batch.inputs:
+            except ModelError as error:
+                reason = error.__cause__
+                if isinstance(reason, AttributeError | TypeError) and not self._needs_whole_masks:
+                    # It may look into its mask, which of a long text is a function of rows.
+                    self._needs_whole_masks = True
+                    return self.stream(batch, observers)
+                if is_whole or not isinstance(error, NoAttentionError):
                     raise
                 self._is_apart = True
         return self._run(batch, observers, is_apart=True)
@@ -237,7 +244,7 @@ class PretrainedSource(PerSentenceSource):
         seeing = (
             looking(AttentionTracer(FunctionalRecorder(run, self.name, splits=True)))
             if is_apart
-            else show_layers(run, **shown)
+            else show_layers(run, **shown, whole_masks=self._needs_whole_masks)
         )
         with self._at_rest(), show_calls(model, observers), seeing:
             try:

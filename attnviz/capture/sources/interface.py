@@ -27,8 +27,9 @@ IsShown: TypeAlias = Callable[[nn.Module, Tensor, Tensor], bool]
 _watching: ContextVar[tuple[ForwardPass, IsShown] | None] = ContextVar(
     "attnviz_watching", default=None
 )
-LARGE, ROWS = 2**22, 256
-"""Pairs of a query and a key (2,048 tokens) up to which a mask is made whole; queries whose mask is made at once."""
+_whole_masks: ContextVar[bool] = ContextVar("attnviz_whole_masks", default=False)
+LARGE = 2**22  # pairs of a query and a key (2,048 tokens) up to which a mask is made whole
+ROWS = 256  # queries whose mask is made at once
 _KNOWN = {
     "dropout",
     "scaling",
@@ -51,13 +52,19 @@ _KNOWN = {
 
 
 @contextmanager
-def show_layers(run: ForwardPass, is_shown: IsShown = lambda *_: True) -> Iterator[None]:
-    """While this lasts, `run` sees the layers to be shown of any model that uses a watched implementation."""
-    token = _watching.set((run, is_shown))
+def show_layers(
+    run: ForwardPass, is_shown: IsShown = lambda *_: True, *, whole_masks: bool = False
+) -> Iterator[None]:
+    """Show `run` the layers of any model that uses a watched implementation, until the block ends.
+
+    With `whole_masks`, masks of long texts are made whole too, for models that do more with a mask than pass it on.
+    """
+    watching, whole = _watching.set((run, is_shown)), _whole_masks.set(whole_masks)
     try:
         yield
     finally:
-        _watching.reset(token)
+        _watching.reset(watching)
+        _whole_masks.reset(whole)
 
 
 def _attention(
@@ -70,7 +77,8 @@ def _attention(
     **given: Any,
 ) -> tuple[Tensor, Tensor | None]:
     run = _native(native, module)
-    run = partial(_in_rows, run) if isinstance(attention_mask, MaskRows) else run
+    if callable(attention_mask):
+        run = partial(_in_rows, run)
     output, weights = run(module, query, key, value, attention_mask, **given)
     watching = _watching.get()
     if watching is not None and watching[1](module, query, key):
@@ -92,28 +100,37 @@ def _attention(
 
 
 class _MaskNeededError(Exception):
-    """Raised in place of what a mask would hold."""
+    """Raised in place of computing a mask, by which the library shows that it needs one."""
 
 
 def _mask(
-    make: Callable[..., Tensor | None], *, q_length: int, kv_length: int, **given: Any
-) -> object:
-    """What the library's function makes, or where that would be large what makes its rows."""
-    if q_length * kv_length <= LARGE:
-        return make(q_length=q_length, kv_length=kv_length, **given)
+    make: Callable[..., Tensor | None],
+    *,
+    q_length: int,
+    kv_length: int,
+    q_offset: Any = 0,
+    **options: Any,
+) -> Tensor | MaskRows | None:
+    """Return the mask that the library's function makes, or a function of its rows where it would be large."""
+    options["kv_length"] = kv_length
+    if q_length * kv_length <= LARGE or _whole_masks.get():
+        return make(q_length=q_length, q_offset=q_offset, **options)
 
-    def needed(*_: object) -> Tensor:
+    def fail(*_: object) -> Tensor:
         raise _MaskNeededError
 
-    try:  # the library knows when it needs none
-        return make(q_length=q_length, kv_length=kv_length, **{**given, "mask_function": needed})
+    try:
+        # The library itself decides whether a text needs no mask.
+        return make(q_length=q_length, q_offset=q_offset, **{**options, "mask_function": fail})
     except _MaskNeededError:
-        skip = {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
-        return MaskRows(
-            partial(make, kv_length=kv_length, **{**given, **skip}),
-            q_length,
-            given.pop("q_offset", 0),
-        )
+        options |= {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False}
+
+    def rows(first: int, last: int) -> Tensor:
+        mask = make(q_length=last - first, q_offset=q_offset + first, **options)
+        assert mask is not None
+        return mask
+
+    return rows
 
 
 def _in_rows(
@@ -129,7 +146,7 @@ def _in_rows(
     bias, parts = given.pop("position_bias", None), []
     for first in range(0, query.shape[2], ROWS):
         rows = slice(first, min(first + ROWS, query.shape[2]))
-        part = mask.rows(rows.start, rows.stop)
+        part = mask(rows.start, rows.stop)
         keys = slice(*span_of(part))
         more = {} if bias is None else {"position_bias": bias[:, :, rows, keys]}
         made, _ = run(

@@ -68,38 +68,47 @@ def test_masks_of_rows_are_those_of_all(
     monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
     source = zoo.source(name)
     wholes = attend_all(zoo.sentences, source)
-    made: list[tuple[int, int]] = []
-
-    def rows(
-        self: stream.MaskRows, first: int, last: int, own: Any = stream.MaskRows.rows
-    ) -> torch.Tensor:
-        made.append((first, last))
-        return own(self, first, last)  # type: ignore[no-any-return]
-
-    monkeypatch.setattr(stream.MaskRows, "rows", rows)
     monkeypatch.setattr(interface, "LARGE", 0)
     monkeypatch.setattr(interface, "ROWS", 3)
     monkeypatch.setattr(stream, "BLOCK_ROWS", 2)
     for whole, record in zip(wholes, attend_all(zoo.sentences, source), strict=True):
         np.testing.assert_allclose(record.weights, whole.weights, rtol=0, atol=1e-6)
-    assert {last - first for first, last in made} <= {1, 2, 3}
-    assert made
     assert len(attend(zoo.sentences[0], source).key_tokens) == len(wholes[0].key_tokens)
 
 
-def test_a_mask_of_rows_is_a_mask() -> None:
-    """Whatever else a model does with a mask, it does with the whole."""
+@pytest.mark.parametrize("name", ["distilbert", "qwen3", "bart"])
+def test_a_model_that_looks_into_its_mask(
+    zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that needs its mask as a tensor gets it whole, of a long text too, and shows the same weights."""
+    monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
+    monkeypatch.setattr(interface, "LARGE", 0)
+    source: Any = zoo.source(name)
+    expected = attend_all(zoo.sentences, source)
+    sizes = list[int]()
+
+    def look(module: object, args: tuple[Any, ...], options: dict[str, Any]) -> None:
+        del module
+        for given in (*args, *options.values()):
+            if callable(given) or (isinstance(given, torch.Tensor) and given.dtype == torch.bool):
+                sizes.append(given[..., :1].ndim)
+
+    layers = [
+        module
+        for path, module in source._model.named_modules()
+        if path.endswith(("attention", "self_attn"))
+    ]
+    assert layers
+    for layer in layers:
+        layer.register_forward_pre_hook(look, with_kwargs=True)
+    for record, other in zip(attend_all(zoo.sentences, source), expected, strict=True):
+        np.testing.assert_array_equal(record.weights, other.weights)
+    assert set(sizes) == {4}
+
+
+def test_keys_that_rows_may_see() -> None:
+    """A block of rows is computed on the keys from the first to the last that one of them may see."""
     whole = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril()
-
-    def make(q_length: int, q_offset: int) -> torch.Tensor:
-        return whole[:, :, q_offset : q_offset + q_length]
-
-    mask: Any = stream.MaskRows(make, 5)
-    assert torch.equal(mask.rows(1, 3), whole[:, :, 1:3])
-    assert mask.shape == whole.shape
-    assert torch.equal(mask[:, :, 2], whole[:, :, 2])
-    assert torch.equal(torch.where(mask, 1, 0), torch.where(whole, 1, 0))
-    assert torch.equal(mask.float(), whole.float())
     assert stream.span_of(whole[:, :, 1:3]) == (0, 3)
     assert stream.span_of(~whole[:, :, 1:3]) == (2, 5)
     assert stream.span_of(whole & ~whole) == (0, 5)
