@@ -17,19 +17,20 @@ from attnviz.attention import QKV, Receipt
 from attnviz.capture.observers import CPU, Batch, Block, Observer, WeightCollector
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
-BLOCK_BYTES, BLOCK_ROWS = (
-    256 * 2**20,
-    256,
-)  # of a block of weights: keeps the cores busy, small beside any model
+# The most bytes and rows of a block of weights: enough to keep the cores busy, small beside any model.
+BLOCK_BYTES = 256 * 2**20
+BLOCK_ROWS = 256
 LOAD_INSTEAD = (
     "weights that you saved with their tokens as .npz or .json can be loaded and drawn instead"
 )
+# The largest difference accepted between weights times values and the native output, for each number format: about
+# ten times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
-"""The largest difference accepted between weights times values and the native output, per number format: about ten
-times what rounding alone makes. It is relative to the layer's largest output, or sum, where that exceeds 1."""
-EVERY_NUMBER, SUMS = 4096, 8
-"""Keys up to which every number of an output is compared; beyond, this many random sums of each row. Wrong numbers of a
-row cancel out in one sum with a chance of a half at most, and so in all of them once in 2**8 times."""
+# Up to so many keys every number of an output is compared; beyond, so many random sums of each row (Freivalds 1977).
+# Wrong numbers of a row cancel out in one sum with a chance of a half at most, so in all of them once in 2**8 times.
+EVERY_NUMBER = 4096
+SUMS = 8
+SMALL = 96 * 2**10  # bytes of queries, keys and values up to which a record has them
 
 
 # A mask of a long text is never made whole: called with a first and a one-past-last query, it returns
@@ -60,16 +61,21 @@ class Scoring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What one layer's attention was given, and what the model made of it."""
+    """The inputs of one layer's attention, and the output that the model computed from them."""
 
-    number: int = -1  # from 0; below that a run counts
-    query: Float[Tensor, "batch head query d_k"]  # after positions are applied, if they are rotary
-    # likewise; there may be fewer key heads than query heads
+    number: int = -1  # counted from 0; -1 leaves the counting to the forward pass
+    query: Float[Tensor, "batch head query d_k"]  # after rotary positions, if there are any
+    # There may be fewer key heads than query heads.
     key: Float[Tensor, "batch group key d_k"]
     value: Float[Tensor, "batch group key d_v"]
     # the context of each head, by the native implementation
     output: Float[Tensor, "batch query head d_v"]
     scoring: Scoring
+
+    @property
+    def scaling(self) -> float:
+        """The factor that the dot products are multiplied by."""
+        return scaling_of(self.query, self.scoring)
 
 
 @runtime_checkable  # so that a run finds these observers
@@ -77,64 +83,61 @@ class LayerObserver(Observer, Protocol):
     """An observer of each layer's query, key and value, which come before the blocks."""
 
     def observe_layer(self, layer: Layer) -> None:
-        """A layer's attention has been computed; its blocks follow."""
-
-
-SMALL = 96 * 2**10  # bytes of queries, keys and values up to which a record has them
+        """Take a layer whose attention has been computed; its blocks follow."""
 
 
 class RecordCollector(WeightCollector):
-    """Keeps weights and, where they are seen and all are small, queries, keys and values of whole sentences."""
+    """Collect weights and, where they are seen and small, the queries, keys and values of whole sentences."""
 
     def begin(self, batch: Batch) -> None:
         """Forget what was kept of an earlier batch."""
         super().begin(batch)
-        self._size, self._given = 0, list[Layer]()
+        self._bytes_needed = 0
+        self._held: list[Layer] = []
 
     def observe_layer(self, layer: Layer) -> None:
-        """Keep a layer's queries, keys and values, as long as there is room."""
+        """Keep a layer's queries, keys and values, as long as there is room for all layers."""
         if not self._keeps(layer.number):
             return
         n_heads = len(self._heads_of(layer.query.shape[1]))
-        sides = (layer.query, layer.key, layer.value)
-        self._size += 4 * n_heads * sum(one.shape[2] * one.shape[3] for one in sides)
-        if self._size <= SMALL:
-            self._given.append(layer)
+        for tensor in (layer.query, layer.key, layer.value):
+            self._bytes_needed += 4 * n_heads * tensor.shape[2] * tensor.shape[3]
+        if self._bytes_needed <= SMALL:
+            self._held.append(layer)
         else:
-            self._given.clear()
+            self._held.clear()
 
     def vectors(self, index: int) -> QKV | None:
-        """Those of one sentence of the batch, without its padding; None where there is too much, or not all."""
+        """Return one sentence's queries, keys and values without padding; None where they are not all held."""
         is_part = self._window != (None, None) or self.cell > 1
-        if not self._given or len(self._given) < len(self.layers) or is_part:
+        if not self._held or len(self._held) < len(self.layers) or is_part:
             return None
         rows, keys = (slice(*span) for span in self._spans[index])
-        kept = []
-        for layer in self._given:
+        queries, all_keys, values, scalings = [], [], [], []
+        for layer in self._held:
             n_heads = layer.query.shape[1]
             heads = self._heads_of(n_heads)
-            sides = (
-                layer.query[:, :, rows],
-                for_each_head(layer.key, n_heads),
-                for_each_head(layer.value, n_heads),
-            )
-            kept.append(
-                [
-                    one[index, heads, span].float().numpy(force=True)
-                    for one, span in zip(sides, (slice(None), keys, keys), strict=True)
-                ]
-            )
-        # heads of some layers may be wider
-        if len({tuple(one.shape for one in parts) for parts in kept}) > 1:
-            return None
-        query, key, value = (np.stack(parts) for parts in zip(*kept, strict=True))
-        scaling = [
-            layer.query.shape[-1] ** -0.5
-            if layer.scoring.scaling is None
-            else layer.scoring.scaling
-            for layer in self._given
-        ]
-        return QKV(query=query, key=key, value=value, scaling=tuple(scaling))
+            key = for_each_head(layer.key, n_heads)
+            value = for_each_head(layer.value, n_heads)
+            queries.append(layer.query[index, heads, rows].float().numpy(force=True))
+            all_keys.append(key[index, heads, keys].float().numpy(force=True))
+            values.append(value[index, heads, keys].float().numpy(force=True))
+            scalings.append(layer.scaling)
+        for arrays in (queries, all_keys, values):
+            # The heads of some layers may be wider than those of others.
+            if len({array.shape for array in arrays}) > 1:
+                return None
+        return QKV(
+            query=np.stack(queries),
+            key=np.stack(all_keys),
+            value=np.stack(values),
+            scaling=tuple(scalings),
+        )
+
+
+def scaling_of(query: Tensor, scoring: Scoring) -> float:
+    """Return the factor of the dot products, 1 / sqrt(d_k) unless the layer has its own."""
+    return query.shape[-1] ** -0.5 if scoring.scaling is None else scoring.scaling
 
 
 def weights_in_blocks(
@@ -142,67 +145,85 @@ def weights_in_blocks(
     key: Float[Tensor, "batch group key d_k"],
     scoring: Scoring,
 ) -> Iterator[tuple[int, int, Float[Tensor, "batch head rows seen"]]]:
-    """The attention weights, softmax(q k^T * scaling + mask), as (first row, first key, block of rows).
+    """Yield the attention weights, softmax(q k^T * scaling + mask), as (first row, first key, block of rows).
 
-    Of the keys a block has all up to the last that its rows may see; those after it, and those before the first key,
-    are 0. Computed in float32, or float64 where the model is; the scores in the model's own format where it rounds
-    them. All blocks stand in one buffer: each is gone with the next. Where there are fewer key heads than query heads,
-    each serves a group of them (Ainslie et al. 2023, grouped-query attention). A row that sees nothing is all zeros.
+    A block has the keys from 0 to the last that one of its rows may see; those after it, and those before the first
+    key, have the weight 0. A row that sees nothing is all zeros.
+
+    Weights are computed in float32, or in float64 where the model is; scores in the model's own format where it rounds
+    them. All blocks share one buffer, so each is valid until the next. Where there are fewer key heads than query
+    heads, each serves a group of them (Ainslie et al. 2023, grouped-query attention).
     """
     dtype = torch.promote_types(query.dtype, torch.float32)
-    n_batch, n_heads, n_queries, d_k = query.shape
+    score_dtype = query.dtype if scoring.rounded else dtype
+    n_batch, n_heads, n_queries, _ = query.shape
     n_keys = key.shape[2]
-    scaling = d_k**-0.5 if scoring.scaling is None else scoring.scaling
-    own = query.dtype if scoring.rounded else dtype
-    keys = for_each_head(key.to(own), n_heads).mT  # (B, H, d, K)
-    keys = keys.contiguous() if n_keys > EVERY_NUMBER else keys
-    size = max(1, min(BLOCK_ROWS, BLOCK_BYTES // (n_batch * n_heads * n_keys * dtype.itemsize)))
-    buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=own)
+    scaling = scaling_of(query, scoring)
+    keys = for_each_head(key.to(score_dtype), n_heads).mT  # (B, H, d, K)
+    if n_keys > EVERY_NUMBER:
+        # Of a long text, one copy costs less than strides in each product.
+        keys = keys.contiguous()
+    row_bytes = n_batch * n_heads * n_keys * dtype.itemsize
+    size = max(1, min(BLOCK_ROWS, BLOCK_BYTES // row_bytes))
+    buffer = query.new_empty(n_batch * n_heads * min(size, n_queries) * n_keys, dtype=score_dtype)
     for first in range(0, n_queries, size):
         last = min(first + size, n_queries)
-        mask = None if scoring.mask is None else rows_of(scoring.mask, first, last)[..., :n_keys]
-        low, high = (0, min(last, n_keys) if scoring.causal and mask is None else n_keys)
-        if mask is not None and not isinstance(scoring.mask, Tensor):
-            low, high = span_of(mask)
-            mask = mask[..., low:high]
+        low, high, mask = 0, n_keys, None
+        if scoring.mask is not None:
+            mask = rows_of(scoring.mask, first, last)[..., :n_keys]
+            if not isinstance(scoring.mask, Tensor):
+                low, high = span_of(mask)
+                mask = mask[..., low:high]
+        elif scoring.causal:
+            high = min(last, n_keys)
         shape = n_batch, n_heads, last - first, high
         block = buffer[: math.prod(shape)].view(shape)
         block[..., :low] = 0.0
         scores = block[..., low:]
-        queries = query[:, :, first:last].to(own)
-        torch.matmul(
-            queries if scoring.rounded else queries * scaling, keys[..., low:high], out=scores
-        )
+        queries = query[:, :, first:last].to(score_dtype)
+        # A model that rounds its scores multiplies first, which rounds otherwise than scaling the queries.
         if scoring.rounded:
+            torch.matmul(queries, keys[..., low:high], out=scores)
             scores *= scaling
+        else:
+            torch.matmul(queries * scaling, keys[..., low:high], out=scores)
         if scoring.softcap is not None:
             scores.div_(scoring.softcap).tanh_().mul_(scoring.softcap)
         if scoring.bias is not None:
             scores += rows_of(scoring.bias, first, last)[..., low:high]
-        if mask is None and scoring.causal:  # of the keys before the first row nothing is hidden
-            scores[..., first:].masked_fill_(
-                ~_causal(first, last, first, high, scores.device), -torch.inf
-            )
-        blind = None if mask is None else _hide(scores, mask)
-        if scoring.sinks is not None:
-            sinks = (
-                scoring.sinks.to(own).reshape(1, -1, 1, 1).expand(n_batch, n_heads, last - first, 1)
-            )
-            weights = torch.softmax(torch.cat([scores, sinks], dim=-1), dim=-1, dtype=dtype)[
-                ..., :-1
-            ]
-        else:
-            weights = torch.softmax(
-                scores, dim=-1, dtype=dtype, out=scores if own == dtype else None
-            )
-        weights = weights if blind is None else weights.masked_fill_(blind, 0.0)
+        blind = None
+        if mask is not None:
+            blind = _hide(scores, mask)
+        elif scoring.causal:
+            # Of the keys before the first row nothing is hidden.
+            ahead = ~_causal(first, last, first, high, scores.device)
+            scores[..., first:].masked_fill_(ahead, -torch.inf)
+        weights = _softmax(scores, scoring.sinks, dtype)
+        if blind is not None:
+            weights.masked_fill_(blind, 0.0)
         if low:
             scores.copy_(weights)
-        yield first, low, block if low else weights
+            weights = block
+        yield first, low, weights
+
+
+def _softmax(
+    scores: Float[Tensor, "batch head rows seen"],
+    sinks: Float[Tensor, " head"] | None,
+    dtype: torch.dtype,
+) -> Float[Tensor, "batch head rows seen"]:
+    """Return the softmax over the keys, in place where the format allows it; a sink takes part and is dropped."""
+    if sinks is None:
+        return torch.softmax(
+            scores, dim=-1, dtype=dtype, out=scores if scores.dtype == dtype else None
+        )
+    n_batch, n_heads, n_rows, _ = scores.shape
+    column = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(n_batch, n_heads, n_rows, 1)
+    return torch.softmax(torch.cat([scores, column], dim=-1), dim=-1, dtype=dtype)[..., :-1]
 
 
 def span_of(mask: Bool[Tensor, "#batch #head rows key"]) -> tuple[int, int]:
-    """The first and one-past-last key that one of the rows may see; all where none sees any."""
+    """Return the first and one-past-last key that one of the rows may see; all keys where none sees any."""
     seen = mask.flatten(0, 2).any(dim=0).nonzero()[:, 0]
     return (int(seen[0]), int(seen[-1]) + 1) if len(seen) else (0, mask.shape[-1])
 
@@ -210,7 +231,7 @@ def span_of(mask: Bool[Tensor, "#batch #head rows key"]) -> tuple[int, int]:
 def _hide(
     scores: Float[Tensor, "batch head rows seen"], mask: Tensor
 ) -> Bool[Tensor, "#batch #head #rows 1"] | None:
-    """Hide the keys that these rows may not see, in place; which rows then see none, where there are such rows."""
+    """Hide the keys that these rows may not see, in place; return which rows see none, or None if all see some."""
     if mask.dtype == torch.bool:
         scores.masked_fill_(~mask, -torch.inf)
         blind = ~mask.any(dim=-1, keepdim=True)
@@ -223,13 +244,13 @@ def _hide(
 def for_each_head(
     shared: Float[Tensor, "batch group token d"], n_heads: int
 ) -> Float[Tensor, "batch head token d"]:
-    """The keys or values of each head, where a group of heads may share some; nothing is copied where none does."""
+    """Repeat the keys or values that a group of heads shares; without groups nothing is copied."""
     n_groups = shared.shape[1]
     return shared if n_groups == n_heads else shared.repeat_interleave(n_heads // n_groups, dim=1)
 
 
 def rows_of(whole: Tensor | MaskRows, first: int, last: int) -> Tensor:
-    """These rows of a mask or bias, which may be one row for all."""
+    """Return these rows of a mask or bias, which may be one row for all."""
     if not isinstance(whole, Tensor):
         return whole(first, last)
     return whole if whole.shape[-2] == 1 else whole[..., first:last, :]
@@ -238,13 +259,13 @@ def rows_of(whole: Tensor | MaskRows, first: int, last: int) -> Tensor:
 def visible_keys(
     scoring: Scoring, first: int, last: int, n_keys: int, device: torch.device
 ) -> Bool[Tensor, "#batch #head #rows key"]:
-    """Where these rows may look; padding may be seen where nothing says otherwise."""
+    """Return which keys these rows may see; padding counts as seen where the layer has no mask."""
     if scoring.mask is None:
         if scoring.causal:
             return _causal(first, last, 0, n_keys, device)[None, None]
         return torch.ones(1, 1, 1, n_keys, dtype=torch.bool, device=device)
     mask = rows_of(scoring.mask, first, last)[..., :n_keys]
-    # What is added to hide a key is minus infinity, or the lowest number of the format.
+    # A float mask hides a key by adding minus infinity, or the lowest number of the format.
     seen = mask if mask.dtype == torch.bool else mask > torch.finfo(mask.dtype).min / 2
     return seen.reshape((1,) * (4 - seen.ndim) + seen.shape)
 
@@ -258,98 +279,102 @@ def _causal(
 
 @dataclass(slots=True, kw_only=True)
 class ForwardPass:
-    """One forward pass: it shows each layer's rows to the observers, and proves them."""
+    """One forward pass, which shows each layer's rows to the observers and verifies them."""
 
     batch: Batch
     observers: Sequence[Observer]
     native: str  # the name of the model's own implementation
-    # whether some head may look at nothing, so that its rows sum to less than 1
+    # Whether some head may look at nothing, so that its rows sum to less than 1.
     has_sinks: bool = False
-    anew: bool = False  # whether a text is read anew: of each layer it is shown the last rows alone, as the batch has
+    # Whether a text is read again from its start: the batch has the last rows of each layer only.
+    anew: bool = False
     dtypes: set[torch.dtype] = field(default_factory=set)  # of the layers so far
-    # whether an observer runs now: an error is then its own, not the model's
+    # Whether an observer runs now: an error is then its own, not the model's.
     observing: bool = False
-    _differences: dict[int, float] = field(default_factory=dict)
-    _sums: bool = False  # whether a layer was compared by sums
+    _differences: dict[int, float] = field(default_factory=dict)  # by the number of the layer
+    _by_sums: bool = False  # whether a layer was compared by random sums
 
     def __post_init__(self) -> None:
         for observer in self.observers:
             observer.begin(self.batch)
 
     def layer(self, layer: Layer, unknown: Sequence[str] = ()) -> None:
-        """Stream a layer's rows, or NotVerifiedError, which names `unknown` keywords: it is not the native output."""
-        layer = replace(layer, number=max(layer.number, max(self._differences, default=-1) + 1))
-        layer = _last_rows(layer, self.batch.real.shape[1]) if self.anew else layer
+        """Stream a layer's rows to the observers, and verify them against the native output.
+
+        Raises NotVerifiedError: they do not match; it names `unknown`, keywords that attnviz does not know.
+        """
+        layer = replace(layer, number=self._next_number(layer.number))
+        if self.anew:
+            layer = _last_rows(layer, self.batch.real.shape[1])
         query, key, scoring = layer.query, layer.key, layer.scoring
         self.dtypes.add(query.dtype)
         self.has_sinks |= scoring.sinks is not None
-        width = layer.value.shape[3]
-        # Where all that comes of the pass is a record, its receipt says so.
-        is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
-        by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and is_record
-        self._sums |= by_sums
         self.observing = True
         for observer in self.observers:
             if isinstance(observer, LayerObserver):
                 observer.observe_layer(layer)
         self.observing = False
+
         dtype = torch.promote_types(query.dtype, torch.float32)
-        values, output = (
-            for_each_head(layer.value.to(dtype), query.shape[1]),
-            layer.output.to(dtype),
-        )  # (B, H, K, d)
+        values = for_each_head(layer.value.to(dtype), query.shape[1])  # (B, H, K, d)
+        output = layer.output.to(dtype)  # (B, Q, H, d)
+        width = values.shape[3]
+        # Sums are compared only where all that comes of the pass is a record, whose receipt says so.
+        is_record = all(isinstance(observer, WeightCollector) for observer in self.observers)
+        by_sums = key.shape[2] > EVERY_NUMBER and width > SUMS and is_record
         if by_sums:
-            added = signs(width, layer.number).to(values)
-            values, output = (values @ added).contiguous(), output @ added
+            self._by_sums = True
+            random_signs = signs(width, layer.number).to(values)  # (d, sums)
+            values, output = (values @ random_signs).contiguous(), output @ random_signs
+
         largest, scale = 0.0, 1.0
-        for first, low, seen in weights_in_blocks(query, key, scoring):
-            rows = slice(first, first + seen.shape[2])
+        for first, low, block in weights_in_blocks(query, key, scoring):
+            rows = slice(first, first + block.shape[2])
             native = output[:, rows]  # (B, rows, H, d or sums)
-            weights, summed = seen[..., low:], values[:, :, low : seen.shape[3]]
-            # Few columns are added up faster, and in float32 more exactly, as rows.
-            context = ((summed.mT @ weights.mT).mT if by_sums else weights @ summed).transpose(1, 2)
-            off = (context - native).abs().amax(dim=(2, 3))  # (B, rows)
-            real = self.batch.real[:, rows].to(off.device)
-            largest = _larger(largest, off[real])
+            weights, seen_values = block[..., low:], values[:, :, low : block.shape[3]]
+            # A few columns are added up faster, and in float32 more exactly, as rows.
+            context = (seen_values.mT @ weights.mT).mT if by_sums else weights @ seen_values
+            difference = (context.transpose(1, 2) - native).abs().amax(dim=(2, 3))  # (B, rows)
+            real = self.batch.real[:, rows].to(difference.device)
+            largest = _larger(largest, difference[real])
             scale = _larger(scale, native.abs().amax(dim=(2, 3))[real])
             self._show(
-                layer.number,
-                seen,
-                query.shape[2],
-                key.shape[2],
-                first_row=first,
-                causal=scoring.causal,
+                Block(
+                    layer=layer.number,
+                    first_row=first,
+                    n_rows=query.shape[2],
+                    n_keys=key.shape[2],
+                    causal=scoring.causal,
+                    seen=block,
+                )
             )
         check_layer(layer.number, largest, scale, query.dtype, unknown)
         self._differences[layer.number] = largest
 
     def own(self, weights: Float[Tensor, "batch head query key"], number: int = -1) -> None:
-        """Show the observers a layer's weights that the model itself computed and used; there is nothing to prove."""
-        layer = max(number, max(self._differences, default=-1) + 1)
+        """Show the observers weights that the model itself computed and used, which need no verification."""
+        number = self._next_number(number)
         self.dtypes.add(weights.dtype)
-        self._show(layer, weights, *weights.shape[2:])
-        self._differences[layer] = 0.0
-
-    def _show(
-        self,
-        layer: int,
-        seen: Tensor,
-        n_rows: int,
-        n_keys: int,
-        *,
-        first_row: int = 0,
-        causal: bool = False,
-    ) -> None:
-        block = Block(
-            layer=layer, first_row=first_row, n_rows=n_rows, causal=causal, n_keys=n_keys, seen=seen
+        n_rows, n_keys = weights.shape[2:]
+        self._show(
+            Block(
+                layer=number, first_row=0, n_rows=n_rows, n_keys=n_keys, causal=False, seen=weights
+            )
         )
+        self._differences[number] = 0.0
+
+    def _next_number(self, number: int) -> int:
+        """Return a layer's number, counted on from the last where it has none or one that is taken."""
+        return max(number, max(self._differences, default=-1) + 1)
+
+    def _show(self, block: Block) -> None:
         self.observing = True
         for observer in self.observers:
             observer.observe(block)
         self.observing = False
 
     def receipt(self, name: str) -> Receipt:
-        """The proof of the whole pass. Raises NoAttentionError: no layer came by."""
+        """Return the proof of the whole pass. Raises NoAttentionError: no layer came by."""
         if not self._differences:
             raise NoAttentionError(
                 f"{name} has no attention that attnviz can see: no softmax over all tokens is multiplied by values in "
@@ -362,40 +387,43 @@ class ForwardPass:
             tolerance=tolerance_of(dtype),
             layers=tuple(self._differences),
             differences=tuple(self._differences.values()),
-            sums=SUMS if self._sums else None,
+            sums=SUMS if self._by_sums else None,
         )
 
 
 def _last_rows(layer: Layer, n: int) -> Layer:
-    query, mask, bias = layer.query, layer.scoring.mask, layer.scoring.bias
-    first, last = query.shape[2] - n, query.shape[2]
-    if mask is None and layer.scoring.causal:
-        mask = torch.ones(last, layer.key.shape[2], dtype=torch.bool, device=query.device).tril()
-    scoring = replace(
-        layer.scoring,
-        causal=False,
-        mask=None if mask is None else rows_of(mask, first, last),
-        bias=None if bias is None else rows_of(bias, first, last),
-    )
+    """Return a layer with its last n queries only."""
+    scoring, n_queries = layer.scoring, layer.query.shape[2]
+    first = n_queries - n
+    mask, bias = scoring.mask, scoring.bias
+    if mask is not None:
+        mask = rows_of(mask, first, n_queries)
+    elif scoring.causal:
+        mask = _causal(first, n_queries, 0, layer.key.shape[2], layer.query.device)
+    if bias is not None:
+        bias = rows_of(bias, first, n_queries)
     return replace(
-        layer, query=query[:, :, first:], output=layer.output[:, first:], scoring=scoring
+        layer,
+        query=layer.query[:, :, first:],
+        output=layer.output[:, first:],
+        scoring=replace(scoring, causal=False, mask=mask, bias=bias),
     )
 
 
 def _larger(largest: float, values: Tensor) -> float:
-    """The larger of the two, NaN if any value is: NaN must never pass for a small difference."""
+    """Return the larger of the two, or NaN if any value is: NaN must never pass for a small difference."""
     top = values.max().item() if values.numel() else 0.0
-    return top if top != top or top > largest else largest
+    return top if math.isnan(top) or top > largest else largest
 
 
 def signs(width: int, layer: int) -> Float32[Tensor, "d_v sums"]:
-    """With which signs the numbers of a row are added up, for each sum: at random, of a layer always the same."""
+    """Return random signs for the Freivalds check of a layer, one for each number of a row and each sum."""
     chance = torch.Generator().manual_seed(layer)
     return torch.randint(0, 2, (width, SUMS), generator=chance, device=CPU).float() * 2 - 1
 
 
 def tolerance_of(dtype: torch.dtype) -> float:
-    """The tolerance of a number format, relative to a layer's largest output; of one not listed, that of float32."""
+    """Return the tolerance of a number format, relative to a layer's largest output; by default that of float32."""
     return TOLERANCE.get(dtype, TOLERANCE[torch.float32])
 
 
@@ -424,7 +452,7 @@ def check_layer(
 
 
 def digest_of(model: nn.Module) -> str:
-    """A short digest of every byte of a model's weights, with names, shapes and formats; takes seconds a gigabyte."""
+    """Return a short digest of every byte of a model's weights, with names, shapes and formats."""
     found = blake2b(digest_size=8)
     for name, tensor in sorted(model.state_dict().items()):
         found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
