@@ -309,7 +309,7 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
 
 
 def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
-    """Return queries, keys and values where softmax(query key^T * scaling) alone gives the weights; else None, and why."""
+    """Return queries, keys and values if they alone give the weights; else None, and why."""
     vectors = record.vectors
     if vectors is None or vectors.query.shape[:3] + vectors.key.shape[2:3] != record.weights.shape:
         return None, HELD

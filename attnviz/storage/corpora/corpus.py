@@ -148,7 +148,7 @@ def read_corpus(path: str | os.PathLike[str], *, kind: Format | None = None) -> 
 
 
 def fingerprint(path: str | os.PathLike[str]) -> Fingerprint | None:
-    """Return the fingerprint of a corpus, or InputError; None for standard input and other pipes, which can be read only once."""
+    """Return the fingerprint of a corpus, or None for standard input and pipes; or InputError."""
     if str(path) == STANDARD_INPUT:
         return None
     path = Path(path)
