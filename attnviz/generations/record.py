@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from attnviz.attention import Kind, Token
+from attnviz.text.messages import Phrase, _
 
 LEAST = 0.005  # the least weight that is named
 
@@ -46,14 +47,14 @@ class Step:
         ]
 
 
-def whose(step: Step, language: str = "en") -> str:
+def whose(step: Step) -> Phrase:
     """Whose weights are shown, as ``mean of 3 layers x 6 heads``."""
     n_layers, n_heads = step.weights.shape[:2]
     if n_layers == n_heads == 1:
-        return "헤드 하나" if language == "ko" else "one head"
-    if language == "ko":
-        return f"층 {n_layers}개 x 헤드 {n_heads}개의 평균"
-    return f"mean of {n_layers} layer{'s' * (n_layers > 1)} x {n_heads} head{'s' * (n_heads > 1)}"
+        return _("one head")
+    layers = _("1 layer") if n_layers == 1 else _("{n} layers").format(n=n_layers)
+    heads = _("1 head") if n_heads == 1 else _("{n} heads").format(n=n_heads)
+    return _("mean of {layers} x {heads}").format(layers=layers, heads=heads)
 
 
 def running_text(tokens: Sequence[Token]) -> list[str]:

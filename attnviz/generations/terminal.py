@@ -22,6 +22,7 @@ from attnviz.render.sheet import KINDS, blank_below
 from attnviz.render.terminal.screen import Screen, screen_of
 from attnviz.render.terminal.text import fit, legend, shortened, spell, wrap
 from attnviz.text.display import visible
+from attnviz.text.messages import _, in_language
 from attnviz.text.notes import proof, sentence
 
 LABEL = 14  # cells of a token's name in a line of its own
@@ -36,9 +37,9 @@ class GenerationView:
     screen: Screen
     language: str = "en"
 
-    def say(self, english: str, korean: str) -> str:
-        """Return the text in the language of the view."""
-        return korean if self.language == "ko" else english
+    def say(self, text: str) -> str:
+        """Return a text in the language of the view."""
+        return in_language(text, self.language)
 
     def top(self, step: Step, room: int | None = None) -> str:
         """The tokens that the newest attends to most, with their weights; no more than fit in so many cells."""
@@ -48,16 +49,14 @@ class GenerationView:
         between = spell(" · ", self.screen)
         while room is not None and len(parts) > 1 and cell_len(between.join(parts)) > room:
             parts.pop()
-        return between.join(parts) or self.say(
-            f"no token by {LEAST} or more", f"{LEAST} 이상인 토큰 없음"
-        )
+        return between.join(parts) or self.say(_("no token by {least} or more").format(least=LEAST))
 
 
 def draw_head(step: Step, view: GenerationView) -> list[Text]:
     """The model, and whose weights are shown."""
-    kind = KINDS[step.kind][view.language == "ko"]
+    kind = view.say(KINDS[step.kind])
     return wrap(
-        f"{visible(step.model)} · {kind} · {whose(step, view.language)}",
+        f"{visible(step.model)} · {kind} · {view.say(whose(step))}",
         view.screen,
         most=view.screen.width,
     )
@@ -66,9 +65,9 @@ def draw_head(step: Step, view: GenerationView) -> list[Text]:
 def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
     """Draw the heading above the lines of a pipe."""
     names = (
-        view.say("token", "토큰"),
-        view.say("chance", "확률"),
-        view.say("attends to", "어텐션"),
+        view.say(_("token")),
+        view.say(_("chance")),
+        view.say(_("attends to")),
     )
     return [*draw_head(step, view), _row("", *names, view)]
 
@@ -92,28 +91,25 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
     screen, mean = view.screen, step.mean
     top = float(mean.max())
     title = view.say(
-        f"token {step.number} of at most {step.most}", f"토큰 {step.number}번째, 최대 {step.most}개"
+        _("token {number} of at most {most}").format(number=step.number, most=step.most)
     )
     chance = (
         ""
         if step.chance is None
-        else view.say(f" (chance {step.chance:.2f})", f" (확률 {step.chance:.2f})")
+        else view.say(_(" (chance {chance:.2f})").format(chance=step.chance))
     )
     below = [
         Text(),
         *wrap(f"{spell(step.token.text, screen)}{chance}", screen, "bold", most=screen.width),
         *wrap(
-            view.say("attends to: ", "어텐션: ") + view.top(step),
+            view.say(_("attends to: {tokens}").format(tokens=view.top(step))),
             screen,
             indent=2,
             first=0,
             most=screen.width,
         ),
         *legend(
-            view.say(
-                f"0 to {top:.2g}: the weights of the newest token's row",
-                f"0~{top:.2g}: 새 토큰의 행의 가중치",
-            ),
+            view.say(_("0 to {top:.2g}: the weights of the newest token's row").format(top=top)),
             screen,
             cells=8,
             most=screen.width,
@@ -149,10 +145,17 @@ def draw_end(record: Attention, view: GenerationView) -> list[Text]:
     else:
         lines = wrap(f"{read} {made}", view.screen, "bold", most=view.screen.width)
     for note in record.notes:
-        lines += wrap(sentence(note, view.language), view.screen, "dim", most=view.screen.width)
+        lines += wrap(
+            in_language(sentence(note), view.language), view.screen, "dim", most=view.screen.width
+        )
     return [
         *lines,
-        *wrap(proof(record.receipt, view.language), view.screen, "bold", most=view.screen.width),
+        *wrap(
+            in_language(proof(record.receipt), view.language),
+            view.screen,
+            "bold",
+            most=view.screen.width,
+        ),
     ]
 
 

@@ -33,7 +33,7 @@ from attnviz.storage.encoding import as_file_error, to_bytes
 from attnviz.storage.files import check_writable
 from attnviz.text.corpus import BadLine, CorpusLine
 from attnviz.text.display import check_text, clip, visible
-from attnviz.text.phrase import expect_language
+from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
     from attnviz.attention import Attention

@@ -24,7 +24,7 @@ from attnviz.heads.wording import (
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
-from attnviz.text.phrase import LANGUAGES
+from attnviz.text.messages import LANGUAGES, both
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
@@ -123,7 +123,7 @@ def _role(comparison: HeadComparison, head: HeadProfile, role: Role) -> dict[str
         "why": [how_sure(role, one) for one in LANGUAGES],
         "controls": [
             {
-                "words": [CONTROLS[one.name].say(lang, one) for lang in LANGUAGES],
+                "words": both(CONTROLS[one.name].describe(one)),
                 "value": _number(one.value),
                 "low": _number(one.low),
                 "high": _number(one.high),

@@ -351,7 +351,7 @@ class HeadComparison:
     def page(self, lang: str = "en") -> WebPage:
         """Make a page to explore, in English or Korean at first. Raises SelectionError: another language."""
         from attnviz.heads.html import page
-        from attnviz.text.phrase import expect_language
+        from attnviz.text.messages import expect_language
 
         expect_language(lang)
         return page(self, lang=lang)

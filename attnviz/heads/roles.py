@@ -23,7 +23,7 @@ from attnviz.heads.measures import (
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.display import clip
-from attnviz.text.phrase import entries
+from attnviz.text.messages import Phrase, _, pgettext
 from attnviz.text.suggest import suggest
 
 # what the threshold of all roles is called that relations between words speak for
@@ -52,36 +52,61 @@ class ControlKind(NamedTuple):
     """A kind of control that a score is compared with."""
 
     name: str  # in files
-    titles: tuple[str, str]  # above its column, in a narrow window and in a wide one
-    korean: str  # that, in Korean
-    words: tuple[str, str]  # what it is, in English and in Korean
-    too: tuple[str, str]  # that it comes to as much, likewise
-    table: bool  # whether the table of all heads has a column of it; a head's page has room for all
+    narrow_title: str  # above its column, in a narrow window
+    title: Phrase  # in a wide one
+    words: Phrase  # the description
+    too: Phrase  # how it is said that the control scores as much
+    too_briefly: Phrase  # the same in two or three words
+    # whether the table of all heads has a column of it; a head's page has room for all
+    table: bool = True
 
-    def say(self, language: str = "en", control: Control | None = None) -> str:
-        """Describe the control, with its offset where it has one."""
-        which = "" if control is None or control.offset is None else f" ({control.offset:+d})"
-        return self.words[language == "ko"] + which
+    def describe(self, control: Control | None = None) -> Phrase:
+        """Return its description, with the offset of one control."""
+        if control is None or control.offset is None:
+            return self.words
+        return _("{control} ({offset:+d})").format(control=self.words, offset=control.offset)
 
-    def short(self, language: str = "en") -> str:
-        """Describe the control in a word."""
-        return self.korean if language == "ko" else self.titles[1]
+    def column_title(self, *, wide: bool) -> str:
+        """Return the title of its column."""
+        return self.title if wide else self.narrow_title
 
 
+# in the order in which they are shown
 CONTROLS = {
-    name: ControlKind(name, (narrow, wide), korean, (en, ko), (too, too_ko), table=name != CHANCE)
-    for name, narrow, wide, korean, en, ko, too, too_ko in entries("""
-shuffled | shuf | shuffled | 섞은 토큰 | this head on shuffled tokens | 토큰 순서를 섞은 문장에서 이 헤드
-    | shuffled tokens do as much | 토큰 순서를 섞어도 그만큼 나옴
-untrained | rand | random | 무작위 | the best head of random weights | 무작위 가중치 모델의 가장 좋은 헤드
-    | random weights do as much | 무작위 가중치로도 그만큼 나옴
-offset | offs | offset | 고정 거리 | the best fixed offset | 가장 잘 맞는 고정 거리
-    | a fixed offset does as much | 고정된 거리만 보아도 그만큼 나옴
-chance | chance | chance | 우연 | this head's weights dealt out at random
-    | 이 헤드의 가중치를 키에 무작위로 다시 나눈 것 | chance does as much | 우연으로도 그만큼 나옴
-""")
+    "shuffled": ControlKind(
+        name="shuffled",
+        narrow_title="shuf",
+        title=_("shuffled"),
+        words=_("this head on shuffled tokens"),
+        too=_("shuffled tokens do as much"),
+        too_briefly=_("shuffled too"),
+    ),
+    "untrained": ControlKind(
+        name="untrained",
+        narrow_title="rand",
+        title=_("random"),
+        words=_("the best head of random weights"),
+        too=_("random weights do as much"),
+        too_briefly=_("random too"),
+    ),
+    "offset": ControlKind(
+        name="offset",
+        narrow_title="offs",
+        title=pgettext("control", "offset"),
+        words=_("the best fixed offset"),
+        too=_("a fixed offset does as much"),
+        too_briefly=_("offset too"),
+    ),
+    CHANCE: ControlKind(
+        name=CHANCE,
+        narrow_title="chance",
+        title=pgettext("control", "chance"),
+        words=_("this head's weights dealt out at random"),
+        too=_("chance does as much"),
+        too_briefly=_("chance too"),
+        table=False,
+    ),
 }
-"""The controls, in the order in which they are shown."""
 
 
 def doubt(

@@ -160,7 +160,7 @@ def _relation(one: Relation) -> dict[str, Any]:
 
 
 def _control(one: Control) -> dict[str, Any]:
-    return {**asdict(one), "what": CONTROLS[one.name].say(control=one)}
+    return {**asdict(one), "what": str(CONTROLS[one.name].describe(one))}
 
 
 def _examples(

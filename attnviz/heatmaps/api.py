@@ -16,7 +16,7 @@ from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import Scale, Sheet, resolve
 from attnviz.storage.record_files import adopt
-from attnviz.text.phrase import expect_language
+from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,7 +34,7 @@ from attnviz.render.figure.style import STYLES, Style, StyleName, enlarge, style
 from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
 from attnviz.text.display import clip
-from attnviz.text.phrase import expect_language
+from attnviz.text.messages import Phrase, _, expect_language
 
 LARGEST = 16.0
 """The widest and highest a sheet may get, in inches; what needs more is drawn with smaller cells, then pooled."""
@@ -45,7 +45,7 @@ BAR = 0.7  # inches that a colour bar takes beside the panels, numbers included
 MOST_CELLS = 2000
 NAMED = PITCH * 0.9  # inches of a cell beside which a token has room for its name
 NARROWEST_CELL = 0.02  # inches of the smallest cell that can be seen
-ROUNDED = "numbers: weights, rounded to 2 decimals", "숫자: 가중치, 소수점 아래 둘째 자리까지"
+ROUNDED = _("numbers: weights, rounded to 2 decimals")
 CLOSE = 0.05  # inches between panels on a page of a given width
 MOST_STEP = 3  # where fewer tokens than every so many could be named on such a page, none is
 LEAST_CELLS = 8  # rows and columns that a panel keeps, however small it is
@@ -159,7 +159,7 @@ def _caption(
         model = lines(pen, [f"{sheet.model} · {sheet.size}"], room, size + 0.5, colour=GREY)
         above += [replace(line, pitch=1.35 * size * POINT) for line in model]
     said = {
-        "all": [sheet.proof, sheet.say(*AXES), sheet.legend, *more, *sheet.notes],
+        "all": [sheet.proof, sheet.say(AXES), sheet.legend, *more, *sheet.notes],
         "receipt": [sheet.proof],
     }
     below = lines(pen, said.get(style.caption, []), room, size, leading=1.3)
@@ -250,7 +250,7 @@ def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
     if style.width is not None:
         width = style.width / zoom
         cell = min((width - before - after) / len(keys), 0.5 if style.height is None else LARGEST)
-    more = [sheet.say(*ROUNDED)] if number_size(cell, options.annot, pen.least) else []
+    more = [sheet.say(ROUNDED)] if number_size(cell, options.annot, pen.least) else []
     caption = _caption(sheet, pen, options, width, margin, *more)
     widest = pen.widest(keys)
     top = (
@@ -325,12 +325,12 @@ def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
     x, y, wide, high = grid.place(across * down - 1)
     right = x + wide + (grid.gaps[0] - GAP if style.width is None else 0.0)
     width = style.width / zoom if style.width else max(right + BAR * options.cbar + margin, 4.5)
-    step = f"every {ordinal(grid.step)} token is named", f"토큰 이름은 {grid.step}개마다 씀"
-    more = [
-        sheet.say(*texts)
-        for texts, is_said in ((step, grid.step > 1), (ROUNDED, options.annot))
-        if is_said
-    ]
+    more = []
+    if grid.step > 1:
+        nth = Phrase(ordinal(grid.step), str(grid.step))
+        more.append(sheet.say(_("every {nth} token is named").format(nth=nth)))
+    if options.annot:
+        more.append(sheet.say(ROUNDED))
     caption = _caption(sheet, pen, options, width, margin, *more)
     spare = max(0.0, width - margin - 0.6 * options.cbar - right) / 2 if style.width else 0.0
     grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
@@ -446,7 +446,7 @@ def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) ->
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
     large, small = TEXT * page.pen.larger, max(SMALL, page.pen.least)
     every = slice(0, None if grid.step else 0, grid.step or 1)
-    layer, number = sheet.say("layer", "층"), sheet.say("head", "헤드")
+    layer, number = sheet.say(_("layer")), sheet.say(_("head"))
     apart = math.ceil(
         (page.pen.widest([f"{sheet.heads[-1]}"], large) + 0.04) / (grid.panel[0] + grid.gaps[0])
     )

@@ -34,8 +34,16 @@ from attnviz.render.html import build, palettes, planes
 from attnviz.render.palette import DEFAULT, Palette
 from attnviz.render.sheet import KINDS, HeadSigns, Scale, check_scale, pool, pooled_note, resolve
 from attnviz.text.display import visible
+from attnviz.text.messages import (
+    LANGUAGES,
+    Phrase,
+    _,
+    both,
+    expect_language,
+    in_language,
+    join_phrases,
+)
 from attnviz.text.notes import proof, sentence
-from attnviz.text.phrase import LANGUAGES, Phrase, expect_language, join_phrases
 from attnviz.text.suggest import suggest
 
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -65,17 +73,13 @@ MODEL = (
     *GUIDE,
 )  # what a page has besides in which a model runs
 
-HELD = Phrase(
-    """This page has no queries, keys and values: it has them for short texts and few heads, and not where a record was
-    loaded from a file.""",
-    """이 페이지에는 쿼리, 키, 값 벡터가 없습니다. 짧은 글과 적은 헤드일 때만 있고, 파일에서 불러온 기록에는
-    없습니다.""",
+HELD = _(
+    "This page has no queries, keys and values: it has them for short texts and few heads, and not "
+    "where a record was loaded from a file."
 )
-MORE = Phrase(
-    """The scores of this model have more in them than q · k, such as relative positions or a cap: attnviz walkthrough
-    shows each step.""",
-    """이 모델의 점수에는 q · k 말고도 상대 위치나 상한 같은 것이 더 있습니다. attnviz walkthrough가 단계마다
-    보여 줍니다.""",
+MORE = _(
+    "The scores of this model have more in them than q · k, such as relative positions or a cap: "
+    "attnviz walkthrough shows each step."
 )
 """Why a page has no calculation."""
 LINKS = 120_000  # about how many of the strongest weights such a page has as they are
@@ -265,7 +269,7 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
         "lang": lang,
         "scale": scale,
         "model": visible(record.model),
-        "kind": KINDS[record.kind],
+        "kind": both(KINDS[record.kind]),
         "about": [replace(sheet, language=language).size for language in LANGUAGES],
         "sentence": sheet.sentence,
         "is": record.kind,
@@ -275,19 +279,21 @@ def _explore(record: Attention, palette: Palette, scale: Scale, lang: str) -> Co
         "keys": None if same else sides[1],
         "first": sheet.first,
         "cell": sheet.cell,
-        "proof": [proof(record.receipt, language) for language in LANGUAGES],
+        "proof": both(proof(record.receipt)),
         "proved": sheet.is_proved,
         "steps": steps,
-        "absent": [absent, absent.ko],
+        "absent": both(absent),
         "command": "" if is_pooled else _walkthrough(record),
-        "notes": [[sentence(note, language) for note in notes] for language in LANGUAGES],
+        "notes": [
+            [in_language(sentence(note), language) for note in notes] for language in LANGUAGES
+        ],
         "palette": palettes(palette),
     }
     if is_pooled:
         said = (
             join_phrases(exactly(record, panel.layer, panel.head), " · ") for panel in sheet.panels
         )
-        labels["exact"] = [[one, one.ko] for one in said]
+        labels["exact"] = [both(one) for one in said]
         if record.exact is not None and record.exact.link_keys.size:
             texts = [
                 [token.text for token in side]
@@ -426,13 +432,11 @@ def _tour(
     config = card["config"]
     n_layers, n_heads = config["n_layers"], config["n_heads"]
     example = str(text.views[0][1]["text"]) if text else EXAMPLES[name].format(_LAST[name][0])
-    checked = Phrase(
-        f"""the model runs in this page; on {SENTENCES} sentences its weights were Python's within {TOLERANCE:g};
-        for a receipt: attnviz heatmap -m {name} "..." """,
-        f"""모델이 이 페이지 안에서 실행됨; 문장 {SENTENCES}개에서 Python의 가중치와 차이 {TOLERANCE:g} 이내;
-        검증 정보: attnviz heatmap -m {name} "..." """,
-    )
-    about = f"{n_layers} layers x {n_heads} heads", f"층 {n_layers}개 x 헤드 {n_heads}개"
+    checked = _(
+        "the model runs in this page; on {n} sentences its weights were Python's within "
+        '{tolerance:g}; for a receipt: attnviz heatmap -m {name} "..."'
+    ).format(n=SENTENCES, tolerance=TOLERANCE, name=name)
+    sizes = _("{layers} layers x {heads} heads").format(layers=n_layers, heads=n_heads)
     toy = {
         "words": card["source"],
         "sizes": [[part, tensor.size] for part, tensor in parts.items()],
@@ -445,12 +449,12 @@ def _tour(
     }
     labels: dict[str, object] = {
         "model": name,
-        "kind": KINDS["encoder"],
+        "kind": both(KINDS["encoder"]),
         "is": "encoder",
         "sentence": example,
         "size": [0, 0],
         "links": 0,
-        "about": about,
+        "about": both(sizes),
         "layers": [*range(n_layers)],
         "heads": [*range(n_heads)],
         "tops": [0] * (n_layers * n_heads),
@@ -465,7 +469,7 @@ def _tour(
         "keys": None,
         "first": [0, 0],
         "cell": [1, 1],
-        "proof": [checked, checked.ko],
+        "proof": both(checked),
         "proved": False,
         "command": "",
         "absent": ["", ""],
@@ -479,8 +483,8 @@ def _tour(
         "palette": palettes(palette),
     }
     head = [
-        ("model", f"{name} · {about[lang == 'ko']}"),
-        ("proof", checked.ko if lang == "ko" else checked),
+        ("model", f"{name} · {in_language(sizes, lang)}"),
+        ("proof", in_language(checked, lang)),
     ]
     data = planes(b"".join(tensor.astype("<f4").tobytes() for tensor in parts.values()), 4)
     return Content(title=f"attnviz · {name}", head=head, labels=labels, data=data)
@@ -490,26 +494,20 @@ def _guide(name: str) -> list[dict[str, object]]:
     first, second = (EXAMPLES[name].format(last) for last in _LAST[name])
     it, animal, street, place, at = _IT[name]
     head = {"text": first, "head": "1.3", "view": "matrix", "toward": "from"}
+    heads = _(
+        "Each small picture is one head: rows are the words that look, columns the words looked at."
+    )
+    row = _("In head 1.3, “{it}” looks most at “{noun}”, the noun it stands for.")
+    turned = _("Say “{last}” instead of “{first}”, and it looks most at “{noun}”.")
+    column = _("Turn it round: which words look at “{noun}”?")
+    lines = _("The same weights as lines: the wider a line, the larger the weight.")
+    first_end, last_end = _LAST[name]
     steps = {
-        (
-            "Each small picture is one head: rows are the words that look, columns the words looked at.",
-            "작은 그림 하나가 헤드 하나입니다. 행은 보는 단어, 열은 보이는 단어입니다.",
-        ): {"text": first, "head": ""},
-        (
-            f"In head 1.3, “{it}” looks most at “{animal}”, the noun it stands for.",
-            f"헤드 1.3에서 “{it}”은 자기가 가리키는 명사 “{animal}”을 가장 많이 봅니다.",
-        ): head | {"query": place},
-        (
-            f"Say “{_LAST[name][1]}” instead of “{_LAST[name][0]}”, and it looks most at “{street}”.",
-            f"“{_LAST[name][0]}” 대신 “{_LAST[name][1]}”라고 하면 “{street}”을 가장 많이 봅니다.",
-        ): head | {"text": second, "query": place},
-        (
-            f"Turn it round: which words look at “{animal}”?",
-            f"거꾸로 보면: 어떤 단어가 “{animal}”을 봅니까?",
-        ): head | {"toward": "to", "key": at},
-        (
-            "The same weights as lines: the wider a line, the larger the weight.",
-            "같은 가중치를 선으로: 선이 굵을수록 가중치가 큽니다.",
-        ): head | {"view": "lines", "query": place},
+        heads: {"text": first, "head": ""},
+        row.format(it=it, noun=animal): head | {"query": place},
+        turned.format(first=first_end, last=last_end, noun=street): head
+        | {"text": second, "query": place},
+        column.format(noun=animal): head | {"toward": "to", "key": at},
+        lines: head | {"view": "lines", "query": place},
     }
-    return [{"texts": texts, "state": state} for texts, state in steps.items()]
+    return [{"texts": both(text), "state": state} for text, state in steps.items()]

@@ -22,7 +22,7 @@ from attnviz.render.names import DEFAULT, slug
 from attnviz.render.sheet import Scale
 from attnviz.storage.files import write_whole
 from attnviz.text.display import check_text, clip, visible
-from attnviz.text.phrase import expect_language
+from attnviz.text.messages import expect_language
 
 if TYPE_CHECKING:
     from attnviz.capture.observers import Batch

@@ -21,6 +21,7 @@ from attnviz.render.palette import levels
 from attnviz.render.sheet import AXES, BLANK, Panel, Sheet, blank_below, pool
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.text import centre, fit, legend, shortened, spell, wrap
+from attnviz.text.messages import _
 
 LABEL_WIDTH = 14  # cells that a token's label may take beside a matrix
 TALLEST = 64  # lines that the heads of a layer may take before cells are made smaller
@@ -63,20 +64,11 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     scaled, cell = _fit_one(large, screen)
     place = one.place
     what, title, more = (
-        sheet.say(*texts)
-        for texts in (
-            (
-                f"{sheet.size}, layers down; {place} (below) differs most",
-                f"{sheet.size}, 세로는 층; {place}(아래)이 나머지와 가장 다름",
-            ),
-            (
-                f"head {place}: its pattern differs most from the others'",
-                f"헤드 {place}: 다른 헤드와 가장 다른 패턴",
-            ),
-            (
-                f"more: --head {place} one head; --full every head, one by one",
-                f"더 보기: --head {place} 이 헤드만, --full 모든 헤드를 하나씩",
-            ),
+        sheet.say(text.format(size=sheet.size, place=place))
+        for text in (
+            _("{size}, layers down; {place} (below) differs most"),
+            _("head {place}: its pattern differs most from the others'"),
+            _("more: --head {place} one head; --full every head, one by one"),
         )
     )
     above = [*_head(sheet, screen, ""), *_wrap(what, screen)]
@@ -102,9 +94,7 @@ def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
         return []
     said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
     return (
-        [Text(), *(line for one in said for line in _wrap(scaled.say(one, one.ko), screen))]
-        if said
-        else []
+        [Text(), *(line for one in said for line in _wrap(scaled.say(one), screen))] if said else []
     )
 
 
@@ -118,18 +108,15 @@ def _foot(
     sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()
 ) -> list[Text]:
     """Draw the legend, the notes and the receipt."""
-    percent, axes = cell.digits == "percent", sheet.say(*AXES)
-    numbers = sheet.say("percent" if percent else "rounded", "%" if percent else "반올림한 값")
-    numbers = f"; {sheet.say('numbers', '숫자')}: {numbers}" if cell.digits else ""
+    percent, axes = cell.digits == "percent", sheet.say(AXES)
+    numbers = ""
+    if cell.digits:
+        numbers = "; " + sheet.say(_("numbers: percent") if percent else _("numbers: rounded"))
     if not cell.digits and not screen.colour:
-        axes += "; " + sheet.say(f"{screen.dot} is a small weight", f"{screen.dot}: 작은 가중치")
+        axes += "; " + sheet.say(_("{dot} is a small weight").format(dot=screen.dot))
     remarks = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
     if cell.halves:
-        two = (
-            "each line holds two rows, and names the upper one",
-            "한 줄에 두 행이 있고, 위쪽 행의 이름을 씀",
-        )
-        remarks.append(sheet.say(*two))
+        remarks.append(sheet.say(_("each line holds two rows, and names the upper one")))
     remarks += [*more, *(note for note in sheet.notes if note in scaled.notes)]
     return [
         Text(),
@@ -312,7 +299,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
     """
     # the names of layers
-    margin = cell_len(sheet.say(f"layer {sheet.layers[-1]} ", f"층 {sheet.layers[-1]} "))
+    margin = cell_len(sheet.say(_("layer {n}").format(n=sheet.layers[-1]))) + 1
     halves, across = _thin(screen).halves, len(sheet.heads)
     while across > 1 and (screen.width - margin) // across - 1 < min(
         len(sheet.key_labels), LEAST_THUMBNAIL
@@ -336,13 +323,10 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
         return lines, []
     tall, broad = small.cell
     top = f"{max(panel.top for panel in small.panels):.3g}"
-    own = ("each to its own largest", "저마다 최댓값까지")
-    ends = own if sheet.scale == "panel" else (f"0 to {top}", f"0~{top}")
-    note = sheet.say(
-        f"thumbnails: {tall} x {broad} tokens a cell (keys: sum, queries: mean), {ends[0]}",
-        f"작은 그림: 한 칸이 토큰 {tall} x {broad}개 (키는 합, 쿼리는 평균), {ends[1]}",
-    )
-    return lines, [note]
+    own = sheet.scale == "panel"
+    ends = _("each to its own largest") if own else _("0 to {top}").format(top=top)
+    note = _("thumbnails: {tall} x {broad} tokens a cell (keys: sum, queries: mean), {ends}")
+    return lines, [sheet.say(note.format(tall=tall, broad=broad, ends=ends))]
 
 
 def _thumbnail_lines(
@@ -362,7 +346,7 @@ def _thumbnail_lines(
         for index, layer in enumerate(sheet.layers):
             panels = [small.panels[index * len(sheet.heads) + i] for i in chosen]
             matrices = [_matrix(panel, screen, cell) for panel in panels]
-            name = sheet.say(f"layer {layer}", f"층 {layer}")
+            name = sheet.say(_("layer {n}").format(n=layer))
             for parts in zip(*matrices, strict=True):
                 padded = (part for row in parts for part in (row, " " * (width - row.cell_len + 1)))
                 line = Text.assemble(set_cell_size(name, margin), *padded, no_wrap=True)

@@ -11,19 +11,19 @@ import numpy as np
 from attnviz.attention import POOLED, Attention, Note, Token
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
-from attnviz.text.phrase import Phrase, join_phrases
+from attnviz.text.messages import Phrase, _, join_phrases
 
 SHOWN = 4  # links that are named
 
 STATED = {
-    "entropy": (1, "entropy {} nats", "엔트로피 {}nats"),
-    "first": (100, "{}% on the first token", "첫 토큰 {}%"),
-    "self": (100, "{}% on itself", "자기 자신 {}%"),
-    "previous": (100, "{}% on the token before", "앞 토큰 {}%"),
-    "next": (100, "{}% on the next", "다음 토큰 {}%"),
-    "distance": (1, "{} tokens away", "거리 {}토큰"),
+    "entropy": (1, _("entropy {value} nats")),
+    "first": (100, _("{value}% on the first token")),
+    "self": (100, _("{value}% on itself")),
+    "previous": (100, _("{value}% on the token before")),
+    "next": (100, _("{value}% on the next")),
+    "distance": (1, _("{value} tokens away")),
 }
-"""How each statistic is told: what it is multiplied by, in English, in Korean."""
+"""How each statistic is told: what it is multiplied by, and the words."""
 
 
 def merge_words(record: Attention) -> Attention:
@@ -140,21 +140,17 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
         f"{name(of.query_tokens, query, 0)} → {name(of.key_tokens, key, 1)} {_figure(weight)}"
         for query, key, weight in record.links(layer, head, SHOWN)
     )
-    said = (
-        [Phrase(f"strongest links between tokens: {links}", f"토큰 사이의 가장 강한 연결: {links}")]
-        if links
-        else []
-    )
+    said = [_("strongest links between tokens: {links}").format(links=links)] if links else []
     if record.exact is not None and record.exact.statistics:
         row, column = record.layers.index(layer), record.heads.index(head)
         means = [
-            Phrase(*(text.format(_figure(values[row][column] * unit)) for text in words))
+            words.format(value=_figure(values[row][column] * unit))
             for name, values in record.exact.statistics.items()
-            for unit, *words in [STATED[name]]
+            for unit, words in [STATED[name]]
             if name != "next" or record.kind != "decoder"
         ]
         listed = join_phrases(means, ", ")
-        said.append(Phrase(f"each query on average: {listed}", f"쿼리 평균: {listed.ko}"))
+        said.append(_("each query on average: {listed}").format(listed=listed))
     return said
 
 

@@ -14,6 +14,7 @@ from jaxtyping import Float
 from attnviz.attention import Attention, Kind, Note
 from attnviz.errors import SelectionError
 from attnviz.text.display import clip, visible
+from attnviz.text.messages import Phrase, _, in_language, join_phrases
 from attnviz.text.notes import proof, sentence
 
 Scale = Literal["shared", "panel", "unit"]
@@ -24,16 +25,13 @@ MANY = 64  # rows and columns of a pooled pattern from which on its colours end 
 
 MOST_COMPARED = 32  # rows and columns of the patterns that are compared with one another
 
-AXES = (
-    "rows are queries, columns are keys; layers and heads count from 0",
-    "행은 쿼리, 열은 키; 층과 헤드는 0부터 셈",
-)
-"""How every picture is read, in English and in Korean."""
+# how every picture is read
+AXES = _("rows are queries, columns are keys; layers and heads count from 0")
 
-KINDS: dict[Kind, tuple[str, str]] = {
-    "encoder": ("bidirectional self-attention", "양방향 셀프 어텐션"),
-    "decoder": ("causal self-attention", "마스크드(인과적) 셀프 어텐션"),
-    "cross": ("cross-attention", "크로스 어텐션"),
+KINDS: dict[Kind, Phrase] = {
+    "encoder": _("bidirectional self-attention"),
+    "decoder": _("causal self-attention"),
+    "cross": _("cross-attention"),
 }
 
 
@@ -79,40 +77,36 @@ class Sheet:
     # whether cells of nearly no weight stay blank; else they have the colour of 0
     has_blanks: bool = True
 
-    def say(self, english: str, korean: str) -> str:
-        """What is said, in the language of the sheet."""
-        return korean if self.language == "ko" else english
+    def say(self, text: str) -> str:
+        """Return a text in the language of the sheet."""
+        return in_language(text, self.language)
 
     def name(self, panel: Panel) -> str:
         """As ``head 2.5``."""
-        return self.say(f"head {panel.place}", f"헤드 {panel.place}")
+        return self.say(_("head {place}").format(place=panel.place))
 
     @property
     def legend(self) -> str:
         """What the colours mean, in words."""
         largest = max(panel.top for panel in self.panels)
         over = max(float(panel.matrix.max()) for panel in self.panels)
-        blank = self.say(
-            *(("blank", "빈칸") if self.has_blanks else ("coloured as 0", "0과 같은 색"))
-        )
-        above = f" ({self.say('darkest above, up to', '그 위는 가장 진하게, 최대')} {over:.3g})" * (
-            over > largest
-        )
+        blank = _("blank") if self.has_blanks else _("coloured as 0")
+        least = str(BLANK)
         if self.scale == "panel" and len(self.panels) > 1:
-            return self.say(
-                f"weight, in each panel 0 to its own largest (max){above}; "
-                f"{blank}: below {BLANK} or a fiftieth of that",
-                f"가중치, 패널마다 0부터 최댓값(max)까지{above}; {blank}: {BLANK} 또는 그 50분의 1 미만",
-            )
-        if self.scale == "unit":
-            return self.say(
-                f"weight 0 to 1; {blank}: below {BLANK}", f"가중치 0~1; {blank}: {BLANK} 미만"
-            )
-        shared, least = len(self.panels) > 1, f"{blank_below(largest):.2g}"
-        return self.say(
-            f"weight 0 to {largest:.3g}{above}{', one scale for all' * shared}; {blank}: below {least}",
-            f"가중치 0~{largest:.3g}{above}{', 모두 같은 눈금' * shared}; {blank}: {least} 미만",
-        )
+            weight = _("weight, in each panel 0 to its own largest (max)")
+            below = _("{blank}: below {least} or a fiftieth of that")
+        elif self.scale == "unit":
+            weight, below = _("weight 0 to 1"), _("{blank}: below {least}")
+        else:
+            weight = _("weight 0 to {largest:.3g}").format(largest=largest)
+            below, least = _("{blank}: below {least}"), f"{blank_below(largest):.2g}"
+        parts = [weight]
+        if over > largest and self.scale != "unit":
+            parts.append(_(" (darkest above, up to {over:.3g})").format(over=over))
+        if self.scale == "shared" and len(self.panels) > 1:
+            parts.append(_(", one scale for all"))
+        below = below.format(blank=blank, least=least)
+        return self.say(join_phrases([join_phrases(parts, ""), below], "; "))
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
@@ -142,7 +136,7 @@ class Sheet:
     @property
     def description(self) -> str:
         """All that is said of a picture without words of its own, as its file keeps it."""
-        return f"{self.model}; {self.sentence}; {self.say(*AXES)}; {self.legend}; {self.proof}"
+        return f"{self.model}; {self.sentence}; {self.say(AXES)}; {self.legend}; {self.proof}"
 
     @property
     def size(self) -> str:
@@ -150,12 +144,10 @@ class Sheet:
         if len(self.panels) == 1:
             return self.name(self.panels[0])
         layers, heads = (
-            self.say(f"{what} {numbers[0]}", f"{korean} {numbers[0]}")
-            if len(numbers) == 1
-            else self.say(f"{len(numbers)} {what}s", f"{korean} {len(numbers)}개")
-            for numbers, what, korean in (
-                (self.layers, "layer", "층"),
-                (self.heads, "head", "헤드"),
+            self.say(one.format(n=numbers[0]) if len(numbers) == 1 else many.format(n=len(numbers)))
+            for numbers, one, many in (
+                (self.layers, _("layer {n}"), _("{n} layers")),
+                (self.heads, _("head {n}"), _("{n} heads")),
             )
         )
         return f"{layers}{', ' if 1 in {len(self.layers), len(self.heads)} else ' x '}{heads}"
@@ -238,12 +230,12 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
         ),
         query_labels=tuple(token.text for token in record.query_tokens),
         key_labels=tuple(token.text for token in record.key_tokens),
-        model=f"{visible(record.model)} · {KINDS[record.kind][language == 'ko']}",
+        model=f"{visible(record.model)} · {in_language(KINDS[record.kind], language)}",
         sentence=text,
         scale=scale,
-        notes=tuple(sentence(note, language) for note in record.notes),
+        notes=tuple(in_language(sentence(note), language) for note in record.notes),
         language=language,
-        proof=proof(record.receipt, language),
+        proof=in_language(proof(record.receipt), language),
         is_proved=record.receipt is not None,
         tokens=(int(n_tokens["n_queries"]), int(n_tokens["n_keys"])),
     )
@@ -275,7 +267,8 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     ]
     cell = tall * sheet.cell[0], wide * sheet.cell[1]
     before, now = (
-        sentence(pooled_note(one), sheet.language) for one in (sheet, replace(sheet, cell=cell))
+        in_language(sentence(pooled_note(one)), sheet.language)
+        for one in (sheet, replace(sheet, cell=cell))
     )
     places = [(panel.layer, panel.head) for panel in sheet.panels]
     return replace(

@@ -34,17 +34,14 @@ from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.models.wholes import LanguageEncoder
 from attnviz.stories.record import Cell, Matrix, Panel, Story, StoryView, Table
 from attnviz.text.display import clip, visible
+from attnviz.text.messages import Phrase, _, join_phrases
 from attnviz.text.notes import proof, sentence
-from attnviz.text.phrase import Phrase, Texts, join_phrases
 from attnviz.text.words import split_words
 
 M = TypeVar("M", bound=Model)
 
-ROWS = Phrase(
-    "Rows are queries, columns are keys; layers and heads count from 0.",
-    "행은 쿼리, 열은 키이고, 층과 헤드는 0부터 셉니다.",
-)
-"""What stands under every picture of patterns."""
+# under every picture of patterns
+ROWS = _("Rows are queries, columns are keys; layers and heads count from 0.")
 
 LEAST = 1e-3  # what three digits after the point can tell from 0
 CERTAIN = 1.96  # standard errors on each side of a mean, between which it lies in 95 % of such experiments
@@ -69,53 +66,48 @@ class Estimate(NamedTuple):
         """A share of n things, with Wilson's interval."""
         return cls(share, *wilson(share, n))
 
-    def __str__(self) -> str:
-        return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
-
-    @property
-    def ko(self) -> str:
-        """The same in Korean."""
-        return f"{self.mean:.3f} ({self.low:.3f}~{self.high:.3f})"
+    def shown(self) -> Phrase:
+        """Return the mean and its interval as text."""
+        return _("{mean:.3f} ({low:.3f} to {high:.3f})").format(**self._asdict())
 
 
 def story(
-    say: Texts,
-    parts: Iterable[str | Table],
-    picture: Iterable[Panel],
     *,
-    title: str = "title",
-    receipt: str = "receipt",
+    title: Phrase,
+    receipt: Phrase,
+    parts: Iterable[Phrase | Table],
+    picture: Iterable[Panel],
     views: Iterable[StoryView] = (),
     records: Iterable[Attention] = (),
 ) -> Story:
-    """A story; its title, its receipt and each part may be the name of a text."""
+    """Return a story of these parts."""
     return Story(
-        title=say(title),
-        receipt=say(receipt),
+        title=title,
+        receipt=receipt,
+        parts=tuple(parts),
         picture=tuple(picture),
         views=tuple(views),
         records=tuple(records),
-        parts=tuple(part if isinstance(part, Table) else say(part) for part in parts),
     )
 
 
 def table(
-    say: Texts,
-    name: str,
-    rows: Iterable[Iterable[Cell]],
-    columns: Iterable[str] | None = None,
-    **more: Any,
+    title: Phrase, columns: Iterable[str], rows: Iterable[Iterable[Cell]], **more: Any
 ) -> Table:
-    """A table; the text of this name is its title, the text `NAME_columns` names its columns where none are given."""
-    names = say.names(f"{name}_columns") if columns is None else tuple(columns)
-    return Table(say(name), names, tuple(map(tuple, rows)), **more)
+    """Return a table of these rows."""
+    return Table(title, tuple(columns), tuple(map(tuple, rows)), **more)
 
 
-def row_view(say: Texts, record: Attention, head: Head, query: int, number: int) -> StoryView:
-    """A view of a row of the record of this number; the text `view` may name what it looks at most, and the weight."""
+def row_view(
+    text: Phrase, record: Attention, head: Head, query: int, number: int, **values: object
+) -> StoryView:
+    """Return a view of one row of the record of this number.
+
+    The text may name the model, the row's word, what it attends to most, and that weight.
+    """
     row, word = record.pattern(*head)[query], record.query_tokens[query].text
     at = record.key_tokens[int(row.argmax())].text
-    text = say("view", name=record.model, word=word, at=at, weight=row.max())
+    text = text.format(name=record.model, word=word, at=at, weight=row.max(), **values)
     return StoryView(text=text, head=head, query=query, record=number)
 
 
@@ -153,7 +145,7 @@ def small(difference: SupportsFloat) -> str:
 
 def number_names(n: int) -> tuple[Phrase, ...]:
     """Names for the numbers of a vector."""
-    return tuple(Phrase(f"number {i}", f"{i}번째 수") for i in range(n))
+    return tuple(_("number {i}").format(i=i) for i in range(n))
 
 
 def percent(share: SupportsFloat) -> str:
@@ -163,12 +155,12 @@ def percent(share: SupportsFloat) -> str:
 
 def receipt_of(record: Attention) -> Phrase:
     """The receipt of a record."""
-    return Phrase(proof(record.receipt), proof(record.receipt, "ko"))
+    return proof(record.receipt)
 
 
 def head_name(head: Head) -> Phrase:
     """A head as text: ``head 2.3`` is head 3 of layer 2."""
-    return Phrase("head {}.{}".format(*head), "헤드 {}.{}".format(*head))
+    return _("head {layer}.{head}").format(layer=head[0], head=head[1])
 
 
 def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.0) -> Matrix:
@@ -197,10 +189,7 @@ def steps_panel(title: str, record: Attention, head: Head) -> Matrix:
     rows, columns = (
         tuple(token.text for token in tokens) for tokens in (record.query_tokens, record.key_tokens)
     )
-    row_title, column_title = (
-        Phrase("query: decoding step", "쿼리: 디코딩 단계"),
-        Phrase("key: English word", "키: 영어 단어"),
-    )
+    row_title, column_title = _("query: decoding step"), _("key: English word")
     return Matrix(title, record.pattern(*head), rows, columns, row_title, column_title)
 
 
@@ -301,7 +290,7 @@ def looks_of(source: Source, n: int) -> tuple[Look, Look, int]:
     """
     if source.name != TOY:
         return partial(_looks_in, source), partial(_looks_in, source.untrained()), OWN_SENTENCES
-    _, toy = open_model(TOY, LanguageEncoder)
+    toy = open_model(TOY, LanguageEncoder)[1]
     at_once, at_random = (
         partial(_looks_at_once, one) for one in (toy, measure.untrained(toy.config))
     )
@@ -338,7 +327,5 @@ def name_of(source: Source) -> str:
 def notes_of(records: Iterable[Attention]) -> tuple[Phrase, ...]:
     """What was done to the sentences that are shown, if anything."""
     notes = dict.fromkeys(note for record in records for note in record.notes)
-    said = [Phrase(sentence(note), sentence(note, "ko")) for note in notes]
-    return (
-        (join_phrases(Phrase(f"Note: {one}.", f"참고: {one.ko}.") for one in said),) if said else ()
-    )
+    sentences = [_("Note: {note}.").format(note=sentence(note)) for note in notes]
+    return (join_phrases(sentences),) if sentences else ()

@@ -31,6 +31,7 @@ from attnviz.render.figure.pen import (
 from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels
 from attnviz.stories.record import Bars, Lines, Matrix, Panel, Story, decimals
+from attnviz.text.messages import _, join_phrases
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -231,7 +232,7 @@ def _words_below(story: Story) -> list[str]:
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
     intervals = [
         name
-        for kind, name in ((Lines, story.say("bands", "띠")), (Bars, story.say("whiskers", "수염")))
+        for kind, name in ((Lines, _("bands")), (Bars, _("whiskers")))
         if any(
             isinstance(panel, kind) and any(one.low for one in panel.series)
             for panel in story.picture
@@ -239,19 +240,14 @@ def _words_below(story: Story) -> list[str]:
     ]
     axes = dict.fromkeys((m.row_title, m.column_title) for m in matrices)
     notes = [
-        story.say(f"rows: {row}, columns: {column}", f"행: {row}, 열: {column}")
-        for row, column in axes
+        _("rows: {row}, columns: {column}").format(row=row, column=column) for row, column in axes
     ]
     if any(np.isnan(matrix.values).any() for matrix in matrices):
-        notes.append(
-            story.say(
-                "hatched: masked, so that there is no number", "빗금: 마스크로 가려져 수가 없음"
-            )
-        )
+        notes.append(_("hatched: masked, so that there is no number"))
     if intervals:
-        bands, korean = " and ".join(intervals), ", ".join(intervals)
-        notes.append(story.say(f"{bands}: the interval of each value", f"{korean}: 각 값의 구간"))
-    return [story.receipt, *([" · ".join(notes)] if notes else [])]
+        marks = join_phrases(intervals, " and ", ", ")
+        notes.append(_("{marks}: the interval of each value").format(marks=marks))
+    return [story.receipt, *([story.say(join_phrases(notes, " · "))] if notes else [])]
 
 
 def _resize(ax: Axes, width: float, height: float) -> None:
@@ -464,7 +460,7 @@ def _finish_chart(
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.spines["bottom"].set(color=FRAME, linewidth=0.6)
-    _, names = ax.get_legend_handles_labels()
+    names = ax.get_legend_handles_labels()[1]
     if len(names) == 1 and names[0] in {"", y_title}:
         return 0.0
     wrapped = ["\n".join(pen.wrap(name, width - 0.3)) for name in names]

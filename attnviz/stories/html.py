@@ -16,7 +16,7 @@ from attnviz.render.html import build, palettes
 from attnviz.render.palette import DEFAULT
 from attnviz.stories.record import Story, StoryView, Table, cell_text, is_number
 from attnviz.text.display import hold_units
-from attnviz.text.phrase import expect_language, korean
+from attnviz.text.messages import expect_language, korean
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("charts.js", "story.js", "story.css"))

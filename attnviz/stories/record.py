@@ -15,7 +15,7 @@ import numpy as np
 from attnviz.attention import Attention
 from attnviz.render.names import DEFAULT
 from attnviz.storage.encoding import to_text, with_nulls
-from attnviz.text.phrase import Phrase, korean
+from attnviz.text.messages import _, in_language, korean
 
 if TYPE_CHECKING:
     from attnviz.pages import WebPage
@@ -44,8 +44,8 @@ class Matrix:
     values: np.ndarray  # [row, column]; nan for a cell that is masked, and so has no number
     rows: tuple[str, ...] = ()  # a label for each row; empty where they are only counted
     columns: tuple[str, ...] = ()  # likewise
-    row_title: str = Phrase("query", "쿼리")
-    column_title: str = Phrase("key", "키")
+    row_title: str = _("query")
+    column_title: str = _("key")
     limits: tuple[float, float] = (0.0, 1.0)  # the values at the two ends of the colours
     # whether the middle of the limits is a zero from which both sides differ
     diverging: bool = False
@@ -136,12 +136,12 @@ class Story:
     def __repr__(self) -> str:
         return f"<Story {self.name!r}: {self.title}>"
 
-    def say(self, english: str, korean: str) -> str:
-        """What a view says, in the language of the story."""
-        return korean if self.language == "ko" else english
+    def say(self, text: str) -> str:
+        """Return a text in the language of the story."""
+        return in_language(text, self.language)
 
     def translated(self, language: str) -> Story:
-        """The story, which is in English, in a language of `attnviz.text.phrase.LANGUAGES`."""
+        """The story, which is in English, in a language of `attnviz.text.messages.LANGUAGES`."""
         if language == self.language:
             return self
         if self.original is not None:

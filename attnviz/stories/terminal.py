@@ -15,7 +15,7 @@ from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table
 from attnviz.render.terminal.text import READABLE, legend, spell, wrap
 from attnviz.stories.record import Cell, Story, Table, cell_text, is_number
-from attnviz.text.phrase import Phrase
+from attnviz.text.messages import Phrase, _, in_language
 
 
 def draw(story: Story, screen: Screen) -> list[Text]:
@@ -35,7 +35,7 @@ def draw_list(
     longest = max(cell_len(name) for names in chapters.values() for name in names)
     lines = []
     for title, names in chapters.items():
-        about = [meaning.ko if language == "ko" else meaning for meaning in names.values()]
+        about = [in_language(meaning, language) for meaning in names.values()]
         columns = [
             Column(
                 "", [Text(spell(set_cell_size(name, longest), screen), "bold") for name in names]
@@ -43,18 +43,11 @@ def draw_list(
             Column("", [spell(meaning, screen) for meaning in about]),
         ]
         lines += [
-            Text(title.ko if language == "ko" else title, "dim"),
+            Text(in_language(title, language), "dim"),
             *folded_table(columns, narrow),
             Text(),
         ]
-    return [
-        *lines,
-        Text(
-            "하나를 보려면: attnviz demo 이름"
-            if language == "ko"
-            else "Tell one: attnviz demo NAME"
-        ),
-    ]
+    return [*lines, Text(in_language(_("Tell one: attnviz demo NAME"), language))]
 
 
 def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
@@ -72,10 +65,9 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
     if table.shade is not None:
         low, high = table.shade
         yield Text()
-        what = story.say("colour", "색") if screen.colour else story.say("shade", "농도")
-        yield from legend(
-            f"{what}: {story.say(f'{low:.3g} to {high:.3g}', f'{low:.3g}~{high:.3g}')}", screen
-        )
+        what = _("colour") if screen.colour else _("shade")
+        text = _("{what}: {low:.3g} to {high:.3g}").format(what=what, low=low, high=high)
+        yield from legend(story.say(text), screen)
 
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:

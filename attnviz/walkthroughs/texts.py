@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from attnviz.text.messages import Phrase
 from attnviz.text.notes import NOTES as OF_RECORDS
 from attnviz.text.notes import Templates
 from attnviz.walkthroughs.operations import OPERATIONS, Text
@@ -478,7 +481,7 @@ def _of_role(role: str) -> tuple[str, ...]:
 BY_KEY = _of_role("by key")  # steps that make a number or a vector for each key of a query
 BEFORE = _of_role("before")  # steps that make what attention works on
 
-PHRASES: Templates = {
+PHRASES: Mapping[str, tuple[str, str]] = {
     "finds": (
         "“{query}” looks most at {key}: {weight}",
         "“{query}”: 가장 많이 보는 단어는 {key} ({weight})",
@@ -605,8 +608,7 @@ _SCORE, _DRAWN, _CAUSAL = (
     ("what comes after each word is hidden", "각 단어의 뒤는 가림"),
 )
 
-NOTES: Templates = {
-    **OF_RECORDS,
+_TITLES = {
     "title_head_query": (
         "{model}, head {layer}.{head}: the query “{query}”",
         "{model}, 헤드 {layer}.{head}: 쿼리 “{query}”",
@@ -715,4 +717,5 @@ NOTES: Templates = {
     ),
     "made_causal": _not_its_own(*_CAUSAL),
 }
+NOTES: Templates = {**OF_RECORDS, **{code: Phrase(*texts) for code, texts in _TITLES.items()}}
 """Titles and notes by their codes; those of records are among them."""

@@ -12,8 +12,8 @@ from jaxtyping import Float64
 
 from attnviz.errors import SelectionError, SettingsError
 from attnviz.text.display import visible
+from attnviz.text.messages import expect_language, in_language
 from attnviz.text.notes import proof, sentence
-from attnviz.text.phrase import expect_language
 from attnviz.walkthroughs import wording
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import ARROW, OPERATIONS
@@ -51,7 +51,7 @@ class ViewOptions(TypedDict, total=False):
     A language that is not there is refused with a SelectionError; so is a palette, in pictures.
     """
 
-    lang: str  # one of `attnviz.text.phrase.LANGUAGES`; English
+    lang: str  # one of `attnviz.text.messages.LANGUAGES`; English
     # digits after the point of each number; None is 3, of the example ``seq2seq`` 8
     precision: int | None
     blanks: Blanks  # cells that a learner fills in: grid, row, column; none
@@ -152,7 +152,7 @@ class View:
     @property
     def title(self) -> str:
         """What is calculated, in one line."""
-        return sentence(self.walk.title, self.lang, NOTES)
+        return in_language(sentence(self.walk.title, NOTES), self.lang)
 
     @property
     def source(self) -> str:
@@ -199,7 +199,7 @@ class View:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was done to the input, a sentence each."""
-        return tuple(sentence(note, self.lang, NOTES) for note in self.walk.notes)
+        return tuple(in_language(sentence(note, NOTES), self.lang) for note in self.walk.notes)
 
     @property
     def receipt(self) -> str:
@@ -212,7 +212,11 @@ class View:
         )
         if walk.from_input is not None:
             text += self.say("from input", difference=f"{walk.from_input:.1e}")
-        return text if walk.receipt is None else f"{text}; {proof(walk.receipt, self.lang)}"
+        return (
+            text
+            if walk.receipt is None
+            else f"{text}; {in_language(proof(walk.receipt), self.lang)}"
+        )
 
     @property
     def signs(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from string import Formatter
 from typing import NamedTuple
 
-from attnviz.text.phrase import expect_language
+from attnviz.text.messages import expect_language
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, factor, scale
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY, PHRASES, words_of

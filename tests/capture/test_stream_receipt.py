@@ -243,7 +243,8 @@ class TestLong:
             r"verified: max difference \d\.\de-0[56] over 1 layer, in 8 random sums of each row",
             str(receipt),
         )
-        assert proof(receipt, "ko").endswith(" (각 행의 무작위 합 8개로)")
+        assert proof(receipt) == str(receipt)
+        assert proof(receipt).ko.endswith(" (각 행의 무작위 합 8개로)")
         assert self.run(lambda output: output, n=EVERY_NUMBER).sums is None
         assert self.run(lambda output: output, width=SUMS).sums is None
 

@@ -13,7 +13,7 @@ from attnviz.stories import DEMOS, tell
 from attnviz.stories.common import head_name
 from attnviz.stories.record import Matrix, Table, cell_text
 from attnviz.text.display import hold_units
-from attnviz.text.phrase import korean
+from attnviz.text.messages import korean
 from tests.fixtures.browser import barriers, state
 
 if TYPE_CHECKING:

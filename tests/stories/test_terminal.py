@@ -17,7 +17,7 @@ from attnviz.render.palette import colours, levels, luminance
 from attnviz.render.terminal.screen import Screen
 from attnviz.stories.record import Story, Table
 from attnviz.stories.terminal import draw, draw_list
-from attnviz.text.phrase import Phrase
+from attnviz.text.messages import Phrase
 from tests.fixtures.pictures import print_lines
 
 WORDS = ("나는", "너희", "모두를", "I", "internationalization", "사랑해")

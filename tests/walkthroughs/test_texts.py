@@ -52,7 +52,8 @@ def test_all_that_is_told_is_told_in_korean() -> None:
     notes = everything()
     assert len(notes) > 20
     for note in notes:
-        english, korean = (sentence(note, language, NOTES) for language in ("en", "ko"))
+        english = sentence(note, NOTES)
+        korean = english.ko
         assert re.search("[가-힣]", korean), korean
         assert sorted(re.findall(r"\d+", korean)) == sorted(re.findall(r"\d+", english))
         assert not re.search(r"\b(the|and|of|is|are|it|which|layer|head|words?)\b", korean), korean
@@ -61,15 +62,13 @@ def test_all_that_is_told_is_told_in_korean() -> None:
 @pytest.mark.parametrize("code", OWN)
 def test_nothing_is_lost(code: str) -> None:
     """Both sentences have the same holes, and no other code has the same sentence."""
-    english, korean = NOTES[code]
-    holes = [
-        {name for _, name, _, _ in Formatter().parse(text) if name} for text in (english, korean)
-    ]
+    text = NOTES[code]
+    holes = [{name for _, name, _, _ in Formatter().parse(one) if name} for one in (text, text.ko)]
     assert holes[0] == holes[1]
-    assert re.search("[가-힣]", korean)
-    assert [
-        other for other in NOTES if NOTES[other][0] == english or NOTES[other][1] == korean
-    ] == [code]
+    assert re.search("[가-힣]", text.ko)
+    assert [other for other in NOTES if NOTES[other] == text or NOTES[other].ko == text.ko] == [
+        code
+    ]
 
 
 def test_every_code_that_is_written_is_known() -> None:
@@ -94,9 +93,9 @@ def test_every_code_that_is_written_is_known() -> None:
 def test_a_list_and_an_unknown_code() -> None:
     """In a Korean list there is no "and"; a code of a later version is told as it is, words of a person too."""
     note = Note.of("all_taken_as_given", names="q, K", last="V")
-    assert sentence(note, "en", NOTES).startswith(
+    assert sentence(note, NOTES).startswith(
         "q, K and V are given: no single projection makes them (a norm"
     )
-    assert sentence(note, "ko", NOTES).startswith("q, K, V: ")
-    assert sentence(Note.of("text", text="My homework"), "ko", NOTES) == "My homework"
-    assert sentence(Note.of("later", n=3), "ko", NOTES) == "later, n: 3"
+    assert sentence(note, NOTES).ko.startswith("q, K, V: ")
+    assert sentence(Note.of("text", text="My homework"), NOTES).ko == "My homework"
+    assert sentence(Note.of("later", n=3), NOTES).ko == "later, n: 3"

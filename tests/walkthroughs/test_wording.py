@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.errors import SelectionError
-from attnviz.text.phrase import LANGUAGES
+from attnviz.text.messages import LANGUAGES
 from attnviz.walkthroughs.operations import OPERATIONS, scale
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.texts import TEXTS

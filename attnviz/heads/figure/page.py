@@ -20,6 +20,7 @@ from attnviz.render.figure.export import Picture, blank_figure, usual_settings
 from attnviz.render.figure.page import lines
 from attnviz.render.figure.pen import BLACK, FRAME, GREY, MARGIN, SMALL, TEXT, Pen
 from attnviz.text.display import visible
+from attnviz.text.messages import in_language
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +142,10 @@ def _notes(comparison: HeadComparison, profile: HeadProfile, language: str) -> l
     near = visible(wording.list_alike(comparison, profile, language))
     own = [one for one in comparison.relations if (one.layer, one.head) == profile.place]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
-    how = [f"{kind.short(language)}: {kind.say(language)}" for kind in kinds]
+    how = [
+        f"{in_language(kind.title, language)}: {in_language(kind.words, language)}"
+        for kind in kinds
+    ]
     how += [say("halves", language)] * bool(own)
     return [
         proof(comparison, language),
@@ -214,7 +218,7 @@ def draw_measures(
             marker=marker,
             s=16,
             linewidth=1.1,
-            label=CONTROLS[control].short(language),
+            label=in_language(CONTROLS[control].title, language),
             color=shade,
             zorder=6,
         )

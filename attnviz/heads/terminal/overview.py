@@ -46,6 +46,7 @@ from attnviz.render.palette import LEVELS
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
+from attnviz.text.messages import in_language
 
 WITH_WORDS = 116
 """The windows, in cells, from which on a role stands with its words; in narrower ones these stand below."""
@@ -162,7 +163,7 @@ def _rival(role: Role | None, out: Writer) -> str:
         return ""
     one = role.rival
     which = (
-        CONTROLS[one.name].short(out.language)
+        in_language(CONTROLS[one.name].title, out.language)
         if one.offset is None
         else out.say("at_offset", n=one.offset)
     )

@@ -23,6 +23,7 @@ from attnviz.heads.wording import description, ends, how_sure, role_words, sampl
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, table
 from attnviz.render.terminal.text import fit, spell
+from attnviz.text.messages import in_language
 
 WITH_CONTROLS, WIDE = 80, 116
 """The windows, in cells, from which on a row has its controls, and a wider pattern."""
@@ -119,7 +120,7 @@ def _rows(
     if _has_room_for_controls(comparison, wide):
         columns += [
             Column(
-                kind.titles[wide >= WIDE],
+                kind.column_title(wide=wide >= WIDE),
                 [_control(one, kind.name, out) for one in heads],
                 right=True,
             )
@@ -185,7 +186,10 @@ def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) 
     yield "; ".join(f"{short}: {words}" for short, words in rules.items())
     yield say("marks", language)
     if kinds := _controls(comparison):
-        named = ", ".join(f"{kind.titles[width >= WIDE]}: {kind.say(language)}" for kind in kinds)
+        named = ", ".join(
+            f"{kind.column_title(wide=width >= WIDE)}: {in_language(kind.words, language)}"
+            for kind in kinds
+        )
         if _has_room_for_controls(comparison, width):
             yield say("columns", language, controls=named)
         else:
@@ -264,7 +268,10 @@ def draw_head(
         if part := list(draw(profile, comparison, out)):
             lines += [Text(), *part]
     kinds = [kind for name, kind in CONTROLS.items() if name in comparison.controls]
-    titles = [f"{kind.titles[screen.width >= NARROW]}: {kind.say(language)}" for kind in kinds]
+    titles = [
+        f"{kind.column_title(wide=screen.width >= NARROW)}: {in_language(kind.words, language)}"
+        for kind in kinds
+    ]
     marks = [say("marks", language), *titles, say("count_from_0", language)]
     lines += [*on, *out.prose("; ".join(marks), "dim")]
     lines += [*out.tell("narrow", "dim"), *out.tell("not_explanation", "dim")]
@@ -317,7 +324,10 @@ def _held_against(profile: HeadProfile, _: HeadComparison, out: Writer) -> Itera
             least = out.say(
                 "from_on", measure=role.rule.short, threshold=out.number(role.rule.threshold)
             )
-            words = [f"  {CONTROLS[one.name].say(out.language, one)}" for one in role.controls]
+            words = [
+                f"  {in_language(CONTROLS[one.name].describe(one), out.language)}"
+                for one in role.controls
+            ]
             columns = [
                 out.column(f"{least} · {out.say('held_against')}", words, least=16),
                 out.numbers("value", [one.value for one in role.controls]),
@@ -388,7 +398,7 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> 
                 out.number(selection.control_of(comparison, control, name, profile))
                 for name in names
             ]
-            title, dim = kind.titles[is_wide], [Text(value, "dim") for value in values]
+            title, dim = kind.column_title(wide=is_wide), [Text(value, "dim") for value in values]
             columns.append(Column(title, dim, right=True, gap=1 + is_wide))
     if out.screen.width >= WITH_MEANINGS:
         columns.append(

@@ -35,6 +35,7 @@ from attnviz.render.palette import (
     pixels,
 )
 from attnviz.render.sheet import BLANK, Panel, Sheet
+from attnviz.text.messages import Phrase, _
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,20 +130,20 @@ def draw_pattern(
     ax.set_yticks(range(0, len(queries), step), queries[::step], **pen.style())
     ax.tick_params(length=0, pad=3)
     thinned = (
-        sheet.say(f" (every {ordinal(step)} is named)", f" ({step}개마다 이름을 씀)")
+        sheet.say(_(" (every {nth} is named)").format(nth=Phrase(ordinal(step), str(step))))
         if step > 1
         else ""
     )
     place = ax.get_subplotspec()  # in a grid of one's own only the outer axes say what they are
     if place is None or place.is_last_row():
         ax.set_xlabel(
-            f"{sheet.say('key: looked at', '키: 보이는 쪽')}{thinned}",
+            sheet.say(_("key: looked at")) + thinned,
             labelpad=4,
             **pen.style(color=pen.quiet),
         )
     if place is None or place.is_first_col():
         ax.set_ylabel(
-            f"{sheet.say('query: looking', '쿼리: 보는 쪽')}{thinned}",
+            sheet.say(_("query: looking")) + thinned,
             labelpad=4,
             **pen.style(color=pen.quiet),
         )

@@ -24,7 +24,7 @@ from attnviz.models.training.measure import hits
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import Estimate, open_model, percent, story, table
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
-from attnviz.text.phrase import Phrase, Texts
+from attnviz.text.messages import Phrase, _, pgettext
 
 SEEDS = len(registry.SEEDS)
 WITH, WITHOUT = "with", "without"
@@ -34,67 +34,46 @@ LENGTHS = (range(3, 6), range(6, 9), range(9, 12), range(12, 15), range(15, 18),
 N_SENTENCES = 40  # in each group
 STUDENT = 4.302653
 """Standard errors on each side of the mean that hold 95 % of Student's t with 2 degrees of freedom, for 3 seeds."""
-TEXTS = Texts(
-    """
-title | of sentences of {long} words {one} are translated faultlessly with attention, {other} without
-    | {long}단어 문장을 오류 없이 번역한 비율: 어텐션이 있으면 {one}, 없으면 {other}
-receipt | counted live: {SEEDS} models of each kind on {n_pairs} unseen test sentences, running free; no attention is
-    shown, so there is none to verify
-    | 지금 셈: 종류마다 모델 {SEEDS}개, 학습에 쓰지 않은 시험 문장 {n_pairs}개, 자유 생성; 어텐션을 보이지 않으므로
-    검증할 것도 없음
-models | A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without attention the decoder
-    gets the encoder's last state alone: {wide_other} numbers, whether the sentence has {short} words or {long}. With
-    attention it can also look back, at each step, at the state after every word: {wide} numbers each. {SEEDS} models of
-    each kind were {alike}, from {SEEDS} seeds; those with attention have {sizes[0]:,} weights, those without
-    {sizes[1]:,}. The test sentences have {CLAUSES[0]} to {most_clauses} clauses, {seen} those of training.
-    | 순환 신경망 인코더가 영어 문장을 읽고, 디코더가 그것을 한국어로 생성합니다. 어텐션이 없으면 디코더는 인코더의
-    마지막 상태만 받습니다. 문장이 {short}단어든 {long}단어든 수 {wide_other}개뿐입니다. 어텐션이 있으면 단계마다 모든
-    단어 뒤의 상태를 다시 볼 수 있고, 상태마다 수가 {wide}개씩입니다. 종류마다 시드 {SEEDS}개로 모델 {SEEDS}개를
-    {alike}. 파라미터는 어텐션이 있는 모델이 {sizes[0]:,}개, 없는 모델이 {sizes[1]:,}개입니다. 시험 문장의
-    절은 {CLAUSES[0]}~{most_clauses}개로, {seen}.
-lengths_table | unseen test sentences by length, {N_SENTENCES} each: means over {SEEDS} models of each kind
-    | 학습에 쓰지 않은 시험 문장, 길이마다 {N_SENTENCES}개: 종류마다 모델 {SEEDS}개의 평균
-lengths_table_columns | English words; with: no fault; 95 %; without: no fault; 95 %; with: words right; without: words
-    right
-    | 영어 단어; 있음: 오류 없음; 95 %; 없음: 오류 없음; 95 %; 있음: 맞은 단어; 없음: 맞은 단어
-why | A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch each part when it is
-    needed.
-    | 크기가 정해진 상태 하나에는 문장이 다 담기지 않습니다. 어텐션이 있으면 디코더가 필요한 부분을 그때그때 가져올 수
-    있습니다.
-finding | Of the sentences of {short} words the models with attention translate {one_short} without a fault, those
-    without {other_short}; of those of {long} words, {one_long} and {other_long}. From the shortest to the longest that
-    is a change of {change:+.1f} points with attention and of {change_other:+.1f} points without. {why}
-    | 오류 없이 번역한 문장은 {short}단어에서 어텐션이 있는 모델이 {one_short}, 없는 모델이 {other_short}이고,
-    {long}단어에서는 {one_long}, {other_long}입니다. 가장 짧은 문장에서 가장 긴 문장으로 가면 어텐션이 있을 때
-    {change:+.1f}포인트, 없을 때 {change_other:+.1f}포인트 변합니다. {why}
-interval | With attention minus without, the share of faultless sentences differs by {shorter} on the shorter half of
-    the lengths and by {longer} on the longer half: {verdict}. The 95 % intervals count both what other seeds would
-    change (Student's t over {SEEDS} seeds) and what other sentences would (Wilson's interval); that of a difference is
-    put together from the two (Newcombe's).
-    | 오류 없는 문장의 비율에서 어텐션이 있는 쪽에서 없는 쪽을 빼면 짧은 절반에서 {shorter}, 긴 절반에서 {longer}입니다.
-    긴 문장에서의 차이는 {verdict}. 95 % 신뢰구간에는 시드를 바꿀 때의 변화(시드 {SEEDS}개의 스튜던트 t)와 문장을 바꿀
-    때의 변화(윌슨 구간)가 모두 들어 있고, 차이의 구간은 두 구간을 합친 것(뉴컴)입니다.
-example | the first of the longest sentences, by the first model of each kind
-    | 가장 긴 문장들 가운데 첫째, 종류마다 첫 모델의 번역
-kinds | with attention; without attention | 어텐션 있음; 어텐션 없음
-span | {first} to {last} | {first}~{last}
-interval_of | {low:.2f} to {high:.2f} | {low:.2f}~{high:.2f}
-alike | trained alike, on the same sentences | 같은 문장으로 똑같이 학습했습니다
-not_alike | not trained alike | 서로 다르게 학습했습니다
-as_seen | as | 학습한 문장과 같습니다
-unseen | not as | 학습한 문장과는 다릅니다
-by_chance | perhaps by chance | 우연일 수 있습니다
-certain | more than chance | 우연으로 볼 수 없습니다
-opposite | the other way round | 반대입니다
-english | English | 영어
-right | right | 올바른 번역
-sentence | sentence | 문장
-panels | sentences without a fault; words right at their place | 오류 없는 문장; 제자리에 맞은 단어
-bands | {title} (bands: 95 %) | {title} (띠: 95 %)
-lengths | English words in the sentence (middle of each group) | 문장의 영어 단어 수 (묶음마다 가운데)
-""",
-    globals(),
+TITLE = _(
+    "of sentences of {long} words {one} are translated faultlessly with attention, {other} without"
 )
+RECEIPT = _(
+    "counted live: {seeds} models of each kind on {n_pairs} unseen test sentences, running free; "
+    "no attention is shown, so there is none to verify"
+)
+MODELS = _(
+    "A recurrent encoder reads an English sentence, a decoder generates it in Korean. Without "
+    "attention the decoder gets the encoder's last state alone: {wide_other} numbers, whether the "
+    "sentence has {short} words or {long}. With attention it can also look back, at each step, at "
+    "the state after every word: {wide} numbers each. {seeds} models of each kind were {alike}, "
+    "from {seeds} seeds; those with attention have {size:,} weights, those without "
+    "{other_size:,}. The test sentences have {least} to {most_clauses} clauses, {seen} those of "
+    "training."
+)
+LENGTHS_TABLE = _(
+    "unseen test sentences by length, {n_sentences} each: means over {seeds} models of each kind"
+)
+WHY = _(
+    "A state of a fixed size holds only so much of a sentence; attention lets the decoder fetch "
+    "each part when it is needed."
+)
+FINDING = _(
+    "Of the sentences of {short} words the models with attention translate {one_short} without a "
+    "fault, those without {other_short}; of those of {long} words, {one_long} and {other_long}. "
+    "From the shortest to the longest that is a change of {change:+.1f} points with attention and "
+    "of {change_other:+.1f} points without. {why}"
+)
+INTERVAL = _(
+    "With attention minus without, the share of faultless sentences differs by {shorter} on the "
+    "shorter half of the lengths and by {longer} on the longer half: {verdict}. The 95 % "
+    "intervals count both what other seeds would change (Student's t over {seeds} seeds) and what "
+    "other sentences would (Wilson's interval); that of a difference is put together from the two "
+    "(Newcombe's)."
+)
+EXAMPLE = _("the first of the longest sentences, by the first model of each kind")
+BY_CHANCE = _("perhaps by chance")
+CERTAIN = _("more than chance")
+OPPOSITE = _("the other way round")
 
 
 class LengthGroup(NamedTuple):
@@ -199,21 +178,29 @@ def tell() -> Story:
     groups, kinds = unseen_pairs(), open_kinds()
     results = compare(kinds, groups)
     one, other = (percent(share(results[kind][-1].exact).mean) for kind in (WITH, WITHOUT))
-    say = TEXTS.filled(long=_span(LENGTHS[-1]), one=one, other=other, n_pairs=sum(map(len, groups)))
-    middles, lengths = tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS), say("lengths")
+    long = _span(LENGTHS[-1])
+    n_pairs = sum(map(len, groups))
+    middles, lengths = (
+        tuple((lengths[0] + lengths[-1]) / 2 for lengths in LENGTHS),
+        _("English words in the sentence (middle of each group)"),
+    )
     picture = (
         Lines(
-            say("bands", title=title),
+            _("{title} (bands: 95 %)").format(title=title),
             middles,
             lengths,
             tuple(
                 Series.of(name, [share(group[what]) for group in results[kind]])
-                for kind, name in zip(kinds, say.names("kinds"), strict=True)
+                for kind, name in zip(
+                    kinds, (_("with attention"), _("without attention")), strict=True
+                )
             ),
             title,
             (0.0, 1.0),
         )
-        for what, title in enumerate(say.names("panels"))
+        for what, title in enumerate(
+            (_("sentences without a fault"), _("words right at their place"))
+        )
     )
     parts = (
         _models(kinds),
@@ -222,11 +209,16 @@ def tell() -> Story:
         _interval(results),
         _example(kinds, groups[-1][0]),
     )
-    return story(say, parts, picture)
+    return story(
+        title=TITLE.format(long=long, one=one, other=other),
+        receipt=RECEIPT.format(seeds=SEEDS, n_pairs=n_pairs),
+        parts=parts,
+        picture=picture,
+    )
 
 
 def _span(lengths: range) -> Phrase:
-    return TEXTS("span", first=lengths[0], last=lengths[-1])
+    return _("{first} to {last}").format(first=lengths[0], last=lengths[-1])
 
 
 def _models(kinds: Kinds) -> Phrase:
@@ -239,16 +231,22 @@ def _models(kinds: Kinds) -> Phrase:
         replace(card.plan, config=config, recipe=replace(card.plan.recipe, seed=0))
         for card in cards
     ]
-    return TEXTS(
-        "models",
-        sizes=sizes,
-        wide=wide,
+    return MODELS.format(
         wide_other=wide_other,
         short=LENGTHS[0][0],
         long=LENGTHS[-1][-1],
-        alike=TEXTS("alike" if plans[0] == plans[1] else "not_alike"),
+        wide=wide,
+        seeds=SEEDS,
+        alike=(
+            _("trained alike, on the same sentences")
+            if plans[0] == plans[1]
+            else _("not trained alike")
+        ),
+        size=sizes[0],
+        other_size=sizes[1],
+        least=CLAUSES[0],
         most_clauses=CLAUSES[-1],
-        seen=TEXTS("as_seen" if set(CLAUSES) <= set(plans[0].clauses) else "unseen"),
+        seen=(_("as") if set(CLAUSES) <= set(plans[0].clauses) else _("not as")),
     )
 
 
@@ -257,9 +255,21 @@ def _table(results: Results) -> Table:
     for lengths, *pair in zip(LENGTHS, results[WITH], results[WITHOUT], strict=True):
         row: list[Cell] = [_span(lengths)]
         for exact in (share(group.exact) for group in pair):
-            row += [exact.mean, TEXTS("interval_of", low=exact.low, high=exact.high)]
+            row += [exact.mean, _("{low:.2f} to {high:.2f}").format(low=exact.low, high=exact.high)]
         rows.append((*row, *(share(group.words).mean for group in pair)))
-    return table(TEXTS, "lengths_table", rows)
+    return table(
+        LENGTHS_TABLE.format(n_sentences=N_SENTENCES, seeds=SEEDS),
+        (
+            _("English words"),
+            _("with: no fault"),
+            _("95 %"),
+            _("without: no fault"),
+            _("95 %"),
+            _("with: words right"),
+            _("without: words right"),
+        ),
+        rows,
+    )
 
 
 def _finding(results: Results) -> Phrase:
@@ -268,32 +278,43 @@ def _finding(results: Results) -> Phrase:
     ]
     change, change_other = (long - short for short, long in ends)
     (one_short, one_long), (other_short, other_long) = (map(percent, shares) for shares in ends)
-    return TEXTS(
-        "finding",
+    return FINDING.format(
         short=_span(LENGTHS[0]),
-        long=_span(LENGTHS[-1]),
         one_short=one_short,
-        one_long=one_long,
         other_short=other_short,
+        long=_span(LENGTHS[-1]),
+        one_long=one_long,
         other_long=other_long,
         change=100 * change,
         change_other=100 * change_other,
-        why=TEXTS("why") if change_other < min(change, 0.0) else Phrase("", ""),
+        why=WHY if change_other < min(change, 0.0) else "",
     )
 
 
 def _interval(results: Results) -> Phrase:
     """The difference between the kinds on the shorter and the longer half of the lengths."""
     shorter, longer = gaps(results)
-    verdict = TEXTS("certain" if longer.low > 0 else "opposite" if longer.high < 0 else "by_chance")
-    return TEXTS("interval", shorter=shorter, longer=longer, verdict=verdict)
+    if longer.low > 0:
+        verdict = CERTAIN
+    elif longer.high < 0:
+        verdict = OPPOSITE
+    else:
+        verdict = BY_CHANCE
+    return INTERVAL.format(
+        shorter=shorter.shown(), longer=longer.shown(), verdict=verdict, seeds=SEEDS
+    )
 
 
 def _example(kinds: Kinds, pair: Pair) -> Table:
-    rows = [(TEXTS("english"), " ".join(pair.english)), (TEXTS("right"), " ".join(pair.korean))]
-    for name, ((card, model), *_) in zip(TEXTS.names("kinds"), kinds.values(), strict=True):
+    rows = [
+        (_("English"), " ".join(pair.english)),
+        (pgettext("bottleneck", "right"), " ".join(pair.korean)),
+    ]
+    names = (_("with attention"), _("without attention"))
+    for name, models in zip(names, kinds.values(), strict=True):
+        card, model = models[0]
         vocabulary, end = card.target or card.source, card.plan.config.end
         source, target = encode_pairs([pair], end)
         words = model.translate(source, max_length=target.shape[1]).words[0].tolist()
         rows.append((name, " ".join(vocabulary.decode([word for word in words if word != end]))))
-    return Table(TEXTS("example"), ("", TEXTS("sentence")), tuple(rows))
+    return Table(EXAMPLE, ("", _("sentence")), tuple(rows))

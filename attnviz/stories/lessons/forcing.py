@@ -39,7 +39,7 @@ from attnviz.stories.common import (
 )
 from attnviz.stories.lessons.alignment import RECURRENT
 from attnviz.stories.record import Cell, Lines, Series, Story, Table
-from attnviz.text.phrase import Phrase, Texts, join_phrases
+from attnviz.text.messages import Phrase, _, join_phrases, pgettext
 
 SENTENCE = "She is eating a green apple"
 FORCED = "그녀는 초록색 사과를 먹는다 있다"  # "eats" where "eating" is right; the word after it is left as it was
@@ -48,92 +48,71 @@ CLAUSES = 4  # in each of them; the sentences of training have one fewer at most
 AFTER = 6  # steps after the first error that are looked at
 BEFORE = 2  # steps shown before the first error of a sentence
 SEVERAL = 4  # an error of so many words one after another goes on; one of fewer does not
-TEXTS = Texts(
-    """
-receipt | free: {own}; forced: {right}; the shares are counted on {n} test sentences
-    | 자유 생성: {own}; 교사 강요: {right}; 비율은 시험 문장 {n}개에서 셈
-no_error | no error on {n} unseen sentences: {right} of the words right forced, {own} free
-    | 학습에 쓰지 않은 문장 {n}개에서 오류 없음: 맞은 단어 교사 강요 {right}, 자유 생성 {own}
-errors | {last.steps} steps after an error {mended} of the words are right if errors are mended, {unmended} if not
-    | 오류가 난 뒤 {last.steps}단계: 오류를 고쳐 주면 {mended}, 그대로 두면 {unmended}가 맞음
-forgot | , but for {share} of the words before, which were shown as unknown: so it had to look at the English sentence
-    | 다만 앞 단어의 {share}는 모르는 단어로 보여 주어, 영어 문장을 보지 않을 수 없게 했습니다.
-two_ways | A decoder reads, at each step, the word before. While it is trained that is the right one, whatever it would
-    have chosen itself (teacher forcing); in use there is no right one, and it reads its own (free running). {RECURRENT}
-    was trained by teacher forcing{forgot}. Here it translates “{SENTENCE}” freely, and once more with a wrong word
-    forced on it: 먹는다 (eats) where 먹고 있다 (is eating) is right.
-    | 디코더는 단계마다 바로 앞의 단어를 읽습니다. 학습할 때 그 단어는 모델이 스스로 무엇을 골랐든 언제나 올바른
-    단어입니다(교사 강요). 실제로 쓸 때는 올바른 단어가 없으므로 자기가 생성한 단어를 읽습니다(자유 생성). {RECURRENT}
-    모델은 교사 강요로 학습했습니다. {forgot} 여기서는 “{SENTENCE}”을 자유롭게 한 번, 틀린 단어를 넣어 주고 한 번 더
-    번역합니다. 넣어 주는 단어는 “먹고 있다”가 맞는 자리의 “먹는다”입니다.
-wrong_word | “{SENTENCE}”: free running, and with “{FORCED}” forced on it
-    | “{SENTENCE}”: 자유 생성, 그리고 “{FORCED}” 넣어 주기
-no_difference | The words forced on the model are those that it generates itself, so nothing differs.
-    | 넣어 준 단어가 모델이 스스로 생성하는 단어와 같아서 달라지는 것이 없습니다.
-english_decides | Here the English sentence decides: the wrong word does not change what it generates next.
-    | 여기서는 영어 문장이 결정합니다. 틀린 단어를 읽어도 다음에 생성할 단어가 바뀌지 않습니다.
-word_decides | What it generates next depends on the word it was given, not on the English sentence alone.
-    | 다음에 생성할 단어는 영어 문장만이 아니라 방금 받은 단어에도 달려 있습니다.
-what_follows | At step {place} {made.word} is forced on it, to which it gives a chance of {made.chance:.3f}; itself it
-    would generate {made.expected} ({made.expected_chance:.3f}). Up to here both runs have read the same words and
-    expect the same. After its own {own.word} it expects {after_own.expected} ({after_own.expected_chance:.3f}); after
-    {made.word} it expects {after_made.expected} ({after_made.expected_chance:.3f}). {verdict}
-    | 단계 {place}에서 넣어 준 단어는 “{made.word}”이고, 모델이 이 단어에 준 확률은 {made.chance:.3f}입니다. 스스로
-    생성했을 단어는 “{made.expected}”({made.expected_chance:.3f})입니다. 여기까지는 두 번 모두 같은 단어를 읽었고 예상도
-    같습니다. 다음에 예상하는 단어는 자기 단어 “{own.word}” 뒤에서
-    “{after_own.expected}”({after_own.expected_chance:.3f}), “{made.word}” 뒤에서
-    “{after_made.expected}”({after_made.expected_chance:.3f})입니다. {verdict}
-late | The wrong word is step {wrong}, yet the patterns are the same up to row {row}: a step looks with the state of
-    the step before, and only then reads its word.
-    | 틀린 단어는 단계 {wrong}인데 패턴은 행 {row}까지 같습니다. 각 단계는 앞 단계의 상태로 먼저 보고, 그다음에야 자기
-    단어를 읽기 때문입니다.
-patterns | {late} Both patterns are drawn by {command}, without and with {more}. {rows}
-    | {late} 두 패턴은 {command} 명령으로, {more} 옵션 없이 또 함께 그릴 수 있습니다. {rows}
-accuracy | On {n} unseen sentences of {CLAUSES} clauses, one more than any it was trained on, it generates {right} of
-    the words right after the right words, and {own} after its own.
-    | 학습한 어느 문장보다 절이 하나 더 많은, {CLAUSES}개의 절로 된 새 문장 {n}개에서 모델은 올바른 단어 다음에는 단어의
-    {right}, 자기 단어 다음에는 {own}만큼 맞힙니다.
-goes_on | its own error goes on. In training it never read an error of its own (exposure bias).
-    | 자기 오류가 다음으로 이어집니다. 학습 중에는 자기 오류를 읽어 본 적이 없기 때문입니다(노출 편향).
-after_error | {text} {which} of the sentences have an error; the first is at the same step both ways, for until then
-    both have read the same. {last.steps} steps later {forced} of the words are right where the right word was put in
-    the place of each wrong one, and {free} where the model reads on from its own: {verdict}
-    | {text} {which}에 오류가 있습니다. 그때까지는 같은 단어를 읽었으므로 첫 오류의 단계는 두 방식이 같습니다. 그로부터
-    {last.steps}단계 뒤에 맞는 단어는, 틀릴 때마다 올바른 단어로 바꾸어 주면 {forced}, 자기 단어를 계속 읽으면
-    {free}입니다: {verdict}
-after | words right at their place after the first error, {n} sentences of {CLAUSES} clauses
-    | 첫 오류 뒤에 제자리에 맞은 단어, 절 {CLAUSES}개로 된 문장 {n}개
-moved | A word that is left out moves all that follow, and at its place each of them then counts as wrong. Counted
-    wherever they stand, as long as they are in the right order, {forced} of the words are generated forced and {free}
-    free: {near} points apart, where at their place they are {far} apart. The right word before shows what may come
-    next, and also how far the sentence has got.
-    | 한 단어가 빠지면 뒤의 단어가 모두 밀려서, 자리로 세면 모두 틀린 것이 됩니다. 자리와 상관없이 순서만 맞으면 맞은
-    것으로 세면 교사 강요는 {forced}, 자유 생성은 {free}로 차이가 {near}포인트입니다. 자리까지 따지면
-    {far}포인트였습니다. 앞의 올바른 단어는 다음에 무엇이 올 수 있는지뿐 아니라 문장이 어디까지 왔는지도 알려 줍니다.
-first_found | the first of them in which {SEVERAL} words or more are wrong in a row when free, and fewer when forced
-    | 자유 생성에서는 {SEVERAL}단어 이상이 잇달아 틀리고, 교사 강요에서는 그보다 적게 틀리는 첫 문장
-lines | after the first error, {CLAUSES} clauses (bands: 95 %) | 첫 오류 뒤, 절 {CLAUSES}개 (띠: 95 %)
-ways | free running; forced | 자유 생성; 교사 강요
-wrong_word_columns | step; free: generates; chance; forced: given; chance; expects itself; chance
-    | 단계; 자유 생성: 생성한 단어; 확률; 강요: 넣어 준 단어; 확률; 스스로 예상한 단어; 확률
-view | {way}, step {step}: before “{word}” it looks most at “{at}” ({weight:.2f}).
-    | {way}, 단계 {step}: “{word}” 앞에서 가장 많이 보는 단어는 “{at}” ({weight:.2f})입니다.
-nothing_goes_on | There is nothing that could go on. | 오류가 없으므로 이어질 것도 없습니다.
-by_chance | too small a difference to be told from chance. | 우연과 구별하기에는 차이가 작습니다.
-all | All | 모든 문장
-some | {wrong} | 문장 {wrong}개
-after_columns | steps after it; sentences; forced: right; free: right | 오류 뒤 단계; 문장; 강요: 정답; 자유 생성: 정답
-first | the first of them with an error | 오류가 있는 첫 문장
-wrong | {word} (wrong) | {word} (틀림)
-around | {what}, around its first error: “{english}” | {what}, 첫 오류의 앞뒤: “{english}”
-around_columns | step; right; forced: generates; free: generates
-    | 단계; 올바른 단어; 강요: 생성한 단어; 자유 생성: 생성한 단어
-steps_after | steps after the first error | 첫 오류 뒤 단계
-at_place | words right at their place | 제자리에 맞은 단어
-""",
-    globals(),
+RECEIPT = _("free: {own}; forced: {right}; the shares are counted on {n} test sentences")
+NO_ERROR = _("no error on {n} unseen sentences: {right} of the words right forced, {own} free")
+ERRORS = _(
+    "{steps} steps after an error {mended} of the words are right if errors are mended, "
+    "{unmended} if not"
 )
-WAYS = TEXTS.names("ways")
+FORGOT = _(
+    ", but for {share} of the words before, which were shown as unknown: so it had to look at the "
+    "English sentence"
+)
+TWO_WAYS = _(
+    "A decoder reads, at each step, the word before. While it is trained that is the right one, "
+    "whatever it would have chosen itself (teacher forcing); in use there is no right one, and it "
+    "reads its own (free running). {recurrent} was trained by teacher forcing{forgot}. Here it "
+    "translates “{sentence}” freely, and once more with a wrong word forced on it: 먹는다 (eats) "
+    "where 먹고 있다 (is eating) is right."
+)
+NO_DIFFERENCE = _(
+    "The words forced on the model are those that it generates itself, so nothing differs."
+)
+ENGLISH_DECIDES = _(
+    "Here the English sentence decides: the wrong word does not change what it generates next."
+)
+WORD_DECIDES = _(
+    "What it generates next depends on the word it was given, not on the English sentence alone."
+)
+WHAT_FOLLOWS = _(
+    "At step {place} {forced} is forced on it, to which it gives a chance of {forced_chance:.3f}; "
+    "itself it would generate {expected} ({expected_chance:.3f}). Up to here both runs have read "
+    "the same words and expect the same. After its own {own} it expects {after_own} "
+    "({after_own_chance:.3f}); after {forced} it expects {after_forced} "
+    "({after_forced_chance:.3f}). {verdict}"
+)
+LATE = _(
+    "The wrong word is step {wrong}, yet the patterns are the same up to row {row}: a step looks "
+    "with the state of the step before, and only then reads its word."
+)
+PATTERNS = _("{late} Both patterns are drawn by {command}, without and with {more}. {rows}")
+ACCURACY = _(
+    "On {n} unseen sentences of {clauses} clauses, one more than any it was trained on, it "
+    "generates {right} of the words right after the right words, and {own} after its own."
+)
+GOES_ON = _("its own error goes on. In training it never read an error of its own (exposure bias).")
+AFTER_ERROR = _(
+    "{text} {which} of the sentences have an error; the first is at the same step both ways, for "
+    "until then both have read the same. {steps} steps later {forced} of the words are right "
+    "where the right word was put in the place of each wrong one, and {free} where the model "
+    "reads on from its own: {verdict}"
+)
+AFTER_TEXT = _(
+    "words right at their place after the first error, {n} sentences of {clauses} clauses"
+)
+MOVED = _(
+    "A word that is left out moves all that follow, and at its place each of them then counts as "
+    "wrong. Counted wherever they stand, as long as they are in the right order, {forced} of the "
+    "words are generated forced and {free} free: {near} points apart, where at their place they "
+    "are {far} apart. The right word before shows what may come next, and also how far the "
+    "sentence has got."
+)
+FIRST_FOUND = _(
+    "the first of them in which {several} words or more are wrong in a row when free, and fewer "
+    "when forced"
+)
+VIEW = _("{way}, step {step}: before “{word}” it looks most at “{at}” ({weight:.2f}).")
+WAYS = (_("free running"), _("forced"))
 
 
 class After(NamedTuple):
@@ -266,17 +245,12 @@ def tell() -> Story:
     row = next(
         (place for place, (own, made) in rows if not np.allclose(own, made, atol=1e-6)), None
     )
-    say = TEXTS.filled(
-        own=receipt_of(free),
-        right=receipt_of(forced),
-        n=len(pairs),
-        wrong=word,
-        row=(row or 0) - 1,
-        rows=ROWS,
-        command=f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`',
-        more=f'`--target "{FORCED}"`',
-    )
-    late = Phrase("", "") if word is None or row is None else say("late")
+    own = receipt_of(free)
+    right = receipt_of(forced)
+    n = len(pairs)
+    command = f'`attnviz heatmap "{SENTENCE}" --model {RECURRENT}`'
+    more = f'`--target "{FORCED}"`'
+    late = "" if word is None or row is None else LATE.format(wrong=word, row=row - 1)
     title, measures, lines = _measures(both)
     parts = (
         _two_ways(card.plan.recipe),
@@ -284,20 +258,27 @@ def tell() -> Story:
         _what_follows(word, *steps),
         *measures,
         *_one_sentence(both, pairs, vocabulary),
-        say("patterns", late=late),
+        PATTERNS.format(late=late, command=command, more=more, rows=ROWS),
     )
     patterns = (steps_panel(way, record, (0, 0)) for way, record in zip(WAYS, records, strict=True))
     views = (  # the first word that differs, and the first row that does, both ways
-        row_view(TEXTS.filled(way=way, step=step), record, (0, 0), step, number)
+        row_view(VIEW, record, (0, 0), step, number, way=way, step=step)
         for step in sorted({word or 0, word or 0 if row is None else row})
         for number, (way, record) in enumerate(zip(WAYS, records, strict=True))
     )
-    return story(say, parts, (*patterns, *lines), title=title, views=views, records=records)
+    return story(
+        title=title,
+        receipt=RECEIPT.format(own=own, right=right, n=n),
+        parts=parts,
+        picture=(*patterns, *lines),
+        views=views,
+        records=records,
+    )
 
 
 def _two_ways(recipe: Recipe) -> Phrase:
-    forgot = TEXTS("forgot", share=percent(recipe.forget)) if recipe.forget else Phrase("", "")
-    return TEXTS("two_ways", forgot=forgot)
+    forgot = FORGOT.format(share=percent(recipe.forget)) if recipe.forget else ""
+    return TWO_WAYS.format(recurrent=RECURRENT, forgot=forgot, sentence=SENTENCE)
 
 
 def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Table:
@@ -306,27 +287,48 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
         (place, *(own[:2] if own else ("", "")), *(made or ("",) * 4))
         for place, (own, made) in enumerate(itertools.zip_longest(free, forced))
     )
-    return table(TEXTS, "wrong_word", rows)
+    return table(
+        _("“{sentence}”: free running, and with “{forced}” forced on it").format(
+            sentence=SENTENCE, forced=FORCED
+        ),
+        (
+            _("step"),
+            _("free: generates"),
+            _("chance"),
+            _("forced: given"),
+            _("chance"),
+            _("expects itself"),
+            _("chance"),
+        ),
+        rows,
+    )
 
 
 def _what_follows(
     place: int | None, free: Sequence[ForcedStep], forced: Sequence[ForcedStep]
 ) -> Phrase:
     if place is None or place + 1 >= min(len(free), len(forced)):
-        return TEXTS("no_difference")
+        return NO_DIFFERENCE
     own, made, after_own, after_made = (
         free[place],
         forced[place],
         free[place + 1],
         forced[place + 1],
     )
-    verdict = TEXTS(
-        "english_decides" if after_own.expected == after_made.expected else "word_decides"
+    verdict = ENGLISH_DECIDES if after_own.expected == after_made.expected else WORD_DECIDES
+    return WHAT_FOLLOWS.format(
+        place=place,
+        forced=made.word,
+        forced_chance=made.chance,
+        expected=made.expected,
+        expected_chance=made.expected_chance,
+        own=own.word,
+        after_own=after_own.expected,
+        after_own_chance=after_own.expected_chance,
+        after_forced=after_made.expected,
+        after_forced_chance=after_made.expected_chance,
+        verdict=verdict,
     )
-    say = TEXTS.filled(
-        place=place, own=own, made=made, after_own=after_own, after_made=after_made, verdict=verdict
-    )
-    return say("what_follows")
 
 
 def _measures(both: TwoWays) -> tuple[Phrase, tuple[Phrase | Table, ...], tuple[Lines, ...]]:
@@ -339,20 +341,30 @@ def _measures(both: TwoWays) -> tuple[Phrase, tuple[Phrase | Table, ...], tuple[
         [way(words) for words in (both.forced, both.free)] for way in (both.accuracy, both.in_order)
     )
     right, own = map(percent, placed)
-    say = TEXTS.filled(n=n, right=right, own=own)
-    text = say("accuracy")
+    text = ACCURACY.format(n=n, clauses=CLAUSES, right=right, own=own)
     if not after:
-        return say("no_error"), (join_phrases([text, say("nothing_goes_on")]),), ()
+        return (
+            NO_ERROR.format(n=n, right=right, own=own),
+            (join_phrases([text, _("There is nothing that could go on.")]),),
+            (),
+        )
     wrong, last = len(both.firsts), after[-1]
     mended, unmended = percent(last.forced.mean), percent(last.free.mean)
-    text = say(
-        "after_error",
+    text = AFTER_ERROR.format(
         text=text,
-        which=say("all" if wrong == n else "some", wrong=wrong),
-        last=last,
+        which=(
+            pgettext("sentences", "All")
+            if wrong == n
+            else pgettext("sentences", "{n}").format(n=wrong)
+        ),
+        steps=last.steps,
         forced=mended,
         free=unmended,
-        verdict=say("goes_on" if last.forced.low > last.free.high else "by_chance"),
+        verdict=(
+            GOES_ON
+            if last.forced.low > last.free.high
+            else _("too small a difference to be told from chance.")
+        ),
     )
     rows = ((a.steps, a.n, percent(a.forced.mean), percent(a.free.mean)) for a in after)
     series = (
@@ -360,17 +372,28 @@ def _measures(both: TwoWays) -> tuple[Phrase, tuple[Phrase | Table, ...], tuple[
         Series.of(WAYS[0], [a.free for a in after]),
     )
     x = tuple(float(a.steps) for a in after)
-    lines = Lines(say("lines"), x, say("steps_after"), series, say("at_place"), (0.0, 1.0))
+    lines = Lines(
+        _("after the first error, {clauses} clauses (bands: 95 %)").format(clauses=CLAUSES),
+        x,
+        _("steps after the first error"),
+        series,
+        _("words right at their place"),
+        (0.0, 1.0),
+    )
     forced, free = map(percent, ordered)
     near, far = (
         f"{100 * (one - other):.1f}" for one, other in (ordered, placed)
     )  # words at another place, words lost
     parts = (
         text,
-        table(say, "after", rows),
-        say("moved", forced=forced, free=free, near=near, far=far),
+        table(
+            AFTER_TEXT.format(n=n, clauses=CLAUSES),
+            (_("steps after it"), _("sentences"), _("forced: right"), _("free: right")),
+            rows,
+        ),
+        MOVED.format(forced=forced, free=free, near=near, far=far),
     )
-    return say("errors", last=last, mended=mended, unmended=unmended), parts, (lines,)
+    return ERRORS.format(steps=last.steps, mended=mended, unmended=unmended), parts, (lines,)
 
 
 def _one_sentence(
@@ -402,10 +425,18 @@ def _one_sentence(
             (
                 place,
                 right,
-                *(word if word == right else TEXTS("wrong", word=word) for word in generated),
+                *(
+                    word if word == right else _("{word} (wrong)").format(word=word)
+                    for word in generated
+                ),
             )
         )
-    say = TEXTS.filled(
-        what=TEXTS("first_found" if found else "first"), english=" ".join(pairs[row].english)
+    what = FIRST_FOUND.format(several=SEVERAL) if found else _("the first of them with an error")
+    english = " ".join(pairs[row].english)
+    return (
+        table(
+            _("{what}, around its first error: “{english}”").format(what=what, english=english),
+            (_("step"), pgettext("forcing", "right"), _("forced: generates"), _("free: generates")),
+            rows,
+        ),
     )
-    return (table(say, "around", rows),)

@@ -19,52 +19,39 @@ from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
 from attnviz.stories.common import CERTAIN, Estimate, open_model, percent, story, table
 from attnviz.stories.record import Cell, Lines, Series, Story
-from attnviz.text.phrase import Texts
+from attnviz.text.messages import _
 
 MODEL, WITHOUT = "toy-seq2seq", "bottleneck-without-0"
 LENGTH = 14  # words of each English sentence
 N_SENTENCES, PROBES = 16, 4
 SEED = 0
 SHOWN = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances that the table has, of those of the picture
-TEXTS = Texts(
-    """
-title | {far} words back: {chained} of the last word's gradient along the chain, {attended} along attention
-    | {far}단어 앞까지 오는 기울기: 마지막 단어의 {chained}(사슬), {attended}(어텐션)
-chain | Along the chain the first of {LENGTH} words gets {chained} of what the last one gets: every step multiplies by
-    what the gates let through. So a model learns little from what stood far back. Attention reaches every word in one
-    step, whatever its distance: {attended}.
-    | 사슬을 따라가면 단어 {LENGTH}개 가운데 첫 단어가 받는 기울기는 마지막 단어의 {chained}입니다. 걸음마다 게이트가
-    통과시키는 만큼이 곱해지기 때문입니다. 그래서 멀리 있던 것에서는 배우는 것이 적습니다. 어텐션은 거리와 상관없이 어느
-    단어에나 한 걸음에 닿습니다: {attended}.
-receipt | gradients by torch's own differentiation, on {n_pairs} unseen sentences of {LENGTH} words; norms from {PROBES}
-    random vectors each, seed {SEED}; intervals hold 95 %
-    | torch의 미분으로 구한 기울기, 학습에 쓰지 않은 {LENGTH}단어 문장 {n_pairs}개; 길이는 무작위 벡터 {PROBES}개씩으로
-    어림함, 시드 {SEED}; 구간은 95 % 신뢰구간
-introduction | A network learns by gradients: how much would its result change if a word's vector changed a little? In a
-    recurrent encoder a word's trace must pass through every later step. {MODEL} has both ways: the encoder's last
-    state, at the end of the chain, and the context that attention brings at the step that looks at the word most. The
-    table has the length of d result / d word, as a share of what it is for the last word.
-    | 신경망은 기울기로 배웁니다. 단어 벡터가 조금 바뀌면 결과가 얼마나 바뀌는가? 순환 인코더에서 한 단어의 흔적은 그
-    뒤의 모든 단계를 지나야 합니다. {MODEL} 모델에는 두 길이 다 있습니다. 사슬 끝에 있는 인코더의 마지막 상태와, 그
-    단어를 가장 많이 보는 단계에서 어텐션이 가져오는 컨텍스트입니다. 표는 d 결과 / d 단어의 길이를 마지막 단어에 대한
-    비율로 나타낸 것입니다.
-table | share of the last word's gradient, by how many words back (95 % interval)
-    | 몇 단어 앞인지에 따른, 마지막 단어의 기울기에 대한 비율 (95 % 신뢰구간)
-cost | {MODEL} needs no memory in its chain, and its gates began closed to the past. A model without attention must
-    carry the sentence in its last state; trained for that, the chain keeps {alone}. What that costs in translations of
-    long sentences is told by `attnviz demo bottleneck`.
-    | {MODEL} 모델의 사슬은 기억할 필요가 없고, 게이트도 과거에 닫힌 채로 학습을 시작했습니다. 어텐션이 없는 모델은
-    마지막 상태에 문장을 모두 담아야 하고, 그렇게 학습한 사슬은 {alone}를 지킵니다. 그래도 긴 문장의 번역이 얼마나
-    나빠지는지는 `attnviz demo bottleneck`에 있습니다.
-ways | {MODEL}, along attention; {MODEL}, along the chain; without attention, along the chain
-    | {MODEL}, 어텐션을 따라; {MODEL}, 사슬을 따라; 어텐션 없는 모델, 사슬을 따라
-picture | the gradient that reaches a word, by its distance | 거리에 따라 단어에 닿는 기울기
-words_back | words back from the end of the sentence | 문장 끝에서 몇 단어 앞인가
-share | share of the last word's gradient | 마지막 단어의 기울기에 대한 비율
-back | words back | 몇 단어 앞
-interval | {estimate} | {estimate}
-""",
-    globals(),
+TITLE = _(
+    "{far} words back: {chained} of the last word's gradient along the chain, {attended} along "
+    "attention"
+)
+CHAIN = _(
+    "Along the chain the first of {length} words gets {chained} of what the last one gets: every "
+    "step multiplies by what the gates let through. So a model learns little from what stood far "
+    "back. Attention reaches every word in one step, whatever its distance: {attended}."
+)
+RECEIPT = _(
+    "gradients by torch's own differentiation, on {n_pairs} unseen sentences of {length} words; "
+    "norms from {probes} random vectors each, seed {seed}; intervals hold 95 %"
+)
+INTRODUCTION = _(
+    "A network learns by gradients: how much would its result change if a word's vector changed a "
+    "little? In a recurrent encoder a word's trace must pass through every later step. {model} "
+    "has both ways: the encoder's last state, at the end of the chain, and the context that "
+    "attention brings at the step that looks at the word most. The table has the length of d "
+    "result / d word, as a share of what it is for the last word."
+)
+TABLE = _("share of the last word's gradient, by how many words back (95 % interval)")
+COST = _(
+    "{model} needs no memory in its chain, and its gates began closed to the past. A model "
+    "without attention must carry the sentence in its last state; trained for that, the chain "
+    "keeps {alone}. What that costs in translations of long sentences is told by `attnviz demo "
+    "bottleneck`."
 )
 
 
@@ -83,7 +70,7 @@ def jacobian_norms(
     Random vectors v of variance 1 estimate it: the mean of |v^T J|^2 is |J|^2 (Hutchinson 1990).
     """
     squares = torch.zeros(x.shape[:2])
-    for _ in range(PROBES):
+    for _probe in range(PROBES):
         (gradient,) = torch.autograd.grad(
             y, x, torch.randn(y.shape, generator=random), retain_graph=True
         )
@@ -100,7 +87,7 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> tuple[Tensor, Te
     random, kept = torch.Generator().manual_seed(SEED), list[Tensor]()
     source, target = encode_pairs(pairs, model.config.end)
 
-    def keep(_: object, __: object, out: Tensor) -> Tensor:
+    def keep(_module: object, _args: object, out: Tensor) -> Tensor:
         kept.append(out.detach().requires_grad_())
         return kept[-1]
 
@@ -122,7 +109,7 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> tuple[Tensor, Te
             context, looks = model.attention(state[0], encoded.key, encoded.value, encoded.mask)
             weights.append((looks * (right[:, None] != 0)).detach() if looks is not None else chain)
             norms.append(jacobian_norms(context, x, random))
-            _, state, _ = model.step(word, state, encoded)
+            state = model.step(word, state, encoded)[1]
             word = right
     most = torch.stack(weights).argmax(dim=0)  # [sentence, word]
     return chain, torch.stack(norms).gather(0, most[None])[0].flip(-1)
@@ -139,23 +126,42 @@ def means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
 def tell() -> Story:
     """The demo: three ways back to a word, by its distance from the end of the sentence."""
     pairs = sentences()
-    (chain, attention), (plain, _) = (
-        reach(open_model(name, RecurrentTranslator)[1], pairs) for name in (MODEL, WITHOUT)
+    chain, attention = reach(open_model(MODEL, RecurrentTranslator)[1], pairs)
+    plain = reach(open_model(WITHOUT, RecurrentTranslator)[1], pairs)[0]
+    ways = zip(
+        (
+            _("{model}, along attention").format(model=MODEL),
+            _("{model}, along the chain").format(model=MODEL),
+            _("without attention, along the chain"),
+        ),
+        (attention, chain, plain),
+        strict=True,
     )
-    ways = zip(TEXTS.names("ways"), (attention, chain, plain), strict=True)
     found = {way: means(norms) for way, norms in ways if norms is not None}
     attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
-    say = TEXTS.filled(
-        far=LENGTH - 1, attended=attended, chained=chained, alone=alone, n_pairs=len(pairs)
-    )
+    far = LENGTH - 1
+    n_pairs = len(pairs)
     rows: list[tuple[Cell, ...]] = [
-        (back, *(say("interval", estimate=one[back]) for one in found.values())) for back in SHOWN
+        (back, *(estimates[back].shown() for estimates in found.values())) for back in SHOWN
     ]
     series = tuple(Series.of(way, estimates) for way, estimates in found.items())
-    x, words_back = tuple(map(float, range(LENGTH))), say("words_back")
-    lines = Lines(say("picture"), x, words_back, series, say("share"), y_doubling=True)
+    x, words_back = tuple(map(float, range(LENGTH))), _("words back from the end of the sentence")
+    lines = Lines(
+        _("the gradient that reaches a word, by its distance"),
+        x,
+        words_back,
+        series,
+        _("share of the last word's gradient"),
+        y_doubling=True,
+    )
     return story(
-        say,
-        ("introduction", table(say, "table", rows, (say("back"), *found)), "chain", "cost"),
-        [lines],
+        title=TITLE.format(far=far, chained=chained, attended=attended),
+        receipt=RECEIPT.format(n_pairs=n_pairs, length=LENGTH, probes=PROBES, seed=SEED),
+        parts=(
+            INTRODUCTION.format(model=MODEL),
+            table(TABLE, (_("words back"), *found), rows),
+            CHAIN.format(length=LENGTH, chained=chained, attended=attended),
+            COST.format(model=MODEL, alone=alone),
+        ),
+        picture=[lines],
     )

@@ -14,7 +14,7 @@ from unicodedata import east_asian_width
 
 from attnviz.pages import WebPage
 from attnviz.render.html import BASE, build
-from attnviz.text.phrase import LANGUAGES
+from attnviz.text.messages import LANGUAGES
 from attnviz.walkthroughs.calculation import spell_out
 from attnviz.walkthroughs.operations import OPERATIONS, Part, ResultCell
 from attnviz.walkthroughs.pages.content import (

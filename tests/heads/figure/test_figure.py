@@ -421,7 +421,7 @@ def test_a_page_has_the_measures(page_of: Drawn) -> None:
     own = np.array([estimate_of(comparison, name, head)[0] for name in names])
     assert np.allclose(np.ma.filled(found["this head"], np.nan), own, equal_nan=True)
     assert set(MARKS) == set(comparison.controls)
-    for control, label in ((kind.name, kind.titles[1]) for kind in CONTROLS.values()):
+    for control, label in ((kind.name, kind.title) for kind in CONTROLS.values()):
         held = [control_of(comparison, control, name, head) for name in names]
         assert np.allclose(np.ma.filled(found[label], np.nan), held, equal_nan=True)
     assert (

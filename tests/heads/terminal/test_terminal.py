@@ -252,11 +252,11 @@ def test_why_a_role_is_not_established() -> None:
         doubt = Note.of(
             "control_does_as_much", control=kind.name, value="0.55", low="0.50", high="0.60"
         )
-        assert why_not(doubt) == f"{kind.titles[1]} too"
-        assert reason_of(doubt) == f"{kind.too[0]} (0.55, 0.50{TO}0.60)"
-        assert reason_of(doubt, "ko") == f"{kind.too[1]} (0.55, 0.50{TO}0.60)"
-        assert reason_of(doubt, brief=True) == kind.too[0]
-        assert kind.words[0] in reason_of(Note.of("too_few_for_control", control=kind.name))
+        assert why_not(doubt) == f"{kind.title} too"
+        assert reason_of(doubt) == f"{kind.too} (0.55, 0.50{TO}0.60)"
+        assert reason_of(doubt, "ko") == f"{kind.too.ko} (0.55, 0.50{TO}0.60)"
+        assert reason_of(doubt, brief=True) == kind.too
+        assert kind.words in reason_of(Note.of("too_few_for_control", control=kind.name))
 
 
 def test_what_could_rule_a_role_out_is_not_said_to() -> None:

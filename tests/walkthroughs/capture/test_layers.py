@@ -13,7 +13,7 @@ import torch
 from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.errors import NoAttentionError
-from attnviz.text.phrase import LANGUAGES
+from attnviz.text.messages import LANGUAGES
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture import parts
 from attnviz.walkthroughs.verify import examine
