@@ -267,7 +267,9 @@ def _report_misuse(error: typer.TyperException) -> int:
         options = [name for parameter in context.command.params for name in parameter.opts]
         known = [name.removeprefix("--") for name in options if name.startswith("--")]
         message = f"there is no option {typed}"
-        if typed in REPLACED:
+        if re.match(r"-\d", typed):
+            message += ": put -- before a head that is counted from the end, as in head -- -1.-1"
+        elif typed in REPLACED:
             message += f"; use instead: {REPLACED[typed]}"
         else:
             message += suggest(typed.lstrip("-"), known, ()).replace("mean ", "mean --")

@@ -189,11 +189,6 @@ def half(path: Path) -> bytes:
             "it holds the numbers of heads compared, for other programs",
         ),
         (
-            "both.json",
-            b'{"format": "attnviz-changes"}',
-            "it holds the numbers of two models compared, for other",
-        ),
-        (
             "story.json",
             b'{"format": "attnviz-story"}',
             "it holds the numbers of a story, for other programs",

@@ -9,7 +9,7 @@ import pytest
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.errors import FileFormatError, SelectionError
+from attnviz.errors import SelectionError
 from attnviz.heads.measures import RoleRule
 from attnviz.heads.record import Role
 from attnviz.render.sheet import HeadSign, HeadSigns
@@ -173,13 +173,13 @@ def test_what_holds_no_roles(
     path = attnviz.save(record, tmp_path / "a.json")
     with pytest.raises(SelectionError, match="holds no roles"):
         attnviz.page(record, roles=record)
-    with pytest.raises(FileFormatError, match=r"a comparison is read from \.stats"):
+    with pytest.raises(SelectionError, match="holds no roles"):
         attnviz.page(record, roles=path)
     status, line = refused("heatmap", "I love you", "--toy", "--roles", str(path), "-o", "a.png")
     assert status == 2
     assert "--roles shows roles on a page" in line
     for name, wanted in (
-        (str(path), "a comparison is read from .stats"),
+        (str(path), "holds no roles of heads"),
         ("none.stats", "none.stats cannot be read"),
     ):
         status, line = refused("heatmap", "I love you", "--toy", "--roles", name, "-o", "a.html")

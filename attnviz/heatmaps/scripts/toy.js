@@ -64,7 +64,7 @@ class Toy {
       })));
       weights.forEach((one, head) => all.set(one, (layer * n_heads + head) * cells));
       // y = LayerNorm(x + MultiHead(x)), then LayerNorm(y + FFN(y))
-      x = this.norm(sum(x, this.project(context, `${name}.attention.output_map`)), `${name}.attention_norm`);
+      x = this.norm(sum(x, this.project(context, `${name}.attention.output_projection`)), `${name}.attention_norm`);
       // FFN(x) = max(0, x W_1 + b_1) W_2 + b_2
       const wide = this.project(x, `${name}.feed_forward.widen`).map((row) => row.map((one) => Math.max(0, one)));
       x = this.norm(sum(x, this.project(wide, `${name}.feed_forward.narrow`)), `${name}.feed_forward_norm`);
@@ -87,7 +87,7 @@ class Toy {
    * @param {Float64Array[]} x @param {string} name */
   attend(x, name) {
     const { d_model, n_heads } = this.plan, d = d_model / n_heads, n = x.length;
-    const [query, key, value] = ["query", "key", "value"].map((one) => this.project(x, `${name}.${one}_map`));
+    const [query, key, value] = ["query", "key", "value"].map((one) => this.project(x, `${name}.${one}_projection`));
     const context = x.map(() => new Float64Array(d_model));
     const weights = Array.from({ length: n_heads }, (_, head) => {
       const rows = new Float64Array(n * n), from = head * d;
