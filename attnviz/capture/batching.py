@@ -23,7 +23,7 @@ READ = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GeneratedText:
-    """What a model generates from one sentence."""
+    """The text that a model generates from one sentence."""
 
     text: str  # as typed, or what its tokens mean
     tokens: tuple[Token, ...]  # those that it generates, one a step
@@ -35,7 +35,7 @@ class GeneratedText:
 def with_generation(
     sentence: Sentence, made: GeneratedText, kind: Kind, unit: Literal["word", "token"]
 ) -> Sentence:
-    """A sentence with what is generated from it, and the queries and keys of this kind of attention."""
+    """Return a sentence with its generated text, and the queries and keys of this kind of attention."""
     sentence = replace(sentence, target=made.text, notes=(*sentence.notes, *made.notes))
     if kind == "encoder":
         return sentence
@@ -47,7 +47,7 @@ def with_generation(
 
 
 def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
-    """A batch of one sentence, in which there is no padding."""
+    """Return a batch of one sentence, without padding."""
     device = next((given.device for given in inputs.values()), CPU)
     real, real_keys = (
         torch.ones(1, len(tokens), dtype=torch.bool, device=device)
@@ -57,7 +57,7 @@ def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | Non
 
 
 def join(batches: Collection[Batch]) -> Batch:
-    """One batch of all sentences, padded on the right, where causal models stay exact too.
+    """Return one batch of all sentences, padded on the right, where causal models stay exact too.
 
     No number of any sentence depends on the others.
     """
@@ -72,7 +72,7 @@ def join(batches: Collection[Batch]) -> Batch:
 
 
 def first_sentence(batch: Batch) -> Batch:
-    """The first sentence of a batch, with the padding it has there."""
+    """Return the first sentence of a batch, with the padding that it has there."""
     return replace(
         batch,
         sentences=batch.sentences[:1],
@@ -83,7 +83,10 @@ def first_sentence(batch: Batch) -> Batch:
 
 
 def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key, Batch]]:
-    """Sentences, by any keys, of like length together, padded at most so many tokens; a longer one by itself."""
+    """Yield sentences of similar length together, padded to at most so many tokens; a longer one alone.
+
+    The sentences may have any keys, and keep them.
+    """
     together: dict[_Key, Batch] = {}
     for key, single in sorted(singles.items(), key=lambda one: size_of(one[1])):
         if together and (len(together) + 1) * size_of(single) > tokens:
@@ -95,12 +98,15 @@ def in_batches(singles: Mapping[_Key, Batch], tokens: int) -> Iterator[dict[_Key
 
 
 def size_of(batch: Batch) -> int:
-    """How many tokens its longest sentence has, read or generated."""
+    """Return the number of tokens of the longest sentence, read or generated."""
     return max(batch.real.shape[1], batch.real_keys.shape[1])
 
 
 def shuffle(single: Batch, seed: int) -> Batch | None:
-    """One sentence with what is read shuffled, but for special tokens; None where the model itself generates that."""
+    """Return one sentence with the tokens that are read in random order, special tokens in their places.
+
+    None where the model itself generates those tokens.
+    """
     (sentence,) = single.sentences
     if single.kind == "decoder" and sentence.keys is not None:
         return None
@@ -120,6 +126,6 @@ def shuffle(single: Batch, seed: int) -> Batch | None:
 
 
 def _stack(rows: Sequence[Tensor]) -> Tensor:
-    """Tensors [1, token] under one another, padded with 0."""
+    """Stack tensors [1, token] as rows, padded with 0."""
     longest = max(row.shape[1] for row in rows)
     return torch.cat([torch.nn.functional.pad(row, (0, longest - row.shape[1])) for row in rows])

@@ -62,7 +62,7 @@ class Diagnosis:
 
     @property
     def verdict(self) -> str:
-        """All of it in one line."""
+        """The result in one line."""
         if self.refusal:
             return f"{self.model}: {self.refusal}"
         n = len(self.layers)
@@ -85,16 +85,16 @@ def doctor(
     seed: int = 0,
     **loading: Unpack[Opening],
 ) -> Diagnosis:
-    """Run a model on tokens drawn at random, and compare what is seen of it with what it computes.
+    """Run a model on random tokens, and compare the captured attention with what the model computes.
 
     A pretrained model runs its fused implementation, if it has one, on two inputs of which one is padded.
 
     Args:
         model: as for `as_source`; so are `tokenizer` and `loading`.
-        tokenizer: likewise.
-        random: whether the weights are drawn at random: only the model's configuration is needed then.
-        seed: of the numbers of tokens, and of these weights.
-        loading: likewise.
+        tokenizer: of a model in memory, its own.
+        random: draw the weights at random: only the model's configuration is needed then.
+        seed: of the tokens, and of random weights.
+        loading: how the model is loaded.
 
     Raises:
         ModelError: the model cannot be loaded or run, or has no attention that can be seen.
@@ -149,7 +149,10 @@ class _Chart(WeightCollector):
 
 
 def _batches(source: Source, seed: int) -> list[Batch]:
-    """What runs: of a pretrained model, for each kind of attention, two inputs drawn at random, the second padded."""
+    """Return a batch for each kind of attention.
+
+    A pretrained model gets two inputs of random tokens, the second padded; any other a sentence.
+    """
     if isinstance(source, PretrainedSource):
         source.is_fused = True
         return source.draw((N_TOKENS, N_SHORTER), seed)
@@ -204,7 +207,7 @@ def _report(
 
 
 def _extras(layer: Layer) -> Sequence[str]:
-    """What goes into a layer's scores beside the scaled dot product, and values of another width than the keys."""
+    """Describe what enters the scores beside the scaled dot product, and values of another width than keys."""
     scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
     scale = d_k**-0.5 if scoring.scaling is None else scoring.scaling
     mask, adds = scoring.mask, False

@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sentence:
-    """One input as the model reads it: its tokens, and what was done to it on the way in."""
+    """One input as the model reads it: its tokens, and notes about what was done to it before."""
 
     text: str  # as typed
     pair: str | None  # the second sentence, where there is one
@@ -64,7 +64,7 @@ class Block:
 
     @property
     def weights(self) -> Float[Tensor, "batch head rows keys"]:
-        """After the softmax, of all keys."""
+        """The weights after the softmax, of all keys."""
         if ahead := self.n_keys - self.seen.shape[-1]:
             self.seen = pad(self.seen, (0, ahead))
         return self.seen
@@ -72,14 +72,14 @@ class Block:
 
 @runtime_checkable  # the shape checks of the tests need it
 class Observer(Protocol):
-    """Something that sees every block of attention once."""
+    """Receives every block of attention once."""
 
     def begin(self, batch: Batch) -> None:
-        """A batch is about to run."""
+        """Prepare for a batch that is about to run."""
         del batch
 
     def observe(self, block: Block) -> None:
-        """A block of rows has been computed."""
+        """Take a block of rows that has been computed."""
         del block
 
 
@@ -90,7 +90,7 @@ ROWS = 64  # rows that are looked at together: as many as caches hold of a head
 
 
 class ExactRows:
-    """Some links of each row of a layer of a sentence, and these `STATISTICS`, as these rows and keys stream by."""
+    """The strongest links of each row of a layer, and statistics of its heads, collected as rows stream by."""
 
     def __init__(
         self,
@@ -111,7 +111,10 @@ class ExactRows:
         }
 
     def add(self, first: int, own: Float32[Tensor, "head row key"]) -> None:
-        """Look at rows from the number `first` on: their weights on the first of the keys; on all others they are 0."""
+        """Take in rows from the number `first` on.
+
+        `own` are their weights on the first keys; those on all later keys are 0.
+        """
         n_links = min(self.link_keys.shape[2], own.shape[2])
         # to take new memory for each head costs more than to compute
         spare = torch.empty_like(own[0, :ROWS])
@@ -133,7 +136,7 @@ class ExactRows:
         rows: Float32[Tensor, "head row key"],
         spare: Float32[Tensor, "row key"],
     ) -> Float32[Tensor, "head row"]:
-        """Of each row its entropy, how far its keys are, or what falls on the key that a statistic is about."""
+        """Return for each row its entropy, the mean distance of its keys, or its weight on one certain key."""
         if name == "entropy":
             # NaN where a weight is 0
             bits = [-torch.log2(head, out=spare).mul_(head).nansum(dim=1) for head in rows]
@@ -157,7 +160,7 @@ class ExactRows:
         )
 
     def statistics(self) -> dict[str, list[float]]:
-        """Of each head the mean over the rows: of entropy in nats, of shares, of distance in tokens."""
+        """Return the mean of each statistic over the rows: entropy in nats, shares, distance in tokens."""
         n_rows = self._rows[1] - self._rows[0]
         return {name: (total / n_rows).tolist() for name, total in self._sums.items()}
 
@@ -165,9 +168,9 @@ class ExactRows:
 def strongest(
     weights: Float32[Tensor, "head row key"], n: int
 ) -> tuple[Float32[Tensor, "head row link"], Int64[Tensor, "head row link"]]:
-    """The largest weights of each row, from the largest, and the numbers of their keys.
+    """Return the largest weights of each row, largest first, and the numbers of their keys.
 
-    They are all in the groups of keys whose largest weights are largest, so that few keys need be sorted.
+    They are all in the groups of keys whose largest weights are largest, so only few keys need be sorted.
     """
     n_heads, n_rows, n_keys = weights.shape
     n_groups = n_keys // GROUP
@@ -185,12 +188,18 @@ def strongest(
 
 
 class WeightCollector:
-    """Keeps the weights of every head of every layer, or of those chosen, within a memory.
+    """Collect the weights of every head of every layer, or of those chosen, within a memory.
 
-    Once they would take more, tokens that follow one another go together, as many as fit: to a group the sum over its
-    keys, from it the mean over its queries. Each such cell is exact: its rows are added up as they stream by. The
-    strongest links of each row are kept beside them, and statistics of each head. None keeps all layers and heads,
-    counted from 0; all query tokens (rows) and key tokens; however many bytes.
+    Once they would take more, neighbouring tokens are pooled: to a group the sum over its keys, from it the mean over
+    its queries. Each such cell is exact: its rows are added up as they stream by. The strongest links of each row are
+    kept beside them, and statistics of each head.
+
+    Args:
+        layers: numbers from 0; None keeps all.
+        heads: likewise.
+        rows: the query tokens to keep; None keeps all.
+        keys: the key tokens to keep, likewise.
+        memory: the most bytes to keep; None sets no limit.
     """
 
     def __init__(
@@ -227,7 +236,10 @@ class WeightCollector:
         ]
 
     def observe(self, block: Block) -> None:
-        """Keep what is wanted of a block; InputError where the memory, SelectionError where a head is lacking."""
+        """Keep the wanted part of a block.
+
+        Raises InputError: the memory is too small for anything; SelectionError: there is no such head.
+        """
         n_heads, n_rows, n_seen = block.seen.shape[1:]
         if block.first_row == 0:
             self._seen.append(block.layer)
@@ -268,13 +280,13 @@ class WeightCollector:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers kept. Raises SelectionError: a chosen layer is not there."""
+        """The numbers of the layers kept. Raises SelectionError: there is no such layer."""
         indices_of(self._layers or (), self._seen, "layer")
         return tuple(self.kept)
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """The heads kept."""
+        """The numbers of the heads kept."""
         return tuple(self._heads_of(self._n_heads))
 
     def _keeps(self, layer: int) -> bool:
@@ -284,7 +296,10 @@ class WeightCollector:
         return list(range(n_heads)) if self._heads is None else self._heads
 
     def weights(self, index: int) -> Float32[np.ndarray, "layer head query key"]:
-        """One sentence's weights without padding, of groups of tokens where `cell` is above 1; or NoAttentionError."""
+        """Return one sentence's weights without padding; where `cell` is above 1, those of groups of tokens.
+
+        Raises NoAttentionError: the layers have different numbers of heads.
+        """
         layers = [self.kept[layer][index] for layer in self.layers]
         if len({layer.shape for layer in layers}) > 1:
             counts = ", ".join(str(layer.shape[0]) for layer in layers)
@@ -300,7 +315,7 @@ class WeightCollector:
     def exact(
         self, index: int, queries: tuple[Token, ...], keys: tuple[Token, ...]
     ) -> TokenStatistics | None:
-        """What is known of each token of a sentence of the batch; None where the weights are not pooled."""
+        """Return the links and statistics of single tokens of a sentence; None where weights are not pooled."""
         if self.cell == 1:
             return None
         layers = [self._exact[layer][index] for layer in self.layers]
@@ -315,7 +330,7 @@ class WeightCollector:
         )
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
-        """Which attention it is, causal or bidirectional, as the weights show."""
+        """Return whether attention is causal or bidirectional, judged by the weights."""
         ahead = np.triu(np.ones(weights.shape[2:], dtype=bool), 1)
         causal = self._causal if weights.shape[2] == 1 else not weights[:, :, ahead].any()
         return "decoder" if causal else "encoder"
@@ -324,13 +339,16 @@ class WeightCollector:
         return tuple(-(-(last - first) // self.cell) for first, last in spans)
 
     def _rows(self, rows: tuple[int, int], keys: tuple[int, int]) -> ExactRows:
-        """What is to be exact of a layer of a sentence; of a part of its keys, and of two texts, not all is meant."""
+        """Return an empty collection of links and statistics for a layer of a sentence.
+
+        Statistics compare positions, so there are fewer of cross attention, and none of a part of the keys.
+        """
         names = STATISTICS[:2] if self._batch.kind == "cross" else STATISTICS
         names = names if self._window[1] is None else ()
         return ExactRows(len(self.heads), rows, keys, self._n_links, names)
 
     def _make_room(self, n_heads: int) -> None:
-        """See that another layer of so many heads fits in the memory: larger groups of tokens, where it does not.
+        """Pool tokens until another layer of so many heads fits in the memory.
 
         Links take half of the memory at most; where not even one of each row fits in it, there are none.
         """
@@ -369,7 +387,7 @@ class WeightCollector:
 
 
 def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]:
-    """The first and one-past-last place in a batch of a sentence's tokens, or of those in the window."""
+    """Return the first and one-past-last place in a batch of a sentence's tokens, or of those in the window."""
     places = real.nonzero()[:, 0]
     first, last, _ = (window or slice(None)).indices(len(places))
     return int(places[0]) + first, int(places[0]) + last
@@ -378,7 +396,7 @@ def _span(real: Bool[Tensor, " token"], window: slice | None) -> tuple[int, int]
 def _grouped(
     weights: Float[Tensor, "*weights"], size: int, dim: int = -1
 ) -> Float[Tensor, "*sums"]:
-    """Sums over so many neighbours each, along a dimension counted from the last; the last over those left."""
+    """Return sums over groups of neighbours along a dimension; the last group may be smaller."""
     left = weights.shape[dim] % size
     whole = weights.shape[dim] - left
     sums = torch.unflatten(weights.narrow(dim, 0, whole), dim, (-1, size)).sum(dim)

@@ -24,7 +24,7 @@ from attnviz.capture.stream import Layer, LayerObserver
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One run of a small module of the model: a linear projection, a norm, an embedding, or a recurrent cell."""
+    """One call of a small module of the model: a linear projection, a norm, an embedding or a recurrent cell."""
 
     module: nn.Module
     given: Tensor  # its input: vectors, or numbers of words
@@ -42,7 +42,7 @@ class Projection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """What the input of a model's first layer is made of, for the first sentence."""
+    """The parts that are added up to the input of a model's first layer, for the first sentence."""
 
     # of the words, their positions and, in some models, segments
     parts: tuple[Float[Tensor, "token d_model"], ...]
@@ -52,7 +52,7 @@ class Embedded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WordHead:
-    """What makes words of a decoder's states: logits = state W + b."""
+    """The projection from a decoder's states to words: logits = state W + b."""
 
     module: nn.Module  # the projection, or the table of word vectors that serves as one
     bias: Float[Tensor, " word"] | None
@@ -61,21 +61,21 @@ class WordHead:
 
     @property
     def weight(self) -> Float[Tensor, "word d_model"]:
-        """A row for each word."""
+        """The weight, with a row for each word."""
         return self.module.get_parameter("weight")
 
 
 @runtime_checkable  # so that a source finds these observers
 class CallObserver(Protocol):
-    """An observer of the small modules that run: linear projections, norms, embeddings, recurrent cells."""
+    """Observes the calls of small modules: linear projections, norms, embeddings, recurrent cells."""
 
     def observe_call(self, call: Call) -> None:
-        """One has run."""
+        """Take a call that has run."""
 
 
 @contextmanager
 def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
-    """While this lasts, those of the observers that are a `CallObserver` see each small module of the model run."""
+    """Show each call of a small module of the model to every `CallObserver`, until the block ends."""
     watching = [observer for observer in observers if isinstance(observer, CallObserver)]
     thread = get_ident()  # another may run the model, too
 
@@ -98,7 +98,7 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
 
 
 class ProjectionCollector(LayerObserver):
-    """Keeps one layer's query, key and value, and the calls around its attention; layer -1 is the last one."""
+    """Collects one layer's query, key and value, and the calls around its attention; layer -1 is the last one."""
 
     def __init__(self, layer: int) -> None:
         self._wanted = layer
@@ -114,7 +114,7 @@ class ProjectionCollector(LayerObserver):
         self.last, self._kept = [], []
 
     def observe_call(self, call: Call) -> None:
-        """Keep the call, until a layer comes by that is not the one wanted."""
+        """Keep the call, at least until the next layer comes by."""
         self.last.append(call)
 
     def observe_layer(self, layer: Layer) -> None:
@@ -128,17 +128,17 @@ class ProjectionCollector(LayerObserver):
 
     @property
     def layer(self) -> Layer:
-        """The layer, or SelectionError: there is none of that number."""
+        """The wanted layer. Raises SelectionError: there is none of that number."""
         return self._wanted_layer[0]
 
     @property
     def before(self) -> list[Call]:
-        """The calls before the layer's attention, from the layer's before it on."""
+        """The calls between the previous layer's attention and this one's."""
         return self._wanted_layer[1]
 
     @property
     def after(self) -> list[Call]:
-        """The calls after the layer's attention, up to the next layer's."""
+        """The calls between this layer's attention and the next one's."""
         return self._wanted_layer[2]
 
     @property
@@ -149,7 +149,10 @@ class ProjectionCollector(LayerObserver):
     def projections(
         self,
     ) -> tuple[Projection | None, Projection | None, Projection | None, Projection | None]:
-        """The projections to query, key and value of all heads, and that of all contexts; None where there is none."""
+        """Return the projections to query, key and value of all heads, and that of the joined contexts.
+
+        Each is None where no linear projection computed just that.
+        """
         layer, calls = self.layer, _join_steps(self.before)
         query, key, value = (
             maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value)
@@ -160,7 +163,7 @@ class ProjectionCollector(LayerObserver):
         return query, key, value, user
 
     def embedded(self, x: Tensor) -> Embedded | None:
-        """The embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""
+        """Return the embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""
         words = self._batch.inputs.get("input_ids")
         layer_norms = [c for c in self.before if isinstance(c.module, nn.LayerNorm)]
         norm = next((c for c in layer_norms if same(c.made[0].to(x), x)), None)
@@ -180,7 +183,7 @@ class ProjectionCollector(LayerObserver):
         return Embedded(parts=parts, norm=None if norm is None else norm_of(norm))
 
     def beside(self) -> Tensor | None:
-        """What a recurrent cell reads at each step beside the context [step, d]; None where no cell reads it."""
+        """Return the input of a recurrent cell beside the context, [step, d]; None where no cell reads the context."""
         context = self.layer.output.flatten(2)[0]  # (T, H * d)
         width = context.shape[1]
         given = (call.given[0] for call in _join_steps(self.cells()))
@@ -189,7 +192,7 @@ class ProjectionCollector(LayerObserver):
         )
 
     def read_by(self, head: WordHead) -> Tensor | None:
-        """What a projection to words reads [token, d_model]; where it did not run, what the model ends in."""
+        """Return the input of a projection to words [token, d_model]; where it did not run, the model's output."""
         calls = _join_steps(self.last or self.before)
         shape = (self.layer.query.shape[2], head.weight.shape[1])
         ran = (
@@ -201,12 +204,12 @@ class ProjectionCollector(LayerObserver):
         return next(itertools.chain(ran, made), None)
 
     def cells(self) -> list[Call]:
-        """The recurrent cells that run between one step of the attention and the next."""
+        """Return the calls of recurrent cells between one step of the attention and the next."""
         return [call for call in self.before if isinstance(call.module, nn.RNNCellBase)]
 
 
 def maker_of(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
-    """The projection whose output, or an equal share of it, is this tensor [batch, head, token, d]."""
+    """Return the projection whose output, or an equal share of it, is this tensor [batch, head, token, d]."""
     wanted = tensor.transpose(1, 2).flatten(2)  # (B, H, T, d) -> (B, T, H * d)
     size = wanted.shape[2]
     for call in reversed(calls):
@@ -219,7 +222,7 @@ def maker_of(calls: Sequence[Call], tensor: Tensor) -> Projection | None:
 
 
 def projection_of(call: Call, first: int, last: int) -> Projection | None:
-    """These columns of a linear projection that has run; None where the call is none."""
+    """Return these columns of a linear projection that has run; None where the call is of another module."""
     if not is_linear(call.module):
         return None
     whole, bias = call.module.get_parameter("weight"), getattr(call.module, "bias", None)
@@ -230,7 +233,7 @@ def projection_of(call: Call, first: int, last: int) -> Projection | None:
 
 
 def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
-    """Gain, shift and epsilon of a layer norm."""
+    """Return gain, shift and epsilon of a layer norm."""
     module, width = call.module, call.made.shape[2]
     gain, shift = getattr(module, "weight", None), getattr(module, "bias", None)
     gain = call.made.new_ones(width) if gain is None else gain
@@ -238,12 +241,12 @@ def norm_of(call: Call) -> tuple[Tensor, Tensor, float]:
 
 
 def is_linear(module: nn.Module) -> bool:
-    """A plain linear projection; one that is quantised, or has an adapter, computes something else."""
+    """Return whether a module is a plain linear projection, neither quantised nor with an adapter."""
     return type(module) is nn.Linear or type(module).__name__ == "Conv1D"
 
 
 def _is_small(module: nn.Module) -> bool:
-    """Whether a module is shown: one whose parameters are all single rows may be some model's own norm."""
+    """Return whether calls of a module are shown; parameters that are all vectors are taken for a model's own norm."""
     if is_linear(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
         return True
     held = list(module.parameters())
@@ -253,12 +256,12 @@ def _is_small(module: nn.Module) -> bool:
 
 
 def _in_rows(x: Tensor) -> Tensor:
-    """With an axis of tokens, where a recurrent model has none: (B, D) -> (B, 1, D)."""
+    """Add an axis of tokens where a recurrent model has none: (B, D) -> (B, 1, D)."""
     return x[:, None] if x.ndim == 2 else x.reshape(x.shape[0], -1, x.shape[-1])
 
 
 def _join_steps(calls: Sequence[Call]) -> list[Call]:
-    """The calls, those of one module for one token each put together: the steps of a recurrent model."""
+    """Return the calls, and for each module that runs once a token one more of all its steps joined."""
     steps: dict[nn.Module, list[Call]] = {}
     for call in calls:
         steps.setdefault(call.module, []).append(call)
@@ -275,5 +278,5 @@ def _join_steps(calls: Sequence[Call]) -> list[Call]:
 
 
 def same(one: Tensor, other: Tensor) -> bool:
-    """Whether two tensors are equal, to the last bit."""
+    """Return whether two tensors are equal, to the last bit."""
     return one.shape == other.shape and torch.equal(one, other)

@@ -46,7 +46,7 @@ class Loading(TypedDict, total=False):
 
 
 class Opening(Loading, total=False):
-    """The same, and who hears of it."""
+    """How a model is loaded, and who is told of it (see `open_source`)."""
 
     notify: Callable[[str], None] | None
 
@@ -63,16 +63,16 @@ def as_source(
     generates: bool = False,
     **loading: Unpack[Opening],
 ) -> Source:
-    """The source that a model's attention streams from.
+    """Return the source that a model's attention streams from.
 
     Args:
-        model: a name or a folder, as for `open_source`; a Hugging Face model in memory, of any head, or a torch module
-            that takes the numbers of tokens [batch, token], which stay as they were found; or a source, returned as is.
+        model: a name or a folder, as for `open_source`; a Hugging Face model in memory, with any head, or a torch
+            module that takes token ids [batch, token], both of which are left unchanged; or a source, returned as is.
         tokenizer: of a model in memory, its own; a torch module's has ``encode`` and ``decode``, and without one the
             module reads the bytes of a text.
         reads: as for `open_source`; so are `generates` and `loading`.
-        generates: likewise.
-        loading: likewise; a model in memory is loaded already.
+        generates: as for `open_source`.
+        loading: as for `open_source`; a model in memory is loaded already.
 
     Raises:
         ModelError: the model cannot be used, or the tokenizer is not its own.
@@ -199,7 +199,10 @@ class ListedModel:
 
 
 def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[ListedModel, ...]:
-    """The home-built models, those trained again whose files lie in these folders, and pretrained ones in the cache."""
+    """Return the home-built models, those trained here, and the pretrained ones in the cache.
+
+    `folders` are searched for files that ``attnviz train`` wrote.
+    """
     from attnviz.models.training.files import ENDING, file_of, load_card
 
     listed = [
@@ -240,7 +243,10 @@ def _own(
 
 
 def _expect_home_built(model: str) -> None:
-    """Refuse a name that only a home-built model could have, before the hub is asked; "gpt2" and its like are not."""
+    """Refuse a misspelled name of a home-built model before the hub is asked.
+
+    Names that resemble none of them, such as "gpt2", pass.
+    """
     name = model.strip().lower()
     meant = name.startswith((TOY, "bottleneck-")) or difflib.get_close_matches(
         name, names(), 1, 0.8

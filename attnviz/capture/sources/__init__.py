@@ -34,17 +34,23 @@ class Source(Protocol):
         """Tokenize sentences into one padded batch."""
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the model, every block of rows seen by every observer; or ModelError: it has none, or is not proved."""
+        """Run the model and show every block of rows to every observer.
+
+        Raises ModelError: it has no attention that can be seen, or its weights are not verified.
+        """
 
     def digest(self) -> str:
-        """A digest of the bytes of all weights: another model has another one."""
+        """Return a digest of the bytes of all weights, which tells models apart."""
 
     def untrained(self, seed: int = 0) -> Source:
-        """The same architecture with weights drawn from a seed, what a trained model is held against; or ModelError."""
+        """Return the same architecture with weights drawn from a seed, to hold a trained model against.
+
+        Raises ModelError: nothing says how its weights are drawn.
+        """
 
 
 class PerSentenceSource(Source):
-    """A source that reads sentences one by one; those of a batch are put together afterwards."""
+    """A source that reads sentences one by one and joins them to a batch."""
 
     def encode(
         self,
@@ -55,7 +61,7 @@ class PerSentenceSource(Source):
         kind: Kind | None = None,
         targets: Sequence[str | None] | None = None,
     ) -> Batch:
-        """As `Source.encode`."""
+        """Tokenize sentences into one padded batch."""
         from attnviz.capture.batching import join
 
         nothing = [None] * len(texts)
@@ -74,11 +80,14 @@ class PerSentenceSource(Source):
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
-        """A batch of one sentence."""
+        """Return a batch of one sentence."""
 
 
 def expect_kind(source: Source, kind: Kind | None, target: str | None) -> Kind:
-    """The kind of attention to show, the one chosen or the usual one; or SelectionError: it, or a target, is none."""
+    """Return the kind of attention to show, the chosen or the usual one.
+
+    Raises SelectionError: the model has no such kind, or generates nothing and was given a target.
+    """
     if kind is not None and kind not in source.kinds:
         has = " and ".join(source.kinds)
         raise SelectionError(f"{source.name} has no {kind} attention to show: it has {has}")

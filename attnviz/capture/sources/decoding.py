@@ -27,7 +27,7 @@ from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongErro
 
 @dataclass(slots=True, kw_only=True)
 class Decoding(ABC):
-    """A text that a model goes on with."""
+    """A text that a model continues."""
 
     name: str  # what pictures call the model
     sentence: Sentence  # what it reads first: the prompt, or the sentence to translate
@@ -49,13 +49,13 @@ class Decoding(ABC):
     def read(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Float[Tensor, " word"], Receipt]:
-        """Read these tokens after all before; observers see their rows. How likely each token is next, as logits.
+        """Read these tokens after all before; observers see their rows. Return the logits of the next token.
 
-        Raises ModelError: the model cannot be run, or its rows are not proved.
+        Raises ModelError: the model cannot be run, or its rows are not verified.
         """
 
     def _run(self, n_rows: int, observers: Sequence[Observer], *, anew: bool) -> ForwardPass:
-        """A run that sees the rows of so many of the last tokens."""
+        """Return a forward pass that sees the rows of so many of the last tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
         batch = Batch(
@@ -65,7 +65,7 @@ class Decoding(ABC):
 
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
-    """What is said of a model that only reads, or that could generate had its projection to words come with it."""
+    """Return the error for a model that only reads, or that came without its projection to words."""
     if lacks_words:
         return ModelError(
             f"{name} generates nothing: it came without its projection to words; take the model as it was trained to "
@@ -78,14 +78,17 @@ def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
 
 
 def no_template(name: str) -> InputError:
-    """What is said where a model is to chat that was never trained to."""
+    """Return the error for a chat with a model that has no chat template."""
     return InputError(
         f"{name} has no chat template: without chat it goes on with the text as it is"
     )
 
 
 def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> int | None:
-    """How many tokens can follow so many in a model's positions, None where it has no such limit; or TooLongError."""
+    """Return how many tokens fit in a model's positions after `n_read`; None where there is no limit.
+
+    Raises TooLongError: none fits.
+    """
     if sentence.is_cut or (limit is not None and n_read >= limit):
         raise TooLongError(
             f"the prompt takes all the positions of {name}: nothing can follow it; shorten it"
@@ -95,7 +98,7 @@ def room_of(sentence: Sentence, limit: int | None, n_read: int, name: str) -> in
 
 @dataclass(slots=True, kw_only=True)
 class PretrainedDecoding(Decoding):
-    """A Hugging Face model that goes on with a text, with the library's own cache of keys and values."""
+    """A Hugging Face model that continues a text, with the library's own cache of keys and values."""
 
     model: Any  # with the projection to its words
     tokenizer: Any
@@ -130,7 +133,7 @@ class PretrainedDecoding(Decoding):
     def read(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Float[Tensor, " word"], Receipt]:
-        """As `Decoding.read`."""
+        """Read tokens and return the logits of the next, as `Decoding.read`."""
         is_first = not self._read
         self._read += numbers
         if not self._is_apart:
@@ -159,7 +162,7 @@ class PretrainedDecoding(Decoding):
         return logits.float().cpu(), run.receipt(self.name)
 
     def _forward(self, numbers: Sequence[int]) -> Float[Tensor, " word"]:
-        """One pass over the new tokens; over all of them where nothing is kept."""
+        """Run the model over the new tokens, or over all of them where nothing is cached; return the last logits."""
         from transformers import DynamicCache, EncoderDecoderCache
 
         new = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
@@ -194,9 +197,9 @@ class PretrainedDecoding(Decoding):
 
 @dataclass(slots=True, kw_only=True)
 class UncachedDecoding(Decoding):
-    """A model that reads the text anew at each step: a home-built one, or a module of one's own.
+    """A model that reads the text again at each step: a home-built one, or a torch module.
 
-    `forward` is given what was read so far and a run, shows the run its rows, and gives the logits of what is next.
+    `forward` takes the tokens so far and a run; it shows the run its rows, and returns the logits of the next token.
     """
 
     forward: Callable[[Sequence[int], ForwardPass], Tensor]
@@ -204,7 +207,7 @@ class UncachedDecoding(Decoding):
     def read(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Float[Tensor, " word"], Receipt]:
-        """As `Decoding.read`."""
+        """Read tokens and return the logits of the next, as `Decoding.read`."""
         self._read += numbers
         run = self._run(len(numbers), observers, anew=True)
         # tensors of inference mode that somebody's model keeps could not be trained with

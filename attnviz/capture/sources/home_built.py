@@ -50,7 +50,7 @@ EXAMPLES = {"korean": "고양이가 방에서 자고 있어요"}
 
 
 class _HomeBuilt(PerSentenceSource):
-    """What the home-built sources share: a word is a token, and all attention goes through one formula."""
+    """Common base of the home-built sources: a word is a token, and all attention goes through one formula."""
 
     has_sinks = False
     generates = False
@@ -72,11 +72,11 @@ class _HomeBuilt(PerSentenceSource):
 
     @abstractmethod
     def _run(self, batch: Batch, run: ForwardPass) -> Any:
-        """The forward pass, and what the model returns."""
+        """Run the model and return its output."""
 
 
 class ToySource(_HomeBuilt):
-    """A home-built encoder with random weights, in the sizes of `config`, or ModelError; no sentence is too long."""
+    """A home-built encoder with random weights; no sentence is too long. Raises ModelError: impossible sizes."""
 
     kinds = KINDS["random"]
 
@@ -104,7 +104,7 @@ class ToySource(_HomeBuilt):
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
-        """As `Source.encode`; InputError, too, where a sentence has no word."""
+        """Return a batch of one sentence. Raises InputError: it has no word."""
         del truncate  # no sentence is too long
         shown, tokens = expect_kind(self, kind, target), _read_words(text, pair)
         if self._model.config.special_tokens:
@@ -120,7 +120,7 @@ class ToySource(_HomeBuilt):
         self._model.encoder(x, None if batch.real.all() else mask, attend=_watch(run))
 
     def untrained(self, seed: int = 0) -> ToySource:
-        """The same sizes, other random weights."""
+        """Return a model of the same sizes with other random weights."""
         config = replace(self._model.config, seed=self._model.config.seed + 1 + seed)
         return ToySource(
             config,
@@ -130,7 +130,7 @@ class ToySource(_HomeBuilt):
         )
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
-        """The vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
+        """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model]."""
         words, config = [token.piece for token in batch.sentences[0].tokens], self._model.config
         vectors = torch.stack([word_vector(word, config.d_model, config.seed) for word in words])
         positions = self._model.positions(len(words))
@@ -144,7 +144,7 @@ def random_source(
     device: torch.device | None = None,
     dtype: torch.dtype | None = None,
 ) -> ToySource:
-    """A model with random weights, by its name in `registry.HOME_BUILT`, some of its sizes not as usual.
+    """Return a model with random weights, by its name in `registry.HOME_BUILT`, with the given sizes.
 
     Raises InputError: a size of another name; ModelError: sizes that do not fit together, or too large.
     """
@@ -161,7 +161,7 @@ def random_source(
 
 
 class TrainedSource(_HomeBuilt):
-    """A trained home-built model, by its name in `registry.HOME_BUILT`, or by the file that was written of it."""
+    """A trained home-built model, by its name in `registry.HOME_BUILT`, or by its file."""
 
     def __init__(
         self, name: str, *, device: torch.device | None = None, dtype: torch.dtype | None = None
@@ -178,7 +178,7 @@ class TrainedSource(_HomeBuilt):
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
-        """As `Source.encode`; InputError, too, where a sentence has no word, or none that the model knows."""
+        """Return a batch of one sentence. Raises InputError: it has no word, or none that the model knows."""
         shown, sentence = (
             expect_kind(self, kind, target),
             self._sentence(text, pair, truncate=truncate),
@@ -206,7 +206,7 @@ class TrainedSource(_HomeBuilt):
             return model(inputs["source"], inputs["target"], attend=attend)
 
     def untrained(self, seed: int = 0) -> TrainedSource:
-        """The same architecture with its first weights, drawn from a seed."""
+        """Return the same architecture with its initial weights, drawn from a seed."""
         other, plan, weight = copy.copy(self), self._card.plan, next(self._model.parameters())
         first = new_model(replace(plan, recipe=replace(plan.recipe, seed=seed)))
         other.name = f"{self.name} with random weights"
@@ -214,9 +214,9 @@ class TrainedSource(_HomeBuilt):
         return other
 
     def embedded(self, batch: Batch) -> tuple[Tensor, Tensor] | None:
-        """The vectors of the first sentence's words, and those of their positions: each [token, d_model].
+        """Return the vectors of the first sentence's words, and those of their positions: each [token, d_model].
 
-        They are those of the words that the first layer of the batch's kind reads; None where none reads words.
+        They are those that the first layer of the batch's kind reads; None where it reads no words.
         """
         model, inputs = self._model, batch.inputs
         if isinstance(model, LanguageEncoder | LanguageDecoder):
@@ -235,7 +235,7 @@ class TrainedSource(_HomeBuilt):
         return vectors, sinusoidal_positions(*vectors.shape).to(vectors)
 
     def word_head(self, kind: Kind) -> WordHead | None:
-        """What makes words of the states that this kind of attention serves; None of an encoder's."""
+        """Return the projection to words behind this kind of attention; None of an encoder's."""
         if kind == "encoder":
             return None
         config, projection = self._model.config, self._model.word_projection
@@ -304,7 +304,7 @@ class TrainedSource(_HomeBuilt):
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
-        """The model going on with a text, or translating it; ModelError where it generates nothing."""
+        """Let the model continue a text, or translate it. Raises ModelError: it generates nothing."""
         config, kind = self._card.plan.config, self.kinds[0]
         if kind == "encoder":
             raise cannot_generate(self.name)
@@ -365,7 +365,7 @@ def _read_words(
 def _token(
     word: str, start: int, number: int, segment: int, vocabulary: Vocabulary | None
 ) -> Token:
-    """One word, or a piece of one, as a token; what the vocabulary has not is marked, as in "quokka→[UNK]"."""
+    """Return a word, or a piece of one, as a token; an unknown one is marked, as in "quokka→[UNK]"."""
     is_unknown = vocabulary is not None and (word == UNKNOWN or not vocabulary.knows(word))
     is_particle = vocabulary is not None and not is_unknown and word.startswith(PIECE)
     spelled = word.removeprefix(PIECE) if is_particle else word
@@ -385,7 +385,7 @@ def _special(mark: str, segment: int, number: int | None = None) -> Token:
 
 
 def _watch(run: ForwardPass) -> AttendFunction:
-    """The home-built formula, with a run looking on."""
+    """Return the home-built attention formula, which also shows each layer to a run."""
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
@@ -400,7 +400,7 @@ def _watch(run: ForwardPass) -> AttendFunction:
 
 @contextmanager
 def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunction]:
-    """A recurrent model's own formula; its decoding steps, each one row, are shown to a run as one layer afterwards."""
+    """Yield a recurrent model's own formula; afterwards, show its decoding steps to a run as one layer."""
     queries, contexts, rest = list[Tensor](), list[Tensor](), list[Any]()
 
     def attend(

@@ -25,7 +25,7 @@ WHAT_TO_DO = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """Where to load a model from."""
+    """A place to load a model from."""
 
     path: str  # for the library: a folder, or a name on the hub
     where: Literal["folder", "cache", "hub"]
@@ -79,7 +79,7 @@ def _folder(folder: Path, *, needs_weights: bool) -> Location:
 
 
 def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = True) -> bool:
-    """Whether the cache holds the model's configuration and all of its weights, where they are needed."""
+    """Return whether the cache holds the model's configuration and, where they are needed, all its weights."""
     from huggingface_hub import try_to_load_from_cache
 
     def cached(file: str) -> Path | None:
@@ -100,7 +100,7 @@ def is_cached(model: str, revision: str | None = None, *, needs_weights: bool = 
 
 
 def cached_models() -> list[str]:
-    """The names of the pretrained models of which something is in the cache."""
+    """Return the names of the pretrained models of which something is in the cache."""
     from huggingface_hub import constants
 
     folders = sorted(Path(constants.HF_HUB_CACHE).glob("models--*"))
@@ -108,7 +108,7 @@ def cached_models() -> list[str]:
 
 
 def _ask_hub(model: str, revision: str | None) -> None:
-    """Ask the hub whether the model is there. Bounded in time, whatever the name server or a proxy does."""
+    """Ask the hub whether the model is there, for a limited time whatever the name server or a proxy does."""
     from huggingface_hub import constants
     from huggingface_hub.errors import (
         GatedRepoError,
@@ -149,7 +149,7 @@ def _ask_hub(model: str, revision: str | None) -> None:
 
 
 def _look(model: str, revision: str | None, heard: threading.Event) -> None:
-    """See that the hub has the model's configuration and weights; `heard` is set at its first good answer."""
+    """Check that the hub has the configuration and weights; `heard` is set at its first good answer."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import EntryNotFoundError
 
@@ -177,6 +177,6 @@ def _unreachable(model: str, why: str) -> UnreachableModelError:
 
 
 def first_line(error: BaseException, length: int = 200) -> str:
-    """The first line of an error, short."""
+    """Return the first line of an error, shortened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return clip(visible(lines[0] if lines else type(error).__name__), length)

@@ -123,7 +123,7 @@ def open_pretrained(
 
 
 def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
-    """A model that is in memory already, of any head; afterwards it is as it was before. Or ModelError."""
+    """Return a source for a model in memory, with any head, which is left unchanged. Raises ModelError."""
     loaded = adopt(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
     name = f"{type(model).__name__} in memory{f', from {origin}' if origin else ''}"
@@ -132,7 +132,7 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
 
 
 class PretrainedSource(PerSentenceSource):
-    """A pretrained model, run as its own library runs it; one that has an owner stays as the owner left it."""
+    """A pretrained model, run by its own library. A model that the caller owns is left unchanged."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
         self.name, self.has_sinks, self._is_apart = name, False, False
@@ -159,11 +159,13 @@ class PretrainedSource(PerSentenceSource):
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
-        """As `Source.encode`; InputError, too, where there is no token; ModelError where it cannot generate freely.
+        """Return a batch of one sentence.
 
         An encoder-decoder reads a sentence alone with its encoder. For another kind of attention, or with a target
         (then cross attention is the usual kind), the decoder runs too: it generates the target, or where there is none
         the likeliest token at each step.
+
+        Raises InputError: there is no token; ModelError: it cannot generate freely.
         """
         shown = expect_kind(self, kind, target)
         with as_model_error(self.name, "read this text"):
@@ -278,7 +280,7 @@ class PretrainedSource(PerSentenceSource):
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
-        """The model going on with a text, or translating it; its cache holds the keys and values of what it has read.
+        """Let the model continue a text, or translate it; its cache holds the keys and values of what it has read.
 
         Raises ModelError: it generates nothing; InputError: a text that leaves no room, or there is no chat template.
         """
@@ -331,9 +333,9 @@ class PretrainedSource(PerSentenceSource):
             yield
 
     def word_head(self, kind: Kind) -> WordHead | None:
-        """What makes words of the states that this kind of attention serves.
+        """Return the projection to words behind this kind of attention.
 
-        None of an encoder's, where the projection was not loaded, and where what it makes is bent or scaled afterwards.
+        None of an encoder's, where it was not loaded, and where its logits are capped or scaled afterwards.
         """
         config, whole = self._model.config, self._whole or self._owner
         bent = any(
@@ -362,7 +364,7 @@ class PretrainedSource(PerSentenceSource):
         return WordHead(module=head, bias=bias, names=self._names)
 
     def _names(self, numbers: Sequence[int]) -> list[str]:
-        """Tokens as they are read, or where they are none that a person could see, as the vocabulary spells them."""
+        """Return tokens as text, or where nothing could be seen of them, as the vocabulary spells them."""
         pieces = self._tokenizer.convert_ids_to_tokens(list(numbers))
         return [
             visible(self._tokenizer.decode([number]).strip()) or visible(piece or f"<{number}>")
@@ -370,9 +372,9 @@ class PretrainedSource(PerSentenceSource):
         ]
 
     def draw(self, lengths: Sequence[int], seed: int) -> list[Batch]:
-        """Sentences of numbers of tokens drawn from a seed, a batch of them for each kind of attention.
+        """Return sentences of random token ids, as a batch for each kind of attention.
 
-        No number has a part of its own in the model, such as that of padding.
+        No special token, such as padding, is among them.
         """
         config, random = self._model.config, torch.Generator().manual_seed(seed)
         special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
@@ -410,7 +412,7 @@ class PretrainedSource(PerSentenceSource):
         ]
 
     def eager(self, batch: Batch) -> list[Tensor]:
-        """What the model's own ``output_attentions=True`` gives of a batch; empty where it gives nothing.
+        """Return the model's own ``output_attentions=True`` of a batch; empty where it gives none.
 
         Shapes are (batch, head, query, key), one a layer.
         """
@@ -441,11 +443,14 @@ class PretrainedSource(PerSentenceSource):
         ]
 
     def digest(self) -> str:
-        """A digest of the bytes of all weights: another model has another one."""
+        """Return a digest of the bytes of all weights, which tells models apart."""
         return digest_of(self._whole if self.generates else self._model)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
-        """The same architecture with weights drawn from a seed, as its own library draws them, or ModelError."""
+        """Return the same architecture with weights as its own library draws them, from a seed.
+
+        Raises ModelError: the library cannot build it anew.
+        """
         other, whole = copy.copy(self), self._whole if self.generates else self._model
         with silence_library(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
@@ -472,9 +477,9 @@ class PretrainedSource(PerSentenceSource):
 
 
 class Generator:
-    """A whole encoder-decoder of the library's, with its tokenizer.
+    """An encoder-decoder of the library, with its tokenizer.
 
-    It generates freely with its native implementation, if the projection to its words is its own (`has_head`).
+    It generates freely only with a projection to words of its own (`has_head`).
     """
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
@@ -491,7 +496,7 @@ class Generator:
         )
 
     def generate(self, single: Batch, target: str | None, kind: Kind, *, truncate: bool) -> Batch:
-        """A sentence with what is generated: the target where there is one, the model's own words where there is none.
+        """Return a sentence with its generated text: the target, or without one the model's own words.
 
         Raises InputError: there is no token in a target; TooLongError: it has more than the decoder has positions, and
         may not be truncated; ModelError: the model cannot generate freely, or cannot be forced to a target.
@@ -505,7 +510,7 @@ class Generator:
         return batch_of_one(with_generation(single.sentences[0], made, kind, "token"), inputs, kind)
 
     def inputs(self, source: dict[str, Tensor], read: Sequence[int]) -> dict[str, Tensor]:
-        """What the model takes where its encoder takes this, and its decoder reads these tokens."""
+        """Return the model's inputs: those of its encoder, and the tokens that its decoder reads."""
         numbers = torch.tensor([read], device=self._model.device)
         return {
             **source,
@@ -514,7 +519,10 @@ class Generator:
         }
 
     def is_shown(self, module: nn.Module, query: Tensor, key: Tensor, batch: Batch) -> bool:
-        """Whether a layer with these queries and keys is of the batch's kind, or NoAttentionError: it is not clear."""
+        """Return whether a layer with these queries and keys is of the batch's kind.
+
+        Raises NoAttentionError: that is not clear.
+        """
         kind = self.kinds.get(module)
         n_source, n_target = (
             batch.inputs["input_ids"].shape[1],
@@ -536,7 +544,7 @@ class Generator:
         return kind == batch.kind
 
     def _forced(self, target: str, *, truncate: bool) -> GeneratedText:
-        """Teacher forcing: the tokens of a target, whatever the model would have generated."""
+        """Return the tokens of a target, whatever the model would have generated (teacher forcing)."""
         encoded = self._tokenizer(text_target=target, verbose=False)
         ids, notes = encoded["input_ids"], tuple[Note, ...]()
         n_tokens = len(ids)
@@ -569,7 +577,7 @@ class Generator:
         )
 
     def _free(self, source: Int64[Tensor, "1 token"]) -> GeneratedText:
-        """The likeliest token at each step, until the end; a source alone, so that no neighbour changes it."""
+        """Generate the likeliest token at each step, until the end."""
         if not self.has_head:
             raise ModelError(
                 f"{self._name} was saved without the projection to its words, so it generates nothing freely: give "
@@ -596,7 +604,7 @@ class Generator:
 
 
 def _read_before(model: Any, generated: Tensor) -> Tensor:
-    """What a decoder has read before each token that it generates [batch, token], as its own library trains it."""
+    """Return the token that a decoder reads before each that it generates [batch, token], as in training."""
     if hasattr(model, "prepare_decoder_input_ids_from_labels"):
         return model.prepare_decoder_input_ids_from_labels(labels=generated)  # type: ignore[no-any-return]
     shift, config = sys.modules[type(model).__module__].shift_tokens_right, model.config
@@ -604,7 +612,7 @@ def _read_before(model: Any, generated: Tensor) -> Tensor:
 
 
 def kinds_of(model: Any) -> dict[nn.Module, Kind | None]:
-    """The kind of attention that each module of an encoder-decoder would be; None where that is not clear."""
+    """Return the kind of attention of each module of an encoder-decoder; None where that is not clear."""
     kinds: dict[nn.Module, Kind | None] = dict.fromkeys(model.get_encoder().modules(), "encoder")
     for name, module in model.get_decoder().named_modules(remove_duplicate=False):
         parts = {part.replace("_", "").lower() for part in name.split(".")}

@@ -142,7 +142,7 @@ def _in_rows(
     mask: MaskRows,
     **given: Any,
 ) -> tuple[Float[Tensor, "batch query head d_v"], None]:
-    """The native implementation on a block of queries at a time, and the keys that one of them may see."""
+    """Run the native implementation on a block of queries at a time, with the keys that one of them may see."""
     bias, parts = given.pop("position_bias", None), []
     for first in range(0, query.shape[2], ROWS):
         rows = slice(first, min(first + ROWS, query.shape[2]))
@@ -163,7 +163,7 @@ def _in_rows(
 
 
 def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """The implementation that the model would have used: the library's, or the eager one of the model's own file."""
+    """Return the implementation that the model would have used: the library's, or the eager one of its own file."""
     if name == "eager":
         for base in type(module).__mro__:
             if own := getattr(sys.modules[base.__module__], "eager_attention_forward", None):
@@ -181,9 +181,10 @@ def _scoring(
     *,
     is_one: bool = False,
 ) -> Scoring:
-    """How the layer computes its weights. Without a mask, ``sdpa`` goes by the layer's flag, ``eager`` by none.
+    """Return how the layer computes its scores.
 
-    `is_one` is a query alone on the keys of all tokens before it, which sees them all.
+    Without a mask, ``sdpa`` goes by the layer's own flag, and ``eager`` hides nothing. `is_one` is a single query after
+    all keys, which it sees.
     """
     unmasked, causal = mask is None, given.get("is_causal")
     causal = getattr(module, "is_causal", unmasked) if causal is None else causal
@@ -203,7 +204,7 @@ def _scoring(
 
 
 def native_of(model: Any) -> str:
-    """Which implementation a freshly loaded model uses: ``sdpa``, or ``eager`` where it cannot use that."""
+    """Return the implementation of a freshly loaded model: ``sdpa``, or ``eager`` where it cannot use that."""
     name = model.config._attn_implementation
     return "sdpa" if name == "sdpa" else "eager"
 

@@ -138,7 +138,7 @@ def load(
 def draw(
     location: Location, dtype: torch.dtype | None, options: dict[str, Any], seed: int
 ) -> Loaded:
-    """A model of a configuration alone, with weights drawn from a seed."""
+    """Return a model built from its configuration alone, with weights drawn from a seed."""
     config = _read_config(location, options)
     auto, is_whole = _class_of(config)
     torch.default_generator.manual_seed(seed)
@@ -155,7 +155,7 @@ def draw(
 
 
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
-    """The library's class for a configuration, and whether it makes an encoder-decoder that generates."""
+    """Return the library's class for a configuration, and whether it is an encoder-decoder that generates."""
     from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSeq2SeqLM
     from transformers.models.auto import modeling_auto as known
 
@@ -172,7 +172,7 @@ def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
 
 
 def _read_config(location: Location, options: dict[str, Any]) -> Any:
-    """A model's configuration, if it asks for nothing that attnviz must not load."""
+    """Return a model's configuration, or refuse one that asks for something that attnviz must not load."""
     from transformers import AutoConfig, AutoModel
 
     _check_implementations(location, options)
@@ -194,7 +194,7 @@ def _read_config(location: Location, options: dict[str, Any]) -> Any:
 
 
 def _check_implementations(location: Location, options: dict[str, Any]) -> None:
-    """Refuse attention that is not the library's own, wherever a model's files name it, before the library sees it."""
+    """Refuse attention that is not the library's own, wherever a model's files name it."""
     from huggingface_hub import try_to_load_from_cache
     from transformers import PreTrainedConfig
     from transformers.utils.hub import cached_file
@@ -250,7 +250,7 @@ def _check_sizes(config: Any, name: str) -> None:
 
 
 def senses(model: Any) -> str:
-    """What a model or its class reads that is no text, in words; empty where there is nothing."""
+    """Return what a model or its class reads beside text, in words; empty where there is nothing."""
     read = model.input_modalities
     return " and ".join(
         SENSES[one] for one in ((read,) if isinstance(read, str) else read) if one in SENSES
@@ -262,7 +262,10 @@ LEAST_SHARE = 0.98
 
 
 def adopt(model: Any, tokenizer: Any) -> Loaded:
-    """A model in memory and its tokenizer: its base, whatever head it has; or ModelError: they do not fit."""
+    """Return the base of a model in memory, whatever head it has, and its tokenizer.
+
+    Raises ModelError: they do not fit together.
+    """
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     if not isinstance(model, PreTrainedModel):
@@ -292,7 +295,7 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
 
 
 def _base_of(model: Any) -> Any:
-    """A model without its head; of an encoder-decoder its encoder, of its decoder alone what its wrapper wraps."""
+    """Return a model without its head; of an encoder-decoder its encoder, of a wrapped decoder the decoder."""
     if model.config.is_encoder_decoder:
         return model.get_encoder()
     base = model.base_model
@@ -306,7 +309,7 @@ ALONE = RLock()
 
 @contextmanager
 def evaluated(module: nn.Module) -> Iterator[None]:
-    """A module in evaluation mode; afterwards each of its parts is as before."""
+    """Put a module in evaluation mode until the block ends; each part then returns to its own mode."""
     with ALONE:
         training = [(one, one.training) for one in module.modules()]
         module.eval()
@@ -319,7 +322,7 @@ def evaluated(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def keep_state(model: Any) -> Iterator[None]:
-    """Somebody's model in evaluation mode; afterwards its configurations and modes are as before. None is no model."""
+    """Put the caller's model in evaluation mode; restore configurations and modes when the block ends."""
     if model is None:
         yield
         return
@@ -354,7 +357,7 @@ def _configs(held: Iterable[Any]) -> Iterator[Any]:
 
 
 def limit_of(model: nn.Module, tokenizer: Any) -> int | None:
-    """How many tokens the model has positions for, None where it has no such limit, or ModelError."""
+    """Return how many tokens the model has positions for; None without such a limit. Raises ModelError."""
     config: Any = model.config
     if getattr(config, "model_type", "") in {"t5", "mt5", "umt5", "longt5"}:
         return None  # relative positions: the tokenizer's number is what it was trained on, not a limit
@@ -389,10 +392,10 @@ def as_model_error(
     run: ForwardPass | None = None,
     is_typed: bool = False,
 ) -> Iterator[None]:
-    """Whatever a library raises becomes a ModelError: one line with the model's name and what it cannot.
+    """Turn whatever a library raises into a ModelError of one line: "<name> cannot <what>: ...".
 
-    That is such as ``be loaded``. Where the hub does not answer it is an UnreachableModelError; an error of the
-    observers of a run stays as it is. Where `is_typed`, the line has the error's class too.
+    Where the hub does not answer it is an UnreachableModelError; an error of the observers of a run stays as it is.
+    Where `is_typed`, the line names the error's class too.
     """
     try:
         yield
@@ -412,7 +415,7 @@ def as_model_error(
 
 
 def _connection_error(error: BaseException | None) -> BaseException | None:
-    """The connection that failed behind this error, as near to the cause as is known."""
+    """Return the failed connection behind this error, as near to the cause as is known."""
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     found = None

@@ -74,7 +74,7 @@ PENDING = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLayer:
-    """One computation of attention; its weights are computed, and proved, where they are asked for."""
+    """One computation of attention; its weights are computed, and verified, when they are asked for."""
 
     path: str  # the module it happened in, as ``decoder.layers.0.self_attn``; empty for the watched one itself
     shape: tuple[int, ...]  # batch, head, query, key
@@ -85,7 +85,7 @@ class SeenLayer:
 
     @property
     def kind(self) -> Kind:
-        """Which attention it is: causal where no query of the first input sees a later key."""
+        """The kind of attention: causal where no query of the first input sees a later key."""
         n_queries, n_keys = self.shape[2:]
         if self.cross:
             return "cross"
@@ -99,9 +99,9 @@ class SeenLayer:
         return "encoder" if n_queries == 1 or seen is None or seen.triu(1).any() else "decoder"
 
     def show(self, run: ForwardPass, index: int, number: int) -> None:
-        """Show a run the weights of one input of the batch; NotVerifiedError if they are not the module's own.
+        """Show a run the weights of one input of the batch, as the layer of this number.
 
-        The `number` is that of the layer, by which it is refused.
+        Raises NotVerifiedError: they are not the module's own.
         """
         one = slice(index, index + 1)
         if isinstance(self.held, Layer):
@@ -128,7 +128,7 @@ class SeenLayer:
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """What a softmax returned, followed until it is multiplied."""
+    """The result of a softmax, followed until it is multiplied by values."""
 
     tensor: Tensor  # held, so that its id stays its own
     shape: torch.Size
@@ -136,12 +136,12 @@ class _Weights:
 
 
 class AttentionTracer(TorchFunctionMode):
-    """While this mode is on, each computation of attention in its thread is shown; all else goes on as without.
+    """Traces each computation of attention in its thread while this mode is on; nothing else changes.
 
-    They are shown in the order in which they run: calls of the fused function, by whose output its weights can be
-    proved, as `fused`; what a softmax gave that was multiplied by values, before dropout, as `own`. `cross` says
-    whether the queries are of another sequence than the keys, where that is known; `dropped` whether dropout then left
-    some weights out.
+    Computations are passed on in the order in which they run. Calls of the fused function, by whose output its weights
+    can be verified, go to `fused`; the result of a softmax that was multiplied by values, before dropout, to `own`.
+    `cross` tells whether the queries are of another sequence than the keys, where that is known; `dropped`, whether
+    dropout then left some weights out.
     """
 
     def __init__(self, shown: FunctionalRecorder | Watched) -> None:
@@ -150,7 +150,7 @@ class AttentionTracer(TorchFunctionMode):
         self._pending: dict[int, _Weights] = {}
 
     def forget(self) -> None:
-        """Wait no longer for the products of what was seen so far."""
+        """Forget the softmax results that still wait for their products."""
         self._pending = {}
 
     def __torch_function__(
@@ -268,7 +268,7 @@ _as_before = ExitStack()  # the ways of torch before the first of them
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """While this lasts, models run as they are written, also where torch has a faster way or compiled them."""
+    """Run models as they are written until the block ends, even where torch has a faster path or compiled them."""
     with SHARED:
         if not _runs:
             _as_before.callback(
@@ -289,14 +289,14 @@ def as_written() -> Iterator[None]:
 
 @contextmanager
 def looking(eye: AttentionTracer) -> Iterator[None]:
-    """While this lasts, the eye sees all attention of its thread."""
+    """Trace all attention of this thread until the block ends."""
     with as_written(), eye:
         yield
 
 
 @contextmanager
 def _no_word_of_hooks() -> Iterator[None]:
-    """While this lasts, torch does not warn that hooks on all modules see a compiled one, and what it was made of."""
+    """Silence torch's warning about hooks on all modules and compiled ones, until the block ends."""
     warnings.filterwarnings("ignore", "Using `torch.compile", UserWarning)
     rule = warnings.filters[0]
     try:
@@ -307,19 +307,19 @@ def _no_word_of_hooks() -> Iterator[None]:
 
 
 class CausalityProbe(Observer):
-    """Whether any query looks at a later key, which nothing but the weights says of such models."""
+    """Finds out whether any query attends to a later key; only the weights of such models tell."""
 
     found = False
 
     def observe(self, block: Block) -> None:
-        """A block of rows has been computed."""
+        """Look for weights above the diagonal."""
         self.found = self.found or bool(block.weights.triu(block.first_row + 1).any())
 
 
 class FunctionalRecorder:
-    """Shows a run the attention of all tokens on all tokens that a model computes by itself.
+    """Passes on to a run the attention of a model that computes it outside the library's interface.
 
-    Where it `splits` what a model put together as (batch x head, query, key), the heads of a sentence stand together.
+    With `splits`, attention over (batch x head, query, key) is split so that the heads of a sentence stand together.
     """
 
     def __init__(self, run: ForwardPass, name: str, *, splits: bool = False) -> None:
@@ -327,7 +327,7 @@ class FunctionalRecorder:
         self._splits = splits or len(run.batch.real) == 1
 
     def fused(self, layer: Layer, *, cross: bool | None, dropped: bool) -> None:
-        """A call of the fused function."""
+        """Pass on a call of the fused function."""
         self._expect((*layer.query.shape[:3], layer.key.shape[2]))
         self._run.native = self._run.native.replace(SOFTMAX, "sdpa")
         self._run.layer(layer)
@@ -335,7 +335,10 @@ class FunctionalRecorder:
     def own(
         self, weights: Float[Tensor, "batch head query key"], *, cross: bool | None, dropped: bool
     ) -> None:
-        """Weights of the model's own; NoAttentionError where not of all tokens, or queries and keys are needed too."""
+        """Pass on weights that the model itself computed.
+
+        Raises NoAttentionError: they are not of all tokens, or an observer needs queries and keys too.
+        """
         # a record goes without
         needed = [one for one in self._run.observers if not isinstance(one, WeightCollector)]
         if any(isinstance(one, LayerObserver) for one in needed):
@@ -352,7 +355,7 @@ class FunctionalRecorder:
         self._run.own(weights[:, :, -self._run.batch.real.shape[1] :])
 
     def _expect(self, shape: tuple[int, ...]) -> None:
-        """Refuse what is no attention of all tokens on all tokens."""
+        """Refuse weights that are not of all tokens on all tokens."""
         (n_batch, n_rows), (_, n_keys) = self._run.batch.real.shape, self._run.batch.real_keys.shape
         n_rows = n_keys if self._run.anew else n_rows
         if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
@@ -364,7 +367,7 @@ class FunctionalRecorder:
 
 @final
 class Watched:
-    """A module under watch: a context, and afterwards what was seen of its last run; see `watch`.
+    """A watched module: a context, and afterwards the attention of its last run; see `watch`.
 
     Raises ModelError: it is no torch module, or its block is open already.
     """
@@ -410,7 +413,7 @@ class Watched:
         layers: Sequence[int] | None = None,
         index: int = 0,
     ) -> Attention:
-        """The record of one input of the last run.
+        """Return the record of one input of the last run.
 
         Args:
             tokens: a label for each query; there may be more queries (padding), which are left out. None numbers them.
@@ -548,7 +551,7 @@ class Watched:
 
 
 def watch(module: nn.Module) -> Watched:
-    """Watch a torch module: whatever runs it inside the block shows its attention.
+    """Watch a torch module: the attention of its last run inside the block is kept.
 
     ::
 
@@ -556,11 +559,11 @@ def watch(module: nn.Module) -> Watched:
             model(x)
         record = seen.attention(tokens=["I", "love", "you"])
 
-    The module computes what it computes without, and is as before afterwards; what is kept is its last run. Seen are
-    calls of `scaled_dot_product_attention`, torch's own layers, and a softmax that is multiplied by values.
+    The module computes the same as without, and is left unchanged. Seen are calls of `scaled_dot_product_attention`,
+    torch's own layers, and a softmax that is multiplied by values, in the thread of the block.
 
     Args:
-        module: any; what it calls is seen in the thread of the block only. Compiled parts run as they are written.
+        module: any module. Compiled parts run as they are written.
 
     Raises:
         ModelError: it is no torch module.
@@ -569,7 +572,7 @@ def watch(module: nn.Module) -> Watched:
 
 
 def _four(tensor: Tensor) -> Tensor:
-    """As (batch, head, token, number): a single head where there are three axes, further axes as a batch."""
+    """Return a tensor as (batch, head, token, number): three axes get a single head, more axes are a batch."""
     return tensor[:, None] if tensor.ndim == AXES - 1 else tensor.reshape(-1, *tensor.shape[-3:])
 
 

@@ -43,7 +43,10 @@ from attnviz.text.suggest import suggest
 
 
 def build(file: str, name: str) -> tuple[nn.Module, object]:
-    """The module that a function in a file of code returns, and its tokenizer or None; or a ModelError."""
+    """Return the module that a function in a file of code returns, and its tokenizer or None.
+
+    Raises ModelError: the code cannot be run, or returns something else; UnknownModelError: no such function.
+    """
     path, shown = Path(file).expanduser(), visible(file)
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
@@ -85,10 +88,10 @@ def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
 
 
 class ModuleSource(PerSentenceSource):
-    """Any torch module that takes the numbers of tokens [batch, token]; it stays as it was found.
+    """Any torch module that takes token ids [batch, token]; it is left unchanged.
 
-    Its tokenizer has ``encode(text)``, which gives numbers, and ``decode(numbers)``; or it is one of Hugging Face.
-    Without one, the module reads the bytes of a text. Raises ModelError: the tokenizer is of another kind.
+    Its tokenizer has ``encode(text)``, which returns ids, and ``decode(ids)``; or it is one of Hugging Face. Without one,
+    the module reads the bytes of a text. Raises ModelError: the tokenizer is of another kind.
     """
 
     generates = False
@@ -111,7 +114,10 @@ class ModuleSource(PerSentenceSource):
     def _read(
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
-        """As `Source.encode`; InputError, too, for a second sentence, or where the tokenizer cannot read a text."""
+        """Return a batch of one sentence.
+
+        Raises InputError: there is a second sentence, or the tokenizer cannot read the text.
+        """
         del truncate  # how much it can read, only the module knows
         if pair is not None:
             raise InputError(
@@ -151,7 +157,7 @@ class ModuleSource(PerSentenceSource):
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
     def stream(self, batch: Batch, observers: Sequence[Observer]) -> Receipt:
-        """Run the module, and watch the functions of torch that it calls. Raises ModelError, as `Source.stream`."""
+        """Run the module and trace the functions of torch that it calls. Raises ModelError, as `Source.stream`."""
         if not batch.real.all():
             raise ModelError(
                 f"{self.name} is a module of your own, and nothing tells it where padding is: give it sentences of one "
@@ -174,7 +180,10 @@ class ModuleSource(PerSentenceSource):
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[UncachedDecoding]:
-        """The module going on with a text, by its logits; ModelError where there are none, or tokens look ahead."""
+        """Let the module continue a text, by its logits.
+
+        Raises ModelError: it returns no logits, or its tokens attend to later ones.
+        """
         del most  # how much it can read, only the module knows
         if chat:
             raise no_template(self.name)
@@ -203,7 +212,10 @@ class ModuleSource(PerSentenceSource):
         )
 
     def _next(self, n_first: int, read: Sequence[int], run: ForwardPass) -> Float[Tensor, " word"]:
-        """The logits of the token after those read, of which so many are the prompt's; the run sees the last rows."""
+        """Return the logits of the token after those read; the run sees the last rows.
+
+        The first `n_first` tokens are the prompt's. Raises TooLongError: the module fails on more tokens than before.
+        """
         ids = torch.tensor([read], device=self._device)
         try:
             made = self._run(ids, run)
@@ -217,7 +229,10 @@ class ModuleSource(PerSentenceSource):
         return self._logits(made)
 
     def _logits(self, made: Any) -> Float[Tensor, " word"]:
-        """The logits of the last token in what the module returns: a tensor, the first of several, or named so."""
+        """Return the logits of the last token in a module's output.
+
+        The output is a tensor, a tuple that begins with one, or an object with `logits`. Raises ModelError: there are none.
+        """
         first = made[0] if isinstance(made, tuple | list) and made else made
         logits = getattr(first, "logits", first)
         known = n_tokens(self._tokenizer)
@@ -239,11 +254,14 @@ class ModuleSource(PerSentenceSource):
         return logits[0, -1, :known]
 
     def digest(self) -> str:
-        """As `Source.digest`."""
+        """Return a digest of the bytes of all weights, which tells models apart."""
         return digest_of(self._module)
 
     def untrained(self, seed: int = 0) -> ModuleSource:
-        """The same module with weights as its layers draw them, or ModelError: nothing says how it draws its own."""
+        """Return the same module with weights as its layers draw them, from a seed.
+
+        Raises ModelError: a layer has no method that draws its weights.
+        """
         other = copy.copy(self)
         other.name, other._module = f"{self.name} with random weights", copy.deepcopy(self._module)
         with torch.random.fork_rng(devices=[]):

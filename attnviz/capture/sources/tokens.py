@@ -17,7 +17,10 @@ from attnviz.text.words import assign_words
 def read_tokens(
     tokenizer: Any, encoded: Any, text: str, pair: str | None = None
 ) -> tuple[Token, ...]:
-    """The tokens of a sentence and its pair, as encoded with a mask of special tokens and, by a fast one, offsets."""
+    """Return the tokens of a sentence and its pair.
+
+    `encoded` has a mask of special tokens and, from a fast tokenizer, offsets.
+    """
     ids: list[int] = encoded["input_ids"]
     pieces: list[str] = tokenizer.convert_ids_to_tokens(ids)
     fast = tokenizer.is_fast
@@ -42,7 +45,7 @@ def read_tokens(
 def generated_tokens(
     tokenizer: Any, ids: Sequence[int], text: str | None = None
 ) -> tuple[Token, ...]:
-    """The tokens that a model generates, and that mean this text, or where there is none what they mean.
+    """Return the tokens that a model generates; `text` is their meaning, decoded where it is not given.
 
     Where the tokenizer makes the same tokens of the text again, it tells where each of them stands; where it does not,
     each new token ends where the text of all tokens so far ends.
@@ -74,7 +77,7 @@ def generated_tokens(
 
 
 def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
-    """The tokens of a text as somebody's own tokenizer makes them; without one, its bytes."""
+    """Return the tokens of a text, by the user's own tokenizer; without one, its bytes."""
     if is_of_library(tokenizer):
         more = {"return_offsets_mapping": tokenizer.is_fast, "return_special_tokens_mask": True}
         return read_tokens(tokenizer, tokenizer(text, verbose=False, **more), text)
@@ -83,7 +86,7 @@ def own_tokens(tokenizer: Any, text: str) -> tuple[Token, ...]:
 
 
 def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
-    """The text that tokens mean, without the special ones of the library's; without a tokenizer they are bytes."""
+    """Return the text of token ids, without the special ones of the library's; without a tokenizer they are bytes."""
     if tokenizer is None:
         return bytes(ids).decode(errors="replace")
     more = (
@@ -95,7 +98,7 @@ def meaning(tokenizer: Any, ids: Sequence[int]) -> str:
 
 
 def n_tokens(tokenizer: Any) -> int | None:
-    """How many tokens somebody's own tokenizer knows; None where it does not say. Without one there are 256 bytes."""
+    """Return the size of a tokenizer's vocabulary; None where it does not say, 256 bytes without a tokenizer."""
     if tokenizer is None:
         return 256
     if hasattr(tokenizer, "__len__"):
@@ -106,7 +109,7 @@ def n_tokens(tokenizer: Any) -> int | None:
 
 
 def is_of_library(tokenizer: Any) -> bool:
-    """Whether a tokenizer is one of transformers."""
+    """Return whether a tokenizer is one of transformers."""
     return hasattr(tokenizer, "convert_ids_to_tokens")
 
 
@@ -122,7 +125,7 @@ def _placed(tokenizer: Any, ids: Sequence[int], text: str) -> tuple[Token, ...]:
 
 
 def run_together(tokens: Sequence[Token]) -> bool:
-    """Whether the second sentence of a pair begins right behind the first."""
+    """Return whether the second sentence of a pair begins right behind the first."""
     return any(
         (one.segment, other.segment) == (0, 1) and not (one.special or other.special)
         for one, other in itertools.pairwise(tokens)
@@ -130,7 +133,7 @@ def run_together(tokens: Sequence[Token]) -> bool:
 
 
 def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tuple[str, int] | None:
-    """The first Korean syllable that is several tokens, and how many; None where there is none."""
+    """Return the first Korean syllable that is several tokens, and how many; None where there is none."""
     parts = [
         token for token in tokens if token.span and not token.special and token.piece.strip("▁Ġ")
     ]
@@ -156,9 +159,9 @@ def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int
 def _grown(
     decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str
 ) -> list[tuple[int, int]]:
-    """Where each token stands, by how far the text gets with it.
+    """Return the span of each token, by how far the decoded text gets with it.
 
-    Some bytes of a character mean nothing yet: they are all at the place of the whole.
+    Some bytes of a character decode to nothing yet: they all get the span of the whole character.
     """
     grown = [decode(ids[:n]) for n in range(len(ids) + 1)]
     ends = [len(so_far) if text.startswith(so_far) else None for so_far in grown]
@@ -173,7 +176,7 @@ def _grown(
 
 
 def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
-    """Where each piece is found behind the one before it, whatever its capitals; None where it is not."""
+    """Return the span of each piece, searched behind the one before it; None where it is not found."""
     spans, place = list[tuple[int, int] | None](), 0
     for piece in map(str.strip, pieces):
         start = text.lower().find(piece.lower(), place) if piece else -1
@@ -220,7 +223,7 @@ def _label(
 
 
 def _decode(tokenizer: Any, piece: str) -> str:
-    """A piece without its vocabulary's marks (``##``, ``Ġ``, ``▁``, ``</w>``)."""
+    """Return a piece without its vocabulary's marks (``##``, ``Ġ``, ``▁``, ``</w>``)."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         # A byte of a character alone says nothing, and comes back empty.
@@ -234,7 +237,7 @@ def _decode(tokenizer: Any, piece: str) -> str:
 
 
 def _parts(tokens: Sequence[Token], decoded: Sequence[str]) -> list[tuple[int, int] | None]:
-    """For tokens that are some bytes of a character: which of how many; None for all others."""
+    """Return (part, parts) for each token that is some bytes of a character; None for all others."""
     broken = [
         "\ufffd" in text or (text.startswith("<0x") and text.endswith(">")) for text in decoded
     ]
