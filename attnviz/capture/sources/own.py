@@ -90,8 +90,8 @@ def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
 class ModuleSource(PerSentenceSource):
     """Any torch module that takes token ids [batch, token]; it is left unchanged.
 
-    Its tokenizer has ``encode(text)``, which returns ids, and ``decode(ids)``; or it is one of Hugging Face. Without one,
-    the module reads the bytes of a text. Raises ModelError: the tokenizer is of another kind.
+    Its tokenizer has ``encode(text)``, which returns ids, and ``decode(ids)``; or it is one of Hugging Face. Without
+    one, the module reads the bytes of a text. Raises ModelError: the tokenizer is of another kind.
     """
 
     generates = False
@@ -231,7 +231,9 @@ class ModuleSource(PerSentenceSource):
     def _logits(self, made: Any) -> Float[Tensor, " word"]:
         """Return the logits of the last token in a module's output.
 
-        The output is a tensor, a tuple that begins with one, or an object with `logits`. Raises ModelError: there are none.
+        The output is a tensor, a tuple that begins with one, or an object with `logits`.
+
+        Raises ModelError: it has none of them.
         """
         first = made[0] if isinstance(made, tuple | list) and made else made
         logits = getattr(first, "logits", first)
