@@ -11,7 +11,6 @@ import torch
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.capture import source as source_module
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import DEFAULT_MODEL, open_source
 from attnviz.errors import (
@@ -108,11 +107,6 @@ class TestRecord:
         assert record.pair == "all you"
         assert record.notes == ()
 
-    def test_pair_without_separator(self, zoo: Zoo) -> None:
-        """Where a model puts nothing between the two sentences, the record says so."""
-        record = attend("I love", zoo.source("gpt2"), pair="all you")
-        assert record.notes == (Note("sentences_run_together"),)
-
     @pytest.mark.parametrize(
         ("layers", "heads", "expected"),
         [
@@ -204,10 +198,6 @@ class TestTruncation:
             "</s>",
         ]
 
-    def test_short_text(self, zoo: Zoo) -> None:
-        """A text that fits is not cut, and no note says so."""
-        assert attend(TEXT, zoo.source("gpt2"), truncate=True).notes == ()
-
 
 class TestText:
     """Texts that no model can read, and texts that look so."""
@@ -250,13 +240,6 @@ class TestText:
             InputError, match=r"^the second sentence is given 1 times, for 2 texts$"
         ):
             attend_all([TEXT, TEXT], zoo.source("distilbert"), pairs=[TEXT])
-
-    def test_nothing_left(self, zoo: Zoo) -> None:
-        """What the tokenizer drops altogether leaves nothing to show; the character is spelled out."""
-        with pytest.raises(
-            InputError, match=r"^zoo0/distilbert finds no token in this text: '\\+u200b'$"
-        ):
-            attend("\u200b", zoo.source("distilbert"))
 
     @pytest.mark.parametrize("name", ["distilbert", "gpt2", "llama"])
     def test_hostile(self, zoo: Zoo, name: str) -> None:
@@ -455,12 +438,6 @@ class TestModel:
         assert chosen == attend(TEXT, "toy").select(layer for layer in (0, 1)).layers
         assert attend(f"{TEXT} " * 30 + "see notes.txt", "toy-random").text.endswith("notes.txt")
 
-    def test_a_batch_by_the_models_name(self) -> None:
-        """Several sentences take a model by its name, as one does."""
-        one, other = attnviz.attend_all([TEXT, "I love"], "toy", heads=[0], device="cpu")
-        assert (one.text, other.text, other.heads) == (TEXT, "I love", (0,))
-        np.testing.assert_array_equal(one.weights, attend(TEXT, "toy", heads=[0]).weights)
-
     def test_unknown_choices(self, zoo: Zoo) -> None:
         """Devices and number formats that nobody knows are refused, and the known ones named."""
         folder = str(zoo.folder("distilbert"))
@@ -472,18 +449,6 @@ class TestModel:
             InputError, match=r"^the number format must be one of auto, float32, .*, not 'int8'$"
         ):
             attend(TEXT, folder, dtype="int8")  # type: ignore[arg-type]
-
-    @pytest.mark.parametrize(
-        ("cuda", "mps", "expected"),
-        [(True, True, "cuda"), (False, True, "mps"), (False, False, "cpu")],
-    )
-    def test_automatic_device(
-        self, *, cuda: bool, mps: bool, expected: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """By itself it takes a GPU where there is one."""
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
-        monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
-        assert source_module._device("auto") == torch.device(expected)
 
     @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16", "float16"])
     def test_format(self, dtype: Dtype) -> None:

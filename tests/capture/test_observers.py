@@ -7,178 +7,33 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.observers import Batch, Block, WeightCollector
+from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
 from attnviz.capture.sources import huggingface
-from attnviz.capture.sources.home_built import ToySource
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.text.notes import sentence
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from attnviz.capture.sources import Source
     from tests.fixtures.zoo import Zoo
 
 TEXT = "The animal didn't cross the street because it was too tired"
 """15 tokens for DistilBERT's vocabulary: 3 blocks of 7 rows, the last of which is not full."""
 
 
-class Pooled:
-    """A picture of each head in 4 x 4 squares, each the sum of the weights that fall into it."""
+def test_their_errors_are_theirs(zoo: Zoo) -> None:
+    """An error that an observer raises arrives as it was raised; the next run is as any other."""
 
-    SIDE = 4
+    class Faulty(Observer):
+        def observe(self, block: Block) -> None:
+            raise ValueError(f"layer {block.layer} is one too many")
 
-    def __init__(self) -> None:
-        self.pictures: dict[int, Tensor] = {}
-
-    def begin(self, batch: Batch) -> None:
-        self.pictures.clear()
-        n_tokens = batch.real.shape[1]
-        self.square = torch.arange(n_tokens) * self.SIDE // n_tokens
-
-    def observe(self, block: Block) -> None:
-        _, heads, rows, _ = block.weights.shape
-        picture = self.pictures.setdefault(block.layer, torch.zeros(heads, self.SIDE, self.SIDE))
-        narrow = torch.zeros(heads, rows, self.SIDE).index_add(2, self.square, block.weights[0])
-        picture.index_add_(1, self.square[block.first_row :][:rows], narrow)
-
-
-class Strongest:
-    """The 5 strongest links of each layer, as (weight, head, query, key)."""
-
-    COUNT = 5
-
-    def begin(self, batch: Batch) -> None:
-        assert len(batch.sentences) == 1
-        self.links: dict[int, list[tuple[float, int, int, int]]] = {}
-
-    def observe(self, block: Block) -> None:
-        weights = block.weights[0]
-        values, where = weights.flatten().topk(min(self.COUNT, weights.numel()))
-        found = [
-            (value, int(head), int(row) + block.first_row, int(key))
-            for value, head, row, key in zip(
-                values.tolist(), *torch.unravel_index(where, weights.shape), strict=True
-            )
-        ]
-        self.links[block.layer] = sorted([*self.links.get(block.layer, []), *found], reverse=True)[
-            : self.COUNT
-        ]
-
-
-class Entropy:
-    """The mean entropy of each head's rows, over as many batches as are shown; two of them can be added."""
-
-    def __init__(self) -> None:
-        self.total: dict[int, Tensor] = {}
-        self.rows: dict[int, int] = {}
-
-    def begin(self, batch: Batch) -> None:
-        self.real = batch.real
-
-    def observe(self, block: Block) -> None:
-        last = block.first_row + block.weights.shape[2]
-        real = self.real[:, block.first_row : last]
-        rows = torch.special.entr(block.weights.double()).sum(dim=-1)  # (B, H, rows)
-        total = (rows * real[:, None]).sum(dim=(0, 2))
-        self.total[block.layer] = self.total.get(block.layer, torch.zeros(())) + total
-        self.rows[block.layer] = self.rows.get(block.layer, 0) + int(real.sum())
-
-    def __add__(self, other: Entropy) -> Entropy:
-        both = Entropy()
-        both.total = {layer: self.total[layer] + other.total[layer] for layer in self.total}
-        both.rows = {layer: self.rows[layer] + other.rows[layer] for layer in self.rows}
-        return both
-
-    def mean(self) -> np.ndarray:
-        """[layer, head]."""
-        return np.stack(
-            [(self.total[layer] / self.rows[layer]).numpy() for layer in sorted(self.total)]
-        )
-
-
-def small_blocks(
-    monkeypatch: pytest.MonkeyPatch, rows: int = 7, heads: int = 3, tokens: int = 15
-) -> None:
-    """Blocks of so many rows for one sentence."""
-    monkeypatch.setattr(stream, "BLOCK_BYTES", rows * heads * tokens * 4)
-
-
-def entropies(source: Source, texts: Sequence[str]) -> Entropy:
-    """The running entropy over one batch."""
-    entropy = Entropy()
-    source.stream(source.encode(texts), [entropy])
-    return entropy
-
-
-class TestManyObservers:
-    """Observers that keep less than all of it, written here: the interface serves them as it is."""
-
-    @pytest.fixture(autouse=True)
-    def blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Everything comes in several blocks."""
-        small_blocks(monkeypatch)
-
-    def test_all_at_once(self, zoo: Zoo) -> None:
-        """In one run, a picture, links and statistics are those of the full record."""
-        source = zoo.source("distilbert")
-        weights = attend(TEXT, source).weights
-        pooled, strongest, entropy = Pooled(), Strongest(), Entropy()
-        source.stream(source.encode([TEXT]), [pooled, strongest, entropy])
-
-        edges = [0, 4, 8, 12, 15]  # 15 tokens on 4 squares
-        assert pooled.square.bincount().tolist() == [4, 4, 4, 3]
-        for layer, picture in pooled.pictures.items():
-            for row, column in np.ndindex(4, 4):
-                cut = weights[
-                    layer, :, edges[row] : edges[row + 1], edges[column] : edges[column + 1]
-                ]
-                np.testing.assert_allclose(picture[:, row, column], cut.sum(axis=(1, 2)), atol=1e-5)
-        for layer, links in strongest.links.items():
-            assert [link[0] for link in links] == sorted(
-                weights[layer].flatten().tolist(), reverse=True
-            )[:5]
-            assert all(
-                weights[layer, head, query, key] == value for value, head, query, key in links
-            )
-        expected = -(weights * np.log(weights)).sum(axis=-1).mean(axis=-1)
-        np.testing.assert_allclose(entropy.mean(), expected, atol=1e-5)
-
-    def test_halves_merge(self, zoo: Zoo) -> None:
-        """Two halves of a corpus, however batched and padded, give what the whole gives."""
-        source = zoo.source("distilbert")
-        first, second = list(zoo.sentences[:3]), [zoo.sentences[3], TEXT]
-        merged = entropies(source, first) + entropies(source, second)
-        everything = entropies(source, first + second)
-        assert merged.rows == everything.rows == dict.fromkeys(range(5), 6 + 15 + 4 + 26 + 15)
-        np.testing.assert_allclose(merged.mean(), everything.mean(), atol=1e-6)
-
-    def test_of_the_toy(self) -> None:
-        """The home-built model streams to the same observers."""
-        source = ToySource()
-        weights = attend(TEXT, source).weights
-        entropy = entropies(source, [TEXT, "Yes!"])
-        alone = entropies(source, [TEXT])
-        assert set(entropy.rows.values()) == {11 + 2}
-        expected = -(weights * np.log(weights)).sum(axis=-1).mean(axis=-1)
-        np.testing.assert_allclose(alone.mean(), expected, atol=1e-5)
-
-    def test_their_errors_are_theirs(self, zoo: Zoo) -> None:
-        """What an observer raises arrives as it was raised, no fault of the model; the next run is as any other."""
-
-        class Faulty(Strongest):
-            def observe(self, block: Block) -> None:
-                raise ValueError(f"layer {block.layer} is one too many")
-
-        source = zoo.source("distilbert")
-        with pytest.raises(ValueError, match=r"^layer 0 is one too many$"):
-            source.stream(source.encode([TEXT]), [Faulty()])
-        assert attend("Yes!", source).weights.shape == (5, 3, 4, 4)
+    source = zoo.source("distilbert")
+    with pytest.raises(ValueError, match=r"^layer 0 is one too many$"):
+        source.stream(source.encode([TEXT]), [Faulty()])
+    assert attend("Yes!", source).weights.shape == (5, 3, 4, 4)
 
 
 @pytest.mark.parametrize("name", ["distilbert", "gpt2", "gpt_oss", "gemma2", "t5"])
@@ -217,28 +72,6 @@ class TestKeepWeights:
             keep.observe(self.block(layer))
         return keep
 
-    def test_choice(self) -> None:
-        """Only the chosen layers and heads are kept, each once, in order."""
-        keep = self.kept(0, 1, 2, layers=[2, 0], heads=[2, 1, 2])
-        assert (keep.layers, keep.heads) == ((0, 2), (1, 2))
-        assert keep.weights(0).shape == (2, 2, 5, 5)
-        np.testing.assert_allclose(keep.weights(0)[:, :, 0, 0], [[1 / 5, 2 / 5]] * 2)
-
-    def test_numbers_with_gaps(self) -> None:
-        """A model whose every other layer is no attention keeps its own numbers."""
-        assert self.kept(1, 3, 5).layers == (1, 3, 5)
-
-    def test_missing(self) -> None:
-        """A layer or head that is not there is refused, and the range is said."""
-        with pytest.raises(
-            SelectionError, match=r"^there is no layer 3: this model has layers 0 to 2 \(counted"
-        ):
-            self.kept(0, 1, 2, layers=[1, 3]).weights(0)
-        with pytest.raises(
-            SelectionError, match=r"^there is no head 3: this model has heads 0 to 2 \(counted"
-        ):
-            self.kept(0, heads=[0, 3])
-
     def test_memory(self) -> None:
         """What would not fit goes together, however many layers there turn out to be; what does is as it is."""
         layer = 3 * 5 * 5 * 4
@@ -270,14 +103,6 @@ class TestKeepWeights:
             NoAttentionError, match=r"different numbers of heads \(3, 2\): choose one$"
         ):
             keep.weights(0)
-
-    def test_again(self) -> None:
-        """A second batch starts afresh."""
-        keep = self.kept(0, 1, 2)
-        keep.begin(self.batch(7))
-        keep.observe(self.block(0, n_tokens=7))
-        assert keep.layers == (0,)
-        assert keep.weights(0).shape == (1, 3, 7, 7)
 
 
 def pooled(weights: np.ndarray, size: int) -> np.ndarray:
@@ -455,12 +280,6 @@ def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
     kept = attend("I love all you", source, heads=[1]).vectors
     assert kept is not None
     np.testing.assert_allclose(kept.key[:, 0], alone.select(heads=[1]).vectors.key[:, 0], atol=1e-6)  # type: ignore[union-attr]
-
-
-def test_a_model_that_computes_apart_has_no_vectors(zoo: Zoo) -> None:
-    """Its weights are seen, what they come from is not: the record goes without, and so does a long one."""
-    assert attend(TEXT, zoo.source("mpt")).vectors is None
-    assert attend(TEXT * 40, zoo.source("llama")).vectors is None
 
 
 def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:

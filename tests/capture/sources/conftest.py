@@ -41,7 +41,6 @@ class Hub:
         errors: models that are refused: the status and the hub's own code for it.
         delay: seconds before each answer.
         broken: whether the weights break off in the middle, each time they are asked for.
-        stalled: whether the weights stop in the middle, and nothing more comes.
         portal: whether every answer is a page to log in at, as in a hotel.
         asked: method and path of each request.
         tokens: with what the requests authorised themselves.
@@ -51,13 +50,11 @@ class Hub:
     errors: dict[str, tuple[int, str]] = field(default_factory=dict)
     delay: float = 0.0
     broken: bool = False
-    stalled: bool = False
     portal: bool = False
     asked: list[str] = field(default_factory=list)
     tokens: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.half_way = threading.Event()
         self.server = ThreadingHTTPServer(
             ("127.0.0.1", 0), type("Answer", (_Answer,), {"of": self})
         )
@@ -70,7 +67,6 @@ class Hub:
 
     def close(self) -> None:
         """From now on, nobody listens."""
-        self.stalled = False
         self.server.shutdown()
         self.server.server_close()
 
@@ -173,7 +169,7 @@ class _Answer(BaseHTTPRequestHandler):
         headers = {"ETag": f'"{tag}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
         if start:
             headers["Content-Range"] = f"bytes {start}-{len(whole) - 1}/{len(whole)}"
-        half = (self.of.broken or self.of.stalled) and file.suffix in LFS
+        half = self.of.broken and file.suffix in LFS
         self._reply(
             206 if start else 200,
             headers,
@@ -205,9 +201,6 @@ class _Answer(BaseHTTPRequestHandler):
             self.wfile.write(body if sent is None else sent)
             if sent is not None:
                 self.wfile.flush()
-                self.of.half_way.set()
-                while self.of.stalled:
-                    time.sleep(0.02)
             self.close_connection = sent is not None
 
 

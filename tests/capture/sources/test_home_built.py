@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.capture.attend import attend, attend_all
-from attnviz.capture.sources.home_built import NOTES, ToySource, random_source
+from attnviz.capture.attend import attend
+from attnviz.capture.sources.home_built import ToySource, random_source
 from attnviz.errors import InputError, ModelError
 from attnviz.models.config import ToyConfig
 from attnviz.models.wholes import ToyEncoder
@@ -31,14 +30,6 @@ class TestToySource:
         np.testing.assert_allclose(record.weights, expected, rtol=0, atol=1e-6)
         assert record.weights.shape == (5, 3, 4, 4)
         assert record.model == "toy-random (seed 13, d_model 21, n_heads 3, n_layers 5)"
-
-    def test_batch(self) -> None:
-        """In a padded batch each sentence has the weights that it has alone."""
-        source = ToySource(SIZES)
-        for record, text in zip(attend_all(TEXTS, source), TEXTS, strict=True):
-            np.testing.assert_allclose(
-                record.weights, attend(text, source).weights, rtol=0, atol=1e-6
-            )
 
     def test_tokens(self) -> None:
         """A word is a token, split as a person would, in a pair too."""
@@ -64,23 +55,6 @@ class TestToySource:
         assert [token.segment for token in record.query_tokens] == [0, 0, 0, 0, 0, 1, 1]
         assert [token.word for token in record.query_tokens] == [0, 1, 2, 3, 4, 5, 6]
         assert not any(token.special for token in record.query_tokens)
-
-    @pytest.mark.parametrize(
-        ("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.bfloat16, 3e-2)]
-    )
-    def test_formats(self, dtype: torch.dtype, tolerance: float) -> None:
-        """It runs in other number formats, and is proved in each."""
-        receipt = attend(TEXTS[2], ToySource(SIZES, dtype=dtype)).receipt
-        assert receipt is not None
-        assert receipt.tolerance == tolerance
-        assert receipt.max_difference < tolerance
-        assert receipt.layers == (0, 1, 2, 3, 4)
-
-    def test_any_length(self) -> None:
-        """There is no longest sentence, so nothing is cut even where it may be."""
-        record = attend("word " * 1009, ToySource(SIZES), layers=[0], heads=[0], truncate=True)
-        assert record.weights.shape == (1, 1, 1009, 1009)
-        assert record.notes == NOTES
 
 
 @settings(max_examples=150)

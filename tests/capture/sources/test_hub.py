@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import pty
-import signal
-import struct
-import subprocess
-import sys
-import termios
 import time
 from typing import TYPE_CHECKING
 
@@ -73,38 +66,6 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     ]
 
 
-def test_cache_variables_are_honoured(heatmap: Run, hub: Hub, tmp_path: Path) -> None:
-    """What is downloaded lies where ``HF_HUB_CACHE`` says, with the token of the environment shown to the hub."""
-    name = "hf_somebody"
-    result = heatmap(
-        "I", "-m", SOMEBODY, "-o", "a.npz", HF_HUB_CACHE=str(tmp_path / "here"), HF_TOKEN=name
-    )
-    assert (result.returncode, result.stderr) == (0, "wrote a.npz\n")
-    assert (tmp_path / "here" / "models--somebody--distilbert").is_dir()
-    assert f"Bearer {name}" in hub.tokens
-
-
-def test_download_shows_its_progress(online: Callable[..., dict[str, str]], tmp_path: Path) -> None:
-    """Where a person looks, the library's progress bar shows the weights come in, and nothing else of the library's."""
-    controller, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
-    command = [sys.executable, "-m", "attnviz", "heatmap", "I", "-m", SOMEBODY, "-o", "a.npz"]
-    with subprocess.Popen(
-        command, cwd=tmp_path, env=online(TERM="xterm"), stdout=subprocess.DEVNULL, stderr=terminal
-    ) as process:
-        os.close(terminal)
-        shown = b""
-        while chunk := read(controller):
-            shown += chunk
-    os.close(controller)
-    text = shown.decode()
-    assert process.returncode == 0, text
-    assert "model.safetensors: 100%" in text
-    assert "unauthenticated" not in text
-    assert "Loading weights" not in text
-    assert text.endswith("wrote a.npz\r\n")
-
-
 def read(controller: int) -> bytes:
     """What a terminal shows next; nothing once all who write to it have gone."""
     try:
@@ -128,27 +89,6 @@ def test_broken_off_in_the_middle(
     assert (result.returncode, result.stderr) == (0, "wrote a.npz\n")
 
 
-def test_ctrl_c_while_downloading(
-    hub: Hub, online: Callable[..., dict[str, str]], tmp_path: Path
-) -> None:
-    """Ctrl-C in the middle of the weights ends the command at once and leaves no half of a file."""
-    hub.stalled = True
-    command = [sys.executable, "-m", "attnviz", "heatmap", "I", "-m", SOMEBODY]
-    with subprocess.Popen(
-        command,
-        cwd=tmp_path,
-        env=online(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert hub.half_way.wait(60)
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=20)
-    assert (process.returncode, output, errors) == (130, "", "attnviz: interrupted\n")
-    assert partial_files(tmp_path) == []
-
-
 def test_slow_hub_and_a_model_by_name(refused: Callable[..., str], hub: Hub) -> None:
     """A hub that answers too late is one line within seconds, and what to do instead."""
     hub.delay = 30
@@ -159,20 +99,6 @@ def test_slow_hub_and_a_model_by_name(refused: Callable[..., str], hub: Hub) -> 
         f"{SOMEBODY} is not in the cache, and the hub did not answer within 3 seconds: download it where there is a "
         "network, give a local folder, or use the home-built model (toy)"
     )
-
-
-def test_slow_hub_and_no_model_named(heatmap: Run, hub: Hub, tmp_path: Path) -> None:
-    """Where the default model cannot be had in time, the home-built one stands in, and all say so."""
-    hub.delay = 30
-    result = heatmap("I love all you", "-o", "a.npz")
-    assert result.returncode == 0
-    assert result.stderr == (
-        f"attnviz: {DEFAULT} is not in the cache, and the hub did not answer within 3 seconds; "
-        'using the home-built model "toy" instead\n'
-        "wrote a.npz\n"
-    )
-    assert "toy · bidirectional self-attention" in result.stdout
-    assert load_record(tmp_path / "a.npz").model == "toy"
 
 
 def test_nobody_listens(refused: Callable[..., str], heatmap: Run, hub: Hub) -> None:
@@ -224,15 +150,6 @@ def test_what_the_hub_refuses(
     """A model that is absent, private or gated is said to be so."""
     hub.errors[SOMEBODY] = (status, code)
     assert refused("I love all you", "-m", SOMEBODY) == line
-
-
-def test_a_hub_out_of_order(refused: Callable[..., str], hub: Hub) -> None:
-    """An error inside the hub counts as out of reach."""
-    hub.errors[SOMEBODY] = (503, "")
-    line = refused("I love all you", "-m", SOMEBODY)
-    assert line.startswith(
-        f"{SOMEBODY} is not in the cache, and the hub cannot be reached (Server error '503 "
-    )
 
 
 def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:

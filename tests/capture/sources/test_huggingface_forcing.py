@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import shutil
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
-import torch
 
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
@@ -24,22 +20,16 @@ from attnviz.errors import (
     NotVerifiedError,
     SelectionError,
 )
-from attnviz.heatmaps.words import hide_special, merge_words
-from attnviz.walkthroughs.calculation import largest_difference
 from tests.fixtures.zoo import SENTENCES
-from tests.walkthroughs.by_hand import largest_error
-from tests.walkthroughs.head_walks import walk
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from attnviz.attention import Attention, Kind
+    from attnviz.attention import Attention
     from tests.fixtures.zoo import Zoo
 
 TARGETS = ("나는 너희 모두를 사랑해", "The animal was too tired")
 """What is to be said."""
-
-KINDS = ("cross", "decoder")
 
 
 def texts(record: Attention) -> tuple[list[str], list[str]]:
@@ -73,16 +63,6 @@ class TestLabels:
         assert record.key_tokens[1:] == record.query_tokens[:-1]
         record = attend("I love all you", zoo.source("t5"), target="love", kind="decoder")
         assert texts(record) == (["<s>", "love"], ["<pad>", "<s>"])
-
-    def test_the_home_built_one(self) -> None:
-        """Its decoder's columns are what it has read, too."""
-        record = attend(
-            "I love all you", "toy-transformer", target="나는 너희 모두를 사랑한다", kind="decoder"
-        )
-        said, read = texts(record)
-        assert said == ["나는", "너희", "모두를", "사랑한다", "<end>"]
-        assert read == ["<start>", *said[:-1]]
-        assert record.notes[-1] == Note("column_read_words")
 
     def test_places(self, zoo: Zoo) -> None:
         """Each token knows where in the target it stands, and of which word it is."""
@@ -121,12 +101,6 @@ class TestLabels:
         ]
         assert [token.word for token in said] == [0, 0, 0, 1, 1, 1, 1, 2, None]
 
-    def test_numbers_without_a_token(self, zoo: Zoo) -> None:
-        """Models may say more numbers than their vocabulary has tokens."""
-        tokenizer, _ = zoo.library("bart")
-        (token,) = generated_tokens(tokenizer, [len(tokenizer) + 5], "")
-        assert token.piece == f"<{len(tokenizer) + 5}>"
-
     @pytest.mark.parametrize("name", ["bart_wordpiece", "marian_wordpiece"])
     def test_cut(self, zoo: Zoo, name: str) -> None:
         """A target that is cut, of a tokenizer that writes it otherwise: each token stands where the text has it."""
@@ -153,69 +127,6 @@ class TestLabels:
         batch = zoo.source("t5").encode(["I love all you"], kind="cross", targets=[""])
         assert [token.piece for token in batch.sentences[0].tokens] == ["<s>"]
 
-    def test_words(self, zoo: Zoo) -> None:
-        """Pieces merge into words on both sides, and specials may be left out."""
-        record = attend("The animal didn't cross", zoo.source("bart"), target="unloved animals")
-        merged = merge_words(record)
-        assert texts(merged) == (
-            ["<s>", "unloved", "animals", "</s>"],
-            ["<s>", "The", "animal", "didn't", "cross", "</s>"],
-        )
-        assert texts(hide_special(merged)) == (
-            ["unloved", "animals"],
-            ["The", "animal", "didn't", "cross"],
-        )
-
-
-@pytest.mark.parametrize("name", ["bart", "marian", "t5"])
-@pytest.mark.parametrize("kind", KINDS)
-class TestWalks:
-    """One token followed through one head, the decoder's too."""
-
-    def test_every_layer_head_and_query(self, zoo: Zoo, name: str, kind: Kind) -> None:
-        source = zoo.source(name)
-        record = attend(SENTENCES[0], source, target=TARGETS[1], kind=kind)
-        follow = partial(walk, SENTENCES[0], source, target=TARGETS[1], kind=kind)
-        for layer, head in itertools.product(
-            range(record.weights.shape[0]), range(record.weights.shape[1])
-        ):
-            every = follow(layer=layer, head=head, every=True)
-            context = every.grids["context"].values
-            scale = max(1.0, float(np.abs(context).max()))
-            assert every.kind == kind
-            assert every.difference is not None
-            assert every.difference <= 1e-6 * scale
-            assert every.from_input is not None
-            assert every.from_input <= 2e-6 * scale
-            assert largest_error(every) == 0
-            assert (
-                largest_difference(every.grids["weights"].values, record.weights[layer, head])
-                < 5e-6
-            )
-            said, read = texts(record)
-            assert every.grids["weights"].rows == tuple(said)
-            assert every.grids["weights"].columns == tuple(read)
-            for row in range(len(said)):
-                one = follow(layer=layer, head=head, query=row)
-                np.testing.assert_allclose(one.grids["context"].values[0], context[row], atol=1e-12)
-                assert largest_error(one) == 0
-
-    def test_steps(self, zoo: Zoo, name: str, kind: Kind) -> None:
-        """Keys and values are made of the other sentence, or of what was read; nothing is added that is nothing."""
-        walked = walk(
-            SENTENCES[0], zoo.source(name), target=TARGETS[1], kind=kind, every=True, head=1
-        )
-        steps = {step.result: step.operands for step in walked.steps}
-        memory = "M" if kind == "cross" else "X"
-        assert (steps["Q"][0], steps["K"][0], steps["V"][0]) == ("X", memory, memory)
-        said, read = texts(attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind=kind))
-        assert walked.grids[memory].rows == tuple(read)
-        assert walked.grids["X"].rows == tuple(said if kind == "cross" else read)
-        names = {step.name for step in walked.steps}
-        assert ("bias" in names) == (name == "t5" and kind == "decoder")
-        assert ("mask" in names) == (kind == "decoder")
-        assert "output" in names
-
 
 class TestRefused:
     """What cannot be shown, or cannot be proved."""
@@ -231,37 +142,6 @@ class TestRefused:
             SelectionError, match=r"has no cross attention to show: it has (encoder|decoder)$"
         ):
             attend(SENTENCES[0], source, kind="cross")
-
-    def test_sound(self, zoo: Zoo, tmp_path: Path) -> None:
-        """A model that hears is an encoder-decoder too, and cannot be run on a text."""
-        import transformers
-
-        sizes: dict[str, Any] = {
-            "d_model": 6,
-            "encoder_layers": 1,
-            "decoder_layers": 1,
-            "encoder_ffn_dim": 7,
-            "decoder_ffn_dim": 7,
-        }
-        config = transformers.WhisperConfig(
-            **sizes,
-            encoder_attention_heads=1,
-            decoder_attention_heads=1,
-            vocab_size=400,
-            num_mel_bins=8,
-            pad_token_id=1,
-            bos_token_id=0,
-            eos_token_id=2,
-            decoder_start_token_id=2,
-        )
-        with torch.random.fork_rng(devices=[]):
-            transformers.WhisperModel(config).save_pretrained(tmp_path)
-        for file in zoo.folder("bart").glob("tokenizer*"):
-            shutil.copy(file, tmp_path)
-        with pytest.raises(ModelError, match=r"^[^\n]*$"):
-            attend(SENTENCES[0], str(tmp_path))
-        with pytest.raises((ModelError, SelectionError), match=r"^[^\n]*$"):
-            attend(SENTENCES[0], str(tmp_path), kind="cross")
 
     def test_empty(self, zoo: Zoo) -> None:
         """A target without anything in it, or with nothing that the tokenizer reads."""
@@ -298,17 +178,6 @@ class TestRefused:
             NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"
         ):
             attend(SENTENCES[0], source, target=TARGETS[1], kind="cross")
-
-    def test_a_layer_of_both_sides(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A layer that encoder and decoder share is of neither."""
-        source: Any = zoo.source("bart")
-        shared = source._whole.get_encoder().layers[0].self_attn
-        monkeypatch.setitem(source._whole.get_decoder().layers[0]._modules, "self_attn", shared)
-        monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._whole))
-        with pytest.raises(
-            NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"
-        ):
-            attend(SENTENCES[0], source, target=TARGETS[1])
 
     def test_a_term_overlooked(self, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
         """The receipt proves a decoder's layers as it does all others: without its bias T5 is refused."""

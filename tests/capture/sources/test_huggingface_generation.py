@@ -165,19 +165,6 @@ class TestKinds:
         assert (record.kind, record.target, record.notes) == ("encoder", None, ())
         assert record == attend(SENTENCES[0], source, kind="encoder")
 
-    def test_usual(self, zoo: Zoo, name: str) -> None:
-        """A target is there to be said: cross attention is the usual one then."""
-        record = attend(SENTENCES[0], zoo.source(name), target=TARGETS[1])
-        assert record.kind == "cross"
-        assert record == attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind="cross")
-
-    def test_encoder_with_a_target(self, zoo: Zoo, name: str) -> None:
-        """The encoder reads as it reads without."""
-        forced = attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind="encoder")
-        close(forced.weights, attend(SENTENCES[0], zoo.source(name)).weights)
-        assert forced.target == TARGETS[1]
-        assert texts(forced) == texts(attend(SENTENCES[0], zoo.source(name)))
-
     def test_a_decoder_looks_back(self, zoo: Zoo, name: str) -> None:
         """No weight on what is said later, some on all else."""
         weights = attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind="decoder").weights
@@ -214,13 +201,6 @@ class TestFree:
             assert free.target == target
             assert free == attend(text, taught, kind=kind, target=target)
             assert texts(free)[0][-1] == "</s>"
-
-    def test_its_own_settings(self, taught: Source) -> None:
-        """Beams, sampling and a least length that are saved beside a model change nothing; the same comes each time."""
-        before = torch.get_rng_state()
-        records = [attend(SENTENCES[0], taught, kind="cross") for _ in range(3)]
-        assert records[0] == records[1] == records[2]
-        assert torch.equal(before, torch.get_rng_state())
 
     def test_a_batch(self, taught: Source) -> None:
         """A neighbour does not change what is said; some may be forced and others not."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,6 @@ from attnviz.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 WORDS = ["I", "love", "all", "you", "."]
 
@@ -219,17 +217,6 @@ def test_the_fused_function(given: dict[str, Any], shape: tuple[int, ...]) -> No
     )
 
 
-def test_half_precision_is_held_against_its_own_tolerance() -> None:
-    """A softmax in float32 beside the module's own in bfloat16."""
-    q, k, v = torch.randn(3, 1, 2, 6, 8, dtype=torch.bfloat16)
-    model = Fused()
-    with attnviz.watch(model) as seen:
-        model(q, k, v)
-    receipt = seen.attention().receipt
-    assert receipt is not None
-    assert (receipt.dtype, receipt.tolerance) == ("bfloat16", 3e-2)
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when it compiles
 def test_a_compiled_module_runs_as_it_is_written(x: Tensor) -> None:
     """So that its softmax is seen."""
@@ -323,19 +310,6 @@ def test_what_gradients_compute_again_is_no_run(x: Tensor, *, reentrant: bool) -
     assert len(seen.layers) == 1
 
 
-def test_a_copy_made_meanwhile_is_a_module_as_any_other(x: Tensor, tmp_path: Path) -> None:
-    """Training loops keep the best one so, and averages; they save it, too."""
-    model = Fused(is_causal=True)
-    with attnviz.watch(model) as seen:
-        model(x, x, x)
-        other = copy.deepcopy(model)
-        torch.save(model, tmp_path / "model.pt")
-        other(x, x, x)
-    assert len(seen.layers) == 1
-    read = torch.load(tmp_path / "model.pt", weights_only=False)
-    assert not any(one._forward_hooks or one._forward_pre_hooks for one in (other, read))
-
-
 def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """While the module runs nothing is computed for it, of the batch one input then; it may write over its output."""
     q, k, v = torch.randn(3, 2, 4, 5, 8)
@@ -359,29 +333,6 @@ def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.Mo
     q.zero_()
     with pytest.raises(NotVerifiedError):
         seen.attention()
-
-
-@pytest.mark.parametrize("model", [ByHand(), nn.MultiheadAttention(16, 4, batch_first=True)])
-def test_a_subclass_of_tensor(x: Tensor, model: nn.Module) -> None:
-    """Attention of tensors of another class is seen as that of any."""
-
-    class Named(Tensor):
-        """A tensor with a name, as libraries have them."""
-
-    inputs = 1 if isinstance(model, ByHand) else 3
-    with attnviz.watch(model) as seen:
-        model(*[x] * inputs)
-    want = seen.attention().weights
-    with attnviz.watch(model) as seen:
-        model(*[x.as_subclass(Named)] * inputs)
-    assert np.array_equal(seen.attention().weights, want)
-
-
-def test_several_devices() -> None:
-    """A module whose parts are on devices that do not fit is refused in one line, by what torch says of it."""
-    model = nn.Sequential(nn.Embedding(300, 16), ByHand().to("meta"))
-    with pytest.raises(ModelError, match=r"cannot be run on this text: .*device"):
-        attnviz.attend("abc", model)
 
 
 class TestRefused:

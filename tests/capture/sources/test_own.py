@@ -14,7 +14,6 @@ from torch import Tensor, nn
 import attnviz
 from attnviz.attention import Note
 from attnviz.errors import (
-    AttnvizError,
     AttnvizWarning,
     InputError,
     ModelError,
@@ -194,19 +193,6 @@ class TestFromCode:
         assert str(refused.value).startswith(line.replace("FILE", str(file)))
         assert "\n" not in str(refused.value)
 
-    def test_no_file(self, tmp_path: Path) -> None:
-        """Nothing runs, and it is not said that something does."""
-        told: list[str] = []
-        with pytest.raises(ModelError, match=r"^there is no file .*/none\.py$"):
-            attnviz.attend("a", f"{tmp_path}/none.py:build", notify=told.append)
-        assert told == []
-
-    def test_code_that_cannot_be_read(self, tmp_path: Path) -> None:
-        """A mistake in the code is one line."""
-        (tmp_path / "odd.py").write_text("def build(:")
-        with pytest.raises(ModelError, match=r"odd\.py cannot be run: SyntaxError: "):
-            attnviz.attend("a", f"{tmp_path}/odd.py:build", notify=print)
-
     def test_a_text_that_its_tokenizer_cannot_read(self, file: Path) -> None:
         """The fault is the text's, and the tokenizer's error is told; so is a text that it finds nothing in."""
         source = attnviz.open_source(f"{file}:build", notify=print)
@@ -244,15 +230,6 @@ class TestInMemory:
         )
         assert not model.weights.requires_grad
 
-    def test_it_can_be_trained_after_all(self) -> None:
-        """Tables that a module makes when they are needed, as of positions, are tensors that gradients can pass."""
-        model = Causal()
-        attnviz.attend("ab", model)
-        attnviz.generate("ab", model, max_new_tokens=3)
-        assert len(model.tables) > 1
-        for n in model.tables:
-            model(torch.arange(n)[None]).sum().backward()
-
     def test_two_are_compared(self) -> None:
         """As before and after training; they are known to be decoders when they have read something."""
         before, after = attnviz.as_source(Causal()), attnviz.as_source(Causal())
@@ -268,13 +245,6 @@ class TestInMemory:
             match=r"Causal in memory has decoder attention to compare, and .* has encoder",
         ):
             attnviz.compare_heads(["abcdef", "ghijkl"], before, against=attnviz.as_source(other))
-
-    def test_walkthrough(self) -> None:
-        """Of a softmax of its own there are no queries and keys."""
-        with pytest.raises(
-            NoAttentionError, match="its weights can be shown, its queries and keys cannot"
-        ):
-            attnviz.walkthrough("ab", ByHand())
 
     def test_a_tokenizer_of_the_library(self, zoo: Any) -> None:
         """Hugging Face's tokens have their marks and words; those of `tokenizers` are placed in the text."""
@@ -340,11 +310,3 @@ def test_the_sample() -> None:
     assert walk.difference is not None
     assert walk.difference < 1e-5
     assert not [note for note in walk.notes if note.code == "model_shapes"]
-
-
-def test_errors_are_of_the_tree() -> None:
-    """An error of attnviz that code raises on purpose is told as it is."""
-    model = ByHand()
-    model.register_forward_pre_hook(lambda *_: (_ for _ in ()).throw(AttnvizError("mine")))
-    with pytest.raises(AttnvizError, match=r"^mine$"):
-        attnviz.attend("ab", model)

@@ -49,10 +49,6 @@ class TestWordPiece:
             1,
         ]
 
-    def test_mark_as_text(self, zoo: Zoo) -> None:
-        """Two number signs that were typed are two number signs."""
-        assert shown(zoo, "distilbert", "## a") == ["#", "#", "a"]
-
     def test_contraction(self, zoo: Zoo) -> None:
         """Pieces of "didn't" belong to one word, and show that they do."""
         assert shown(zoo, "distilbert", "didn't") == ["didn", "·'", "·t"]
@@ -80,10 +76,6 @@ class TestByteLevel:
         assert shown(zoo, name, "I love all you") == ["I", "love", "all", "you"]
         assert shown(zoo, name, "I  love\nyou") == ["I", "␣", "love", "\\n", "you"]
 
-    def test_whole_syllables(self, zoo: Zoo, name: str) -> None:
-        """Bytes that make whole characters are shown as these."""
-        assert shown(zoo, name, "나는 love") == ["나는", "love"]
-
     def test_broken_syllables(self, zoo: Zoo, name: str) -> None:
         """A character in several tokens is shown in each, with the number of its part."""
         assert shown(zoo, name, "I 너") == ["I", "␣", "너 1/3", "너 2/3", "너 3/3"]
@@ -93,11 +85,6 @@ class TestByteLevel:
         """The bytes of a character, and the space before it, belong to one word; a new line to none."""
         assert [token.word for token in tokens_of(zoo, name, "I 너")] == [0, 1, 1, 1, 1]
         assert [token.word for token in tokens_of(zoo, name, "I\n너")] == [0, None, 1, 1, 1]
-
-    def test_odd_characters(self, zoo: Zoo, name: str) -> None:
-        """A space that is no common space, and the sign for a broken character, typed as such."""
-        assert shown(zoo, name, "I\u00a0I") == ["I", "␣ 1/2", "␣ 2/2", "I"]
-        assert shown(zoo, name, "\ufffd") == ["� 1/3", "� 2/3", "� 3/3"]
 
 
 class TestByteFallback:
@@ -131,10 +118,6 @@ class TestByteFallback:
         ]
         assert shown(zoo, "llama", "I\nI") == ["I", "\\n", "I"]
 
-    def test_bytes_as_text(self, zoo: Zoo) -> None:
-        """What looks like a byte and was typed is text."""
-        assert "".join(shown(zoo, "llama", "<0xED>")).replace("·", "") == "␣<0xED>"
-
 
 def test_without_a_fast_tokenizer(tmp_path: Path) -> None:
     """ByT5 has no fast tokenizer, so nobody knows where a token stands: letters are shown, and what is broken said."""
@@ -166,10 +149,3 @@ class TestKorean:
         """The first syllable of letters or bytes is an example in the note that says why tokens look broken."""
         assert attend(text, zoo.source(name)).notes == (note,)
         assert sentence(note).startswith("the vocabulary lacks Korean syllables")
-
-    @pytest.mark.parametrize(
-        ("name", "text"), [("gpt2", "나는 모두를"), ("gpt2", "I 🙂 é"), ("distilbert", "naïve")]
-    )
-    def test_whole(self, zoo: Zoo, name: str, text: str) -> None:
-        """Syllables that are there, and what is no Korean, need no note."""
-        assert attend(text, zoo.source(name)).notes == ()

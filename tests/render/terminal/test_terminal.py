@@ -14,7 +14,7 @@ from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table, table
-from attnviz.render.terminal.text import centre, fit, legend, spell, wrap
+from attnviz.render.terminal.text import fit, legend, spell, wrap
 
 if TYPE_CHECKING:
     from rich.color import Color
@@ -38,13 +38,6 @@ def test_what_is_cut_fits_and_says_so(text: str, width: int, *, unicode: bool) -
     if cut != whole:
         assert cut.endswith("…" if unicode else "~")
         assert whole.startswith(cut[:-1])
-
-
-def test_half_a_wide_letter_leaves_no_space() -> None:
-    """A letter of two cells that does not fit is left out, and the mark stands at once behind what does."""
-    assert fit("가나다라", 6, PLAIN) == "가나…"
-    assert fit("가나다라", 8, PLAIN) == "가나다라"
-    assert fit("ab cd", 4, PLAIN) == "ab …"
 
 
 MARKED = "“나” → 2 \N{MULTIPLICATION SIGN} 3 — ●"
@@ -112,11 +105,6 @@ def test_legend(screen: Screen) -> None:
         assert all(re.match(" *", line)[0] == " " * indent for line in others)  # type: ignore[index]
 
 
-def test_centre() -> None:
-    """Cells are counted, not letters."""
-    assert [centre("나", 5), centre("ab", 4), centre("abc", 2)] == ["  나 ", " ab ", "abc"]
-
-
 COLUMNS = [
     Column("name", ["first", "나는 너희 모두를 사랑해"], least=8),
     Column("n", ["1", "1,234"], right=True),
@@ -167,15 +155,6 @@ def test_a_folded_table_cuts_nothing(width: int) -> None:
     words = {word for line in lines for word in line.split()}
     assert {"1,234", "internationalization", "one", "two", "last", "short"} <= words
     assert "…" not in words
-
-
-def test_a_background_fills_its_column() -> None:
-    """A number on a colour has the colour before it too; other styles hold for the text alone."""
-    on = Style(bgcolor="#ff0000")
-    columns = [Column("wide title", [Text("1", on), Text("2", "dim")], right=True)]
-    _, first, second = table(columns, PLAIN)
-    assert [(span.start, span.end, span.style) for span in first.spans] == [(0, 10, on)]
-    assert [(span.start, span.end, span.style) for span in second.spans] == [(9, 10, "dim")]
 
 
 def rgb_of(colour: Color | None) -> tuple[int, int, int]:
