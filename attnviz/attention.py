@@ -116,12 +116,12 @@ class Note:
 
     @classmethod
     def of(cls, code: str, **fields: str | int) -> Note:
-        """A note and its fields."""
+        """Return a note with these fields."""
         return cls(code, tuple(fields.items()))
 
 
 class ReadOnly:
-    """A dataclass whose arrays nobody changes: equal by value; a copy, pickled ones too, is made as the first was."""
+    """A dataclass with read-only arrays, compared by value; copies, pickled ones too, are built and checked anew."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # it may be too large to hash
@@ -134,12 +134,12 @@ class ReadOnly:
         return all(np.array_equal(a, b) if isinstance(a, np.ndarray) else a == b for a, b in pairs)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What makes a copy."""
+        """Return the call that builds a copy."""
         held = {one.name: getattr(self, one.name) for one in fields(self)}  # type: ignore[arg-type]  # a dataclass
         return partial(type(self), **held), ()
 
     def _lock(self, **arrays: np.ndarray) -> None:
-        """Keep these arrays, and let nobody write into them."""
+        """Set fields to arrays that nobody can write into."""
         for name, array in arrays.items():
             array.setflags(write=False)
             object.__setattr__(self, name, array)
@@ -170,7 +170,7 @@ class QKV(ReadOnly):
         self._lock(**{name: np.array(getattr(self, name)) for name in ("query", "key", "value")})
 
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> QKV:
-        """Those of some layers and heads, by their places here."""
+        """Return the arrays of some layers and heads, by their places here."""
         chosen = {
             name: getattr(self, name)[np.ix_(layers, heads)] for name in ("query", "key", "value")
         }
@@ -179,7 +179,7 @@ class QKV(ReadOnly):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TokenStatistics(ReadOnly):
-    """What a pooled record has of each token: the strongest links of each query, and of each head its statistics."""
+    """The strongest links of each query, and statistics of each head, kept beside pooled weights."""
 
     query_tokens: tuple[Token, ...]
     key_tokens: tuple[Token, ...]
@@ -192,7 +192,7 @@ class TokenStatistics(ReadOnly):
         self._lock(link_keys=np.array(self.link_keys), link_weights=np.array(self.link_weights))
 
     def select(self, layers: Sequence[int], heads: Sequence[int]) -> TokenStatistics:
-        """That of some layers and heads, by their places here."""
+        """Return those of some layers and heads, by their places here."""
         chosen = np.ix_(layers, heads)
         statistics = {
             name: tuple(tuple(values[layer][head] for head in heads) for layer in layers)
@@ -375,11 +375,11 @@ class Attention(ReadOnly):
         return frame
 
     def _repr_html_(self) -> str | None:
-        """How a notebook shows a record that is not long: as the page of `attnviz.page`, in a frame of its own."""
+        """Return a short record as a page in a frame, for notebooks."""
         return self.page()._repr_html_() if self.weights.nbytes <= EXACT else None
 
     def _repr_png_(self) -> bytes:
-        """How it shows a long one, and where nothing can be explored: as the picture that `attnviz.heatmap` draws."""
+        """Return the picture that `attnviz.heatmap` draws, for notebooks where nothing can be explored."""
         from attnviz.heatmaps.figure import draw_record
 
         return draw_record(self).png()
@@ -387,10 +387,7 @@ class Attention(ReadOnly):
     def pattern(
         self, layer: int | str, head: int | None = None
     ) -> Float32[np.ndarray, "query key"]:
-        """One head's matrix, by the numbers the model gives them; SelectionError where the record does not hold it.
-
-        They may be given as one, such as "1.3".
-        """
+        """Return one head's matrix, by its numbers in the model. Raises SelectionError: it is not held."""
         layer, head = parse_head(layer if head is None else (layer, head))
         (row,), (column,) = (
             indices_of([layer], self.layers, "layer"),
@@ -427,19 +424,22 @@ class Attention(ReadOnly):
 
     @property
     def cell(self) -> int:
-        """How many tokens go together along both sides; 1 where each has a row and a column of its own."""
+        """The number of tokens that share a row and a column; 1 where each has its own."""
         return next(
             (int(dict(note.fields)["cell"]) for note in self.notes if note.code == "pooled"), 1
         )
 
     @property
     def first(self) -> tuple[int, int]:
-        """The number of its first query token, and of its first key token: not 0 where it is a part of a record."""
+        """The numbers of the first query token and the first key token; above 0 in a part of a record."""
         part = dict(next((note.fields for note in self.notes if note.code == "part"), ()))
         return int(part.get("query_first", 0)), int(part.get("key_first", 0))
 
     def part(self, rows: slice | None = None, keys: slice | None = None) -> Attention:
-        """The same with these rows and columns only, or SelectionError; what rows then lack went to other keys."""
+        """Return a record of these rows and columns only; rows may then sum to less than 1.
+
+        Raises SelectionError: there are none, or tokens are pooled.
+        """
         if rows is None and keys is None:
             return self
         if self.cell > 1:
@@ -453,9 +453,9 @@ class Attention(ReadOnly):
     def select(
         self, layers: Iterable[int] | None = None, heads: Iterable[int | str] | None = None
     ) -> Attention:
-        """The same with these layers and heads only, or SelectionError; None keeps all, negative numbers count back.
+        """Return a record of these layers and heads only; None keeps all, negative numbers count back.
 
-        A head may be named with its layer, such as "1.3".
+        A head may be named with its layer, such as "1.3". Raises SelectionError: one is not held.
         """
         if layers is None and heads is None:
             return self
@@ -475,7 +475,7 @@ class Attention(ReadOnly):
 def is_trivial_link(
     record: Attention, keys: Int[np.ndarray, "*head query link"]
 ) -> Bool[np.ndarray, "*head query link"]:
-    """Which links of each token to these keys are from or to a special token, or to the token itself."""
+    """Return which links of each token to these keys involve a special token, or the token itself."""
     of = record.exact or record
     queries, special = (
         np.array([token.special for token in side]) for side in (of.query_tokens, of.key_tokens)
@@ -487,7 +487,7 @@ def is_trivial_link(
 
 
 def parse_head(place: object) -> tuple[int, int]:
-    """A layer and a head from ``(2, 3)`` or ``"2.3"``; or SelectionError."""
+    """Return a layer and a head from ``(2, 3)`` or ``"2.3"``. Raises SelectionError: it is neither."""
     if isinstance(place, str) and (
         typed := re.fullmatch(r"(-?\d{1,7})\.(-?\d{1,7})", place.strip(), re.ASCII)
     ):
@@ -502,7 +502,7 @@ def parse_head(place: object) -> tuple[int, int]:
 def normalize_selection(
     layers: Iterable[int] | None, heads: Iterable[int | str] | None
 ) -> tuple[list[int] | None, list[int] | None]:
-    """The numbers that choose layers and heads; None chooses all, a head such as "1.3" its layer, too.
+    """Return layers and heads as lists of numbers; None chooses all, a head such as "1.3" its layer too.
 
     Raises SelectionError: there are none, or heads are of several layers.
     """
@@ -524,7 +524,10 @@ def normalize_selection(
 
 
 def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[int]:
-    """Where each wanted layer or head stands among those held, in their order, each once; or SelectionError."""
+    """Return the places of the wanted layers or heads among those held, in their order, each once.
+
+    Raises SelectionError: one is not there.
+    """
     found = set()
     for number in wanted:
         actual = number if number >= 0 else held[number] if -number <= len(held) else None
@@ -540,7 +543,10 @@ def indices_of(wanted: Iterable[int], held: Sequence[int], what: str) -> list[in
 def cut(
     queries: Sequence[Token], keys: Sequence[Token], rows: slice | None, columns: slice | None
 ) -> dict[str, Any]:
-    """The labels of a part of a record: its tokens, why its rows may be short, and a note; or SelectionError."""
+    """Return the labels of a part of a record: its tokens, why its rows may be short, and a note.
+
+    Raises SelectionError: the part is empty.
+    """
     labels: dict[str, Any] = {"notes": (), "short_rows": ()}
     fields: dict[str, int] = {}
     for name, tokens, chosen in (("query", queries, rows), ("key", keys, columns)):

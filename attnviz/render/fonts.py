@@ -24,10 +24,10 @@ class Typefaces:
 
 
 def typefaces_for(texts: Iterable[str]) -> Typefaces:
-    """Fonts that have every character of these texts, as far as this machine has them.
+    """Return fonts that have every character of these texts, as far as this machine has them.
 
-    Looks no further than needed: first Matplotlib's own font, then the Korean one shipped here, then the one that the
-    extra ``cjk`` brings, then what is installed.
+    They are sought no further than needed: first Matplotlib's own font, then the Korean one shipped here, then the
+    one of the extra ``cjk``, then those installed.
     """
     from matplotlib import get_data_path
 
@@ -59,7 +59,7 @@ PACKAGES = {"East Asian": "fonts-noto-cjk", "emoji": "fonts-symbola", "": "fonts
 
 
 def advice(missing: str, so: str = "the picture shows a box there") -> str:
-    """What to tell a user whose machine has no font for these characters: which they are, and what to install."""
+    """Return advice for missing characters: which they are, and what to install."""
     groups = dict.fromkeys(_group(character) for character in missing)
     extra = "pip install attnviz[cjk], or " if "East Asian" in groups else ""
     return (
@@ -69,7 +69,7 @@ def advice(missing: str, so: str = "the picture shows a box there") -> str:
 
 
 def boxes(missing: str) -> str:
-    """What a picture itself says of the characters in it that no font has: their numbers, which it can show."""
+    """Return the note in a picture about characters that no font has: their numbers, which it can show."""
     return f"boxes: no font here has {' '.join(f'U+{ord(character):04X}' for character in missing)}"
 
 
@@ -82,7 +82,7 @@ def _group(character: str) -> str:
 
 
 def _is_drawn(character: str) -> bool:
-    """Whether a character has a shape of its own; joiners, variation selectors and the like have none."""
+    """Return whether a character has a shape; joiners, variation selectors and the like have none."""
     return (
         unicodedata.category(character) not in {"Cc", "Cf", "Zs"}
         and not "\ufe00" <= character <= "\ufe0f"
@@ -91,7 +91,7 @@ def _is_drawn(character: str) -> bool:
 
 @functools.cache
 def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
-    """Those of the characters that a font really draws.
+    """Return those of the characters that a font really draws.
 
     A font's own list is not enough: some name thousands of characters and leave them blank. Fonts of coloured bitmaps
     cannot be used in a figure at all.
@@ -120,7 +120,7 @@ def _drawn_by(file: str, needed: frozenset[str]) -> frozenset[str]:
 
 @functools.cache
 def _family(file: str) -> str:
-    """Make a font file known to Matplotlib by its family name. This adds a font and changes no setting."""
+    """Register a font file with Matplotlib and return its family name. No setting changes."""
     from matplotlib.font_manager import fontManager
     from matplotlib.ft2font import FT2Font
 
@@ -130,7 +130,7 @@ def _family(file: str) -> str:
 
 @functools.cache
 def _best_installed(needed: frozenset[str]) -> tuple[str, frozenset[str]]:
-    """The installed font that has most of these characters, and those it has."""
+    """Return the installed font that has most of these characters, and those it has."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     def best(fonts: Mapping[str, str]) -> tuple[int, bool, str]:

@@ -40,10 +40,10 @@ def picture_path(
     pair: str | None,
     target: str | None,
 ) -> Path:
-    """A file in `outputs` named after what it shows, and `more` that makes it another picture.
+    """Return a file in `outputs` named after the picture's content; `more` tells it from other pictures.
 
-    The same command writes the same file again. `shown` is the sentence, `pair` the second one, `target` what the model
-    was made to generate; without a `model` its name is empty.
+    The same command writes the same file again. `shown` is the sentence, `pair` the second one, `target` the generated
+    text; an empty `model` is left out.
     """
     texts = " + ".join(filter(None, [shown, pair])) + (f" -> {target}" if target else "")
     name = re.sub(r"[(),]", "", model.rpartition("/")[2].removesuffix(" (seed 0)"))
@@ -52,7 +52,7 @@ def picture_path(
 
 
 def outputs() -> Path:
-    """The folder of files that nobody named: ``outputs/``, or the one that ``ATTNVIZ_OUTPUTS`` names.
+    """Return the folder of files without a given name: ``outputs/``, or that of ``ATTNVIZ_OUTPUTS``.
 
     Raises SettingsError: it names a file, or a new folder with the ending of a file.
     """
@@ -66,9 +66,10 @@ def outputs() -> Path:
 
 
 def slug(text: str, length: int) -> str:
-    """Letters and digits of any script, all else a hyphen; where that loses something, a short hash tells it apart.
+    """Keep letters and digits of any script, and turn all else into hyphens.
 
-    A letter that no name can have here, such as Korean ones where the system's encoding is Latin-1, is lost, too.
+    Where that loses something, a short hash tells texts apart; so it does for letters that the system's encoding cannot
+    have in a name, such as Korean ones in Latin-1.
     """
     here = sys.getfilesystemencoding()
     slug = re.sub(r"[\W_]+", "-", text.lower().encode(here, "replace").decode(here)).strip("-")

@@ -45,7 +45,7 @@ Table = UInt8[np.ndarray, "level rgb"]
 
 
 class Hue(NamedTuple):
-    """One hue from black to white in OKLab: its angle, and its chroma ``c l (1 - l)^p`` at each lightness ``l``."""
+    """One hue from black to white in OKLab: its angle, and its chroma ``c l (1 - l)^p`` at lightness ``l``."""
 
     angle: float
     c: float
@@ -63,12 +63,12 @@ Palette: TypeAlias = "str | Colormap | Sequence[Any]"
 
 
 def colours(palette: Palette = DEFAULT, *, on_dark: bool = False) -> Table:
-    """The palette from weight 0 to the largest, as red, green, blue.
+    """Return the palette from weight 0 to the largest, as red, green, blue.
 
     It is one of `attnviz.render.names.PALETTES`, or any other colormap of Matplotlib or seaborn: its name, or the
-    object. Weight 0 is the end nearest to the background, so that what matters stands out; ours begins with the
-    background itself, white or black. A name that ends in ``_r`` turns the palette round. A colormap that gets lighter
-    and darker by turns is used, and an `AttnvizWarning` tells of it. Raises SelectionError: no palette has this name.
+    object. Weight 0 is the end nearest to the background, so that large weights stand out; ours begins with the
+    background itself, white or black. A name that ends in ``_r`` reverses the palette. A colormap that gets lighter
+    and darker by turns is used, with an `AttnvizWarning`. Raises SelectionError: no palette has this name.
     """
     if isinstance(palette, str):
         return _by_name(palette, on_dark=on_dark)
@@ -107,7 +107,7 @@ def _by_name(name: str, *, on_dark: bool) -> Table:
 
 
 def _oriented(colormap: Colormap, *, turned: bool, on_dark: bool) -> Table:
-    """The colours of a colormap, its end nearest to the background first, or last where it is turned round.
+    """Return the colours of a colormap from the end nearest to the background, or the other way if `turned`.
 
     A colormap whose ends are about as light as each other stays as it comes.
     """
@@ -131,13 +131,13 @@ def _tell_of_turns(name: str) -> None:
 
 @functools.cache
 def diverging(*, on_dark: bool = False) -> Table:
-    """The colours of signed numbers: blue below 0, red above, the background at 0, which is level `MIDDLE`."""
+    """Return the colours of signed numbers: blue below 0, red above, the background at 0, level `MIDDLE`."""
     below, above = (_ramp(hue, ENDS[on_dark][1], MIDDLE, on_dark=on_dark) for hue in (BLUE, RED))
     return _fixed(np.concatenate([below[-1:], below[:0:-1], above]))
 
 
 def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
-    """So many colours of one hue, in even steps of lightness from the background, black or white, to this end.
+    """Return `n` colours of one hue, in even steps of lightness from the background to `end`.
 
     In OKLab (Ottosson 2020, https://bottosson.github.io/posts/oklab/), its lightness as corrected by him in 2021 so
     that it is even down to black (https://bottosson.github.io/posts/colorpicker/).
@@ -174,20 +174,20 @@ def _fixed(rgb: Table) -> Table:
 
 
 def luminance(rgb: UInt8[np.ndarray, "*colour rgb"]) -> np.ndarray:
-    """Relative luminance, 0 (black) to 1 (white), as in the Web Content Accessibility Guidelines 2.2."""
+    """Return the relative luminance, 0 (black) to 1 (white), of the Web Content Accessibility Guidelines 2.2."""
     part = np.asarray(rgb, dtype=np.float64) / 255
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     return np.asarray(linear @ np.array([0.2126, 0.7152, 0.0722]))
 
 
 def levels(matrix: np.ndarray, top: float) -> np.ndarray:
-    """The palette's level of each weight, 0 to 255, where `top` is the scale's upper end; all 0 where that is 0."""
+    """Return the palette level of each weight, 0 to 255, for a scale up to `top`; all 0 where that is 0."""
     shares = matrix / top if top > 0 else np.zeros(matrix.shape)
     return np.clip(np.rint(shares * (LEVELS - 1)), 0, LEVELS - 1).astype(np.uint8)
 
 
 def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
-    """The level of each signed number in `diverging`, where the scale goes from ``-top`` to ``top``; 0 is `MIDDLE`."""
+    """Return the level in `diverging` of each number, for a scale from ``-top`` to ``top``; 0 is `MIDDLE`."""
     shares = values / top if top > 0 else np.zeros(values.shape)
     return (MIDDLE + np.clip(np.rint(shares * (MIDDLE - 1)), 1 - MIDDLE, MIDDLE - 1)).astype(
         np.uint8
@@ -197,31 +197,31 @@ def signed_levels(values: np.ndarray, top: float) -> np.ndarray:
 def pixels(
     weights: Float[np.ndarray, "row column"], top: float, table: UInt8[np.ndarray, "level channel"]
 ) -> UInt8[np.ndarray, "row column channel"]:
-    """The colour of each weight on paper; below `blank_below` white, or that of 0 (see `has_blanks`)."""
+    """Return the colour of each weight on paper; below `blank_below` white, or that of 0 (see `has_blanks`)."""
     shown: np.ndarray = table[levels(weights, top)]
     shown[weights < blank_below(top)] = 255 if has_blanks(table[:, :3]) else table[0]
     return shown
 
 
 def has_blanks(table: Table, *, on_dark: bool = False) -> bool:
-    """Whether cells of nearly no weight stay blank: the palette begins near the page. Else they are as those of 0."""
+    """Return whether cells of nearly no weight stay blank: the palette begins near the colour of the page."""
     light, page = float(luminance(table[0])), float(not on_dark)
     return (max(light, page) + 0.05) / (min(light, page) + 0.05) < NEAR
 
 
 def ink(table: UInt8[np.ndarray, "level rgb"]) -> np.ndarray:
-    """For each colour whether text on it is white (else black), by which has the greater contrast."""
+    """Return for each colour whether white text on it has more contrast than black."""
     light = luminance(table)
     return np.asarray(1.05 / (light + 0.05) > (light + 0.05) / 0.05)
 
 
 def hexed(colour: UInt8[np.ndarray, " rgb"]) -> str:
-    """A colour as terminals are told it, such as ``#ff8800``."""
+    """Return a colour as terminals take it, such as ``#ff8800``."""
     return f"#{colour.tobytes().hex()}"
 
 
 def readable(colour: str, *, dark: bool) -> str:
-    """The nearest colour on the way to white (or black) that can be read on a dark (or light) screen."""
+    """Return the nearest colour, on the way to white or black, that can be read on a dark or light screen."""
     rgb = np.array([*bytes.fromhex(colour[1:])], dtype=np.float64)
     way = (rgb + (255.0 * dark - rgb) * np.linspace(0, 1, 21)[:, None]).round().astype(np.uint8)
     # few terminals are quite black or white

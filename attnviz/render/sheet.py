@@ -46,13 +46,13 @@ class Panel:
 
     @property
     def place(self) -> str:
-        """Layer and head, as ``2.5``."""
+        """The layer and head, such as ``2.5``."""
         return f"{self.layer}.{self.head}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """All that a picture of a record shows."""
+    """Everything that a picture of a record shows."""
 
     record: Attention  # what it is of
     panels: tuple[Panel, ...]  # layer by layer, head by head
@@ -82,12 +82,12 @@ class Sheet:
         return in_language(text, self.language)
 
     def name(self, panel: Panel) -> str:
-        """As ``head 2.5``."""
+        """Return a name such as ``head 2.5``."""
         return self.say(_("head {place}").format(place=panel.place))
 
     @property
     def legend(self) -> str:
-        """What the colours mean, in words."""
+        """The meaning of the colours, in words."""
         largest = max(panel.top for panel in self.panels)
         over = max(float(panel.matrix.max()) for panel in self.panels)
         blank = _("blank") if self.has_blanks else _("coloured as 0")
@@ -110,7 +110,7 @@ class Sheet:
 
     @property
     def numbers(self) -> tuple[list[int], list[int]]:
-        """The number of each row's token, and of each column's: of the first where several go together."""
+        """The number of each row's token, and of each column's; of a group that of its first token."""
         rows, columns = len(self.query_labels), len(self.key_labels)
         (row, column), (tall, wide) = self.first, self.cell
         return [*range(row, row + rows * tall, tall)], [
@@ -122,7 +122,7 @@ class Sheet:
         """The head whose pattern differs most from the others' here.
 
         It has the largest mean Jensen-Shannon divergence, of rows with rows, from the other heads' patterns (Clark et
-        al. 2019 compare heads so over a corpus); of a long sentence the patterns are pooled before.
+        al. 2019 compare heads so over a corpus); the patterns of a long sentence are pooled before.
         """
         panels = pool(self, MOST_COMPARED, MOST_COMPARED).panels
         patterns = np.stack([panel.matrix for panel in panels]).astype(np.float64)
@@ -135,12 +135,12 @@ class Sheet:
 
     @property
     def description(self) -> str:
-        """All that is said of a picture without words of its own, as its file keeps it."""
+        """The words that the file of a picture holds, for pictures without words of their own."""
         return f"{self.model}; {self.sentence}; {self.say(AXES)}; {self.legend}; {self.proof}"
 
     @property
     def size(self) -> str:
-        """How much there is, as ``6 layers x 12 heads``, or ``layer 5, 12 heads``, or ``head 5.3``."""
+        """The number of layers and heads, as ``6 layers x 12 heads``, or ``layer 5, 12 heads``, or ``head 5.3``."""
         if len(self.panels) == 1:
             return self.name(self.panels[0])
         layers, heads = (
@@ -155,7 +155,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class HeadSign:
-    """What a head does, in a few characters, a colour (``#rrggbb``) and in words."""
+    """The role of a head in a few characters, a colour (``#rrggbb``) and words."""
 
     sign: str
     colour: str
@@ -175,7 +175,10 @@ class HeadSigns:
     def among(
         self, model: str, kind: str, layers: Sequence[int], heads: Sequence[int]
     ) -> dict[tuple[int, int], HeadSign]:
-        """Those of some heads of a model; a `SelectionError` where it is another, or another attention of it."""
+        """Return the signs of some heads of a model.
+
+        Raises SelectionError: it is another model, or another attention of it.
+        """
         if (
             (model, kind) != (self.model, self.kind)
             or max(layers) >= self.n_layers
@@ -194,7 +197,7 @@ class HeadSigns:
 
 
 def check_scale(scale: str) -> None:
-    """Refuse a scale that is not there, by a SelectionError."""
+    """Raise SelectionError for an unknown scale."""
     if scale not in get_args(Scale):
         raise SelectionError(
             f"the scale must be one of {', '.join(get_args(Scale))}, not {scale!r}"
@@ -202,10 +205,10 @@ def check_scale(scale: str) -> None:
 
 
 def resolve(record: Attention, scale: Scale = "shared", language: str = "en") -> Sheet:
-    """What to draw of a record, all of its layers and heads.
+    """Return what to draw of a record, all of its layers and heads.
 
-    The scale is `shared`, one of colours up to the largest weight shown; `panel`, each head's up to its own; or `unit`,
-    0 to 1. Raises SelectionError: no such scale.
+    The scale is `shared`, one of colours up to the largest weight shown; `panel`, each head's up to its own; or
+    `unit`, 0 to 1. Raises SelectionError: no such scale.
     """
     check_scale(scale)
     text = f"“{visible(record.text)}”" if record.text else ""
@@ -242,10 +245,10 @@ def resolve(record: Attention, scale: Scale = "shared", language: str = "en") ->
 
 
 def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
-    """The same picture with at most so many rows and columns, or the sheet itself where it has no more.
+    """Return the same picture with at most so many rows and columns; one that fits is returned as is.
 
     Neighbouring tokens go together: to a group the sum over its keys, from it the mean over its queries (as for
-    words), so that rows sum to what they summed to. Groups are of one size, but for the last, so that even attention
+    words), so that rows sum to the same as before. Groups are of one size, but for the last, so that even attention
     stays even, and where queries and keys are the same tokens so are their groups. The colour scale grows with the
     sums, and a note says all this.
     """
@@ -282,18 +285,18 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
 
 
 def pooled_note(sheet: Sheet) -> Note:
-    """How many tokens go together."""
+    """Return the note about how many tokens go together."""
     (tall, wide), (rows, columns) = sheet.cell, sheet.tokens
     return Note.of("pooled", cell=tall, wide=wide, n_queries=rows, n_keys=columns)
 
 
 def blank_below(top: float) -> float:
-    """The weight below which a cell stays blank: `BLANK`, or less where even the largest, `top`, is small."""
+    """Return the weight below which a cell stays blank: `BLANK`, or less where even `top` is small."""
     return min(BLANK, top / 50)
 
 
 def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarray, "head query"]:
-    """Of each row, in nats."""
+    """Return the entropy of each row, in nats."""
     logs = np.log(patterns, where=patterns > 0, out=np.zeros_like(patterns))
     return np.asarray(-(patterns * logs).sum(axis=-1))
 
@@ -301,9 +304,10 @@ def _entropies(patterns: Float[np.ndarray, "head query key"]) -> Float[np.ndarra
 def _panels(
     places: Iterable[tuple[int, int]], matrices: Sequence[np.ndarray], scale: Scale, *, pooled: bool
 ) -> tuple[Panel, ...]:
-    """Heads, the colours of each up to its largest weight, or less where many cells stand for many tokens.
+    """Return panels, each with the upper end of its colour scale.
 
-    In a long text a few links are so much stronger than all others that nothing else would be seen.
+    In a long text a few links are so much stronger than all others that nothing else would be seen: the scale then ends
+    below the largest weight.
     """
     own = [float(matrix.max()) for matrix in matrices]
     if pooled and min(matrices[0].shape) >= MANY:
@@ -319,7 +323,7 @@ def _panels(
 
 
 def _group_labels(labels: Sequence[str], edges: Sequence[int], size: int) -> tuple[str, ...]:
-    """The names of groups, by their first and last token; `size` is above 1 where these are groups already."""
+    """Name groups by their first and last token; `size` is above 1 where labels are of groups already."""
     ends = [last - 1 for last in (*edges[1:], len(labels))]
     firsts, lasts = (
         [label.split("…")[end] if size > 1 else label for label in labels] for end in (0, -1)

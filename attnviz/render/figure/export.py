@@ -64,7 +64,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure, and what its file says of it."""
+    """A figure, and the description that its file holds."""
 
     pen: Pen  # what it was drawn with
     title: str
@@ -77,14 +77,14 @@ class Picture:
         return self.pen.figure
 
     def fitted(self, style: Style) -> Picture:
-        """The same figure, made as large as a style has it; an `AttnvizWarning` tells where it cannot be read."""
+        """Return the same figure in the size of a style; an `AttnvizWarning` tells if it cannot be read."""
         fit(self.pen, style)
         return replace(self, style=style)
 
     def write(self, path: Path | BytesIO, suffix: str) -> Typefaces:
-        """Write the picture into a file, or what else takes bytes; the same picture gives the same bytes each time.
+        """Write the picture into a file or buffer; the same picture gives the same bytes each time.
 
-        `suffix` is one of `OPTIONS`. What is returned are the fonts used, with the characters that none has.
+        `suffix` is one of `OPTIONS`. Return the fonts used, with the characters that none has.
         """
         words = {"{title}": self.title, "{description}": self.description}
         fields = OPTIONS[suffix]["metadata"].items()
@@ -115,14 +115,14 @@ class Picture:
             warnings.warn(advice(missing), AttnvizWarning, stacklevel=2)
 
     def png(self) -> bytes:
-        """The picture as PNG, as a notebook shows it."""
+        """Return the picture as PNG, for notebooks."""
         file = BytesIO()
         self.write(file, ".png")
         return file.getvalue()
 
 
 def blank_figure(texts: Sequence[str]) -> Pen:
-    """A white figure with nothing on it, and what to draw these texts on it with; to be called in `usual_settings`."""
+    """Return a pen on an empty white figure, with fonts for these texts; call it within `usual_settings`."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -131,7 +131,7 @@ def blank_figure(texts: Sequence[str]) -> Pen:
 
 @contextmanager
 def usual_settings() -> Iterator[None]:
-    """Matplotlib as it comes while a figure is made, the user's settings afterwards.
+    """Use Matplotlib's defaults while a figure is made; the user's settings return when the block ends.
 
     SVG files get the same names each time, and each panel stays an image of its own, a pixel a cell, sharp at any size.
     Letters stay letters: in SVG text that can be searched and edited, in PDF TrueType, since publishers refuse Type 3.

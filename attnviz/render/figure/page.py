@@ -57,10 +57,10 @@ def lines(
     leading: float = 1.35,
     most: int | None = None,
 ) -> list[Line]:
-    """Texts, each in `most` lines no wider than `width` (inches), in letters of `size` (points).
+    """Break texts into lines of at most `width` inches, in letters of `size` points.
 
-    Without a `colour` the first text, which is the receipt, is black, the others are grey. From line to line it is
-    `leading` sizes of the letters.
+    Each text has at most `most` lines. Without a `colour` the first text, which is the receipt, is black, the others
+    are grey. The distance from line to line is `leading` times the size.
     """
     return [
         Line(line, size, colour or (GREY if index else BLACK), leading * size * POINT)
@@ -70,20 +70,20 @@ def lines(
 
 
 def height_of(written: Iterable[Line]) -> float:
-    """The height of lines, in inches."""
+    """Return the height of lines, in inches."""
     return math.fsum(line.pitch for line in written)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A figure of a known size, and axes over the whole of it, in inches from its upper left corner."""
+    """A figure of a known size, and axes over all of it, in inches from its upper left corner."""
 
     pen: Pen  # what is drawn with, on its figure
     ax: Axes  # the axes
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height, in inches."""
+        """The width and height, in inches."""
         width, height = self.pen.figure.get_size_inches()
         return float(width), float(height)
 
@@ -101,7 +101,10 @@ class Page:
     def write(
         self, written: Sequence[Line], top: float, left: float = MARGIN, *, va: str = "top"
     ) -> float:
-        """Write lines below one another, and return where the next would stand; `va`: what of a line stands there."""
+        """Write lines below one another, and return where the next would stand.
+
+        `va` tells which part of a line stands at its place.
+        """
         for line in written:
             self.text(left, top, line.text, line.size, va=va, color=line.colour)
             top += line.pitch
@@ -113,14 +116,14 @@ class Page:
         place: Place,
         interpolation: str | None = "none",
     ) -> None:
-        """Draw cells, each a pixel, and a thin frame round them, so that a pale one has its edges."""
+        """Draw cells, each a pixel, with a thin frame, so that pale cells have an edge."""
         left, top, width, height = place
         extent = (left, left + width, top + height, top)
         self.ax.imshow(pixels, extent=extent, aspect="auto", interpolation=interpolation, zorder=2)
         self.frame(place)
 
     def frame(self, place: Place) -> None:
-        """A thin line round a panel."""
+        """Draw a thin line round a panel."""
         self.box(place, fill=False, edgecolor=FRAME, linewidth=0.6, zorder=3)
 
     def box(self, place: Place, **style: Any) -> Any:
@@ -131,11 +134,11 @@ class Page:
         return self.ax.add_artist(Rectangle((left, top), width, height, **style))
 
     def axes(self, place: Place) -> Axes:
-        """New axes in a place."""
+        """Add new axes in a place."""
         return self.pen.figure.add_axes(self._share(place))
 
     def move(self, ax: Axes, place: Place) -> None:
-        """Put axes that are drawn already in a place."""
+        """Move axes that are drawn already to a place."""
         ax.set_position(self._share(place))
 
     def _share(self, place: Place) -> tuple[float, float, float, float]:
@@ -151,10 +154,10 @@ class Page:
         *,
         along: bool = False,
     ) -> None:
-        """The colours of a scale, upright with the lowest below; or along, with the lowest at the left.
+        """Draw the colours of a scale: upright with the lowest below, or `along` with the lowest at the left.
 
         `place` is left, top and length; `marks` are written beside the bar, by the share of its length. Matplotlib's
-        own bar, which somebody's own axes get, needs axes and a norm, and has no place for numbers at its ends.
+        own bar, which the user's own axes get, needs axes and a norm, and has no place for numbers at its ends.
         """
         left, top, length = place
         style: dict[str, Any] = {"size": max(SMALL, self.pen.least), "va": "center", "color": GREY}
@@ -171,7 +174,7 @@ class Page:
 
 
 def page_of(pen: Pen, width: float, height: float) -> Page:
-    """A page of a size in inches, which it gives the figure; empty, but for which characters no font has."""
+    """Give a figure a size in inches and return it as a page; a note names characters that no font has."""
     pen.figure.set_size_inches(width, height)
     ax = pen.figure.add_axes((0, 0, 1, 1))
     ax.set(xlim=(0, width), ylim=(height, 0))
@@ -185,7 +188,7 @@ def page_of(pen: Pen, width: float, height: float) -> Page:
 
 
 def scale_marks(low: float, high: float) -> dict[float, str]:
-    """Round numbers along a colour bar, three to six of them, by the share of its length at which each stands."""
+    """Return three to six round numbers along a colour bar, by the share of its length."""
     if high <= low:
         return {0.0: f"{low:.3g}"}
     power = 10.0 ** math.floor(math.log10(high - low))
@@ -197,10 +200,10 @@ def scale_marks(low: float, high: float) -> dict[float, str]:
 
 
 def legend_above(ax: Axes, pen: Pen, names: Sequence[str], sample: float, **style: Any) -> float:
-    """The names of what is drawn on axes, above them, in as many columns as have room; returns their height in inches.
+    """Draw a legend above axes, in as many columns as have room; return its height in inches.
 
-    `sample` is what the handle and the gaps of an entry take across, in sizes of the letters; `style` is what else
-    Matplotlib's `legend` takes.
+    `sample` is the width of the handle and the gaps of an entry, in sizes of the letters; `style` has further arguments
+    of Matplotlib's `legend`.
     """
     from matplotlib.transforms import ScaledTranslation
 

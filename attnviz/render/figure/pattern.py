@@ -50,7 +50,7 @@ def draw_on(
     cbar: bool = False,
     annot: bool | None = None,
 ) -> None:
-    """Draw the one pattern of a sheet on somebody's own axes; the other arguments are those of `draw_pattern`.
+    """Draw the one pattern of a sheet on the user's own axes; other arguments are those of `draw_pattern`.
 
     Raises SelectionError: these are no axes of a figure, or there are more patterns.
     """
@@ -74,7 +74,7 @@ def draw_on(
 
 
 def texts_of(sheet: Sheet) -> list[str]:
-    """All that a picture of a sheet says."""
+    """Return all texts of a picture of a sheet."""
     return [*sheet.query_labels, *sheet.key_labels, sheet.description, sheet.size, *sheet.notes]
 
 
@@ -93,16 +93,16 @@ def draw_pattern(
     """Draw one pattern on axes: rows are queries, columns are keys.
 
     Args:
-        ax: where.
-        sheet: with one panel.
-        palette: its colours.
+        ax: the axes to draw on.
+        sheet: a sheet with one panel.
+        palette: the colours.
         pen: for the figure of these axes.
-        cell: the side of a cell, in inches, on axes made for it; None on somebody's own axes, which have the keys
-            below, and where the label of the image keeps what a caption would say.
+        cell: the side of a cell, in inches, on axes made for it; None on the user's own axes, which have the keys
+            below, and where the label of the image keeps the words of a caption.
         upright: whether the keys' names stand upright.
-        title: of somebody's own axes: `auto`, which names layer and head, or another one; None writes none.
-        cbar: whether somebody's own axes give some of their room to a colour bar.
-        annot: whether numbers stand in the cells; None: where they can be read there.
+        title: of the user's own axes: `auto`, which names layer and head, or another one; None writes none.
+        cbar: whether the user's own axes give some of their room to a colour bar.
+        annot: whether numbers stand in the cells; None writes them where they can be read.
     """
     (panel,) = sheet.panels
     table = colours(palette)
@@ -173,7 +173,7 @@ def write_numbers(
     *,
     place: tuple[float, float, float],
 ) -> None:
-    """Write the weights of a panel into its cells, of this size in points; 0 writes none.
+    """Write the weights of a panel into its cells, in letters of `size` points; 0 writes none.
 
     `place` is the left and upper end of the panel, and the side of a cell.
     """
@@ -189,9 +189,9 @@ def write_numbers(
 
 
 def number_size(cell: float, annot: bool | None, least: float = LEAST_TEXT) -> float:
-    """The size, in points, in which a number fits a cell of so many inches; 0: too small to read, or unwanted.
+    """Return the size in points in which a number fits a cell of so many inches, or 0 for none.
 
-    With `annot` True it is written however small it is, with False never.
+    None are written where they could not be read; with `annot` True they always are, with False never.
     """
     size = min(TEXT + 1, cell / POINT * 0.36)
     return size if (size >= least if annot is None else annot) else 0.0

@@ -32,7 +32,7 @@ GREY, BLACK, FRAME = "#555555", "#111111", "#bbbbbb"
 
 @dataclass(frozen=True, slots=True)
 class Pen:
-    """What texts are drawn and measured with."""
+    """A figure, with the fonts, sizes and colours of its texts."""
 
     figure: Figure  # the figure drawn on
     typefaces: Typefaces  # its fonts
@@ -42,7 +42,7 @@ class Pen:
     quiet: str = GREY  # that of what matters less
 
     def style(self, size: float = TEXT, **more: Any) -> dict[str, Any]:
-        """Keyword arguments of a text. Dollar signs are characters here, never mathematics."""
+        """Return the keyword arguments of a text. Dollar signs are plain characters, never mathematics."""
         return {
             "fontfamily": self.typefaces.families,
             "fontsize": size,
@@ -52,17 +52,17 @@ class Pen:
         }
 
     def width(self, text: str, size: float = TEXT) -> float:
-        """How wide a text is, in inches."""
+        """Return the width of a text, in inches."""
         return _width(text, size, self.typefaces.families, self.figure.dpi)
 
     def widest(self, texts: Sequence[str], size: float = TEXT) -> float:
-        """The width of the widest of these texts, in inches."""
+        """Return the width of the widest of these texts, in inches."""
         return max((self.width(text, size) for text in set(texts)), default=0.0)
 
     def wrap(
         self, text: str, width: float, size: float = TEXT, most: int | None = None
     ) -> list[str]:
-        """A text in `most` lines no wider than this; a word that is wider itself goes on in the next line.
+        """Break a text into at most `most` lines no wider than `width`; only a wider word is broken.
 
         Words are measured one by one: no font moves letters together over a space.
         """
@@ -87,7 +87,7 @@ class Pen:
         return lines
 
     def _fitting(self, text: str, width: float, size: float) -> int:
-        """How many characters of a text fit, 1 at least."""
+        """Return how many characters of a text fit, at least 1."""
         n = min(len(text), LONGEST_LINE)
         if self.width(text[:n], size) <= width:
             return n
@@ -110,12 +110,12 @@ def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> flo
 
 
 def clipped(labels: Sequence[str]) -> list[str]:
-    """Token labels, the longest of them cut."""
+    """Cut the longest token labels."""
     return [clip(label, LABEL_LENGTH) for label in labels]
 
 
 def upward(text: str) -> tuple[str, float]:
-    """A text that goes from below to above, and how far it is turned.
+    """Return a text for writing from below to above, and the angle of its rotation.
 
     A word of few Hangul syllables, which are not read on their side, has syllable below syllable, a number below them.
     """
@@ -125,5 +125,5 @@ def upward(text: str) -> tuple[str, float]:
 
 
 def ordinal(n: int) -> str:
-    """As ``2nd``."""
+    """Return a number such as ``2nd``."""
     return f"{n}{'th' if 10 < n % 100 < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(n % 10, 'th')}"

@@ -28,7 +28,7 @@ MOST_PIXELS = 30_000  # dots that a side of a PNG may have
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """What a picture is for."""
+    """The size, letters and accompanying words of a picture for one use."""
 
     width: float | None = None  # of the picture, in inches; None: as wide as what is on it
     # the most that it may be high, in inches; None: as high as what is on it
@@ -71,7 +71,7 @@ STYLES = {
 
 
 def inches(length: str) -> float:
-    """A length as it is typed: ``3.3in``, ``8cm``, ``84mm`` or ``240pt``.
+    """Return a length such as ``3.3in``, ``8cm``, ``84mm`` or ``240pt`` in inches.
 
     Raises SettingsError: no number, no such unit, or a width that no picture has.
     """
@@ -111,7 +111,7 @@ def style_of(style: StyleName = "sheet", width: str | None = None, dpi: int | No
 
 
 def fit(pen: Pen, style: Style) -> None:
-    """Give a picture that is drawn already the size of a style; an `AttnvizWarning` tells where it cannot be read."""
+    """Scale a finished picture to the size of a style; an `AttnvizWarning` tells if it cannot be read."""
     width, height = map(float, pen.figure.get_size_inches())
     if style.width is None:
         enlarge(pen.figure, style.sizes[0] / TEXT)
@@ -129,7 +129,7 @@ def fit(pen: Pen, style: Style) -> None:
 
 
 def enlarge(figure: Figure, factor: float) -> None:
-    """Make a figure and all that is on it larger, or smaller: Matplotlib has most sizes in points, whatever a figure's.
+    """Scale a figure and everything on it; most of Matplotlib's sizes are points, whatever the figure's size.
 
     Only hatches stay as close as they are.
     """
@@ -148,7 +148,7 @@ def enlarge(figure: Figure, factor: float) -> None:
 
 
 def _enlarge_artist(artist: Artist, factor: float) -> None:
-    """Letters, lines and dots."""
+    """Scale letters, lines and dots."""
     from matplotlib.collections import Collection, PathCollection
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -176,7 +176,7 @@ def _enlarge_artist(artist: Artist, factor: float) -> None:
 
 
 def _enlarge_distances(ax: Axes, factor: float) -> None:
-    """Those of titles and labels from their axes; letters and marks have their size already."""
+    """Scale the distances of titles and labels from their axes; letters and marks are scaled already."""
     pad = cast("Any", ax).titleOffsetTrans.get_matrix()[1, 2] / ax.figure.dpi / POINT
     ax.set_title(ax.get_title(), pad=pad * factor, fontsize=ax.title.get_fontsize())
     for axis in (ax.xaxis, ax.yaxis):
@@ -192,7 +192,7 @@ def _enlarge_distances(ax: Axes, factor: float) -> None:
 
 
 def _enlarge_legend(legend: Legend, factor: float) -> None:
-    """The rows, columns and samples of a legend, which stays where it is on its axes."""
+    """Scale the rows, columns and samples of a legend, which stays in its place on its axes."""
     from matplotlib.artist import Artist
     from matplotlib.collections import Collection
     from matplotlib.offsetbox import DrawingArea, PackerBase
@@ -216,7 +216,7 @@ def _enlarge_legend(legend: Legend, factor: float) -> None:
 
 
 def smallest_letters(figure: Figure) -> float:
-    """The size of the smallest letters on a figure, in points."""
+    """Return the size of the smallest letters on a figure, in points."""
     from matplotlib.text import Text
 
     shown = (

@@ -38,17 +38,17 @@ def build(
     body: str = "",
     rules: str = "",
 ) -> str:
-    """A page of its labels, its numbers, and the scripts and styles that show them.
+    """Return a page of labels, numbers, and the scripts and styles that show them.
 
     Args:
         title: of the window, and the page's heading.
-        head: what is said below it, which can be read without scripts too: the name of each line, and its text.
+        head: lines below it, which can be read without scripts too: the class of each line, and its text.
         labels: plain values, in the element ``labels``.
         data: numbers, which the scripts inflate from the element ``data``; there may be none.
         own: the page's own scripts (``.js``) and styles (``.css``), in their order, after those of all pages.
         language: `en` or `ko`.
         shared: the scripts before its own.
-        body: what can be read without scripts too, in HTML; empty where all is drawn.
+        body: HTML that can be read without scripts too; empty where all is drawn.
         rules: styles that were computed, after the others.
     """
     scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
@@ -92,7 +92,7 @@ def build(
 
 
 def frame(page: str) -> str:
-    """A page in a frame that can reach neither the notebook around it nor another page on its sheet."""
+    """Return a page in a frame that can reach neither the notebook around it nor other pages."""
     return (
         '<iframe sandbox="allow-scripts allow-downloads" title="attnviz" loading="lazy" '
         f'style="width: 100%; height: 46rem; border: 0" srcdoc="{escape(page)}"></iframe>'
@@ -106,7 +106,7 @@ _WAIT = {
 
 
 def _in_text(data: bytes) -> str:
-    """Packed so that a browser unpacks it by itself; by filtered matches, the best for codes of weights."""
+    """Compress data so that browsers unpack it by themselves; filtered matches suit codes of weights best."""
     packer = zlib.compressobj(6, zlib.DEFLATED, zlib.MAX_WBITS, 9, zlib.Z_FILTERED)
     return base64.b64encode(packer.compress(data) + packer.flush()).decode()
 
@@ -116,9 +116,9 @@ PAPER = {False: (255, 255, 255), True: (15, 19, 21)}
 
 
 def palettes(name: Palette = DEFAULT, *, signed: bool = False) -> dict[str, str]:
-    """The colours of all levels on a light and on a dark page, in hexadecimal, from the page's own colour on.
+    """Return the colours of all levels on a light and on a dark page, in hexadecimal.
 
-    Those of `signed` numbers have it in their middle.
+    They begin with the page's own colour; those of `signed` numbers have it in their middle.
     """
     light, on_dark = (
         diverging(on_dark=dark) if signed else colours(name, on_dark=dark) for dark in (False, True)
@@ -128,10 +128,10 @@ def palettes(name: Palette = DEFAULT, *, signed: bool = False) -> dict[str, str]
 
 
 def planes(values: bytes, width: int) -> bytes:
-    """Numbers of so many bytes each, all their first bytes first, then all their second ones: they pack better so."""
+    """Group numbers of `width` bytes by byte: all first bytes, then all second ones, which compresses better."""
     return b"".join(values[i::width] for i in range(width))
 
 
 def _hash(text: str) -> str:
-    """What a content security policy calls a script or style that stands in the page."""
+    """Return the name by which a content security policy allows an inline script or style."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Screen:
-    """What a terminal can show."""
+    """The abilities of a terminal."""
 
     width: int = 80  # in cells
     # whether cells have 24-bit or 256 colours of the palette, or are shaded (16 or none)
@@ -43,12 +43,12 @@ class Screen:
 
     @property
     def shades(self) -> str:
-        """Five steps from nothing to full, for screens without colour: they stand for weights, never for signs."""
+        """Five steps from nothing to full, which stand for weights on screens without colour, never for signs."""
         return " ░▒▓█" if self.unicode else " .:*#"
 
     @property
     def dot(self) -> str:
-        """What stands for a weight that is too small for a shade."""
+        """The mark of a weight that is too small for a shade."""
         return "·" if self.unicode else "-"
 
     @property
@@ -59,19 +59,19 @@ class Screen:
         )
 
     def language(self, wanted: str) -> str:
-        """The language wanted, or English where it cannot show Korean."""
+        """Return the wanted language, or English where the terminal cannot show Korean."""
         return wanted if self.unicode or "가".encode(self.encoding, "ignore") else "en"
 
     def shade(self, level: int) -> str:
-        """What stands for a level of the palette where there are no colours."""
+        """Return the shade of a palette level, for screens without colours."""
         return self.shades[math.ceil(level / (LEVELS - 1) * 4 - 0.5)]
 
     def paint(self, level: int) -> Style:
-        """A level of the palette as a background, with the ink that can be read on it."""
+        """Return a palette level as a background, with a readable colour of text."""
         return _styles(self.palette, self.dark)[level]
 
     def paint_signed(self, value: float, top: float) -> Style:
-        """A signed number as a background, red above 0 and blue below, on a scale from ``-top`` to ``top``.
+        """Return a background for a signed number, red above 0 and blue below, on a scale up to ``top``.
 
         Zero, and any number on a screen without colour, has no background: its sign tells enough.
         """
@@ -79,9 +79,9 @@ class Screen:
         return _styles(None, self.dark)[level] if self.colour and level != MIDDLE else Style()
 
     def scale_bar(self, cells: int, *, signed: bool = False) -> Text:
-        """The colours from 0 up in so many cells, or the shades where there are none, and a space.
+        """Return the colours from 0 up in so many cells, or the shades where there are none, and a space.
 
-        Of signed numbers: those from the lowest to the highest, and nothing where there are no colours.
+        For signed numbers the colours go from the lowest to the highest; without colours the bar is empty.
         """
         if not self.colour:
             return Text("" if signed else f"[{self.shades}] ", no_wrap=True)
@@ -94,7 +94,7 @@ class Screen:
 
 @functools.cache
 def _styles(palette: str | None, on_dark: bool) -> list[Style]:
-    """A style for each level of a palette, or of signed numbers; each sets both its colours."""
+    """Return a style for each level of a palette, or of signed numbers; each sets both its colours."""
     table = diverging(on_dark=on_dark) if palette is None else colours(palette, on_dark=on_dark)
     return [
         Style(color="#ffffff" if white else "#000000", bgcolor=hexed(colour))

@@ -18,7 +18,7 @@ GAP = 2  # cells between two columns
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table; all columns of a table have as many cells."""
+    """A column of a table; all columns of a table have the same number of cells."""
 
     title: str  # above it
     cells: Sequence[Text | str]  # from top to bottom
@@ -28,12 +28,12 @@ class Column:
 
     @property
     def width(self) -> int:
-        """Of the widest cell."""
+        """The width of the widest cell."""
         return max([cell_len(self.title), *(cell_len(str(cell)) for cell in self.cells)])
 
 
 def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Iterator[Text]:
-    """A table, a line a row, no wider than the screen.
+    """Yield the lines of a table, one for each row, no wider than the screen.
 
     Cells that have no room are cut with an ellipsis; where that is not enough, the last columns are left out.
     """
@@ -56,9 +56,9 @@ def table(columns: Sequence[Column], screen: Screen, *, gap: int = GAP) -> Itera
 
 
 def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
-    """A table in which nothing is cut, no wider than the screen.
+    """Yield the lines of a table in which nothing is cut, no wider than the screen.
 
-    Sentences go on in the next line. Columns that do not fit go on below, in blocks that each begin with the first one.
+    Sentences continue on the next line. Columns that do not fit go below, in blocks that each begin with the first one.
     """
     needs = [_needs(column, screen.width) for column in columns]
     for number, widths in enumerate(_blocks(needs, screen.width)):
@@ -69,7 +69,7 @@ def folded_table(columns: Sequence[Column], screen: Screen) -> Iterator[Text]:
 
 
 def _needs(column: Column, most: int) -> tuple[int, int, int]:
-    """The cells that a column needs so that no word is broken, those for its rows in a line each, and for its title."""
+    """Return the widths in which a column has no broken word, one line a row, and a title in one line."""
     cells = list(map(str, column.cells))
     words = [word for cell in (column.title, *cells) for word in line_words(cell)]
     # A shade stands behind its number with no space between, unless it is the empty one.
@@ -80,7 +80,7 @@ def _needs(column: Column, most: int) -> tuple[int, int, int]:
 
 
 def _blocks(needs: Sequence[tuple[int, int, int]], room: int) -> Iterator[dict[int, int]]:
-    """Which columns stand side by side, each with its width; every block begins with the first column."""
+    """Yield the columns that stand side by side, each with its width; every block begins with the first one."""
     rest = list(range(1, len(needs)))
     while True:
         # Words of a first column that would leave no room for numbers are folded.
@@ -111,7 +111,7 @@ def rows(
     gap: int = GAP,
     folded: bool = False,
 ) -> Iterator[Text]:
-    """The titles, if any, and the rows of columns that have these widths; a cell that is wider is cut or folded."""
+    """Yield the titles, if any, and the rows of columns of these widths; a wider cell is cut or folded."""
 
     def cut(cell: Text, width: int) -> Text:
         short = cell.copy()
@@ -145,7 +145,7 @@ def rows(
 def _join(
     cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], gap: int
 ) -> Text:
-    """One line of a table; a number with a background fills its column."""
+    """Return one line of a table; a number with a background fills its column."""
     parts: list[Text | str] = []
     for cell, column, width in zip(cells, columns, widths, strict=True):
         free = width - cell.cell_len

@@ -43,9 +43,9 @@ MARKS = str.maketrans(
 
 
 def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
-    r"""The text as the screen can show it; what it does not know, and nothing stands for, is written as ``\ub098``.
+    r"""Return the text as the screen can show it; an unknown character without a substitute becomes ``\ub098``.
 
-    A dot between two letters, as in "q·k", is the sign of a product, and there a star.
+    A dot between two letters, as in "q·k", is the sign of a product, and becomes a star.
     """
     text = visible(text)
     if screen.unicode:
@@ -55,7 +55,7 @@ def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
 
 
 def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:
-    """The text as the screen can show it in so many cells, with an ellipsis where it was cut."""
+    """Return the text in so many cells, as the screen can show it, with an ellipsis where it was cut."""
     text = spell(text, screen, marks)
     if cell_len(text) <= width:
         return text
@@ -66,7 +66,7 @@ def fit(text: str, width: int, screen: Screen, marks: Mapping[int, str] = MARKS)
 
 
 def centre(text: str, width: int) -> str:
-    """The text in the middle of so many cells; a cell that is over stands before it."""
+    """Return the text in the middle of so many cells; an odd free cell stands before it."""
     free = max(0, width - cell_len(text))
     return " " * ((free + 1) // 2) + text + " " * (free // 2)
 
@@ -80,10 +80,10 @@ def wrap(
     first: int | None = None,
     most: int = READABLE,
 ) -> list[Text]:
-    """The text, as the screen can show it, in lines no wider than the screen; no line where there is no text.
+    """Return the text in lines no wider than the screen; an empty text has no line.
 
-    Before each line `indent` cells are left free, before the first one `first`; on a wide screen a line has at `most`
-    so many cells.
+    Before each line `indent` cells are left free, before the first one `first`; on a wide screen a line has at most
+    `most` cells.
     """
     if not text:
         return []
@@ -100,7 +100,7 @@ def wrap(
 
 
 def fold(text: Text, width: int) -> list[Text]:
-    """The text in lines of so many cells; only a word that is longer than a line is broken."""
+    """Return the text in lines of so many cells; only a word that is longer than a line is broken."""
     console = Console(file=StringIO(), width=width, legacy_windows=False)
     whole = text.copy()
     whole.plain = hold_units(text.plain, HELD)
@@ -114,18 +114,18 @@ def fold(text: Text, width: int) -> list[Text]:
 def legend(
     text: str, screen: Screen, *, cells: int = 16, indent: int = 0, most: int = READABLE
 ) -> list[Text]:
-    """The scale of colours in so many cells, and what it means; further lines begin after so many cells."""
+    """Return the scale of colours and its meaning; further lines begin after `indent` cells."""
     bar = screen.scale_bar(cells)
     return behind(bar, wrap(text, screen, "dim", first=bar.cell_len, indent=indent, most=most))
 
 
 def behind(start: Text, lines: Sequence[Text]) -> list[Text]:
-    """The lines, with something in the cells that were left free for it before the first."""
+    """Return the lines with `start` in the cells that were left free before the first."""
     return [Text.assemble(start, lines[0][start.cell_len :], no_wrap=True), *lines[1:]]
 
 
 def shortened(lines: list[Text], screen: Screen) -> list[Text]:
-    """The lines of a text of any length, at most `SENTENCE_LINES`: its first ones and its last."""
+    """Return the first lines of a long text and its last, at most `SENTENCE_LINES`."""
     if len(lines) <= SENTENCE_LINES:
         return lines
     return [*lines[: SENTENCE_LINES - 1], Text(spell("…", screen), lines[0].style), lines[-1]]
