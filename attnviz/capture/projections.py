@@ -86,9 +86,9 @@ def show_calls(model: nn.Module, observers: Sequence[object]) -> Iterator[None]:
             and isinstance(given[0], Tensor)
             and isinstance(made, Tensor)
         ):
-            shown = given[0] if isinstance(module, nn.Embedding) else _in_rows(given[0])
+            shown = given[0] if isinstance(module, nn.Embedding) else _with_token_axis(given[0])
             for observer in watching:
-                observer.observe_call(Call(module=module, given=shown, made=_in_rows(made)))
+                observer.observe_call(Call(module=module, given=shown, made=_with_token_axis(made)))
 
     with ExitStack() as stack:
         for module in model.modules() if watching else ():
@@ -255,7 +255,7 @@ def _is_small(module: nn.Module) -> bool:
     )
 
 
-def _in_rows(x: Tensor) -> Tensor:
+def _with_token_axis(x: Tensor) -> Tensor:
     """Add an axis of tokens where a recurrent model has none: (B, D) -> (B, 1, D)."""
     return x[:, None] if x.ndim == 2 else x.reshape(x.shape[0], -1, x.shape[-1])
 

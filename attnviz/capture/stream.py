@@ -287,7 +287,7 @@ class ForwardPass:
     # Whether some head may look at nothing, so that its rows sum to less than 1.
     has_sinks: bool = False
     # Whether a text is read again from its start: the batch has the last rows of each layer only.
-    anew: bool = False
+    last_rows_only: bool = False
     dtypes: set[torch.dtype] = field(default_factory=set)  # of the layers so far
     # Whether an observer runs now: an error is then its own, not the model's.
     observing: bool = False
@@ -304,7 +304,7 @@ class ForwardPass:
         Raises NotVerifiedError: they do not match; it names `unknown`, keywords that attnviz does not know.
         """
         layer = replace(layer, number=self._next_number(layer.number))
-        if self.anew:
+        if self.last_rows_only:
             layer = _last_rows(layer, self.batch.real.shape[1])
         query, key, scoring = layer.query, layer.key, layer.scoring
         self.dtypes.add(query.dtype)

@@ -20,7 +20,7 @@ from attnviz.attention import SOFTMAX, Kind, Receipt, Token
 from attnviz.capture.observers import CPU, Batch, Observer, Sentence
 from attnviz.capture.sources.interface import show_layers
 from attnviz.capture.sources.loading import as_model_error
-from attnviz.capture.sources.modules import AttentionTracer, FunctionalRecorder, looking
+from attnviz.capture.sources.modules import AttentionTracer, FunctionalRecorder, trace_attention
 from attnviz.capture.stream import ForwardPass
 from attnviz.errors import InputError, ModelError, NoAttentionError, TooLongError
 
@@ -54,14 +54,18 @@ class Decoding(ABC):
         Raises ModelError: the model cannot be run, or its rows are not verified.
         """
 
-    def _run(self, n_rows: int, observers: Sequence[Observer], *, anew: bool) -> ForwardPass:
+    def _run(
+        self, n_rows: int, observers: Sequence[Observer], *, last_rows_only: bool
+    ) -> ForwardPass:
         """Return a forward pass that sees the rows of so many of the last tokens."""
         n_keys = len(self._read) if self.kind == "decoder" else len(self.sentence.tokens)
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in (n_rows, n_keys))
         batch = Batch(
             sentences=(self.sentence,), inputs={}, real=real, real_keys=real_keys, kind=self.kind
         )
-        return ForwardPass(batch=batch, observers=observers, native=self.native, anew=anew)
+        return ForwardPass(
+            batch=batch, observers=observers, native=self.native, last_rows_only=last_rows_only
+        )
 
 
 def cannot_generate(name: str, *, lacks_words: bool = False) -> ModelError:
@@ -109,7 +113,7 @@ class PretrainedDecoding(Decoding):
     _cache: Any = None
     _cache_name: str = ""
     _encoded: Any = None
-    _is_apart: bool = False  # whether its attention does not pass through the library's interface
+    _is_traced: bool = False  # whether its attention does not pass through the library's interface
     _only_last: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -136,24 +140,24 @@ class PretrainedDecoding(Decoding):
         """Read tokens and return the logits of the next, as `Decoding.read`."""
         is_first = not self._read
         self._read += numbers
-        if not self._is_apart:
+        if not self._is_traced:
             try:
                 return self._watched(numbers, observers)
             except NoAttentionError:
                 if not is_first or not self.cached or self.source is not None:
                     raise
-                self._is_apart, self._cache = True, None
+                self._is_traced, self._cache = True, None
         return self._watched(numbers, observers)
 
     def _watched(
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Tensor, Receipt]:
-        run = self._run(len(numbers), observers, anew=not self.cached)
-        if self._is_apart:
+        run = self._run(len(numbers), observers, last_rows_only=not self.cached)
+        if self._is_traced:
             run.native = SOFTMAX
         seeing = (
-            looking(AttentionTracer(FunctionalRecorder(run, self.name)))
-            if self._is_apart
+            trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
+            if self._is_traced
             else show_layers(run, self._is_shown)
         )
         with as_model_error(self.name, "go on with this text", run=run), seeing:
@@ -209,7 +213,7 @@ class UncachedDecoding(Decoding):
     ) -> tuple[Float[Tensor, " word"], Receipt]:
         """Read tokens and return the logits of the next, as `Decoding.read`."""
         self._read += numbers
-        run = self._run(len(numbers), observers, anew=True)
+        run = self._run(len(numbers), observers, last_rows_only=True)
         # tensors of inference mode that somebody's model keeps could not be trained with
         with torch.no_grad():
             logits = self.forward(self._read, run)

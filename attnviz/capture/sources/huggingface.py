@@ -32,9 +32,9 @@ from attnviz.capture.sources.decoding import (
     room_of,
 )
 from attnviz.capture.sources.hub import Location, first_line
-from attnviz.capture.sources.interface import native_of, show_layers, watch
+from attnviz.capture.sources.interface import IsShown, native_of, show_layers, watch
 from attnviz.capture.sources.loading import (
-    ALONE,
+    EXCLUSIVE,
     Loaded,
     adopt,
     as_model_error,
@@ -49,7 +49,7 @@ from attnviz.capture.sources.modules import (
     AttentionTracer,
     CausalityProbe,
     FunctionalRecorder,
-    looking,
+    trace_attention,
 )
 from attnviz.capture.sources.tokens import (
     broken_syllable,
@@ -118,7 +118,7 @@ def open_pretrained(
             loaded = load(location, dtype, options, generates=generates)
         else:
             loaded = draw(location, dtype, options, seed)
-        (loaded.whole or loaded.model).to(device).eval()
+        (loaded.full_model or loaded.model).to(device).eval()
         return PretrainedSource(location.name, loaded)
 
 
@@ -127,7 +127,7 @@ def from_memory(model: Any, tokenizer: Any) -> PretrainedSource:
     loaded = adopt(model, tokenizer)
     origin = visible(getattr(model.config, "name_or_path", "") or "")
     name = f"{type(model).__name__} in memory{f', from {origin}' if origin else ''}"
-    with ALONE:  # what is its own implementation is seen where no other run has changed it
+    with EXCLUSIVE:  # what is its own implementation is seen where no other run has changed it
         return PretrainedSource(name, loaded, owner=model)
 
 
@@ -135,10 +135,14 @@ class PretrainedSource(PerSentenceSource):
     """A pretrained model, run by its own library. A model that the caller owns is left unchanged."""
 
     def __init__(self, name: str, loaded: Loaded, *, owner: Any = None) -> None:
-        self.name, self.has_sinks, self._is_apart = name, False, False
+        self.name, self.has_sinks, self._is_traced = name, False, False
         self._needs_whole_masks = False  # whether it does more with a mask than pass it on
         self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
-        self._tokenizer, self._model, self._whole = loaded.tokenizer, loaded.model, loaded.whole
+        self._tokenizer, self._model, self._full_model = (
+            loaded.tokenizer,
+            loaded.model,
+            loaded.full_model,
+        )
         self._owner, self._notes = owner, loaded.notes
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(
@@ -146,11 +150,11 @@ class PretrainedSource(PerSentenceSource):
         )
         self.kinds: tuple[Kind, ...] = ("decoder",) if causal else ("encoder",)
         self._generator: Generator | None = None
-        if self._whole is not None and self._whole.config.is_encoder_decoder:
+        if self._full_model is not None and self._full_model.config.is_encoder_decoder:
             # A sentence alone is read by the encoder: what a decoder looks at depends on what is generated.
             self.kinds = ("encoder", "cross", "decoder")
             self._generator = Generator(
-                name, loaded.tokenizer, self._whole, has_head=loaded.has_head
+                name, loaded.tokenizer, self._full_model, has_head=loaded.has_head
             )
         self.generates = self._generator is not None
         self._limit = limit_of(self._model, self._tokenizer)
@@ -215,9 +219,9 @@ class PretrainedSource(PerSentenceSource):
         """
         # Whose layers of an encoder-decoder are seen, only the interface says.
         is_whole = "decoder_input_ids" in batch.inputs
-        if not self._is_apart or is_whole:
+        if not self._is_traced or is_whole:
             try:
-                return self._run(batch, observers, is_apart=False)
+                return self._run(batch, observers, is_traced=False)
             except ModelError as error:
                 reason = error.__cause__
                 if isinstance(reason, AttributeError | TypeError) and not self._needs_whole_masks:
@@ -226,31 +230,32 @@ class PretrainedSource(PerSentenceSource):
                     return self.stream(batch, observers)
                 if is_whole or not isinstance(error, NoAttentionError):
                     raise
-                self._is_apart = True
-        return self._run(batch, observers, is_apart=True)
+                self._is_traced = True
+        return self._run(batch, observers, is_traced=True)
 
-    def _run(self, batch: Batch, observers: Sequence[Observer], *, is_apart: bool) -> Receipt:
-        model, shown = self._model, dict[str, Any]()
+    def _run(self, batch: Batch, observers: Sequence[Observer], *, is_traced: bool) -> Receipt:
+        model: Any = self._model
+        shows: dict[str, IsShown] = {}
         n_sentences, n_tokens = batch.real.shape
         if self._generator is not None and "decoder_input_ids" in batch.inputs:
-            model, shown = self._whole, {"is_shown": partial(self._generator.is_shown, batch=batch)}
+            model = self._full_model
+            shows["is_shown"] = partial(self._generator.is_shown, batch=batch)
             n_tokens = max(
                 batch.inputs[name].shape[1] for name in ("input_ids", "decoder_input_ids")
             )
-        native = (
-            self._native if self.is_fused or n_sentences * n_tokens**2 > EAGER_UP_TO else "eager"
-        )
-        ahead = CausalityProbe()
-        observers = [*observers, ahead] if is_apart else observers
-        run = ForwardPass(batch=batch, observers=observers, native=SOFTMAX if is_apart else native)
-        seeing = (
-            looking(AttentionTracer(FunctionalRecorder(run, self.name, splits=True)))
-            if is_apart
-            else show_layers(run, **shown, whole_masks=self._needs_whole_masks)
-        )
-        with self._at_rest(), show_calls(model, observers), seeing:
+        is_long = n_sentences * n_tokens**2 > EAGER_UP_TO
+        native = self._native if self.is_fused or is_long else "eager"
+        probe = CausalityProbe()
+        if is_traced:
+            run = ForwardPass(batch=batch, observers=[*observers, probe], native=SOFTMAX)
+            recorder = FunctionalRecorder(run, self.name, splits=True)
+            seeing = trace_attention(AttentionTracer(recorder))
+        else:
+            run = ForwardPass(batch=batch, observers=observers, native=native)
+            seeing = show_layers(run, **shows, whole_masks=self._needs_whole_masks)
+        with self._at_rest(), show_calls(model, run.observers), seeing:
             try:
-                if not is_apart:
+                if not is_traced:
                     watch(model, native)
                 model(**batch.inputs)
             except AttnvizError:
@@ -258,25 +263,26 @@ class PretrainedSource(PerSentenceSource):
             except Exception as error:
                 if run.observing:
                     raise
-                problem = f"{self.name} cannot be run on this text: {first_line(error)}"
-                known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
-                largest = max(
-                    (token.id or 0 for one in batch.sentences for token in one.tokens), default=0
-                )
-                if largest >= known:
-                    problem = (
-                        f"the text has token {largest}, but {self.name} knows {known} tokens:"
-                        " is this its tokenizer?"
-                    )
-                if (other := senses(model)) and isinstance(
-                    error, AttributeError | TypeError | ValueError
-                ):
-                    problem = f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
-                raise (ModelError if run.dtypes else NoAttentionError)(problem) from error
+                refusal = ModelError if run.dtypes else NoAttentionError
+                raise refusal(self._explain(error, batch, model)) from error
         self.has_sinks = run.has_sinks
-        if is_apart and n_tokens > 1:
-            self.kinds = ("encoder",) if ahead.found else ("decoder",)
+        if is_traced and n_tokens > 1:
+            self.kinds = ("encoder",) if probe.found else ("decoder",)
         return run.receipt(self.name)
+
+    def _explain(self, error: Exception, batch: Batch, model: Any) -> str:
+        """Return why a model fails on a batch, in one line."""
+        other = senses(model)
+        if other and isinstance(error, AttributeError | TypeError | ValueError):
+            return f"{self.name} reads {other} too, and cannot be run on text alone; {LOAD_INSTEAD}"
+        known = getattr(model.config.get_text_config(), "vocab_size", math.inf)
+        ids = [token.id or 0 for sentence in batch.sentences for token in sentence.tokens]
+        if max(ids, default=0) >= known:
+            return (
+                f"the text has token {max(ids)}, but {self.name} knows {known} tokens:"
+                " is this its tokenizer?"
+            )
+        return f"{self.name} cannot be run on this text: {first_line(error)}"
 
     @contextmanager
     def decoding(self, text: str, *, chat: bool, most: int) -> Iterator[PretrainedDecoding]:
@@ -284,7 +290,7 @@ class PretrainedSource(PerSentenceSource):
 
         Raises ModelError: it generates nothing; InputError: a text that leaves no room, or there is no chat template.
         """
-        generator, model = self._generator, self._whole
+        generator, model = self._generator, self._full_model
         if model is None or (generator is not None and not generator.has_head):
             raise cannot_generate(self.name, lacks_words="decoder" in self.kinds)
         more = dict[str, bool]()
@@ -337,7 +343,7 @@ class PretrainedSource(PerSentenceSource):
 
         None of an encoder's, where it was not loaded, and where its logits are capped or scaled afterwards.
         """
-        config, whole = self._model.config, self._whole or self._owner
+        config, full_model = self._model.config, self._full_model or self._owner
         bent = any(
             getattr(config, name, None)
             for name in ("final_logit_softcapping", "logit_scale", "logits_scaling")
@@ -348,7 +354,7 @@ class PretrainedSource(PerSentenceSource):
             or (self._generator is not None and not self._generator.has_head)
         ):
             return None
-        head = None if whole is None else whole.get_output_embeddings()
+        head = None if full_model is None else full_model.get_output_embeddings()
         if (
             head is None
             and self._generator is None
@@ -359,7 +365,7 @@ class PretrainedSource(PerSentenceSource):
             return None
         bias = getattr(head, "bias", None)
         # BART's, which its library adds afterwards
-        if (more := getattr(whole, "final_logits_bias", None)) is not None:
+        if (more := getattr(full_model, "final_logits_bias", None)) is not None:
             bias = more[0] if bias is None else bias + more[0]
         return WordHead(module=head, bias=bias, names=self._names)
 
@@ -376,39 +382,41 @@ class PretrainedSource(PerSentenceSource):
 
         No special token, such as padding, is among them.
         """
-        config, random = self._model.config, torch.Generator().manual_seed(seed)
-        special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
-        n_known = self._model.get_input_embeddings().weight.shape[0]
-        plain = torch.tensor(
-            [number for number in range(n_known) if number not in special], device=CPU
-        )
-
-        def draw() -> list[list[int]]:
-            most = min(max(lengths), self._limit or max(lengths))
-            drawn = plain[
-                torch.randint(len(plain), (len(lengths), most), generator=random, device=CPU)
-            ].tolist()
-            return [row[:length] for row, length in zip(drawn, lengths, strict=True)]
-
-        rows = draw()
-        tokens = [tuple(Token(text=str(n), piece=str(n), id=n) for n in row) for row in rows]
-        singles = [
-            batch_of_one(
-                Sentence(text="", pair=None, tokens=some), self._inputs({"input_ids": row})
-            )
-            for row, some in zip(rows, tokens, strict=True)
-        ]
-        batch = join(singles)
+        random = torch.Generator().manual_seed(seed)
+        rows = self._draw_ids(lengths, random)
+        singles = []
+        for row in rows:
+            tokens = tuple(Token(text=str(number), piece=str(number), id=number) for number in row)
+            sentence = Sentence(text="", pair=None, tokens=tokens)
+            singles.append(batch_of_one(sentence, self._inputs({"input_ids": row})))
+        read = join(singles)
         if self._generator is None:
-            return [batch]
-        both = zip(singles, draw(), strict=True)  # the decoder reads as many tokens
-        whole = join(
-            [replace(one, inputs=self._generator.inputs(one.inputs, row)) for one, row in both]
+            return [read]
+        generated = self._draw_ids(lengths, random)
+        forced = join(
+            [
+                replace(single, inputs=self._generator.inputs(single.inputs, row))
+                for single, row in zip(singles, generated, strict=True)
+            ]
         )
         return [
-            replace(batch, kind="encoder"),
-            replace(whole, kind="cross"),
-            replace(whole, kind="decoder"),
+            replace(read, kind="encoder"),
+            replace(forced, kind="cross"),
+            replace(forced, kind="decoder"),
+        ]
+
+    def _draw_ids(self, lengths: Sequence[int], random: torch.Generator) -> list[list[int]]:
+        config = self._model.config
+        special = {value for name, value in vars(config).items() if name.endswith("_token_id")}
+        n_known = self._model.get_input_embeddings().weight.shape[0]
+        plain = [number for number in range(n_known) if number not in special]
+        longest = min(max(lengths), self._limit or max(lengths))
+        places = torch.randint(
+            len(plain), (len(lengths), longest), generator=random, device=CPU
+        ).tolist()
+        return [
+            [plain[place] for place in row[:length]]
+            for row, length in zip(places, lengths, strict=True)
         ]
 
     def eager(self, batch: Batch) -> list[Tensor]:
@@ -417,7 +425,7 @@ class PretrainedSource(PerSentenceSource):
         Shapes are (batch, head, query, key), one a layer.
         """
         is_whole = "decoder_input_ids" in batch.inputs
-        model = self._whole if is_whole else self._model
+        model = self._full_model if is_whole else self._model
         with (
             keep_state(self._owner),
             torch.no_grad(),
@@ -425,7 +433,7 @@ class PretrainedSource(PerSentenceSource):
             silence_library(),
         ):
             try:
-                if self._is_apart:  # it chooses its attention when it is made
+                if self._is_traced:  # it chooses its attention when it is made
                     config = copy.deepcopy(model.config)
                     config._attn_implementation = "eager"
                     weights, model = (
@@ -444,23 +452,27 @@ class PretrainedSource(PerSentenceSource):
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which tells models apart."""
-        return digest_of(self._whole if self.generates else self._model)
+        return digest_of(self._full_model if self.generates else self._model)
 
     def untrained(self, seed: int = 0) -> PretrainedSource:
         """Return the same architecture with weights as its own library draws them, from a seed.
 
         Raises ModelError: the library cannot build it anew.
         """
-        other, whole = copy.copy(self), self._whole if self.generates else self._model
+        other, full_model = copy.copy(self), self._full_model if self.generates else self._model
         with silence_library(), torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            with as_model_error(type(whole).__name__, "be made anew"):
+            with as_model_error(type(full_model).__name__, "be made anew"):
                 # Its own config: an implementation chosen for a model is written into it.
-                new = type(whole)(copy.deepcopy(whole.config)).to(self._device, whole.dtype).eval()
+                new = (
+                    type(full_model)(copy.deepcopy(full_model.config))
+                    .to(self._device, full_model.dtype)
+                    .eval()
+                )
         other.name = f"{self.name} with random weights"
         other._owner = None
         other._model = new.get_encoder() if self.generates else new
-        other._whole = new if self.generates else None
+        other._full_model = new if self.generates else None
         if self._generator is not None:
             other._generator = Generator(other.name, self._tokenizer, new, has_head=True)
         return other

@@ -78,7 +78,7 @@ def _attention(
 ) -> tuple[Tensor, Tensor | None]:
     run = _native(native, module)
     if callable(attention_mask):
-        run = partial(_in_rows, run)
+        run = partial(_run_in_blocks, run)
     output, weights = run(module, query, key, value, attention_mask, **given)
     watching = _watching.get()
     if watching is not None and watching[1](module, query, key):
@@ -133,7 +133,7 @@ def _mask(
     return rows
 
 
-def _in_rows(
+def _run_in_blocks(
     run: Callable[..., tuple[Tensor, Tensor | None]],
     module: nn.Module,
     query: Float[Tensor, "batch head query d_k"],

@@ -64,7 +64,7 @@ class Loaded:
     tokenizer: Any
     model: Any  # the part that reads: of an encoder-decoder its encoder
     # what generates, with the projection to its words; None where that is not loaded
-    whole: Any = None
+    full_model: Any = None
     # whether that projection is an encoder-decoder's own, so that it can generate freely
     has_head: bool = False
     notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
@@ -121,7 +121,9 @@ def load(
         )
     is_there = not set(head) & set(report["missing_keys"])
     if has_words:
-        return Loaded(tokenizer=tokenizer, model=_base_of(model), whole=model if is_there else None)
+        return Loaded(
+            tokenizer=tokenizer, model=_base_of(model), full_model=model if is_there else None
+        )
     if not is_whole:
         return Loaded(
             tokenizer=tokenizer, model=model.get_encoder() if config.is_encoder_decoder else model
@@ -132,7 +134,7 @@ def load(
     has_head = (
         bool(head) and is_there and not (is_tied and saved.get("tie_word_embeddings") is False)
     )
-    return Loaded(tokenizer=tokenizer, model=_base_of(model), whole=model, has_head=has_head)
+    return Loaded(tokenizer=tokenizer, model=_base_of(model), full_model=model, has_head=has_head)
 
 
 def draw(
@@ -147,11 +149,11 @@ def draw(
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
     numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
-    reads, whole = (
+    reads, full_model = (
         model.get_encoder() if config.is_encoder_decoder else model,
         model if is_whole else None,
     )
-    return Loaded(tokenizer=numbers, model=reads, whole=whole, has_head=is_whole)
+    return Loaded(tokenizer=numbers, model=reads, full_model=full_model, has_head=is_whole)
 
 
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:
@@ -290,8 +292,10 @@ def adopt(model: Any, tokenizer: Any) -> Loaded:
         else (Note.of("vocabulary_smaller", pieces=pieces, vectors=vectors),)
     )
     has_head = model.can_generate() and model.get_output_embeddings() is not None
-    reads, whole = _base_of(model), model if has_head else None
-    return Loaded(tokenizer=tokenizer, model=reads, whole=whole, has_head=has_head, notes=notes)
+    reads, full_model = _base_of(model), model if has_head else None
+    return Loaded(
+        tokenizer=tokenizer, model=reads, full_model=full_model, has_head=has_head, notes=notes
+    )
 
 
 def _base_of(model: Any) -> Any:
@@ -303,14 +307,14 @@ def _base_of(model: Any) -> Any:
     return base if has_input else getattr(base, "decoder", base)
 
 
-ALONE = RLock()
+EXCLUSIVE = RLock()
 """Held while a run changes what all threads share: a model's mode and configuration, the library's own settings."""
 
 
 @contextmanager
 def evaluated(module: nn.Module) -> Iterator[None]:
     """Put a module in evaluation mode until the block ends; each part then returns to its own mode."""
-    with ALONE:
+    with EXCLUSIVE:
         training = [(one, one.training) for one in module.modules()]
         module.eval()
         try:
@@ -326,7 +330,7 @@ def keep_state(model: Any) -> Iterator[None]:
     if model is None:
         yield
         return
-    with ALONE, as_written():
+    with EXCLUSIVE, as_written():
         models = [getattr(module, "config", None) for module in model.modules()]
         kept = [(config, dict(vars(config))) for config in _configs(models)]
         generation = getattr(model, "generation_config", None)
@@ -434,7 +438,7 @@ def silence_library() -> Iterator[None]:
     """Keep the library's own bars and warnings off the screen, but for the bars of a long download."""
     from transformers.utils import logging as library
 
-    with ALONE:
+    with EXCLUSIVE:
         verbosity = library.get_verbosity()
         library.set_verbosity(logging.CRITICAL)
         # The bars of a download are huggingface_hub's, which this leaves alone.

@@ -35,11 +35,11 @@ from attnviz.errors import InputError, ModelError, NoAttentionError, RecordError
 
 AXES = 4  # of weights: batch, head, query, key
 FUSED = functional.scaled_dot_product_attention
-QKV = ("query", "key", "value")
-FUSED_PARAMETERS = (*QKV, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
-WHOLE = functional.multi_head_attention_forward
-PARAMETERS = inspect.signature(WHOLE)
-SAME = {
+FUSED_INPUTS = ("query", "key", "value")
+FUSED_PARAMETERS = (*FUSED_INPUTS, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
+MULTI_HEAD = functional.multi_head_attention_forward
+MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
+PASS_THROUGH = {
     "to",
     "type",
     "type_as",
@@ -105,7 +105,9 @@ class SeenLayer:
         """
         one = slice(index, index + 1)
         if isinstance(self.held, Layer):
-            query, key, value, output = (getattr(self.held, name)[one] for name in (*QKV, "output"))
+            query, key, value, output = (
+                getattr(self.held, name)[one] for name in (*FUSED_INPUTS, "output")
+            )
             scoring = self.held.scoring
             if (
                 isinstance(scoring.mask, Tensor)
@@ -162,7 +164,7 @@ class AttentionTracer(TorchFunctionMode):
     ) -> Any:
         """Call a function of torch, and look at what it was given and what it returned."""
         given = kwargs or {}
-        if function is WHOLE:
+        if function is MULTI_HEAD:
             return self._multi_head(args, given)
         if function is FUSED:
             return self._fused(*args, **given)
@@ -171,7 +173,7 @@ class AttentionTracer(TorchFunctionMode):
         if name == "softmax" and isinstance(output, Tensor):
             if given.get("dim", args[1] if len(args) > 1 else None) in {-1, output.ndim - 1}:
                 self._wait(_Weights(output, output.shape, None))
-        elif self._pending and name in SAME and isinstance(output, Tensor):
+        elif self._pending and name in PASS_THROUGH and isinstance(output, Tensor):
             if (before := self._pending.get(id(args[0]))) is not None:
                 dropped = name == "dropout" and not torch.equal(output, args[0])
                 self._wait(
@@ -211,7 +213,8 @@ class AttentionTracer(TorchFunctionMode):
         output = call(**given)
         with torch.no_grad():
             query, key, value, native = (
-                _four(one.detach()) for one in (*(given[name] for name in QKV), output)
+                _with_four_axes(one.detach())
+                for one in (*(given[name] for name in FUSED_INPUTS), output)
             )
             mask = given.get("attn_mask")
             if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
@@ -227,7 +230,7 @@ class AttentionTracer(TorchFunctionMode):
 
     def _multi_head(self, args: tuple[Any, ...], given: Mapping[str, Any]) -> Any:
         """Call the function behind `nn.MultiheadAttention`, inside which nothing is seen from without."""
-        bound = PARAMETERS.bind(*args, **given)
+        bound = MULTI_HEAD_SIGNATURE.bind(*args, **given)
         bound.apply_defaults()
         wanted = bound.arguments
         cross = wanted["query"] is not wanted["key"]
@@ -242,7 +245,7 @@ class AttentionTracer(TorchFunctionMode):
 
                 functional.scaled_dot_product_attention = fused
                 try:
-                    return WHOLE(*bound.args, **bound.kwargs)
+                    return MULTI_HEAD(*bound.args, **bound.kwargs)
                 finally:
                     functional.scaled_dot_product_attention = before
         averaged, dropped = (
@@ -250,13 +253,13 @@ class AttentionTracer(TorchFunctionMode):
             wanted["training"] and wanted["dropout_p"] > 0,
         )
         wanted["average_attn_weights"] = False
-        output, weights = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
+        output, weights = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
         seen = weights
         if dropped:  # what is returned has lost some: the weights before that come from a run without dropout
             wanted["training"] = False
             with torch.no_grad():
-                _, seen = cast("tuple[Tensor, Tensor]", WHOLE(*bound.args, **bound.kwargs))
-        self._shown.own(_four(seen.detach()), cross=cross, dropped=dropped)
+                _, seen = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
+        self._shown.own(_with_four_axes(seen.detach()), cross=cross, dropped=dropped)
         return output, weights.mean(dim=-3) if averaged else weights
 
 
@@ -288,14 +291,14 @@ def as_written() -> Iterator[None]:
 
 
 @contextmanager
-def looking(eye: AttentionTracer) -> Iterator[None]:
+def trace_attention(tracer: AttentionTracer) -> Iterator[None]:
     """Trace all attention of this thread until the block ends."""
-    with as_written(), eye:
+    with as_written(), tracer:
         yield
 
 
 @contextmanager
-def _no_word_of_hooks() -> Iterator[None]:
+def _silence_compile_warning() -> Iterator[None]:
     """Silence torch's warning about hooks on all modules and compiled ones, until the block ends."""
     warnings.filterwarnings("ignore", "Using `torch.compile", UserWarning)
     rule = warnings.filters[0]
@@ -357,7 +360,7 @@ class FunctionalRecorder:
     def _expect(self, shape: tuple[int, ...]) -> None:
         """Refuse weights that are not of all tokens on all tokens."""
         (n_batch, n_rows), (_, n_keys) = self._run.batch.real.shape, self._run.batch.real_keys.shape
-        n_rows = n_keys if self._run.anew else n_rows
+        n_rows = n_keys if self._run.last_rows_only else n_rows
         if (shape[0], *shape[2:]) != (n_batch, n_rows, n_keys):
             raise NoAttentionError(
                 f"{self._name} has no weights of all tokens on all tokens: a softmax that it multiplies by values has "
@@ -376,7 +379,7 @@ class Watched:
         if not hasattr(module, "named_modules"):
             raise ModelError(f"watch takes a torch.nn.Module, not {type(module).__name__}")
         self.layers: list[SeenLayer] = []
-        self._module, self._eye = module, AttentionTracer(self)
+        self._module, self._tracer = module, AttentionTracer(self)
         self._open: ExitStack | None = None
         self._paths = dict[nn.Module, str]()  # of the modules inside
         # the path of each module that runs; None of one outside the watched
@@ -392,15 +395,15 @@ class Watched:
             self._paths = {module: path for path, module in self._module.named_modules()}
             stack.callback(register_module_forward_pre_hook(self._begin).remove)
             stack.callback(register_module_forward_hook(self._end, always_call=True).remove)
-            stack.enter_context(_no_word_of_hooks())
-            stack.enter_context(looking(self._eye))
+            stack.enter_context(_silence_compile_warning())
+            stack.enter_context(trace_attention(self._tracer))
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         opened, self._open = self._open, None
         self._running = []
-        self._eye.forget()
+        self._tracer.forget()
         if opened is not None:
             opened.close()
 
@@ -540,7 +543,7 @@ class Watched:
                 and all(path is None for path in self._running)
             ):
                 self.layers = []
-                self._eye.forget()
+                self._tracer.forget()
             self._running.append(
                 self._paths.get(module, self._running[-1] if self._running else None)
             )
@@ -571,7 +574,7 @@ def watch(module: nn.Module) -> Watched:
     return Watched(module)
 
 
-def _four(tensor: Tensor) -> Tensor:
+def _with_four_axes(tensor: Tensor) -> Tensor:
     """Return a tensor as (batch, head, token, number): three axes get a single head, more axes are a batch."""
     return tensor[:, None] if tensor.ndim == AXES - 1 else tensor.reshape(-1, *tensor.shape[-3:])
 

@@ -27,7 +27,7 @@ from attnviz.capture.sources.modules import (
     AttentionTracer,
     CausalityProbe,
     FunctionalRecorder,
-    looking,
+    trace_attention,
 )
 from attnviz.capture.sources.tokens import (
     broken_syllable,
@@ -173,7 +173,7 @@ class ModuleSource(PerSentenceSource):
         with (
             evaluated(self._module),
             torch.no_grad(),
-            looking(AttentionTracer(FunctionalRecorder(run, self.name))),
+            trace_attention(AttentionTracer(FunctionalRecorder(run, self.name))),
             failing,
         ):
             return self._module(ids)

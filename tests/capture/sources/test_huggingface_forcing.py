@@ -173,7 +173,7 @@ class TestRefused:
         source: Any = zoo.source("bart")
         monkeypatch.setattr(huggingface, "CROSS_NAMES", cross_names)
         monkeypatch.setattr(huggingface, "SELF_NAMES", self_names)
-        monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._whole))
+        monkeypatch.setattr(source._generator, "kinds", huggingface.kinds_of(source._full_model))
         with pytest.raises(
             NoAttentionError, match=r"bart: it is not clear what [\w.]+ looks at: [^\n]*$"
         ):
