@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -55,9 +51,8 @@ def train(
 ) -> None:
     """Train a home-built model again, from its recipe.
 
-    It takes minutes, and the same seed gives the same weights. Press Ctrl-C to stop; the
-    same command then continues. The weights are written to one safetensors file, with
-    how good they are on unseen sentences.
+    It takes minutes, and the same seed gives the same weights. They are written to one
+    safetensors file, with how good they are on unseen sentences.
     """
     if name not in trained():
         raise SettingsError(f"there is no model {name!r} to train{suggest(name, trained())}")
@@ -73,61 +68,24 @@ def train(
         TimeRemainingColumn,
     )
 
-    from attnviz.models.training.files import State
     from attnviz.models.training.measure import quality_lines
+    from attnviz.models.training.run import plan_of
     from attnviz.models.training.run import train as train_again
-    from attnviz.models.training.run import unfinished
-    from attnviz.storage.files import write_whole
 
-    pressed = threading.Event()
-    interrupt = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    total = plan_of(name, seed=seed, steps=steps).recipe.steps
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
-    bar = Progress(*columns, console=Console(stderr=True), disable=not shows_progress())
-    shown = bar.add_task(f"{name}: ...")
+    with Progress(*columns, console=Console(stderr=True), disable=not shows_progress()) as bar:
+        shown = bar.add_task(name, total=total)
 
-    def begin(first: int, total: int) -> None:
-        if first:
-            sys.stderr.write(f"going on from step {first}\n")
-        bar.update(shown, total=total, completed=first)
-        bar.start()
+        def tick(step: int, loss: float) -> None:
+            bar.update(shown, completed=step + 1, description=f"{name}: loss {loss:.3f}")
 
-    def end() -> None:
-        if bar.live.is_started:
-            bar.stop()
-
-    def write(target: Path, make: Callable[[Path], object]) -> object:
-        end()
-        written = write_whole(target, make)
-        signal.signal(signal.SIGINT, interrupt)  # from here on nothing can be lost
-        return written
-
-    try:
-        ended = train_again(
-            name,
-            path,
-            seed=seed,
-            steps=steps,
-            begin=begin,
-            stop=pressed.is_set,
-            write=write,
-            progress=lambda step, loss: bar.update(
-                shown, completed=step + 1, description=f"{name}: loss {loss:.3f}"
-            ),
-        )
-    finally:
-        end()
-        signal.signal(signal.SIGINT, interrupt)
-    if isinstance(ended, State):
-        kept = visible(str(unfinished(path)))
-        sys.stderr.write(
-            f"stopped after step {ended.step}, kept in {kept}: the same command goes on\n"
-        )
-        raise typer.Exit(130)
-    for line in quality_lines(ended.quality):
+        card = train_again(name, path, seed=seed, steps=steps, progress=tick)
+    for line in quality_lines(card.quality):
         typer.echo(line)
     log_status(f"wrote {visible(str(path))}")

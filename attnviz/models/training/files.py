@@ -49,14 +49,6 @@ class ModelCard:
     quality: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """All that training needs to go on."""
-
-    step: int  # the next step
-    tensors: dict[str, Tensor]  # the weights and the optimizer's running means, by name
-
-
 def save(path: Path, card: ModelCard, model: nn.Module) -> None:
     """Write a model's weights and its card into one file."""
     from safetensors.torch import save as serialize
@@ -70,31 +62,6 @@ def save(path: Path, card: ModelCard, model: nn.Module) -> None:
     }
     weights = {name: tensor.contiguous() for name, tensor in model.state_dict().items()}
     path.write_bytes(serialize(weights, {"card": json.dumps(described, ensure_ascii=False)}))
-
-
-def save_state(path: Path, name: str, plan: TrainingPlan, state: State) -> None:
-    """Write where training stopped, so that it can go on."""
-    from safetensors.torch import save as serialize
-
-    metadata = {"step": str(state.step), "plan": _described(name, plan)}
-    path.write_bytes(serialize(state.tensors, metadata))
-
-
-def load_state(path: Path, name: str, plan: TrainingPlan) -> State:
-    """Read where training stopped; a file of another model, seed or recipe is refused too."""
-    try:
-        metadata, tensors = _read(path)
-        if metadata["plan"] == _described(name, plan):
-            return State(int(metadata["step"]), tensors)
-    except (KeyError, ValueError) as error:
-        raise FileFormatError(f"{path} holds no training to go on with: {error}") from error
-    raise FileFormatError(
-        f"{path} is of another training (model, seed, steps or sentences differ): remove it to begin anew"
-    )
-
-
-def _described(name: str, plan: TrainingPlan) -> str:
-    return json.dumps([name, asdict(plan)], sort_keys=True)
 
 
 def load_home_built(name: str) -> tuple[ModelCard, Model]:

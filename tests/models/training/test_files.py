@@ -15,7 +15,7 @@ from attnviz.errors import FileFormatError
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import HOME_BUILT, is_random, names, trained
 from attnviz.models.training import files, measure
-from attnviz.models.training.files import ModelCard, State
+from attnviz.models.training.files import ModelCard
 from attnviz.models.training.tasks import new_model, task_of
 from tests.models.training.conftest import KINDS
 
@@ -151,13 +151,6 @@ class TestRefused:
         with pytest.raises(FileFormatError, match="holds no model of attnviz"):
             files.load(path)
         assert not ran.exists()
-
-    def test_unfinished_training(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> None:
-        """Where training stopped is no model yet."""
-        path = tmp_path / "kept.safetensors"
-        files.save_state(path, "tiny", plan("decoder"), State(3, {"weights.a": torch.zeros(2)}))
-        with pytest.raises(FileFormatError, match="holds no model of attnviz"):
-            files.load(path)
 
     @pytest.mark.parametrize("change", ["missing", "more", "shape", "kind", "size", "word"])
     def test_weights_that_are_not_the_cards(

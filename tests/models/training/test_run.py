@@ -8,11 +8,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from attnviz.errors import FileFormatError, InputError, OutputError, SettingsError
+from attnviz.errors import InputError, OutputError, SettingsError
 from attnviz.models.registry import HOME_BUILT, trained
 from attnviz.models.training import files, measure
-from attnviz.models.training.files import State
-from attnviz.models.training.run import plan_of, train, unfinished
+from attnviz.models.training.run import plan_of, train
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,28 +37,15 @@ def same(one: Path, other: Path) -> bool:
 
 
 @pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
-def test_stopped_and_gone_on(name: str, tmp_path: Path) -> None:
-    """Stopped after its first step it is kept beside the file; the same call ends with the weights of a whole run."""
-    whole, parts = tmp_path / "whole.safetensors", tmp_path / "parts.safetensors"
-    begun: list[tuple[int, int]] = []
-    losses: list[int] = []
-
-    def begin(first: int, total: int) -> None:
-        begun.append((first, total))
-
-    card = train(name, whole, steps=3, progress=lambda step, _: losses.append(step))
-    assert losses == [0, 1, 2]
-    stops = iter((False, True))
-    kept = train(name, parts, steps=3, begin=begin, stop=lambda: next(stops))
-    assert isinstance(kept, State)
-    assert kept.step == 1
-    assert unfinished(parts).exists()
-    assert not parts.exists()
-    train(name, parts, steps=3, begin=begin, stop=lambda: False)
-    assert begun == [(0, 3), (1, 3)]
-    assert not unfinished(parts).exists()
-    assert same(whole, parts)
-    assert files.load_card(whole) == card
+def test_the_same_seed_gives_the_same_file(name: str, tmp_path: Path) -> None:
+    """The same weights to the last bit, and the card that was returned."""
+    one, other = tmp_path / "one.safetensors", tmp_path / "other.safetensors"
+    steps: list[int] = []
+    card = train(name, one, steps=3, progress=lambda step, _: steps.append(step))
+    assert steps == [0, 1, 2]
+    train(name, other, steps=3)
+    assert same(one, other)
+    assert files.load_card(one) == card
 
 
 def test_the_recipe_is_the_tables() -> None:
@@ -86,7 +72,7 @@ def test_the_callers_torch_stays_as_it_was(tmp_path: Path) -> None:
 
 
 def test_refused(tmp_path: Path) -> None:
-    """A name that is not there, a model that is not trained, no place for the file, and another training's state."""
+    """A name that is not there, a model that is not trained, no place for the file."""
     path = tmp_path / "a.safetensors"
     for name in ("toy-foo", "toy-random"):
         with pytest.raises(
@@ -96,6 +82,3 @@ def test_refused(tmp_path: Path) -> None:
     for place in ("a.pt", "/proc/a.safetensors"):
         with pytest.raises(OutputError):
             train("toy-decoder", tmp_path / place)
-    train("toy-decoder", path, steps=2, stop=lambda: True)
-    with pytest.raises(FileFormatError, match="of another training"):
-        train("toy-decoder", path, steps=3)

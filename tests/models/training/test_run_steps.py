@@ -1,20 +1,16 @@
-"""Training: it learns, the same from the same seed, and goes on where it stopped."""
+"""Training: it learns, the same from the same seed."""
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
 from torch import nn
 
-from attnviz.errors import FileFormatError
 from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe
-from attnviz.models.training import files
-from attnviz.models.training.files import ModelCard, State
 from attnviz.models.training.run import rate_at, take_steps
 from attnviz.models.training.tasks import Task, dropping_heads, hide, task_of
 from tests.models.language.conftest import seeded
@@ -22,24 +18,20 @@ from tests.models.training.conftest import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from attnviz.models.registry import TrainingPlan
 
 
-def equal(one: State, other: State) -> bool:
-    """Whether two states are the same to the last bit."""
-    return (
-        one.step == other.step
-        and one.tensors.keys() == other.tensors.keys()
-        and all(torch.equal(tensor, other.tensors[name]) for name, tensor in one.tensors.items())
-    )
+def trained(plan: TrainingPlan) -> dict[str, torch.Tensor]:
+    """The weights of a model that was trained by its plan."""
+    task = task_of(plan)
+    take_steps(task)
+    return dict(task.model.state_dict())
 
 
-def after(steps: int) -> Callable[[], bool]:
-    """Ctrl-C after so many steps."""
-    asked = itertools.count()
-    return lambda: next(asked) == steps
+def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    """Whether weights are the same to the last bit."""
+    return all(torch.equal(tensor, other[name]) for name, tensor in one.items())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,28 +52,10 @@ class TestTrain:
 
     def test_same_seed_same_weights(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """Whatever random numbers others drew meanwhile; another seed, other weights."""
-        one = take_steps(task_of(plan(kind, steps=4)))
+        one = trained(plan(kind, steps=4))
         torch.rand(5)
-        assert equal(one, take_steps(task_of(plan(kind, steps=4))))
-        assert not equal(one, take_steps(task_of(plan(kind, steps=4, seed=1))))
-
-    def test_stopped_and_resumed(
-        self, plan: Callable[..., TrainingPlan], kind: str, tmp_path: Path
-    ) -> None:
-        """Stopped after step 7, kept in a file, and taken up by a new model: the same weights as without a stop."""
-        whole, path = take_steps(task_of(plan(kind))), tmp_path / "kept.safetensors"
-        stopped = take_steps(task_of(plan(kind)), stop=after(7))
-        assert stopped.step == 7
-        files.save_state(path, "tiny", plan(kind), stopped)
-        kept = files.load_state(path, "tiny", plan(kind))
-        assert equal(kept, stopped)
-        task = task_of(plan(kind, seed=0))
-        seen: list[int] = []
-        resumed = take_steps(task, state=kept, progress=lambda step, _: seen.append(step))
-        assert seen == list(range(7, 12))
-        assert equal(resumed, whole)
-        for name, tensor in task.model.state_dict().items():
-            assert torch.equal(tensor, whole.tensors[f"weights.{name}"])
+        assert equal(one, trained(plan(kind, steps=4)))
+        assert not equal(one, trained(plan(kind, steps=4, seed=1)))
 
     def test_only_words_are_targets(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
         """A model that keeps all its attention maps to itself has the same loss."""
@@ -101,24 +75,6 @@ class TestTrain:
         assert not torch.equal(task.loss(2), task.loss(3))
 
 
-class TestStop:
-    """When training ends."""
-
-    def test_at_once(self, plan: Callable[..., TrainingPlan]) -> None:
-        """No step is taken, and nothing is lost."""
-        first = take_steps(task_of(plan("decoder")), stop=lambda: True)
-        assert first.step == 0
-        assert equal(
-            take_steps(task_of(plan("decoder")), state=first), take_steps(task_of(plan("decoder")))
-        )
-
-    def test_at_the_end(self, plan: Callable[..., TrainingPlan]) -> None:
-        """What has ended stays as it is."""
-        done = take_steps(task_of(plan("decoder")))
-        assert done.step == 12
-        assert equal(take_steps(task_of(plan("decoder")), state=done), done)
-
-
 class TestRate:
     """Up over the first twentieth, then down as a cosine."""
 
@@ -132,63 +88,6 @@ class TestRate:
         assert rates[199] == pytest.approx(0, abs=2e-4)
         assert rates.index(max(rates)) == 9
         assert rate_at(0, Recipe(steps=1)) == pytest.approx(3e-3)
-
-
-class TestKept:
-    """Where training stopped, as a file."""
-
-    @pytest.fixture
-    def kept(self, plan: Callable[..., TrainingPlan], tmp_path: Path) -> Path:
-        """A decoder's training stopped after a step."""
-        path = tmp_path / "kept.safetensors"
-        state = take_steps(task_of(plan("decoder")), stop=after(1))
-        files.save_state(path, "tiny", plan("decoder"), state)
-        return path
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            {"seed": 1},
-            {"steps": 13},
-            {"batch": 8},
-            {"rate": 2e-2},
-            {"unknown": 0.5},
-            {"forget": 0.5},
-        ],
-    )
-    def test_of_another_recipe(
-        self, plan: Callable[..., TrainingPlan], kept: Path, other: dict[str, Any]
-    ) -> None:
-        """It is refused, and the message says what to do."""
-        with pytest.raises(FileFormatError, match=r"another training .* remove it to begin anew"):
-            files.load_state(kept, "tiny", plan("decoder", **other))
-
-    def test_of_another_model(self, plan: Callable[..., TrainingPlan], kept: Path) -> None:
-        """Likewise another name or kind."""
-        for name, kind in (("other", "decoder"), ("tiny", "encoder")):
-            with pytest.raises(FileFormatError, match="another training"):
-                files.load_state(kept, name, plan(kind))
-
-    def test_damaged(self, plan: Callable[..., TrainingPlan], kept: Path) -> None:
-        """Cut off, empty, something else, a folder, or not there: one kind of error."""
-        whole = kept.read_bytes()
-        for damaged in (whole[:-1], whole[: len(whole) // 2], whole[:7], b"", b"no tensors at all"):
-            kept.write_bytes(damaged)
-            with pytest.raises(FileFormatError, match="holds no training to go on with"):
-                files.load_state(kept, "tiny", plan("decoder"))
-        for path in (kept.parent, kept.parent / "none.safetensors"):
-            with pytest.raises(FileFormatError, match="holds no training to go on with"):
-                files.load_state(path, "tiny", plan("decoder"))
-
-    def test_a_finished_model_is_no_training(
-        self, plan: Callable[..., TrainingPlan], tmp_path: Path
-    ) -> None:
-        """A model's file cannot be gone on with."""
-        path, task = tmp_path / "done.safetensors", task_of(plan("decoder"))
-        card = ModelCard(name="tiny", plan=plan("decoder"), source=load_vocabulary("english"))
-        files.save(path, card, task.model)
-        with pytest.raises(FileFormatError, match="holds no training to go on with"):
-            files.load_state(path, "tiny", plan("decoder"))
 
 
 class TestTasks:
