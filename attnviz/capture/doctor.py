@@ -1,13 +1,14 @@
-"""What each layer of a model's attention is, and whether what attnviz sees of it is what the model computes."""
+"""A report on each layer's attention, and whether attnviz sees of it what the model computes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
 from attnviz.attention import SOFTMAX, Kind
@@ -18,42 +19,40 @@ from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.capture.stream import Layer, visible_keys
 from attnviz.errors import NoAttentionError, NotVerifiedError
 
-N_TOKENS, N_SHORTER = (
-    24,
-    17,
-)  # of the inputs that run together: long enough for windows to show, and short
-SENTENCE = "I love all you"  # what home-built models and modules of one's own read: their tokens are not drawn
-CLOSE = 1e-5  # as far as weights may be from those of ``output_attentions``, in float32
+# Tokens of the inputs that run together: long enough for windows to show, and short.
+N_TOKENS = 24
+N_SHORTER = 17
+SENTENCE = "I love all you"  # for home-built models and torch modules, whose tokens are not drawn
+CLOSE = 1e-5  # the most that weights may differ from those of ``output_attentions``, in float32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerReport:
-    """What one layer's attention is."""
+    """The attention of one layer, and how far the captured weights are from the model's own."""
 
     number: int  # counted from 0, in its kind
-    kind: Kind  # which attention it is
-    heads: int  # how many there are
-    # how many of them have keys of their own; None where only the weights are seen
-    key_heads: int | None
-    mask: str  # ``full`` or ``causal``: which keys a query may see
-    # how many keys a query sees at most, where these are not all that the mask leaves
-    window: int | None
-    # what goes into the scores beside the dot product / sqrt(d_k), in words
-    extras: tuple[str, ...]
-    # How far weights times values are from the model's own output; None where there is nothing to compare with (the
-    # weights are the model's own), or the layer is refused.
+    kind: Kind
+    heads: int
+    key_heads: int | None  # heads with keys of their own; None where only the weights are seen
+    mask: str  # ``full`` or ``causal``
+    window: int | None  # the most keys that a query sees, where the mask alone would leave more
+    extras: tuple[str, ...]  # terms of the scores beside the dot product / sqrt(d_k), in words
+    # The difference between weights times values and the model's own output; None where there is nothing to compare
+    # with (the weights are the model's own), or the layer is refused.
     output: float | None
-    # how far they are from ``output_attentions=True`` of the eager implementation, if there is one
+    # The difference from ``output_attentions=True`` of the eager implementation, if there is one.
     eager: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What `doctor` found."""
+    """The result of `doctor`."""
 
-    model: str  # its name
+    model: str
     layers: tuple[LayerReport, ...]  # up to the one that is refused, if one is
-    tolerance: float  # how far weights times values may be from the model's own output, in its number format
+    tolerance: (
+        float  # the largest difference of output that is accepted in the model's number format
+    )
     refusal: str = ""  # why a layer is not verified; empty where all are
     unseen: tuple[Kind, ...] = ()  # kinds of attention of an encoder-decoder that cannot be seen
 
@@ -105,47 +104,49 @@ def doctor(
         source = open_source(str(model) if is_named else None, drawn=seed, **loading)
     else:
         source = as_source(model, tokenizer, **loading)
-    reports, unseen, tolerance = list[LayerReport](), list[Kind](), 0.0
+    reports: list[LayerReport] = []
+    unseen: list[Kind] = []
+    tolerance, refusal = 0.0, ""
     for batch in _batches(source, seed):
-        chart = _Chart()
+        layers = _LayerCollector()
         try:
-            receipt = source.stream(batch, [chart])
+            receipt = source.stream(batch, [layers])
         except NoAttentionError:
             if not reports or batch.kind is None:
                 raise
             unseen.append(batch.kind)
             continue
         except NotVerifiedError as error:
-            reports += [_report(number, chart, batch) for number in chart.kept]
-            return Diagnosis(
-                model=source.name, layers=tuple(reports), tolerance=tolerance, refusal=str(error)
-            )
+            reports += [_report(number, layers, batch) for number in layers.kept]
+            refusal = str(error)
+            break
         tolerance = receipt.tolerance
         eager = source.eager(batch) if isinstance(source, PretrainedSource) else []
-        # some give a tensor of layers, too, that do not attend
-        holds_others = len(eager) != len(receipt.layers)
-        for place, (number, difference) in enumerate(
-            zip(receipt.layers, receipt.differences, strict=True)
-        ):
-            output = None if receipt.native == SOFTMAX else difference
-            at = number if holds_others else place
-            reports.append(
-                _report(number, chart, batch, output, eager[at] if at < len(eager) else None)
-            )
+        # Some libraries also list layers that do not attend: those with attention then stand at their own numbers.
+        is_by_number = len(eager) != len(receipt.layers)
+        for place, number in enumerate(receipt.layers):
+            output = None if receipt.native == SOFTMAX else receipt.differences[place]
+            at = number if is_by_number else place
+            own = eager[at] if at < len(eager) else None
+            reports.append(_report(number, layers, batch, output, own))
     return Diagnosis(
-        model=source.name, layers=tuple(reports), tolerance=tolerance, unseen=tuple(unseen)
+        model=source.name,
+        layers=tuple(reports),
+        tolerance=tolerance,
+        refusal=refusal,
+        unseen=() if refusal else tuple(unseen),
     )
 
 
-class _Chart(WeightCollector):
-    """All weights, and what they are computed from, where that is seen."""
+class _LayerCollector(WeightCollector):
+    """Collects all weights and, where they are seen, the queries and keys behind them."""
 
     def begin(self, batch: Batch) -> None:
         super().begin(batch)
-        self.given: dict[int, Layer] = {}
+        self.inputs: dict[int, Layer] = {}
 
     def observe_layer(self, layer: Layer) -> None:
-        self.given[layer.number] = layer
+        self.inputs[layer.number] = layer
 
 
 def _batches(source: Source, seed: int) -> list[Batch]:
@@ -162,65 +163,70 @@ def _batches(source: Source, seed: int) -> list[Batch]:
 
 def _report(
     number: int,
-    chart: _Chart,
+    layers: _LayerCollector,
     batch: Batch,
     output: float | None = None,
     eager: Tensor | None = None,
 ) -> LayerReport:
-    weights, layer = chart.kept[number], chart.given.get(number)
-    n_heads, off = len(weights[0]), None
-    if eager is not None and eager.shape == (
-        len(weights),
-        n_heads,
-        batch.real.shape[1],
-        batch.real_keys.shape[1],
-    ):
-        both = zip(eager, weights, strict=True)
-        off = float(
-            torch.stack(
-                [(one[:, : own.shape[1], : own.shape[2]] - own).abs().max() for one, own in both]
-            ).max()
-        )
-    seen = weights[0].gt(0).any(dim=0)
-    if layer is not None:
-        (n_queries, n_keys), device = seen.shape, layer.query.device
-        found = visible_keys(layer.scoring, 0, n_queries, n_keys, device).cpu()
-        seen = found.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
-    causal = batch.kind != "cross" and not seen.triu(1).any()
-    expected = torch.ones_like(seen).tril() if causal else torch.ones_like(seen)
-    most = int(seen.sum(dim=1).max())
+    weights, layer = layers.kept[number], layers.inputs.get(number)
+    seen = _seen_keys(weights[0], layer)
+    is_causal = batch.kind != "cross" and not seen.triu(1).any()
+    unwindowed = torch.ones_like(seen).tril() if is_causal else torch.ones_like(seen)
+    most_seen = int(seen.sum(dim=1).max())
+    window = None if layer is None else layer.scoring.window
+    if most_seen < int(unwindowed.sum(dim=1).max()):
+        window = most_seen
     return LayerReport(
         number=number,
-        kind=batch.kind or ("decoder" if causal else "encoder"),
-        heads=n_heads,
+        kind=batch.kind or ("decoder" if is_causal else "encoder"),
+        heads=len(weights[0]),
         key_heads=None if layer is None else layer.key.shape[1],
-        mask="causal" if causal else "full",
-        window=most
-        if most < int(expected.sum(dim=1).max())
-        else None
-        if layer is None
-        else layer.scoring.window,
+        mask="causal" if is_causal else "full",
+        window=window,
         extras=() if layer is None else tuple(_extras(layer)),
         output=output,
-        eager=off,
+        eager=None if eager is None else _difference(weights, eager, batch),
     )
 
 
-def _extras(layer: Layer) -> Sequence[str]:
-    """Describe what enters the scores beside the scaled dot product, and values of another width than keys."""
-    scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
-    scale = d_k**-0.5 if scoring.scaling is None else scoring.scaling
-    mask, adds = scoring.mask, False
-    # it adds to the scores of keys that may be seen
-    if isinstance(mask, Tensor) and mask.dtype != torch.bool:
-        adds = bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
-    return [
-        *([f"scale {scale:.3g}"] if abs(scale * d_k**0.5 - 1) > CLOSE else []),
-        *(["bias"] if scoring.bias is not None or adds else []),
-        *([f"cap {scoring.softcap:g}"] if scoring.softcap is not None else []),
-        *(["sinks"] if scoring.sinks is not None else []),
-        *([f"values {d_v} wide, keys {d_k}"] if d_v != d_k else []),
+def _seen_keys(weights: Tensor, layer: Layer | None) -> Bool[Tensor, "query key"]:
+    """Return which keys each query sees: by the layer's mask, or where it is not seen by the weights."""
+    n_queries, n_keys = weights.shape[1:]
+    if layer is None:
+        return weights.gt(0).any(dim=0)
+    seen = visible_keys(layer.scoring, 0, n_queries, n_keys, layer.query.device).cpu()
+    return seen.expand(-1, -1, n_queries, n_keys)[0].any(dim=0)
+
+
+def _difference(weights: Sequence[Tensor], eager: Tensor, batch: Batch) -> float | None:
+    """Return the largest difference from the eager weights; None where these have another shape."""
+    shape = (len(weights), len(weights[0]), batch.real.shape[1], batch.real_keys.shape[1])
+    if eager.shape != shape:
+        return None
+    differences = [
+        (theirs[:, : own.shape[1], : own.shape[2]] - own).abs().max()
+        for theirs, own in zip(eager, weights, strict=True)
     ]
+    return float(torch.stack(differences).max())
+
+
+def _extras(layer: Layer) -> Iterator[str]:
+    """Yield what enters the scores beside the scaled dot product, and values of another width than keys."""
+    scoring, d_k, d_v = layer.scoring, layer.key.shape[3], layer.value.shape[3]
+    if abs(layer.scaling * d_k**0.5 - 1) > CLOSE:
+        yield f"scale {layer.scaling:.3g}"
+    mask, has_bias = scoring.mask, scoring.bias is not None
+    if isinstance(mask, Tensor) and mask.dtype != torch.bool:
+        # A float mask may add to the scores of keys that are seen.
+        has_bias |= bool(mask[mask > torch.finfo(mask.dtype).min / 2].any())
+    if has_bias:
+        yield "bias"
+    if scoring.softcap is not None:
+        yield f"cap {scoring.softcap:g}"
+    if scoring.sinks is not None:
+        yield "sinks"
+    if d_v != d_k:
+        yield f"values {d_v} wide, keys {d_k}"
 
 
 def _number(difference: float) -> str:

@@ -1,4 +1,4 @@
-"""What may be kept of the rows of attention that a model streams by: all weights, a pooled picture, strong links.
+"""Collectors of the attention that a model streams: all weights, a pooled picture, strong links.
 
 A source hands every observer each block of query rows once, layer by layer.
 """
@@ -222,17 +222,17 @@ class WeightCollector:
     def begin(self, batch: Batch) -> None:
         """Forget what was kept of an earlier batch."""
         self._batch = batch
-        self._seen: list[int] = []
+        self._seen: list[int] = []  # numbers of layers
         self._n_heads, self._causal = 0, False
         self.kept.clear()
         self._exact.clear()
-        self.cell, self._n_links = (
-            1,
-            LINKS,
-        )  # tokens that go together, along both sides; links of a row
-        self._spans = [  # of each sentence the first and one-past-last row and column kept, padding included
-            tuple(_span(real, window) for real, window in zip(both, self._window, strict=True))
-            for both in zip(batch.real, batch.real_keys, strict=True)
+        self.cell = 1  # neighbouring tokens that are pooled, along both sides
+        self._n_links = LINKS
+        # The first and one-past-last row and column to keep of each sentence, counted with its padding.
+        rows, keys = self._window
+        self._spans = [
+            (_span(real, rows), _span(real_keys, keys))
+            for real, real_keys in zip(batch.real, batch.real_keys, strict=True)
         ]
 
     def observe(self, block: Block) -> None:
@@ -248,35 +248,47 @@ class WeightCollector:
             return
         if block.layer not in self.kept:
             indices_of(self._heads or (), range(n_heads), "head")
-            self._make_room(len(self.heads))
-            n_heads = len(self.heads)
-            self.kept[block.layer] = [
-                torch.zeros(n_heads, *self._shape(one), device=CPU) for one in self._spans
-            ]
-            if self.cell > 1:
-                self._exact[block.layer] = [self._rows(*spans) for spans in self._spans]
-        # numbers of all heads would copy the block
-        chosen = slice(None) if self._heads is None else self._heads
-        for sentence, (kept, (rows, keys)) in enumerate(
-            zip(self.kept[block.layer], self._spans, strict=True)
-        ):
+            self._add_layer(block.layer)
+        # A list of all heads would copy the block.
+        heads = slice(None) if self._heads is None else self._heads
+        for sentence, (rows, keys) in enumerate(self._spans):
             first, last = max(block.first_row, rows[0]), min(block.first_row + n_rows, rows[1])
             if first >= last or keys[0] >= n_seen:
                 continue
-            own = block.seen[
-                sentence, chosen, first - block.first_row : last - block.first_row, slice(*keys)
-            ].float()
-            if self.cell == 1:
-                kept[:, first - rows[0] : last - rows[0], : own.shape[-1]] = own.cpu()
-            else:
-                start = first - rows[0]
-                # rows of a group that an earlier block began
-                begun = min(-start % self.cell, last - first)
-                parts = [own[:, :begun].sum(1, keepdim=True)] if begun else []
-                groups = torch.cat([*parts, _grouped(own[:, begun:], self.cell, -2)], 1)
-                cells, group = _grouped(groups, self.cell).cpu(), start // self.cell
-                kept[:, group : group + cells.shape[1], : cells.shape[2]] += cells
+            places = slice(first - block.first_row, last - block.first_row)
+            own = block.seen[sentence, heads, places, slice(*keys)].float()
+            if self.cell > 1:
+                self._add_rows(self.kept[block.layer][sentence], first - rows[0], own)
                 self._exact[block.layer][sentence].add(first, own)
+            else:
+                kept = self.kept[block.layer][sentence]
+                kept[:, first - rows[0] : last - rows[0], : own.shape[-1]] = own.cpu()
+
+    def _add_layer(self, layer: int) -> None:
+        """Make room for another layer."""
+        n_heads = len(self.heads)
+        self._make_room(n_heads)
+        self.kept[layer] = [
+            torch.zeros(n_heads, *self._shape(spans), device=CPU) for spans in self._spans
+        ]
+        if self.cell > 1:
+            self._exact[layer] = [self._rows(*spans) for spans in self._spans]
+
+    def _add_rows(
+        self,
+        pooled: Float32[Tensor, "head group keys"],
+        start: int,
+        rows: Float32[Tensor, "head row key"],
+    ) -> None:
+        """Add rows from the place `start` on to the groups that they belong to."""
+        # The first rows may belong to a group that an earlier block began.
+        n_begun = min(-start % self.cell, rows.shape[1])
+        sums = _grouped(rows[:, n_begun:], self.cell, -2)
+        if n_begun:
+            sums = torch.cat([rows[:, :n_begun].sum(1, keepdim=True), sums], 1)
+        cells = _grouped(sums, self.cell).cpu()
+        group = start // self.cell
+        pooled[:, group : group + cells.shape[1], : cells.shape[2]] += cells
 
     @property
     def layers(self) -> tuple[int, ...]:
@@ -320,13 +332,12 @@ class WeightCollector:
             return None
         layers = [self._exact[layer][index] for layer in self.layers]
         means = [layer.statistics() for layer in layers]
-        statistics = {name: tuple(tuple(one[name]) for one in means) for name in means[0]}
-        links = {
-            name: torch.stack([getattr(one, name) for one in layers]).numpy()
-            for name in ("link_keys", "link_weights")
-        }
         return TokenStatistics(
-            query_tokens=queries, key_tokens=keys, statistics=statistics, **links
+            query_tokens=queries,
+            key_tokens=keys,
+            statistics={name: tuple(tuple(mean[name]) for mean in means) for name in means[0]},
+            link_keys=torch.stack([layer.link_keys for layer in layers]).numpy(),
+            link_weights=torch.stack([layer.link_weights for layer in layers]).numpy(),
         )
 
     def kind(self, weights: Float32[np.ndarray, "layer head query key"]) -> Kind:
@@ -343,8 +354,11 @@ class WeightCollector:
 
         Statistics compare positions, so there are fewer of cross attention, and none of a part of the keys.
         """
-        names = STATISTICS[:2] if self._batch.kind == "cross" else STATISTICS
-        names = names if self._window[1] is None else ()
+        names = STATISTICS
+        if self._batch.kind == "cross":
+            names = STATISTICS[:2]
+        if self._window[1] is not None:
+            names = ()
         return ExactRows(len(self.heads), rows, keys, self._n_links, names)
 
     def _make_room(self, n_heads: int) -> None:
@@ -352,37 +366,45 @@ class WeightCollector:
 
         Links take half of the memory at most; where not even one of each row fits in it, there are none.
         """
-        n_layers, n_rows = len(self.kept) + 1, sum(last - first for (first, last), _ in self._spans)
-        while self._memory is not None:
-            pictures = (
-                4 * n_heads * n_layers * sum(math.prod(self._shape(spans)) for spans in self._spans)
-            )
+        if self._memory is None:
+            return
+        n_layers = len(self.kept) + 1
+        n_rows = sum(last - first for (first, last), _ in self._spans)
+        longest = max(last - first for spans in self._spans for first, last in spans)
+        while True:
+            n_cells = sum(math.prod(self._shape(spans)) for spans in self._spans)
+            weights = 4 * n_heads * n_layers * n_cells
             links = 8 * n_heads * n_layers * n_rows * self._n_links if self.cell > 1 else 0
-            if pictures + links <= self._memory:
+            if weights + links <= self._memory:
                 return
             if links > self._memory / 2:
                 self._n_links //= 2
-                for one in itertools.chain(*self._exact.values()):
-                    one.cut(self._n_links)
-                continue
-            longest = max(last - first for spans in self._spans for first, last in spans)
-            if self.cell >= longest:
-                what = f"{n_heads} heads of {n_layers} layers: at least {pictures:,} are needed"
+                for rows in itertools.chain(*self._exact.values()):
+                    rows.cut(self._n_links)
+            elif self.cell < longest:
+                self._pool(-(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2)
+            else:
+                what = f"{n_heads} heads of {n_layers} layers: at least {weights:,} are needed"
                 raise InputError(f"{self._memory:,} bytes are too few for {what}")
-            if self.cell == 1:
-                self._exact = {number: self._exactly(layer) for number, layer in self.kept.items()}
-            more = -(-longest // CELLS) if self.cell == 1 and longest > CELLS else 2
-            self.cell *= more
-            for layers in self.kept.values():
-                layers[:] = [
-                    _grouped(_grouped(one, more).mT, more).mT.contiguous() for one in layers
-                ]
 
-    def _exactly(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:
-        found = [self._rows(*spans) for spans in self._spans]
-        for one, (rows, _), weights in zip(found, self._spans, layer, strict=True):
+    def _pool(self, factor: int) -> None:
+        """Pool so many neighbouring cells of the layers kept so far."""
+        if self.cell == 1:
+            self._exact = {number: self._exact_rows(layer) for number, layer in self.kept.items()}
+        self.cell *= factor
+        for layer in self.kept.values():
+            layer[:] = [
+                _grouped(_grouped(weights, factor).mT, factor).mT.contiguous() for weights in layer
+            ]
+
+    def _exact_rows(self, layer: Sequence[Float32[Tensor, "head _query _key"]]) -> list[ExactRows]:
+        """Return links and statistics of a layer whose weights are still kept in full."""
+        found = []
+        for (rows, keys), weights in zip(self._spans, layer, strict=True):
+            exact = self._rows(rows, keys)
             for first in range(0, weights.shape[1], CELLS):
-                one.add(rows[0] + first, weights[:, first : first + CELLS])
+                exact.add(rows[0] + first, weights[:, first : first + CELLS])
+            found.append(exact)
         return found
 
 
@@ -398,10 +420,9 @@ def _grouped(
 ) -> Float[Tensor, "*sums"]:
     """Return sums over groups of neighbours along a dimension; the last group may be smaller."""
     left = weights.shape[dim] % size
-    whole = weights.shape[dim] - left
-    sums = torch.unflatten(weights.narrow(dim, 0, whole), dim, (-1, size)).sum(dim)
-    return (
-        torch.cat([sums, weights.narrow(dim, whole, left).sum(dim, keepdim=True)], dim)
-        if left
-        else sums
-    )
+    full = weights.shape[dim] - left
+    sums = torch.unflatten(weights.narrow(dim, 0, full), dim, (-1, size)).sum(dim)
+    if left:
+        rest = weights.narrow(dim, full, left).sum(dim, keepdim=True)
+        sums = torch.cat([sums, rest], dim)
+    return sums

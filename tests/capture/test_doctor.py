@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
 
 import attnviz
 from attnviz.capture.sources import interface
-from attnviz.errors import ModelError, NoAttentionError, SettingsError
+from attnviz.errors import NoAttentionError
 from tests.fixtures.architectures import ARCHITECTURES, PAGE, diagnose, row_of, write_config
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from attnviz.capture.stream import Scoring
-    from attnviz.models.registry import Dtype
     from tests.fixtures.command_line import Result
     from tests.fixtures.zoo import Zoo
 
@@ -93,25 +91,6 @@ class TestRefused:
         )
         with pytest.raises(NoAttentionError, match=r"/mamba has no attention that attnviz can see"):
             diagnose("mamba", tmp_path)
-
-    def test_random_weights_of_no_configuration(self, tmp_path: Path) -> None:
-        """Home-built models and models in memory have weights; without ``--random`` a folder must have some."""
-        for model in (None, "toy", "mine.py:build"):
-            with pytest.raises(SettingsError, match="which must be named"):
-                attnviz.doctor(model, random=True)
-        with pytest.raises(SettingsError, match="which must be named"):
-            attnviz.doctor(torch.nn.Linear(2, 2), random=True)
-        with pytest.raises(ModelError, match=r"has no model\.safetensors"):
-            attnviz.doctor(write_config("bert", tmp_path))
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
-def test_other_formats(tmp_path: Path, dtype: Dtype) -> None:
-    """Coarser formats round the scores of the two implementations otherwise: that is no other computation."""
-    found = attnviz.doctor(write_config("llama", tmp_path), random=True, dtype=dtype)
-    assert (found.refusal, "something else" in found.verdict) == ("", False)
-    worst = max(layer.eager or 0 for layer in found.layers)
-    assert worst < 1e-6 if dtype == "float64" else worst > 1e-5
 
 
 def test_a_model_in_memory_stays_as_it_was(zoo: Zoo) -> None:

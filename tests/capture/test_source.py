@@ -12,7 +12,6 @@ import torch
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.capture.stream import signs
 from attnviz.errors import ModelError, SettingsError
 
 if TYPE_CHECKING:
@@ -176,18 +175,6 @@ def test_compiled(name: str, make: Callable[..., Any], tokenizer: Any) -> None:
     assert not seen
     model(**_accepted(model, tokenizer(TEXT, return_tensors="pt")))
     assert seen
-
-
-def test_another_device_by_default(make: Callable[..., Any], tokenizer: Any) -> None:
-    """What attnviz makes itself is not there, as where `torch.set_default_device` names a GPU."""
-    model, decoder = make("BertModel"), make("GPT2LMHeadModel")
-    with torch.device("meta"):  # from which no number comes back
-        record = attnviz.attend(TEXT, model, tokenizer)
-        assert attnviz.attend(TEXT, model, tokenizer, memory=300).cell > 1
-        assert attnviz.doctor(model, tokenizer).layers[0].heads == 3
-        assert attnviz.generate(TEXT, decoder, tokenizer, max_new_tokens=2).receipt
-        assert signs(4, 1).device.type == "cpu"
-    assert record == attnviz.attend(TEXT, model, tokenizer)
 
 
 def test_several_threads(make: Callable[..., Any], tokenizer: Any) -> None:

@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from attnviz.capture import stream
-from attnviz.capture.observers import Batch, Block, Sentence
+from attnviz.capture.observers import Batch, Sentence
 from attnviz.capture.stream import ForwardPass, Layer, Scoring, weights_in_blocks
-from attnviz.errors import NoAttentionError, NotVerifiedError
+from attnviz.errors import NotVerifiedError
 
 E = math.e
 BATCH, HEADS, GROUPS, TOKENS, WIDTH = 2, 6, 3, 13, 7
@@ -173,21 +173,6 @@ def test_blocks_are_the_whole(scoring: Scoring, rows: int, monkeypatch: pytest.M
     torch.testing.assert_close(many, one, rtol=0, atol=1e-6)
 
 
-class Blocks:
-    """An observer that keeps every block's own words."""
-
-    def __init__(self) -> None:
-        self.seen: list[tuple[int, int, int, bool, tuple[int, ...]]] = []
-
-    def begin(self, batch: Batch) -> None:
-        assert batch.real.shape == (BATCH, TOKENS)
-
-    def observe(self, block: Block) -> None:
-        self.seen.append(
-            (block.layer, block.first_row, block.n_rows, block.causal, tuple(block.weights.shape))
-        )
-
-
 def batch_of(*lengths: int) -> Batch:
     """Sentences of these lengths; nothing but their padding matters."""
     sentence = Sentence(text="", pair=None, tokens=())
@@ -207,20 +192,6 @@ def layer_of(scoring: Scoring | None = None, number: int = -1) -> Layer:
 
 class TestRun:
     """A forward pass watched."""
-
-    def test_blocks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Each block says its layer, its first row and how many rows there are in all."""
-        monkeypatch.setattr(stream, "BLOCK_BYTES", 5 * BATCH * HEADS * TOKENS * 4)
-        blocks = Blocks()
-        run = ForwardPass(batch=batch_of(13, 7), observers=[blocks], native="eager")
-        run.layer(layer_of())
-        run.layer(layer_of(Scoring(causal=True)))
-        shapes = [(0, 5), (5, 5), (10, 3)]
-        assert blocks.seen == [
-            (layer, first, TOKENS, causal, (BATCH, HEADS, rows, TOKENS))
-            for layer, causal in ((0, False), (1, True))
-            for first, rows in shapes
-        ]
 
     def test_numbers(self) -> None:
         """A layer's own number counts; where it has none, or one that was seen, it is the next."""
@@ -271,19 +242,3 @@ class TestRun:
                 NotVerifiedError, match=r"layer 0 is not verified: .* is not a finite number"
             ):
                 run.layer(given)
-
-    def test_sinks(self) -> None:
-        """A run knows whether some layer had sinks."""
-        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        run.layer(layer_of())
-        assert not run.has_sinks
-        run.layer(layer_of(Scoring(sinks=numbers(HEADS))))
-        run.layer(layer_of())
-        assert run.has_sinks
-
-    def test_no_layer(self) -> None:
-        """A run that saw nothing proves nothing."""
-        with pytest.raises(
-            NoAttentionError, match=r"^made-up has no attention that attnviz can see"
-        ):
-            ForwardPass(batch=batch_of(13, 7), observers=[], native="eager").receipt("made-up")

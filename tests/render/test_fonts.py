@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]  # comes with Matplotlib
 from fontTools.pens.ttGlyphPen import TTGlyphPen  # type: ignore[import-untyped]
@@ -55,26 +53,6 @@ def files(families: Iterable[str]) -> list[str]:
         fontManager.findfont(FontProperties(family=[name]), fallback_to_default=False)
         for name in families
     ]
-
-
-def raster(text: str, families: list[str]) -> np.ndarray:
-    """A text in black on white, as pixels, cut to its ink."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    made = Figure((4, 1), dpi=100)
-    canvas = FigureCanvasAgg(made)
-    made.text(0.1, 0.4, text, fontfamily=families, fontsize=30, parse_math=False)
-    canvas.draw()  # type: ignore[no-untyped-call]
-    grey = np.asarray(canvas.buffer_rgba())[..., 0]  # type: ignore[no-untyped-call]
-    rows, columns = np.nonzero(grey < 255)
-    assert rows.size, f"nothing was drawn for {text!r}"
-    return grey[rows.min() : rows.max() + 1, columns.min() : columns.max() + 1]
-
-
-def same(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether two texts look the same."""
-    return first.shape == second.shape and bool((first == second).all())
 
 
 def families_of(made: Figure) -> list[str]:
@@ -147,35 +125,6 @@ def build_font(file: Path, family: str, text: str, *, ink: bool = True) -> Path:
     return file
 
 
-def build_bitmap_font(file: Path, text: str) -> Path:
-    """A font of coloured pictures, as Noto Color Emoji is: no outlines, one size, each glyph a PNG (CBLC and CBDT)."""
-    from fontTools.ttLib import TTFont  # type: ignore[import-untyped]
-    from fontTools.ttLib.tables.DefaultTable import DefaultTable  # type: ignore[import-untyped]
-
-    build_font(file, "Coloured", text)
-    font = TTFont(file)
-    for table in ("glyf", "loca"):
-        del font[table]
-    count = len(font.getGlyphOrder())
-    font["CBDT"] = DefaultTable("CBDT")
-    font["CBDT"].data = struct.pack(">HH", 3, 0) + b"\0" * 16 * count
-    metrics = struct.pack(">bbBbbbbbbbbb", 100, -20, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0)
-    # One strike at 109 pixels, one index subtable of format 1, all of its glyphs of format 17 (a PNG each).
-    offsets = b"".join(struct.pack(">L", 16 * index) for index in range(count + 1))
-    subtable = struct.pack(">HHL", 0, count - 1, 8) + struct.pack(">HHL", 1, 17, 4) + offsets
-    strike = (
-        struct.pack(">LLLL", 8 + 48, len(subtable), 1, 0)
-        + metrics * 2
-        + struct.pack(">HH", 0, count - 1)
-    )
-    font["CBLC"] = DefaultTable("CBLC")
-    font["CBLC"].data = (
-        struct.pack(">HHL", 3, 0, 1) + strike + struct.pack(">BBBb", 109, 109, 32, 1) + subtable
-    )
-    font.save(file)
-    return file
-
-
 def install(monkeypatch: pytest.MonkeyPatch, *added: tuple[Path, str]) -> None:
     """Make fonts known as Matplotlib's list of the machine's fonts would."""
     from matplotlib.font_manager import FontEntry, fontManager
@@ -226,22 +175,6 @@ def test_the_korean_figure_has_its_glyphs(fixed_record: Make) -> None:
     texts = [text.get_text() for text in made.findobj(Text) if isinstance(text, Text)]
     assert "사랑해" in texts
     assert set("".join(texts)) - set(" \n") <= has
-
-
-@pytest.mark.parametrize("script", ["Korean", "kana", "Cyrillic", "Arabic"])
-def test_glyphs_are_drawn_and_not_boxes(script: str) -> None:
-    """Words of a script have ink, differ from each other, and differ from the box for a missing glyph."""
-    first, second = SCRIPTS[script].split()[:2]
-    families = list(typefaces_for([first, second]).families)
-    assert not same(raster(first, families), raster(second, families))
-    assert not same(raster(first, families), boxes(len(first)))
-
-
-def boxes(count: int) -> np.ndarray:
-    """What Matplotlib draws for so many characters that no font has."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return raster(THAI[0] * count, [BASE])
 
 
 @pytest.mark.usefixtures("no_other_fonts")
@@ -308,21 +241,6 @@ def test_an_installed_font_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     chosen = typefaces_for([THAI])
     assert chosen.families == (BASE, "Thai Squares")
     assert not chosen.missing
-
-
-@pytest.mark.usefixtures("no_other_fonts")
-def test_a_font_of_coloured_pictures_is_not_chosen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A font like Noto Color Emoji lists its characters, but Matplotlib cannot draw them: it is passed over."""
-    from matplotlib.ft2font import FT2Font
-
-    file = build_bitmap_font(tmp_path / "coloured.ttf", "🫠🫡")
-    assert not FT2Font(str(file)).scalable
-    assert set("🫠🫡") <= characters(file)
-    install(monkeypatch, (file, "Coloured"))
-    assert typefaces_for(["🫠"]).families == (BASE,)
-    assert typefaces_for(["🫠"]).missing == "🫠"
 
 
 @pytest.mark.usefixtures("no_other_fonts")

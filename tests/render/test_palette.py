@@ -140,17 +140,6 @@ def test_an_unknown_palette_is_refused(name: str) -> None:
         colours(name)
 
 
-def test_a_colormap_of_ones_own() -> None:
-    """Its pale end stands for weight 0 on paper, whichever end that is, unless its name ends in ``_r``."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    for ends in (["white", "green"], ["green", "white"]):
-        table = colours(LinearSegmentedColormap.from_list("mine", ends))
-        assert table[[0, -1]].tolist() == [[255, 255, 255], [0, 128, 0]]
-        turned = colours(LinearSegmentedColormap.from_list("mine_r", ends))
-        assert turned[[0, -1]].tolist() == [[0, 128, 0], [255, 255, 255]]
-
-
 @pytest.mark.parametrize("name", ["turbo", "PiYG", "Spectral"])
 def test_a_palette_that_turns_is_used_and_told_of_once(name: str) -> None:
     """One warning in one line, however often and on whatever background it is drawn."""
@@ -215,12 +204,6 @@ def test_text_can_be_read_on_every_colour(name: str, *, on_dark: bool) -> None:
     chosen = np.where(ink(table), contrast[True], contrast[False])
     assert chosen.min() >= 4.5
     np.testing.assert_array_equal(chosen, np.maximum(contrast[True], contrast[False]))
-
-
-def test_luminance_by_hand() -> None:
-    """White is 1, black 0, pure green 0.7152, middle grey (188) a half."""
-    table = np.array([[255, 255, 255], [0, 0, 0], [0, 255, 0], [188, 188, 188]], dtype=np.uint8)
-    assert luminance(table) == pytest.approx([1, 0, 0.7152, 0.5], abs=5e-3)
 
 
 def test_256_colours_keep_the_order() -> None:

@@ -103,12 +103,6 @@ def test_each_scale_has_its_limits(scale: Scale, tops: list[float]) -> None:
     assert [panel.top for panel in resolve(small(), scale).panels] == pytest.approx(tops)
 
 
-def test_the_shared_scale_is_of_what_is_shown() -> None:
-    """Layers that were not selected do not count for the colour scale."""
-    chosen = small().select([0])
-    assert [panel.top for panel in resolve(chosen).panels] == pytest.approx([0.7, 0.7])
-
-
 @pytest.mark.parametrize(
     ("scale", "legend"),
     [("shared", "0 to 0.9, one scale"), ("panel", "its own largest"), ("unit", "0 to 1")],
@@ -124,14 +118,6 @@ def test_a_sentence_and_its_pair_are_both_quoted() -> None:
         resolve(small(text="I love you", pair="All of you")).sentence
         == "“I love you” + “All of you”"
     )
-
-
-@pytest.mark.parametrize("field", ["text", "pair", "model"])
-def test_control_characters_are_spelled_out(field: str) -> None:
-    """An escape sequence in any free text is shown, never passed on."""
-    sheet = resolve(small(**{"text": "x", "pair": "y", "model": "z", field: "a\x1b[2Jb"}))
-    assert r"a\x1b[2Jb" in sheet.sentence + sheet.model
-    assert "\x1b" not in sheet.sentence + sheet.model
 
 
 def test_notes_and_kind_are_carried(make_record: Make) -> None:
@@ -188,18 +174,6 @@ def test_pooling_keeps_sums_and_its_promise(
         assert size == tokens or size > limit / 2 - 1  # no coarser than whole groups make it
     assert (len(pooled.query_labels), len(pooled.key_labels)) == shown.shape
     np.testing.assert_allclose(shown.sum(axis=1), 1.0)
-
-
-@pytest.mark.parametrize(
-    ("scale", "tops"), [("shared", [0.55] * 2), ("panel", [0.55, 0.4025]), ("unit", [1.0, 1.0])]
-)
-def test_the_scale_is_that_of_the_pooled_numbers(scale: Scale, tops: list[float]) -> None:
-    """Sums over keys are larger than weights: the limits are found again, for each scale in its own way."""
-    panels = pool(sheet_of(MATRIX, scale), 2, 3).panels
-    assert panels[0].top == pytest.approx(tops[0])
-    assert panels[1].top == pytest.approx(
-        max(panels[1].matrix.max(), 0) if scale == "panel" else tops[1]
-    )
 
 
 def test_a_group_is_named_by_its_ends() -> None:

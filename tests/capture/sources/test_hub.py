@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
@@ -64,14 +63,6 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
         "you",
         "[SEP]",
     ]
-
-
-def read(controller: int) -> bytes:
-    """What a terminal shows next; nothing once all who write to it have gone."""
-    try:
-        return os.read(controller, 4096)
-    except OSError:
-        return b""
 
 
 def test_broken_off_in_the_middle(

@@ -154,23 +154,6 @@ class TestForced:
 class TestKinds:
     """Which attention is shown."""
 
-    def test_a_sentence_alone(self, zoo: Zoo, name: str) -> None:
-        """It is read by the encoder, and the decoder does not run."""
-        source = zoo.source(name)
-        assert source.kinds == KINDS
-        assert source.generates
-        batch = source.encode([SENTENCES[0]])
-        assert set(batch.inputs) == {"input_ids", "attention_mask"}
-        record = attend(SENTENCES[0], source)
-        assert (record.kind, record.target, record.notes) == ("encoder", None, ())
-        assert record == attend(SENTENCES[0], source, kind="encoder")
-
-    def test_a_decoder_looks_back(self, zoo: Zoo, name: str) -> None:
-        """No weight on what is said later, some on all else."""
-        weights = attend(SENTENCES[0], zoo.source(name), target=TARGETS[1], kind="decoder").weights
-        assert not np.triu(weights, 1).any()
-        assert np.tril(weights).sum(axis=-1) == pytest.approx(1, abs=1e-6)
-
     def test_the_target_matters_from_its_token_on(self, zoo: Zoo, name: str) -> None:
         """A row is the step that says its token: it changes with the tokens before, not with its own."""
         one, other = (

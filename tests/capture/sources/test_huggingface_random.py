@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,11 +14,10 @@ import attnviz
 from attnviz.capture import stream
 from attnviz.capture.attend import attend_all
 from attnviz.capture.sources import huggingface as pretrained
-from attnviz.errors import ModelError
 from tests.fixtures.zoo import make_tokenizer
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    pass
 
 WORDS = ["the", "animal", "didn't", "cross", "unbelievable", "street", "."]
 TEXTS = st.lists(
@@ -103,20 +101,3 @@ def test_weights_are_the_librarys(
     for record, attentions, again in zip(records, wanted, backwards[::-1], strict=True):
         np.testing.assert_allclose(record.weights, torch.cat(attentions).numpy(), rtol=0, atol=1e-6)
         np.testing.assert_allclose(again.weights, record.weights, rtol=0, atol=1e-6)
-
-
-@pytest.mark.parametrize("method", ["bitsandbytes", "gptq", "awq", "fp8"])
-def test_quantised(tmp_path: Path, tokenizer: Any, method: str) -> None:
-    """A checkpoint whose number format needs what is not installed is refused, and the reason names it."""
-    import transformers
-
-    config = transformers.BertConfig(
-        hidden_size=6, num_attention_heads=2, num_hidden_layers=1, intermediate_size=7
-    )
-    transformers.BertModel(config).save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    held = json.loads((tmp_path / "config.json").read_text())
-    held["quantization_config"] = {"quant_method": method, "bits": 4, "load_in_4bit": True}
-    (tmp_path / "config.json").write_text(json.dumps(held))
-    with pytest.raises(ModelError, match=r"cannot be loaded: .*requires \w+"):
-        attnviz.attend("the animal", str(tmp_path))

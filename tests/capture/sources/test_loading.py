@@ -6,7 +6,6 @@ import json
 import shutil
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
@@ -97,19 +96,6 @@ class TestWeights:
         ):
             attend(TEXT, str(folder), device="cpu")
 
-    def test_with_a_head(self, folder: Path, zoo: Zoo) -> None:
-        """Weights saved with a head for another task, as DistilBERT's own are, load as the model inside."""
-
-        def wrap(weights: dict[str, torch.Tensor]) -> None:
-            for name in list(weights):
-                weights[f"distilbert.{name}"] = weights.pop(name)
-            weights["vocab_projector.bias"] = torch.zeros(30522)
-
-        change_weights(folder, wrap)
-        change_config(folder, architectures=["DistilBertForMaskedLM"])
-        record = attend(TEXT, str(folder), device="cpu")
-        np.testing.assert_array_equal(record.weights, zoo.eager("distilbert", TEXT)[0])
-
 
 class TestOtherFiles:
     """The rest of the folder."""
@@ -189,15 +175,6 @@ class TestKernels:
         assert KERNEL in said
         assert asked == []
 
-    @pytest.mark.parametrize("name", ["flash_attention_2", "flex_attention", "eager", "sdpa"])
-    def test_own(self, folder: Path, name: str, zoo: Zoo, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The library's own names are no code of somebody's; attnviz runs what it can look on at instead."""
-        asked = plant(monkeypatch)
-        change_config(folder, attn_implementation=name, _attn_implementation_autoset=True)
-        record = attend(TEXT, str(folder), device="cpu")
-        np.testing.assert_array_equal(record.weights, zoo.eager("distilbert", TEXT)[0])
-        assert asked == []
-
 
 class TestOtherSenses:
     """Models that read no text, or not text alone; others that are refused."""
@@ -264,16 +241,3 @@ def refusal_to_read(folder: Path) -> str:
     said = str(refused.value)
     assert said.isprintable()
     return said
-
-
-def test_limit_is_a_text(folder: Path) -> None:
-    """A number of positions that is none is refused; one below 0 says that there is no limit."""
-    path = folder / "tokenizer_config.json"
-    for limit in ("many", [512], None, "\x1b[2J"):
-        path.write_text(
-            json.dumps(json.loads(path.read_text(encoding="utf-8")) | {"model_max_length": limit})
-        )
-        if limit is None:
-            assert attend(TEXT, str(folder), device="cpu").weights.shape == (5, 3, 6, 6)
-        else:
-            assert "model_max_length must be a number, not " in refusal(folder)

@@ -84,14 +84,6 @@ def test_wrapped_lines_fit_and_have_every_word(
     assert margins == [first, *[indent] * len(lines)][: len(lines)]
 
 
-def test_lines_are_not_longer_than_can_be_read() -> None:
-    """A wide screen has lines of 100 cells, unless a view asks for more."""
-    text = "word " * 60
-    assert max(map(cell_len, plain(wrap(text, Screen(width=200))))) == 99
-    assert max(map(cell_len, plain(wrap(text, Screen(width=200), most=200)))) == 199
-    assert wrap("", PLAIN) == []
-
-
 @pytest.mark.parametrize("screen", [Screen(width=40), Screen(width=40, colour=False)])
 def test_legend(screen: Screen) -> None:
     """The scale stands before the first line, and what it means goes on where it is asked to."""
@@ -135,16 +127,6 @@ def test_a_narrow_table_cuts_cells_and_then_columns(width: int, gap: int) -> Non
     assert "1,234" in lines[1]
     assert "~" in lines[1]
     assert ("last" in titles) == (width >= 8 + 5 + 10 + 4 + 2 * gap + 4)
-
-
-def test_a_long_title_is_cut_before_a_cell() -> None:
-    """What a title takes beyond its cells goes first, whichever column it is of."""
-    columns = [
-        Column("role", ["pronoun"], least=4),
-        Column("heads, the best first", ["1.5"], least=3),
-    ]
-    assert plain(list(table(columns, Screen(width=16)))) == ["role     heads,…", "pronoun  1.5"]
-    assert plain(list(table(columns, Screen(width=10)))) == ["role   he…", "pron…  1.5"]
 
 
 @pytest.mark.parametrize("width", range(34, 80, 5))
