@@ -24,7 +24,10 @@ def additive(
     d: Float64[np.ndarray, "d_a d_k"],
     e: Float64[np.ndarray, "1 d_a"],
 ) -> Float64[np.ndarray, "query key"]:
-    """A small network on the sum of query and key: [query, key]. Source: Bahdanau et al. 2015, appendix A.1.2."""
+    """Return the scores of a small network on the sum of query and key: [query, key].
+
+    Source: Bahdanau et al. 2015, appendix A.1.2.
+    """
     together = np.tanh((a @ c.T)[:, None] + (b @ d.T)[None])  # (Q, 1, A) + (1, K, A) -> (Q, K, A)
     return np.asarray(together @ e[0])  # (Q, K, A) x (A) -> (Q, K)
 
@@ -33,7 +36,7 @@ def additive(
 def softmax(
     a: Float64[np.ndarray, "query key"], b: Float64[np.ndarray, "1 1"] | None = None
 ) -> Float64[np.ndarray, "query key"]:
-    """Each row as a distribution; b, the score of a sink, takes part. Raises RecordError: a row is all masked."""
+    """Return each row as a distribution, with the score b of a sink. Raises RecordError: a row is all masked."""
     scores = a if b is None else np.hstack([a, np.broadcast_to(b, (len(a), 1))])  # (Q, K + 1)
     top = scores.max(axis=1, keepdims=True)
     if np.isneginf(top).any():
@@ -50,7 +53,7 @@ def norm(
     c: Float64[np.ndarray, "1 column"],
     number: float,
 ) -> Numbers:
-    """Each row with mean 0 and variance 1, times b, plus c: Ba et al. 2016, "Layer Normalization", equation 4."""
+    """Return each row with mean 0 and variance 1, times b, plus c: Ba et al. 2016, equation 4."""
     centred = a - a.mean(axis=1, keepdims=True)
     variance = (centred**2).mean(axis=1, keepdims=True)
     return np.asarray(centred / np.sqrt(variance + number) * b + c)
@@ -58,7 +61,7 @@ def norm(
 
 # y = x / RMS[x] * gain, where RMS[x] = sqrt(mean[x^2] + epsilon)
 def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> Numbers:
-    """Each row with mean square 1, then times b.
+    """Return each row with mean square 1, then times b.
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization", equation 4.
     """
@@ -68,27 +71,27 @@ def rms_norm(a: Numbers, b: Float64[np.ndarray, "1 column"], number: float) -> N
 
 # x * P(X <= x), X normal
 def gelu(a: Numbers) -> Numbers:
-    """Each cell times the normal distribution function at it: Hendrycks and Gimpel 2016, "GELUs", equation 1."""
+    """Return each cell times the normal distribution function at it: Hendrycks and Gimpel 2016."""
     erf = np.vectorize(math.erf, otypes=[np.float64])
     return np.asarray(a * 0.5 * (1 + erf(a / math.sqrt(2))))
 
 
 # x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 def gelu_tanh(a: Numbers) -> Numbers:
-    """The same, the distribution function approximated, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
+    """Return GELU with the distribution function approximated, as in GPT-2: Hendrycks and Gimpel 2016, section 2."""
     return np.asarray(a * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (a + 0.044715 * a**3))))
 
 
 # x * S(x), where S is the logistic function
 def silu(a: Numbers) -> Numbers:
-    """Each cell times the logistic function at it: Hendrycks and Gimpel 2016, section 4; Ramachandran et al. 2017."""
+    """Return each cell times the logistic function at it: Hendrycks and Gimpel 2016, section 4."""
     power = np.exp(-np.abs(a))  # never above 1, so that no cell is too far below 0
     return np.asarray(a * np.where(a < 0, power, 1.0) / (1 + power))
 
 
 # r = S(x W_r + s U_r), z = S(x W_z + s U_z), n = tanh(x W_n + r * (s U_n)), s' = (1 - z) * n + z * s
 def gru(*operands: np.ndarray) -> Float64[np.ndarray, "row d"]:
-    """The new state [row, d] of a gated recurrent unit; it takes what `gates` takes.
+    """Return the new state [row, d] of a gated recurrent unit; the operands are those of `gates`.
 
     Source: Cho et al. 2014, "Learning Phrase Representations", section 2.3, in the form of PyTorch's GRUCell.
     """
@@ -97,7 +100,7 @@ def gru(*operands: np.ndarray) -> Float64[np.ndarray, "row d"]:
 
 
 def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How much of the old state a gated recurrent unit keeps, and what it would put in its place: each [row, d].
+    """Return the share of the old state that a gated recurrent unit keeps, and the new state beside it: each [row, d].
 
     The operands are what it reads [row, d_in] and the old state [row, d], the weights [d_in, 3 d] and bias [1, 3 d] of
     the first, and those of the second [d, 3 d].
@@ -116,7 +119,7 @@ def gates(*operands: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def split(
     a: Numbers, b: Float64[np.ndarray, "1 1"], number: float
 ) -> Float64[np.ndarray, "row part"]:
-    """One of so many equal parts of the columns, counted from 0. Raises RecordError: there is no such part."""
+    """Return one of so many equal parts of the columns, counted from 0. Raises RecordError: there is no such part."""
     parts = b.item()
     if parts < 1 or a.shape[1] % parts or number not in range(int(parts)):
         raise RecordError(
@@ -126,21 +129,21 @@ def split(
 
 
 def row(a: Numbers, number: float) -> Float64[np.ndarray, "1 column"]:
-    """One row, by its number from 0. Raises RecordError: there is no such row."""
+    """Return one row, by its number from 0. Raises RecordError: there is no such row."""
     if number not in range(len(a)):
         raise RecordError(f"there is no row {number:g}: there are {len(a)}, counted from 0")
     return np.asarray(a[int(number)][None])  # (T, m) -> (1, m)
 
 
 def pairs(n: int, distance: int) -> tuple[Int64[np.ndarray, " pair"], Int64[np.ndarray, " pair"]]:
-    """The first and the second columns of the pairs that rotary positions turn, of so many columns."""
+    """Return the first and the second columns of the pairs that rotary positions turn."""
     first = np.flatnonzero(np.arange(n) // distance % 2 == 0)
     return first, first + distance
 
 
 # (a, b) -> (a cos - b sin, b cos + a sin)
 def rotate(a: Numbers, b: Float64[np.ndarray, "row pair"], number: float) -> Numbers:
-    """Each pair of numbers of a turned by its angle in b, in radians; columns behind the last pair stay.
+    """Return a with each pair of numbers turned by its angle in b, in radians; columns behind the last pair stay.
 
     A pair is `number` columns apart: Su et al. 2021, "RoFormer", equation 34. Raises RecordError: no such pairs.
     """

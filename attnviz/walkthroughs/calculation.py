@@ -60,7 +60,7 @@ class Calculation:
         number: float | None = None,
         rows: tuple[str, ...] | None = None,
     ) -> str:
-        """Compute a grid from those before it; its name comes back.
+        """Compute a grid from those before it; return its name.
 
         The fields of `CalculationStep`, and names of rows. Raises RecordError: the name is taken, or shapes clash.
         """
@@ -105,7 +105,7 @@ class Calculation:
         row: int | None,
         names: tuple[str, ...],
     ) -> str:
-        """Write down what one projection each makes of the input [token, d_model]; the name of the queries comes back.
+        """Write down queries, keys and values projected from the input [token, d_model]; return the queries' name.
 
         By the letter ``q``, ``k`` or ``v`` come weights, and a bias if there is one. The row is the query's, None for
         all.
@@ -134,7 +134,7 @@ class Calculation:
         values: str | None = "V",
         suffix: str = "",
     ) -> str:
-        """Write down what attention makes of queries, keys and values already there; the context's name comes back.
+        """Write down the attention of queries, keys and values already there; return the name of the context.
 
         Of queries [query, d], keys [key, d] and values [key, d_v]; one query is followed through an alignment vector
         for each key, whose sum is the context, several are walked at once. Without terms it is the scaled dot product,
@@ -169,7 +169,7 @@ class Calculation:
         )
 
     def _write_scores(self, terms: Terms, query: str, keys: str, suffix: str) -> str:
-        """Write down how well each query fits each key; the name of the scores comes back."""
+        """Write down how well each query fits each key; return the name of the scores."""
         score, own = terms.score, terms.weights
         missing = [name for name in SCORE_WEIGHTS[score] if name not in own]
         if missing:
@@ -192,7 +192,7 @@ class Calculation:
         notes: Sequence[Note | str] = (),
         **of: Any,
     ) -> Walkthrough:
-        """The finished walkthrough of the row `query`, None for all; whose it is, is for the caller to say."""
+        """Return the finished walkthrough of the row `query`, None for all; `of` has the model and the place."""
         return Walkthrough(
             title=_as_note(title),
             grids=dict(self.grids),
@@ -209,7 +209,7 @@ def _as_note(note: Note | str) -> Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What stands between queries and keys and the softmax."""
+    """The terms of the scores between queries and keys."""
 
     score: Score = "scaled"  # how a query and a key make a score; only ``scaled`` is scaled
     # what the score is multiplied with; None is 1 / sqrt(d), and 1 is no step
@@ -223,7 +223,7 @@ class Terms:
 
 
 def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
-    """The largest absolute difference of two grids, 0 between infinities. Raises RecordError: two shapes."""
+    """Return the largest absolute difference of two grids, 0 between infinities. Raises RecordError: two shapes."""
     if one.shape != other.shape:
         raise RecordError(f"{one.shape} numbers cannot be compared with {other.shape}")
     with np.errstate(invalid="ignore"):
@@ -231,7 +231,7 @@ def largest_difference(one: np.ndarray, other: np.ndarray) -> float:
 
 
 def find_row(rows: Sequence[Sequence[str]], wanted: str | int) -> int:
-    """The number of the row that a person means, of rows with these spellings, first as each is shown.
+    """Return the number of the row that a person means, of rows with these spellings, first as each is shown.
 
     What is wanted is a spelling, whatever the size of its letters where none is exactly so; or a number counted from 0,
     negative from the end, as a number or in digits. Raises SelectionError: there is none, or there are several.
@@ -272,7 +272,7 @@ def _list_rows(rows: Sequence[Sequence[str]], numbers: Sequence[int]) -> str:
 
 
 def compute(step: CalculationStep, grids: Mapping[str, Grid]) -> Float64[np.ndarray, "row column"]:
-    """What a step makes of the grids before it.
+    """Return the result of a step, from the grids before it.
 
     Raises RecordError: there is none of that name, too few operands, shapes that do not fit, or a row all masked.
     """
@@ -334,7 +334,7 @@ def spell_out(
     *,
     language: str = "en",
 ) -> str:
-    """The arithmetic of one cell, "10·5 + 5·0 + 10·1 = 60", in English or Korean; "≈" where a number is rounded."""
+    """Return the arithmetic of one cell, "10·5 + 5·0 + 10·1 = 60"; "≈" where a number is rounded."""
     operation, cell = OPERATIONS[step.operation], ResultCell(walk, step, row, column)
     hand = Hand(digits=digits, language=language, numbers=[])
     result = hand.write(float(walk.grids[step.result].values[row, column]))

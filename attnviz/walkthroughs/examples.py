@@ -28,7 +28,7 @@ D_MODEL, D_K = 20, 5
 
 
 def example(name: str, *, query: str | int | None = None) -> Walkthrough:
-    """The example of this name, of one query or all at once. Raises SelectionError: there is none, or no such row."""
+    """Return the example of this name, of one query or all. Raises SelectionError: there is none, or no such row."""
     if name not in EXAMPLES:
         raise SelectionError(f"there is no example {name!r}: there are {', '.join(EXAMPLES)}")
     return EXAMPLES[name](query)
@@ -36,7 +36,7 @@ def example(name: str, *, query: str | int | None = None) -> Walkthrough:
 
 # to the word: state = tanh(Wc [context; q]), p = softmax(state Ww)
 def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthrough:
-    """One step of a recurrent decoder, and maybe on to the word; the encoder's states are keys and values alike.
+    """Return one step of a recurrent decoder, perhaps on to the word; its keys are its values.
 
     Source: Luong et al. 2015, "Effective Approaches to Attention-based Neural Machine Translation", equations 5 and 6.
     """
@@ -66,7 +66,7 @@ def seq2seq(query: str | int | None = None, *, to_word: bool = False) -> Walkthr
 
 
 def self_attention(query: str | int | None = None) -> Walkthrough:
-    """Single-head self-attention of four tokens 20 wide, queries, keys and values 5 wide, all with one decimal."""
+    """Return self-attention of four tokens 20 wide, with queries, keys and values 5 wide."""
     chance = random.Random(0)
     calculation, row = (
         Calculation(),
@@ -110,7 +110,7 @@ LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calcul
 
 
 def make(seed: int) -> Walkthrough:
-    """An exercise with one query, by its seed: its scores are even, so that divided by sqrt(4) they are whole."""
+    """Return an exercise with one query: its scores are even, so that divided by sqrt(4) they are whole."""
     chance = random.Random(seed)
     query, keys = _query_and_keys(chance)
     values = [[below(chance, 10) for _ in range(D_V)] for _ in range(N_KEYS)]
@@ -128,7 +128,7 @@ def make(seed: int) -> Walkthrough:
 
 
 def _query_and_keys(chance: random.Random) -> tuple[list[int], list[list[int]]]:
-    """A query and keys whose dot products are even, at most `LARGEST`, and not all the same."""
+    """Return a query and keys whose dot products are even, at most `LARGEST`, and not all the same."""
     while True:  # about one draw in two will do
         query = [below(chance, 3) for _ in range(WIDTH)]
         if sum(map(bool, query)) < WIDTH - 1:  # too many zeros teach nothing

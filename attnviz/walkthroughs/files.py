@@ -39,7 +39,7 @@ class GridFields:
 
 
 def to_json(walk: Walkthrough, *, blanks: Collection[object] = ()) -> str:
-    """The walkthrough as JSON, on one line; each number is the shortest that gives back the same double.
+    """Return the walkthrough as JSON, on one line; each number is the shortest that gives back the same double.
 
     A receipt brings a digest of all that is there. Raises RecordError: NaN, plus infinity, or half a character;
     SettingsError: there are blank cells.
@@ -73,7 +73,7 @@ def load(path: str | os.PathLike[str]) -> Walkthrough:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Walkthrough, bool]:
-    """Read a walkthrough, and whether it was changed after its receipt was issued.
+    """Return a walkthrough, and whether it was changed after its receipt was issued.
 
     Whether its numbers are right is for `attnviz.walkthroughs.verify` to say. Raises FileFormatError: unreadable, or no
     walkthrough, in one line.

@@ -1,4 +1,4 @@
-"""How numbers and arithmetic are written so that a person can do it by hand: numbers, products and sums."""
+"""Numbers, sums and products written so that a person can check them by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MORE = {"en": "[{n} more terms: {total}]", "ko": "[나머지 {n}개 항의 합:
 
 
 def format_number(value: float, digits: int) -> str:
-    """A number with so many digits after its point; what is whole has none, what only rounds to it three zeros at most.
+    """Return a number with so many decimals; a whole number has none, one that only rounds to it three zeros at most.
 
     A number too small for that has two digits more, one that is too small or too large even then a power of ten, so
     that "0" is exactly 0. Infinity is "∞".
@@ -37,7 +37,7 @@ def format_number(value: float, digits: int) -> str:
 
 
 def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
-    """How all numbers of one table are written: whole, with so many digits after the point, or with powers of ten.
+    """Return the function that writes all numbers of one table alike: whole, with decimals, or with powers of ten.
 
     Powers of ten are for numbers that would all be too large or too small, and where many digits are asked for, for any
     too small. Exactly 0 is "0" in each.
@@ -57,24 +57,24 @@ def one_format(values: np.ndarray, digits: int) -> Callable[[float], str]:
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """What the arithmetic of a cell is written with."""
+    """Writes the arithmetic of a cell, and remembers its numbers."""
 
     digits: int  # after the point of each number
     language: str  # ``en`` or ``ko``
     numbers: list[float]  # each number written so far
 
     def write(self, value: float) -> str:
-        """A number; it is remembered, to know in the end whether anything was rounded."""
+        """Write a number, and remember it to know whether anything was rounded."""
         self.numbers.append(float(value))
         return format_number(float(value), self.digits)
 
     def factor(self, value: float) -> str:
-        """A number that stands behind an operator: in brackets where it is negative."""
+        """Write a number behind an operator, in brackets if it is negative."""
         text = self.write(value)
         return f"({text})" if text.startswith("-") else text
 
     def add(self, values: Sequence[float], write: Callable[[int], str]) -> str:
-        """A sum of terms, of which `write` writes the one of a number; in the middle shortened where there are many."""
+        """Write a sum, each term by its number; of many terms those in the middle are summed up."""
         n = len(values)
         if n <= MOST:
             return " + ".join(map(write, range(n)))
@@ -85,12 +85,12 @@ class Hand:
         )
 
     def products(self, a: Sequence[float], b: Sequence[float]) -> str:
-        """A sum of products."""
+        """Write a sum of products."""
         values = [x * y for x, y in zip(a, b, strict=True)]
         return self.add(values, lambda i: f"{self.factor(a[i])}·{self.factor(b[i])}")
 
     def is_exact(self) -> bool:
-        """Whether no number written was rounded."""
+        """Return whether no number written was rounded."""
         finite = [value for value in self.numbers if not math.isinf(value)]
         return all(
             math.isclose(value, float(format_number(value, self.digits)), rel_tol=NEAR)

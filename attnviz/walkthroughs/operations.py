@@ -39,31 +39,31 @@ class ResultCell:
 
     @property
     def grids(self) -> list[np.ndarray]:
-        """The numbers that the step is made from."""
+        """The numbers of the operands."""
         return [self.walk.grids[name].values for name in self.step.operands]
 
     @property
     def values(self) -> list[float]:
-        """Of each of these, the number in the cell's own place."""
+        """The number in the cell's own place of each operand."""
         return [float(grid[self.row, self.column]) for grid in self.grids]
 
     def row_of(self, place: int) -> list[float]:
-        """The cell's row of one of these grids."""
+        """Return the cell's row of an operand."""
         return [*map(float, self.grids[place][self.row])]
 
     def column_of(self, place: int) -> list[float]:
-        """The cell's column of one of these grids."""
+        """Return the cell's column of an operand."""
         return [*map(float, self.grids[place][:, self.column])]
 
     @property
     def number(self) -> float:
-        """What the step needs beside its grids."""
+        """The number that the step needs beside its grids."""
         return self.step.number or 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What a step or a grid is."""
+    """The words for a step or a grid."""
 
     en: tuple[str, str]  # a title and a sentence
     ko: tuple[str, str]  # the same in Korean
@@ -116,14 +116,14 @@ class Operation:
 
     @property
     def operands(self) -> tuple[int, int]:
-        """How many grids it takes at least and at most."""
+        """The least and the largest number of operands."""
         each = self.operand_axes
         return len([one for one in each if one[2:] in {"", "-"}]), ANY if each[-1].endswith(
             "*"
         ) else len(each)
 
     def sides(self, n: int) -> list[tuple[int, str, str]]:
-        """Rows and columns of so many operands: the operand's number, the side, and its letter."""
+        """Return the rows and columns of so many operands: the operand's number, the side, and its letter."""
         each = self.operand_axes
         letters = [*each, *each[-1:] * (n - len(each))][:n]
         return [
@@ -133,7 +133,7 @@ class Operation:
         ]
 
     def parts(self, cell: ResultCell) -> list[Part]:
-        """The rows and the columns of each operand that one cell of the result is made of."""
+        """Return the rows and columns of each operand that one cell of the result is made of."""
         if self.reads is not None:
             return self.reads(cell)
         places: dict[str, Sequence[int]] = {
@@ -149,7 +149,7 @@ class Operation:
         return found
 
     def labels(self, operands: Sequence[Grid]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The names of the rows and of the columns that it makes: those of its operands, side by side where any fit."""
+        """Return the names of the result's rows and columns, which are those of its operands."""
         sides = self.sides(len(operands))
         rows, columns = (
             [getattr(operands[i], side) for i, side, letter in sides if letter.lower() == own]
@@ -163,7 +163,7 @@ class Operation:
 
 
 def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
-    """How to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d), of queries and keys d wide; else as it is.
+    """Return how to write the factor of a step: ("/ sqrt", d) if it is 1 / sqrt(d) of queries and keys d wide.
 
     An eighth is 1 / sqrt(64), but where nothing is 64 wide, 64 would say nothing.
     """
@@ -179,7 +179,7 @@ def factor(walk: Walkthrough, step: CalculationStep) -> tuple[str, float]:
 
 
 def scale(number: float) -> tuple[str, float]:
-    """How to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else ("*", the factor)."""
+    """Return how to write a factor: ("/ sqrt", 64.0) for an eighth, which is 1 over the root of 64; else as it is."""
     if number > 0:
         width = round(1 / number**2)
         if width > 1 and math.isclose(number, 1 / math.sqrt(width), rel_tol=1e-7):
@@ -310,7 +310,7 @@ def _spell_rotate(hand: Hand, cell: ResultCell) -> str:
 
 
 def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
-    """The other column of the pair that a cell of ``rotate`` is in, and the pair's number; None behind all pairs."""
+    """Return the other column of a cell's pair in ``rotate``, and the pair's number; None behind all pairs."""
     columns = arithmetic.pairs(2 * cell.grids[1].shape[1], int(cell.number))
     pairs = enumerate(zip(*(side.tolist() for side in columns), strict=True))
     return next(
@@ -319,7 +319,7 @@ def _turned_with(cell: ResultCell) -> tuple[int, int] | None:
 
 
 def _parts_of_concatenate(cell: ResultCell) -> list[Part]:
-    """One cell of one operand."""
+    """Return one cell of one operand."""
     ends = np.cumsum([grid.shape[1] for grid in cell.grids])
     at = int(np.searchsorted(ends, cell.column, side="right"))
     column = cell.column - int(ends[at]) + cell.grids[at].shape[1]
@@ -329,13 +329,13 @@ def _parts_of_concatenate(cell: ResultCell) -> list[Part]:
 
 
 def _parts_of_split(cell: ResultCell) -> list[Part]:
-    """One cell, and how many parts there are."""
+    """Return one cell, and the number of parts."""
     before = int(cell.number) * int(cell.grids[0].shape[1] // cell.grids[1].item())
     return [((cell.row,), (before + cell.column,)), ((0,), (0,))]
 
 
 def _parts_of_rotate(cell: ResultCell) -> list[Part]:
-    """The pair of cells, and its angle; behind all pairs the cell alone."""
+    """Return the pair of cells and its angle; behind all pairs the cell alone."""
     turned = _turned_with(cell)
     if turned is None:
         return [((cell.row,), (cell.column,)), NOTHING]
@@ -344,7 +344,7 @@ def _parts_of_rotate(cell: ResultCell) -> list[Part]:
 
 
 def _parts_of_gru(cell: ResultCell) -> list[Part]:
-    """What it reads, the old state, and of weights and biases a column for each gate and for the new state."""
+    """Return the input, the old state, and of weights and biases a column for each gate and the new state."""
     shapes = [grid.shape for grid in cell.grids]
     columns = [gate * shapes[1][1] + cell.column for gate in range(3)]
     inputs: list[Part] = [((cell.row,), range(width)) for _, width in shapes[:2]]

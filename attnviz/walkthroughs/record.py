@@ -112,12 +112,12 @@ class Walkthrough:
             known.add(step.result)
 
     def inputs(self) -> tuple[str, ...]:
-        """The grids that no step makes."""
+        """Return the grids that no step makes."""
         made = {step.result for step in self.steps}
         return tuple(name for name in self.grids if name not in made)
 
     def distributions(self) -> tuple[str, ...]:
-        """The grids of attention weights, one for each head: those that a softmax made, or that were given."""
+        """Return the names of the attention weights, one for each head: made by a softmax, or given."""
         made = tuple(step.result for step in self.steps if step.name == "softmax")
         return made or tuple(name for name in self.inputs() if name == "weights")
 
@@ -129,7 +129,7 @@ class Walkthrough:
         return f"<Walkthrough of {self.model!r} ({self.kind}), {place}: {self.text!r}, {len(self.steps)} steps>"
 
     def __getitem__(self, place: tuple[int, int] | str) -> Float64[np.ndarray, "query key"]:
-        """The weights of one head that is walked: ``walk[layer, head]``; numbers by hand are layer 0.
+        """Return the weights of one head that is walked: ``walk[layer, head]``; numbers by hand are layer 0.
 
         Of a decoder's layer those of its `kind`. Raises SelectionError: a layer or head that is not walked.
         """
@@ -153,7 +153,7 @@ class Walkthrough:
         return self.page()._repr_html_()
 
     def _repr_png_(self) -> bytes:
-        """How it shows it where nothing can be explored."""
+        """Return the picture that a notebook shows where it shows no page."""
         from attnviz.walkthroughs.figure.sheet import draw
 
         return draw(self).png()
@@ -231,7 +231,7 @@ class Walkthrough:
         return write_whole(path, content)
 
     def blanks(self, seed: int = 0) -> frozenset[tuple[str, int, int]]:
-        """Computed cells that a learner fills in, about half of each step's: grid, and row and column from 0.
+        """Return computed cells that a learner fills in, about half of each step's: grid, row and column.
 
         They are the same for the same seed. Raises SettingsError: the seed is no whole number.
         """
@@ -250,7 +250,7 @@ class Walkthrough:
         return frozenset(chosen)
 
     def to_frame(self) -> DataFrame:
-        """What each query makes of each key as a pandas frame: scores, weights, and what lies between them.
+        """Return the scores, weights and the steps between them as a pandas frame.
 
         A row for each query and key, by name or number; a column a grid. Raises SelectionError: there are no scores.
         """
@@ -260,5 +260,8 @@ class Walkthrough:
 
 
 def below(chance: random.Random, n: int) -> int:
-    """A whole number from 0 to n - 1; of Python's random numbers only these are promised to stay the same."""
+    """Return a whole number from 0 to n - 1.
+
+    Of Python's random numbers only those of `random` are promised to stay the same.
+    """
     return int(chance.random() * n)

@@ -1,4 +1,4 @@
-"""What a walkthrough follows: the sentence that a model reads, and the part of the model."""
+"""The part of a model that a walkthrough follows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,6 @@ from typing import Literal
 Score = Literal["dot", "scaled", "general", "additive"]  # how a query and a key make a score
 Kind = Literal["encoder", "decoder", "cross"]  # as in the record, which help must not load
 Example = Literal["seq2seq", "seq2seq-word", "self-attention"]  # calculations by hand
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WalkthroughText:
-    """The sentence, and what goes with it."""
-
-    text: str
-    pair: str | None = None  # the second sentence, for models that read two
-    target: str | None = None  # what a model that translates is made to generate
-    truncate: bool = False  # whether a text that is too long is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +24,6 @@ class WalkthroughSelection:
     causal: bool = False  # whether the words after each word are hidden
 
     @property
-    def place(self) -> tuple[int, int]:
-        """The numbers of the layer and the head."""
-        return self.layer, self.head
-
-    @property
     def walks_all(self) -> bool:
-        """Whether all queries are followed at once."""
+        """True if all queries are followed at once."""
         return self.all_queries or (self.whole_layer and self.query is None)

@@ -466,7 +466,7 @@ TEXTS: dict[str, Text] = {
 
 
 def words_of(name: str) -> Text | None:
-    """The words of a step or a grid: its own, or those of the operation of this name."""
+    """Return the words of a step or a grid: its own, or those of the operation of this name."""
     return TEXTS.get(name) or (OPERATIONS[name].text if name in OPERATIONS else None)
 
 
@@ -563,21 +563,6 @@ PHRASES: Mapping[str, tuple[str, str]] = {
     ),
     "model": ("no number of this model's own to compare with", "이 모델에서 비교할 값이 없음"),
     "hand": ("no model to compare with", "직접 넣은 수: 비교할 모델이 없음"),
-    "step": ("step {n} of {total}", "단계 {n}/{total}"),
-    "lines": ("lines {first}-{last} of {n}, more: ↑ ↓", "{n}줄 중 {first}-{last}, 더 보기 ↑ ↓"),
-    "keys": (
-        "next →, back ←, first Home, last End, quit q",
-        "다음 →, 이전 ←, 처음 Home, 끝 End, 나가기 q",
-    ),
-    "short step": ("step {n} of {total}", "단계 {n}/{total}"),
-    "short lines": ("lines {first}-{last} of {n} ↑ ↓", "{n}줄 중 {first}-{last} ↑ ↓"),
-    "short keys": ("next →, back ←, quit q", "다음 →, 이전 ←, 나가기 q"),
-    "shorter step": ("step {n}/{total}", "{n}/{total}"),
-    "shorter lines": ("{first}-{last} of {n} ↑ ↓", "{first}-{last}/{n} ↑ ↓"),
-    "shorter keys": ("next →, back ←, quit q", "다음 →, 이전 ←, q"),
-    "shortest step": ("{n}/{total}", "{n}/{total}"),
-    "shortest lines": ("↑ ↓", "↑ ↓"),
-    "shortest keys": ("→ ← q", "→ ← q"),
     "given": ("given: no step makes it", "주어진 수: 만드는 단계가 없음"),
     "to fill in": (
         "numbers of this step are left for you to work out",

@@ -1,4 +1,4 @@
-"""What every view of a walkthrough chooses alike: steps, a query, the cell done by hand; and the steps as shown."""
+"""A walkthrough prepared for display: every view draws the same titles, formulas, grids and cells."""
 
 from __future__ import annotations
 
@@ -26,27 +26,20 @@ if TYPE_CHECKING:
 Blanks = frozenset[tuple[str, int, int]]  # cells that a learner fills in: grid, row, column
 BLANK = "____"
 MOST_DIGITS = 17  # after the point: all that a double holds
-PRECISION, PRECISE = (
-    3,
-    {"title_seq2seq": 8},
-)  # usual digits after the point; by title, where small weights need more
-MOST_PLACES = 3  # steps of heads whose places are all told; of more, the first two and the last
-LEVEL = 0.005  # weights that differ by less are the same in two digits: such a query looks at all keys alike
-HEADED = {
-    "query",
-    "keys",
-    "values",
-    "split_query",
-    "split_keys",
-    "split_values",
+DIGITS = 3
+DIGITS_OF_EXAMPLE = 8  # the smallest weight of the example ``seq2seq`` is 2.9e-20
+ALIKE = 0.005  # weights that differ by less are equal in two digits
+LEAST = 4  # vectors of no more numbers are never shortened
+
+# Steps that a layer has once for each head.
+OF_HEADS = {
+    *("query", "keys", "values", "split_query", "split_keys", "split_values", "context"),
     *BY_KEY,
-    "context",
-}  # of each head
-LEAST = 4  # vectors of no more numbers are never shortened; of longer ones the first number is always shown
+}
 
 
 class ViewOptions(TypedDict, total=False):
-    """What every view of a walkthrough takes; each has the default that is written here.
+    """The options of every view of a walkthrough; each has the default that is written here.
 
     A language that is not there is refused with a SelectionError; so is a palette, in pictures.
     """
@@ -58,7 +51,7 @@ class ViewOptions(TypedDict, total=False):
 
 
 def frame(walk: Walkthrough) -> DataFrame:
-    """What each query makes of each key, by name or number: a column a grid. Raises SelectionError: no scores."""
+    """Return the numbers of each query and key as a frame, a column for each grid. Raises SelectionError: no scores."""
     from pandas import DataFrame, MultiIndex
 
     made = [step.result for step in walk.steps if step.name in BY_KEY and step.operation != "weigh"]
@@ -81,7 +74,7 @@ Cut = tuple[int | None, ...]
 
 
 def cut(n: int, most: int, first: int, last: int) -> Cut:
-    """Of n rows or columns all; of more than so many the first and the last."""
+    """Return all of n rows or columns; of more than `most` the first and the last."""
     return tuple(range(n)) if n <= most else (*range(first), None, *range(n - last, n))
 
 
@@ -99,7 +92,7 @@ class GridView:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What its rows are called: by their names, a single one by the grid's, else by their numbers."""
+        """The names of the rows; a single row without one has the grid's, others have their numbers."""
         n_rows = len(self.values)
         return self.rows or (
             (self.name,) if n_rows == 1 and not self.is_upright else tuple(map(str, range(n_rows)))
@@ -107,12 +100,12 @@ class GridView:
 
     @property
     def has_vectors(self) -> bool:
-        """Whether its columns are the numbers of vectors, of which the first and the last tell enough."""
+        """True if rows are vectors, of which the first and the last numbers tell enough."""
         return not self.is_upright and not self.columns
 
     @cached_property
     def top(self) -> float:
-        """What the last colour stands for: a weight of 1, or the largest amount."""
+        """The number of the last colour: a weight of 1, or the largest amount."""
         finite = self.values[np.isfinite(self.values)]
         return 1.0 if self.is_weights else float(np.abs(finite).max(initial=0.0)) or 1.0
 
@@ -139,71 +132,70 @@ class View:
     @property
     def digits(self) -> int:
         """Digits after the point of each number."""
-        return (
-            PRECISE.get(self.walk.title.code, PRECISION)
-            if self.precision is None
-            else self.precision
-        )
+        if self.precision is not None:
+            return self.precision
+        return DIGITS_OF_EXAMPLE if self.walk.title.code == "title_seq2seq" else DIGITS
 
     def say(self, phrase: str, /, **fields: object) -> str:
-        """One of the phrases, in the language of the view."""
+        """Return one of the phrases, in the language of the view."""
         return wording.say(phrase, self.lang, **fields)
 
     @property
     def title(self) -> str:
-        """What is calculated, in one line."""
+        """The title of the calculation."""
         return in_language(sentence(self.walk.title, NOTES), self.lang)
 
     @property
     def source(self) -> str:
-        """Whose calculation it is: sentence, layer, head, query, and the model if the title does not name it."""
-        walk, say = self.walk, self.say
-        places = [
-            say(what, n=n)
-            for what, n in (("layer", walk.layer), ("head", walk.head))
-            if n is not None
-        ]
-        parts = [walk.model] if walk.model and walk.model not in self.title else []
-        parts += [f"“{visible(walk.text)}”"] if walk.text else []
-        parts += [say("counted", where=", ".join(places))] if places else []
-        name = wording.query_name(walk)
-        parts += [say("query is", name=f"{name} ({say('row', n=walk.query)})")] if name else []
+        """The model, if the title does not name it, the sentence, layer, head and query."""
+        walk, parts, places = self.walk, [], []
+        if walk.model and walk.model not in self.title:
+            parts.append(walk.model)
+        if walk.text:
+            parts.append(f"“{visible(walk.text)}”")
+        if walk.layer is not None:
+            places.append(self.say("layer", n=walk.layer))
+        if walk.head is not None:
+            places.append(self.say("head", n=walk.head))
+        if places:
+            parts.append(self.say("counted", where=", ".join(places)))
+        query = wording.query_name(walk)
+        if query:
+            parts.append(self.say("query is", name=f"{query} ({self.say('row', n=walk.query)})"))
         return " · ".join(parts)
 
     @property
     def finding(self) -> str:
-        """Which query looks most at which key, and how much, in one line; empty where nobody has a name."""
-        walk, found = self.walk, wording.strongest(self.walk)
-        if found is None:
+        """The query and key of the largest weight, in a sentence; empty where they have no names."""
+        walk, largest = self.walk, wording.strongest(self.walk)
+        if largest is None:
             return ""
-        row, key, head, weight = found
+        row, key, head, weight = largest
         grids = [walk.grids[name] for name in walk.distributions()]
-        weights, query, name = (
-            grids[head].values[row],
-            grids[head].rows[row],
-            grids[head].columns[key],
-        )
-        itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
-        what = (
-            "finds one"
-            if (weights > 0).sum() == 1
-            else "finds all"
-            if np.ptp(weights) < LEVEL
-            else "finds"
-        )
-        number = head if walk.layer is None else f"{walk.layer}.{head}"
-        where = f" ({self.say('head', n=number)})" if len(grids) > 1 else ""
-        seen = self.say("itself") if itself else f"“{name}”"
-        return self.say(what, query=query, key=seen, weight=f"{weight:.2f}") + where
+        grid = grids[head]
+        query, name, weights = grid.rows[row], grid.columns[key], grid.values[row]
+        is_itself = walk.kind in {"encoder", "decoder"} and key == walk.query and name == query
+        if (weights > 0).sum() == 1:
+            phrase = "finds one"
+        elif np.ptp(weights) < ALIKE:
+            phrase = "finds all"
+        else:
+            phrase = "finds"
+        shown_key = self.say("itself") if is_itself else f"“{name}”"
+        text = self.say(phrase, query=query, key=shown_key, weight=f"{weight:.2f}")
+        if len(grids) > 1:
+            number = head if walk.layer is None else f"{walk.layer}.{head}"
+            text += f" ({self.say('head', n=number)})"
+        return text
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done to the input, a sentence each."""
+        """The notes on the input, a sentence each."""
         return tuple(in_language(sentence(note, NOTES), self.lang) for note in self.walk.notes)
 
     @property
     def receipt(self) -> str:
-        """How far the numbers are from the model's own, and how these were proved."""
+        """The distance of the numbers from the model's own, and the receipt."""
         walk = self.walk
         if walk.own is None or walk.difference is None:
             return self.say("model" if walk.model else "hand")
@@ -212,23 +204,21 @@ class View:
         )
         if walk.from_input is not None:
             text += self.say("from input", difference=f"{walk.from_input:.1e}")
-        return (
-            text
-            if walk.receipt is None
-            else f"{text}; {in_language(proof(walk.receipt), self.lang)}"
-        )
+        if walk.receipt is not None:
+            text += f"; {in_language(proof(walk.receipt), self.lang)}"
+        return text
 
     @property
     def signs(self) -> str:
-        """What the signs in the formulas of its steps mean."""
+        """The meaning of the signs in the formulas."""
         is_by_cells = wording.by_cells(self.walk.steps)
         return self.say("products") + (self.say("cells") if is_by_cells else "")
 
     def grid(self, name: str, *, upright: bool = False) -> GridView:
-        """A grid as it is shown, its rows and columns exchanged if it is to stand upright."""
+        """Return a grid as it is shown, its rows and columns exchanged if it is to stand upright."""
         walk, grid = self.walk, self.walk.grids[name]
         blanks = frozenset((row, column) for of, row, column in self.blanks if of == name)
-        made = {step.result for step in walk.steps if step.operation == "softmax"}
+        shares = {step.result for step in walk.steps if step.operation == "softmax"}
         values, rows, columns = grid.values, grid.rows, grid.columns
         if upright:
             values, rows, columns = values.T, columns, rows
@@ -240,34 +230,77 @@ class View:
             columns=() if upright else columns,
             blanks=blanks,
             is_upright=upright,
-            is_weights=name in made or name in walk.distributions(),
+            is_weights=name in shares or name in walk.distributions(),
         )
 
     def step_views(self) -> list[StepView]:
-        """The steps, in the order of the calculation."""
-        found, left, is_one = [], set(self.walk.inputs()), query_weights(self.walk) is not None
+        """Return the steps, in the order of the calculation."""
+        views, unused = [], set(self.walk.inputs())
+        follows_one = query_weights(self.walk) is not None
         for number, step in enumerate(self.walk.steps, start=1):
-            needed = tuple(name for name in dict.fromkeys(step.operands) if name in left)
-            left -= set(needed)
-            by_key = is_one and step.name in BY_KEY
-            found.append(
-                StepView(view=self, number=number, step=step, inputs=needed, is_by_key=by_key)
+            inputs = tuple(name for name in dict.fromkeys(step.operands) if name in unused)
+            unused -= set(inputs)
+            is_by_key = follows_one and step.name in BY_KEY
+            words = wording.explain(step.name, self.lang)
+            views.append(
+                StepView(
+                    number=number,
+                    numbers=str(number),
+                    step=step,
+                    inputs=inputs,
+                    is_by_key=is_by_key,
+                    title=words.title,
+                    sentence=words.sentence,
+                    column=wording.short_title(step.name, self.lang),
+                    formula=wording.formula_of(step, language=self.lang, walk=self.walk),
+                    shapes=wording.shapes_of(self.walk, step, language=self.lang),
+                    hand=self._hand(step),
+                    parts=self._parts(step, is_by_key=is_by_key),
+                )
             )
-        return found
+        return views
+
+    def _hand(self, step: CalculationStep) -> str:
+        """Return one cell worked out by hand; empty where that would fill in a blank."""
+        if {grid for grid, _, _ in self.blanks} & {step.result, *step.operands}:
+            return ""
+        row, column = telling_cell(self.walk, step)
+        name = cell_name(step.result, self.walk.grids[step.result], row, column, self.lang)
+        arithmetic = spell_out(self.walk, step, row, column, self.digits, language=self.lang)
+        return f"{name}: {arithmetic}"
+
+    def _parts(self, step: CalculationStep, *, is_by_key: bool) -> tuple[tuple[str, GridView], ...]:
+        """Return the operands and the result, each with the sign before it.
+
+        What has a number for each key in a row stands upright.
+        """
+        operation, weighs = OPERATIONS[step.operation], step.operation == "weigh"
+        keys = operation.axes[-2 if weighs else -1]
+        upright = {
+            place
+            for place, side, letter in operation.sides(len(step.operands))
+            if is_by_key and side == "columns" and letter.lower() == keys
+        }
+        parts = [
+            (wording.between(step, place), self.grid(name, upright=place in upright))
+            for place, name in enumerate(step.operands)
+        ]
+        return *parts, (ARROW, self.grid(step.result, upright=is_by_key and not weighs))
 
     def cards(self) -> list[StepView]:
-        """The steps, in the order of the calculation; of several heads the same step once."""
-        made = self.step_views()
+        """Return the steps, in the order of the calculation; the same step of several heads once."""
+        views = self.step_views()
         if len(self.walk.distributions()) <= 1:
-            return made
-        found: dict[tuple[str | bool, ...], list[StepView]] = {}
-        for one in made:
-            is_headed = one.step.name in HEADED
-            of = (one.step.name, "_cross_" in one.step.result) if is_headed else (one.step.result,)
-            found.setdefault(of, []).append(one)
+            return views
+        groups: dict[tuple[str, bool], list[StepView]] = {}
+        for one in views:
+            is_of_heads = one.step.name in OF_HEADS
+            name = one.step.name if is_of_heads else one.step.result
+            is_cross = is_of_heads and "_cross_" in one.step.result
+            groups.setdefault((name, is_cross), []).append(one)
         return [
-            replace(each[0], heads=tuple(each)) if each[0].step.name in HEADED else each[0]
-            for each in found.values()
+            _join_heads(group) if group[0].step.name in OF_HEADS else group[0]
+            for group in groups.values()
         ]
 
 
@@ -275,98 +308,50 @@ class View:
 class StepView:
     """A step as every view shows it."""
 
-    view: View  # how
-    number: int  # its place in the whole calculation, counted from 1
-    step: CalculationStep  # the step itself
-    inputs: tuple[str, ...]  # the grids made by no step that it is the first to need
+    number: int  # its place in the calculation, counted from 1
+    numbers: str  # the same as text; of several heads their places, as "2, 9, … 37"
+    step: CalculationStep
+    inputs: tuple[str, ...]  # the given grids that it is the first to need
     is_by_key: bool  # whether it makes something for each key of one query
-    heads: tuple[StepView, ...] = ()  # where it stands for the same step of several heads, these
-
-    @property
-    def numbers(self) -> str:
-        """Its place, as "2"; of several heads theirs, as "2, 9, … 37"."""
-        places = [str(one.number) for one in self.heads] or [str(self.number)]
-        return (
-            ", ".join(places)
-            if len(places) <= MOST_PLACES
-            else f"{places[0]}, {places[1]}, … {places[-1]}"
-        )
-
-    @property
-    def title(self) -> str:
-        """What it is, in a few words."""
-        return wording.explain(self.step.name, self.view.lang).title
-
-    @property
-    def sentence(self) -> str:
-        """One for somebody who sees it for the first time."""
-        return wording.explain(self.step.name, self.view.lang).sentence
-
-    @property
-    def column(self) -> str:
-        """What a column of its numbers is called."""
-        return wording.short_title(self.step.name, self.view.lang)
-
-    @property
-    def formula(self) -> str:
-        """With the names of its grids, of several heads without their numbers."""
-        text = wording.formula_of(self.step, language=self.view.lang, walk=self.view.walk)
-        return re.sub(r"_\d+(?!\d)", "", text) if self.heads else text
-
-    @property
-    def shapes(self) -> str:
-        """The formula with the shapes put in."""
-        return wording.shapes_of(self.view.walk, self.step, language=self.view.lang)
-
-    @property
-    def hand(self) -> str:
-        """One telling cell of it by hand; empty where it would fill in a blank."""
-        view, walk, step = self.view, self.view.walk, self.step
-        if {grid for grid, _, _ in view.blanks} & {step.result, *step.operands}:
-            return ""
-        row, column = telling_cell(walk, step)
-        name = cell_name(step.result, walk.grids[step.result], row, column, view.lang)
-        return f"{name}: {spell_out(walk, step, row, column, view.digits, language=view.lang)}"
-
-    @cached_property
-    def parts(self) -> tuple[tuple[str, GridView], ...]:
-        """What it is made from and what it makes, each with the sign before it; of several heads what they make.
-
-        What has a number for each key in a row stands upright.
-        """
-        if self.heads:
-            return tuple(("", one.result) for one in self.heads)
-        operation, weighs = OPERATIONS[self.step.operation], self.step.operation == "weigh"
-        keys, sides = operation.axes[-2 if weighs else -1], operation.sides(len(self.step.operands))
-        upright = {
-            place for place, side, letter in sides if (side, letter.lower()) == ("columns", keys)
-        }
-        operands = [
-            (
-                wording.between(self.step, place),
-                self.view.grid(name, upright=self.is_by_key and place in upright),
-            )
-            for place, name in enumerate(self.step.operands)
-        ]
-        return *operands, (
-            ARROW,
-            self.view.grid(self.step.result, upright=self.is_by_key and not weighs),
-        )
+    title: str
+    sentence: str
+    column: str  # the name of a column of its numbers
+    formula: str
+    shapes: str  # the formula with the shapes put in
+    hand: str  # one cell by hand
+    parts: tuple[
+        tuple[str, GridView], ...
+    ]  # operands and result with their signs; of heads the results
+    heads: tuple[StepView, ...] = ()  # the steps of several heads that it stands for
 
     @property
     def result(self) -> GridView:
-        """What it makes."""
+        """The grid that it makes."""
         return self.parts[-1][1]
 
 
+def _join_heads(views: list[StepView]) -> StepView:
+    """Return one step for the same step of several heads."""
+    places = [str(one.number) for one in views]
+    if len(places) > 3:
+        places = [places[0], f"{places[1]}, … {places[-1]}"]
+    return replace(
+        views[0],
+        heads=tuple(views),
+        numbers=", ".join(places),
+        formula=re.sub(r"_\d+(?!\d)", "", views[0].formula),  # names without the head's number
+        parts=tuple(("", one.result) for one in views),
+    )
+
+
 def query_weights(walk: Walkthrough) -> Grid | None:
-    """The weights of the one query that is followed; None where several are walked, or several heads."""
+    """Return the weights of the one query that is followed; None where several are walked, or several heads."""
     made = [walk.grids[name] for name in walk.distributions()]
     return made[0] if len(made) == 1 and len(made[0].values) == 1 else None
 
 
 def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
-    """The cell that tells most, the same in every view: of the largest weight, or number; of vectors the first."""
+    """Return the cell that every view works out: of the largest weight, or number; of vectors the first."""
     grid, weights = walk.grids[step.result], query_weights(walk)
     values, row = grid.values, 0
     if weights is not None and step.name in BY_KEY:
@@ -385,7 +370,7 @@ def telling_cell(walk: Walkthrough, step: CalculationStep) -> tuple[int, int]:
 
 
 def cell_name(name: str, grid: Grid, row: int, column: int, language: str) -> str:
-    """As "scores, love" or "alignment, love, number 3"."""
+    """Return the name of a cell, as "scores, love" or "alignment, love, number 3"."""
     parts = [name]
     if len(grid.values) > 1:
         parts.append(grid.rows[row] if grid.rows else wording.say("row", language, n=row))

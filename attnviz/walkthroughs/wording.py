@@ -1,4 +1,4 @@
-"""What every view of a walkthrough says: words, formulas, titles, what was found.
+"""The words of every view of a walkthrough: formulas, titles, explanations, the finding.
 
 A formula has no sign for the matrix product (Q K^T); between pictures it is a cross. "⊙" is always cell by cell.
 """
@@ -19,19 +19,19 @@ _COUNTED = ("gain", "shift", "norm", "residual")  # grids whose numbers are no h
 
 
 def say(what: str, language: str, **fields: object) -> str:
-    """One of the phrases, in English or Korean."""
+    """Return one of the phrases, in English or Korean."""
     return PHRASES[what][language == "ko"].format(**fields)
 
 
 class Explanation(NamedTuple):
-    """What a step or a grid is: a few words, and a sentence for a newcomer, empty where nobody knows it."""
+    """The title of a step or a grid, and a sentence for a newcomer; empty where it is not known."""
 
     title: str
     sentence: str
 
 
 def explain(name: str, language: str = "en") -> Explanation:
-    """What a step or a grid with this name is, such as ``scores`` or ``Wq``; one that is not known explains itself.
+    """Return the explanation of a step or grid, such as ``scores`` or ``Wq``.
 
     ``Wq_3`` is that of head 3, ``Wq_cross_3`` of head 3 of cross attention where a layer has both.
     """
@@ -49,7 +49,7 @@ def explain(name: str, language: str = "en") -> Explanation:
 
 
 def short_title(name: str, language: str) -> str:
-    """What a column of a step's numbers is called."""
+    """Return the name of a column of a step's numbers."""
     words = words_of(name)
     return words.short[language == "ko"] if words is not None else name
 
@@ -61,7 +61,7 @@ def formula_of(
     language: str = "en",
     walk: Walkthrough | None = None,
 ) -> str:
-    """The formula of a step with the names of its own grids, such as "scores = q K^T", or others instead of some.
+    """Return the formula of a step, such as "scores = q K^T", with its own names or others instead of some.
 
     Where it is known whose step it is, a factor is only written as a root of the width of its queries and keys.
     """
@@ -70,7 +70,7 @@ def formula_of(
 
 
 def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en") -> str:
-    """The formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"; its few words in a language."""
+    """Return the formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"."""
     found = [walk.grids[name].values.shape for name in step.operands]
     own = OPERATIONS[step.operation].shapes
     text = None if own is None else own(found, language)
@@ -82,7 +82,7 @@ def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en")
 
 
 def formula_for_key(walk: Walkthrough, step: CalculationStep, language: str) -> str:
-    """What a step makes of one query and one key, such as "score = q · k"; empty where that is no formula."""
+    """Return the formula of a step for one query and one key, such as "score = q · k"; empty where there is none."""
     made = {one.result: one for one in walk.steps if one.name in BY_KEY}
     masked = {one.result: one.operands[0] for one in walk.steps if one.operation == "mask"}
     names = [masked.get(name, name) for name in step.operands]
@@ -100,7 +100,7 @@ def _fill(
     language: str,
     walk: Walkthrough | None,
 ) -> str:
-    """The formula of a step with its operands put in, as they are and with rows and columns exchanged."""
+    """Return the formula of a step with its operands put in, as they are and with rows and columns exchanged."""
     operation = OPERATIONS[step.operation]
     fields = _fields(step, names, turned, walk)
     parts = operation.korean if language == "ko" and operation.korean else operation.formula
@@ -127,29 +127,29 @@ def _fields(
 
 
 def between(step: CalculationStep, place: int) -> str:
-    """The sign that stands on a sheet before an operand of a step; a comma where the formula is no chain of signs."""
+    """Return the sign before an operand on a sheet; a comma where the formula is no chain of signs."""
     signs = OPERATIONS[step.operation].signs
     return "" if place == 0 else signs[min(place, len(signs)) - 1]
 
 
 def write_products(text: str) -> str:
-    """A formula in which a product by a number has a dot and one cell by cell a circle."""
+    """Return a formula in which a product by a number has a dot and one cell by cell a circle."""
     return re.sub(r" \* (?=-?\d)", " · ", text).replace(" * ", f" {CELLS} ")
 
 
 def shown_formula(text: str) -> str:
-    """A formula as it is written on a blackboard."""
+    """Return a formula as it is written on a blackboard."""
     text = re.sub(r"sqrt\((\d+)\)", r"√\1", text)
     return write_products(text).replace("^T", "ᵀ").replace("sqrt(", "√(")
 
 
 def by_cells(steps: Iterable[CalculationStep]) -> bool:
-    """Whether any of these steps multiplies cell by cell."""
+    """Return whether any of these steps multiplies cell by cell."""
     return any(CELLS in write_products(formula_of(step)) for step in steps)
 
 
 def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
-    """Row, column, head and weight of the largest weight; of several queries that on another key than the own.
+    """Return row, column, head and weight of the largest weight; of several queries not on their own key.
 
     None where there are no weights, or their queries and keys have no names.
     """
@@ -169,7 +169,7 @@ def strongest(walk: Walkthrough) -> tuple[int, int, int, float] | None:
 
 
 def query_name(walk: Walkthrough) -> str:
-    """The name of the one query that is walked; empty where there is none."""
+    """Return the name of the one query that is walked; empty where there is none."""
     if walk.query is None:
         return ""
     for name in ("q", "x", "context"):
@@ -181,7 +181,7 @@ def query_name(walk: Walkthrough) -> str:
 
 
 def whole_formula(walk: Walkthrough) -> str:
-    """The steps of attention in one line, such as "context = softmax(q K^T / sqrt(8)) V"."""
+    """Return the steps of attention in one line, such as "context = softmax(q K^T / sqrt(8)) V"."""
     text, written = "", ""
     for step in walk.steps:
         if step.name == "scores":

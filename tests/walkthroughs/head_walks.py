@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from attnviz.walkthroughs.capture import walks
-from attnviz.walkthroughs.settings import WalkthroughSelection, WalkthroughText
+from attnviz.walkthroughs.settings import WalkthroughSelection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,29 +17,16 @@ if TYPE_CHECKING:
     from attnviz.capture.stream import Layer
     from attnviz.walkthroughs.record import Walkthrough
 
-OF_TEXT = {"pair", "target", "truncate"}
-SHORT = {"every": "all_queries"}
-
-
-def _arguments(text: str, more: dict[str, Any]) -> dict[str, Any]:
-    fields = {
-        SHORT.get(name, name): value
-        for name, value in more.items()
-        if name not in {*OF_TEXT, "full"}
-    }
-    if fields.get("query") is not None:
-        fields["query"] = str(fields["query"])
-    words = WalkthroughText(text=text, **{name: more[name] for name in OF_TEXT & set(more)})
-    return {
-        "words": words,
-        "choice": WalkthroughSelection(**fields),
-        "full": more.get("full", False),
-    }
-
 
 def walk(text: str, source: Source, **more: Any) -> Walkthrough:
-    """`attnviz.walkthroughs.capture.walks.follow`, with the fields of its choice."""
-    return walks.follow(source=source, **_arguments(text, more))
+    """`attnviz.walkthroughs.capture.walks.follow`, with the fields of its selection."""
+    of_run = {
+        name: more.pop(name) for name in ("pair", "target", "truncate", "full") if name in more
+    }
+    more["all_queries"] = more.pop("every", False)
+    if more.get("query") is not None:
+        more["query"] = str(more["query"])
+    return walks.follow(text, source, WalkthroughSelection(**more), **of_run)
 
 
 def decoding_steps(text: str, source: Source, **more: Any) -> list[Walkthrough]:

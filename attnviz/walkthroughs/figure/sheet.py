@@ -17,13 +17,14 @@ from attnviz.render.figure.style import StyleName, style_of
 from attnviz.render.palette import DEFAULT
 from attnviz.text.display import visible
 from attnviz.walkthroughs import wording
-from attnviz.walkthroughs.figure.card import WORDS, CardStyle, Strip, block_of, bold, strip_of
-from attnviz.walkthroughs.figure.flow import MOST_KEYS, Flow, flow_of, keys_of
+from attnviz.walkthroughs.figure.card import WORDS, CardRows, arrange_cards, measure_card
+from attnviz.walkthroughs.figure.flow import Flow, measure_flow, place_of_keys
+from attnviz.walkthroughs.figure.matrix import MOST_ROWS, SheetStyle, bold
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.texts import BEFORE, BY_KEY
 from attnviz.walkthroughs.view import (
     BLANK,
-    HEADED,
+    OF_HEADS,
     GridView,
     StepView,
     View,
@@ -31,84 +32,77 @@ from attnviz.walkthroughs.view import (
     query_weights,
 )
 
-FOUND, SOURCE = 15.0, 8.5  # the size of what was found and of whose calculation it is, in points
-WIDE, NARROW = (
-    12.9,
-    7.0,
-)  # what a sheet may take across for cards, and what it has at least, in inches
-FEW_ROWS = 6  # rows of a matrix that are printed outside attention itself
-BETWEEN = 0.3  # between two sections of a sheet, in inches
-MOST_JOINED = 3  # vectors put side by side that are drawn; of more, as the contexts of a dozen heads, the result is
-SMALL = (
-    6,
-    8,
-)  # rows and columns of given numbers that are drawn; larger ones are weights, whose shape says enough
-PARAMETERS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
-"""How many operands of an operation, from the first, are no weights of the model; of others all."""
+FINDING, SOURCE = 15.0, 8.5  # sizes of letters, in points
+WIDEST, LEAST_WIDTH = 12.9, 7.0  # of the cards, in inches
+SECTION_GAP = 0.3
+FEW_ROWS = 6  # rows of a matrix outside attention itself
+MOST_JOINED = 3  # vectors put side by side that are drawn; of more only the result
 
-Kind = Literal["before", "attention", "rows", "after"]
-Section = Strip | Flow
+# Given numbers up to this size are drawn; larger ones are weights, whose shape says enough.
+SMALL_ROWS, SMALL_COLUMNS = 6, 8
+
+INPUTS = {"projection": 1, "norm": 1, "rms_norm": 1, "general": 1, "additive": 1, "gru": 2}
+"""The number of operands, from the first, that are no weights of the model; of other operations all."""
+
+Kind = Literal["before", "attention", "by key", "after"]
+Section = CardRows | Flow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SheetText:
-    """What a picture of a walkthrough tells."""
+    """The contents of a sheet, before anything is measured."""
 
-    view: View  # the calculation, and how it is shown
-    cards: list[StepView]  # its steps
-    style: CardStyle  # how it is drawn
-    # the key with the largest weight; None where no single query is followed, or cells are left
-    # blank
-    lit: int | None
-    rows: Mapping[str, int]  # of several queries the row to be followed of each matrix, by its name
+    view: View
+    cards: list[StepView]
+    style: SheetStyle
+    followed_key: int | None  # of one query the key with the largest weight, if it may be shown
+    followed_rows: Mapping[str, int]  # of several queries the row to follow of each grid, by name
 
 
 def prepare_sheet(walk: Walkthrough, palette: str, **options: Unpack[ViewOptions]) -> SheetText:
-    """Everything that a picture needs before anything is measured; to be called in `usual_settings`."""
+    """Return everything that a sheet shows; to be called in `usual_settings`."""
     view = View(walk=walk, **options)
-    made = view.cards()
+    cards = view.cards()
     texts = [*_heading(view), view.receipt, *view.notes, BLANK, "⋮…∞"]
-    texts += map(view.say, ("colours", "lit", "left out", "cells"))
-    for card in made:
-        texts += [
-            card.title,
-            card.sentence,
-            *map(wording.shown_formula, (card.formula, card.shapes)),
-        ]
-        texts += [
-            text for sign, one in card.parts for text in (sign, one.name, *one.rows, *one.columns)
-        ]
-    style = CardStyle(pen=blank_figure(texts), palette=palette, precision=view.digits)
-    lit, rows = _lit(view, made)
-    return SheetText(view=view, cards=made, style=style, lit=lit, rows=rows)
+    texts += [view.say(phrase) for phrase in ("colours", "lit", "left out", "cells")]
+    for card in cards:
+        formulas = wording.shown_formula(card.formula), wording.shown_formula(card.shapes)
+        texts += [card.title, card.sentence, *formulas]
+        for sign, grid in card.parts:
+            texts += [sign, grid.name, *grid.rows, *grid.columns]
+    style = SheetStyle(pen=blank_figure(texts), palette=palette, precision=view.digits)
+    key, rows = _followed(view, cards)
+    return SheetText(view=view, cards=cards, style=style, followed_key=key, followed_rows=rows)
 
 
-def _lit(view: View, made: Sequence[StepView]) -> tuple[int | None, dict[str, int]]:
-    """The key of the largest weight of one query; of several the rows of the query and the key whose weight is."""
-    walk = view.walk
-    if len(walk.distributions()) != 1 or {name for name, _, _ in view.blanks} & {
-        step.result for step in walk.steps
-    }:
+def _followed(view: View, cards: Sequence[StepView]) -> tuple[int | None, dict[str, int]]:
+    """Return the key of the largest weight of one query; of several, the row to follow of each grid."""
+    walk, largest = view.walk, wording.strongest(view.walk)
+    results = {step.result for step in walk.steps}
+    has_blanks = any(name in results for name, _, _ in view.blanks)
+    if largest is None or has_blanks or len(walk.distributions()) != 1:
         return None, {}
-    largest = wording.strongest(walk)
-    if largest is None or query_weights(walk) is not None:
-        return (None if largest is None else largest[1]), {}
+    query, key, _, _ = largest
+    if query_weights(walk) is not None:
+        return key, {}
     rows: dict[str, int] = {}
-    for card in made:
-        if card.step.name in BY_KEY or card.step.name == "context":
-            names = [matrix.name for _, matrix in card.parts]
-            rows |= dict.fromkeys(names, largest[0])
-            keys = 1 if card.step.name == "context" else keys_of(card.step)
-            rows |= {} if keys is None else {names[keys]: largest[1]}
+    for card in cards:
+        is_context = card.step.name == "context"
+        if is_context or card.step.name in BY_KEY:
+            names = [grid.name for _, grid in card.parts]
+            rows |= dict.fromkeys(names, query)
+            place = 1 if is_context else place_of_keys(card.step)
+            if place is not None:
+                rows[names[place]] = key
     return None, rows
 
 
 def draw(walk: Walkthrough, *, palette: str = DEFAULT, **options: Unpack[ViewOptions]) -> Picture:
-    """The whole calculation as a picture."""
+    """Draw the whole calculation."""
     with usual_settings():
-        it = prepare_sheet(walk, palette, **options)
-        page = _draw_page(it)
-    return Picture(page.pen, _heading(it.view)[0], it.view.receipt)
+        sheet = prepare_sheet(walk, palette, **options)
+        page = _draw_page(sheet)
+    return Picture(page.pen, _heading(sheet.view)[0], sheet.view.receipt)
 
 
 def draw_for(
@@ -120,144 +114,141 @@ def draw_for(
     dpi: int | None = None,
     **view: Unpack[ViewOptions],
 ) -> Picture:
-    """The whole calculation as a picture of a style; or SettingsError: a width that no picture has."""
+    """Draw the whole calculation in a style. Raises SettingsError: a width that no picture has."""
     fitting = style_of(style, width, dpi)
     return draw(walk, palette=palette, **view).fitted(fitting)
 
 
 def _heading(view: View) -> tuple[str, str, str]:
-    walk, found = view.walk, "" if view.blanks else view.finding
+    """Return the finding, the source and the formula."""
+    walk = view.walk
+    finding = "" if view.blanks else view.finding
     source = f"{view.title} · “{visible(walk.text)}”" if walk.text else view.title
     formula = wording.shown_formula(wording.whole_formula(walk))
-    return found or view.title, source if found else view.source, formula
+    return (finding, source, formula) if finding else (view.title, view.source, formula)
 
 
-def _notes(it: SheetText, sections: Sequence[Section]) -> list[str]:
-    view = it.view
-    is_cut = any(None in (*box.rows, *box.columns) for one in sections for box in one.boxes)
-    signs = {
-        "lit": any(isinstance(one, Flow) and one.weights for one in sections),
-        "left out, blanks" if view.blanks else "left out": is_cut,
-        "cells": wording.by_cells(view.walk.steps),
-    }
-    read = view.say("colours") + "".join(
-        view.say(what) for what, is_there in signs.items() if is_there
-    )
-    return [view.receipt, read, *view.notes]
+def _notes(sheet: SheetText, sections: Sequence[Section]) -> list[str]:
+    view = sheet.view
+    reading = view.say("colours")
+    if any(isinstance(section, Flow) and section.weights for section in sections):
+        reading += view.say("lit")
+    if any(None in (*box.rows, *box.columns) for section in sections for box in section.boxes):
+        reading += view.say("left out, blanks" if view.blanks else "left out")
+    if wording.by_cells(view.walk.steps):
+        reading += view.say("cells")
+    return [view.receipt, reading, *view.notes]
 
 
-def _draw_page(it: SheetText) -> Page:
-    sections = _sections(it)
-    room = max(NARROW, *(section.width for section in sections))
-    pen = it.style.pen
-    above = [
-        line
-        for text, size, colour in zip(
-            _heading(it.view), (FOUND, SOURCE, SOURCE + 1), (BLACK, GREY, BLACK), strict=True
-        )
-        for line in lines(
-            pen, [text], room / (1.1 if size == FOUND else 1), size, colour=colour, leading=1.4
-        )
-    ]
-    below = lines(pen, _notes(it, sections), room, WORDS)
-    inside = sum(section.height + BETWEEN for section in sections)
-    page = page_of(
-        pen, room + 2 * MARGIN, 2 * MARGIN + height_of([*above, *below]) + inside + BETWEEN / 2
-    )
+def _draw_page(sheet: SheetText) -> Page:
+    sections = _sections(sheet)
+    room = max(LEAST_WIDTH, *(section.width for section in sections))
+    pen = sheet.style.pen
+    finding, source, formula = _heading(sheet.view)
+    # Bold letters are wider than those that were measured.
+    above = lines(pen, [finding], room / 1.1, FINDING, colour=BLACK, leading=1.4)
+    above += lines(pen, [source], room, SOURCE, colour=GREY, leading=1.4)
+    above += lines(pen, [formula], room, SOURCE + 1, colour=BLACK, leading=1.4)
+    below = lines(pen, _notes(sheet, sections), room, WORDS)
+    inside = sum(section.height + SECTION_GAP for section in sections)
+    height = 2 * MARGIN + height_of([*above, *below]) + inside + SECTION_GAP / 2
+    page = page_of(pen, room + 2 * MARGIN, height)
     top = MARGIN
     for line in above:
-        look = bold(line.text) if line.size == FOUND else {}
+        look = bold(line.text) if line.size == FINDING else {}
         page.text(MARGIN, top, line.text, line.size, va="top", color=line.colour, **look)
         top += line.pitch
-    top = MARGIN + height_of(above) + BETWEEN / 2
+    top = MARGIN + height_of(above) + SECTION_GAP / 2
     for section in sections:
-        page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
-        section.draw(page, (MARGIN, top + 0.06))
-        top += section.height + BETWEEN
-    page.ax.plot([MARGIN, MARGIN + room], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
+        _draw_rule(page, room, top)
+        section.draw(page, MARGIN, top + 0.06)
+        top += section.height + SECTION_GAP
+    _draw_rule(page, room, top)
     page.write(below, top)
     return page
 
 
-def _sections(it: SheetText) -> list[Section]:
-    weights = query_weights(it.view.walk)
-    new = fresh(it.cards)
+def _draw_rule(page: Page, width: float, top: float) -> None:
+    page.ax.plot([MARGIN, MARGIN + width], [top - 0.06] * 2, color=FRAME, linewidth=0.6)
+
+
+def _sections(sheet: SheetText) -> list[Section]:
+    """Return the cards before attention, its steps, and what follows, each measured."""
+    weights = query_weights(sheet.view.walk)
+    grids = grids_to_draw(sheet.cards)
+    style, rows = sheet.style, sheet.followed_rows
     sections: list[Section] = []
-    for kind, made in blocks(it.cards):
-        if kind == "rows" and weights is not None:
-            flow = flow_of(made, it.style, weights.values[0], lit=it.lit)
+    for kind, group in groupby(sheet.cards, key=_kind):
+        cards = list(group)
+        if kind == "by key" and weights is not None:
+            flow = measure_flow(cards, style, weights.values[0], followed=sheet.followed_key)
             sections.append(flow)
-            others = [("", matrix) for matrix in flow.others]
-            if others:
-                block = block_of(made[0], others, it.style, WIDE, words=False, rows=FEW_ROWS)
-                sections.append(Strip([[block]], it.rows))
+            if flow.others:
+                others = [("", grid) for grid in flow.others]
+                wordless = measure_card(
+                    cards[0], others, style, WIDEST, has_words=False, most_rows=FEW_ROWS
+                )
+                sections.append(CardRows([[wordless]], rows))
         else:
-            drawn = [
-                block_of(card, new[card.number], it.style, WIDE, rows=_rows(card)) for card in made
-            ]
-            sections.append(strip_of(drawn, WIDE, it.rows))
+            measured = []
+            for card in cards:
+                is_context = card.step.name == "context" and not card.heads
+                most = MOST_ROWS if is_context or card.step.name in BY_KEY else FEW_ROWS
+                parts = grids[card.number]
+                measured.append(measure_card(card, parts, style, WIDEST, most_rows=most))
+            sections.append(arrange_cards(measured, WIDEST, rows))
     return sections
 
 
-def _rows(card: StepView) -> int:
-    """So many rows of a matrix are drawn: all that attention itself makes, the first and last of others."""
-    return (
-        MOST_KEYS
-        if card.step.name in BY_KEY or (card.step.name == "context" and not card.heads)
-        else FEW_ROWS
-    )
+def _kind(card: StepView) -> Kind:
+    if card.step.name in BEFORE:
+        return "before"
+    if card.heads or card.step.name not in OF_HEADS:
+        return "after"
+    return "by key" if card.is_by_key or card.step.operation == "sum" else "attention"
 
 
-def blocks(made: Sequence[StepView]) -> list[tuple[Kind, list[StepView]]]:
-    """The cards of a sheet in blocks: what comes before attention, its steps, and what follows it."""
+def grids_to_draw(cards: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
+    """Return the matrices on each card, by its number: those that no card before it has.
 
-    def kind(card: StepView) -> Kind:
-        if card.heads or card.step.name not in HEADED:
-            return "before" if card.step.name in BEFORE else "after"
-        if card.step.name in BEFORE:
-            return "before"
-        return "rows" if card.is_by_key or card.step.operation == "sum" else "attention"
-
-    return [(kind, list(group)) for kind, group in groupby(made, key=kind)]
-
-
-def fresh(made: Sequence[StepView]) -> dict[int, list[tuple[str, GridView]]]:
-    """The matrices drawn on each card, by its number: those that no card before it has.
-
-    What a later step of attention is made from is drawn there; of a model's weights the shapes say enough, and of heads
-    with many rows the weights and contexts.
+    A matrix that a later step of attention needs is drawn there; of a model's weights the shapes say enough, and of
+    heads with many rows the weights and contexts.
     """
-    later = {name for card in made if card.step.name not in BEFORE for name in card.step.operands}
-    results = {matrix.name for card in made for _, matrix in card.parts[0 if card.heads else -1 :]}
+    needed_later = {
+        name for card in cards if card.step.name not in BEFORE for name in card.step.operands
+    }
+    results = {
+        grid.name for card in cards for _, grid in (card.parts if card.heads else card.parts[-1:])
+    }
     drawn: set[str] = set()
-    found: dict[int, list[tuple[str, GridView]]] = {}
-    for card in made:
-        step, new = card.step, found.setdefault(card.number, [])
-        given = [matrix for _, matrix in card.parts if matrix.name not in results]
-        is_large = len(given) > MOST_JOINED or not all(map(_is_small, given))
-        for place, (sign, matrix) in enumerate(card.parts):
-            if card.heads:
-                left_out = len(matrix.values) > SMALL[0] and step.name not in {"softmax", "context"}
-            elif step.name in BEFORE:
-                left_out = (
-                    is_large
-                    or not _is_small(matrix)
-                    or (matrix is card.result and matrix.name in later)
-                )
-            else:
-                learned = (
-                    place >= PARAMETERS.get(step.operation, place + 1) and step.name != "context"
-                )
-                left_out = (
-                    matrix in given and is_large and (learned or step.operation == "concatenate")
-                )
-            # what it makes shows it
-            masks = step.operation == "mask" and 0 < place < len(card.parts) - 1
-            if not (left_out or masks or matrix.name in drawn):
-                new.append((sign, matrix))
-                drawn.add(matrix.name)
-    return found
+    chosen: dict[int, list[tuple[str, GridView]]] = {}
+    for card in cards:
+        chosen[card.number] = []
+        for place, (sign, grid) in enumerate(card.parts):
+            is_drawn = _is_shown(card, place, needed_later, results)
+            if is_drawn and grid.name not in drawn:
+                chosen[card.number].append((sign, grid))
+                drawn.add(grid.name)
+    return chosen
 
 
-def _is_small(matrix: GridView) -> bool:
-    return all(n <= most for n, most in zip(matrix.values.shape, SMALL, strict=True))
+def _is_shown(card: StepView, place: int, needed_later: set[str], results: set[str]) -> bool:
+    """Return whether a card shows one of its parts, where no card before it does."""
+    step, grid = card.step, card.parts[place][1]
+    given = [part for _, part in card.parts if part.name not in results]
+    is_large = len(given) > MOST_JOINED or not all(map(_is_small, given))
+    if card.heads:
+        return len(grid.values) <= SMALL_ROWS or step.name in {"softmax", "context"}
+    if step.name in BEFORE:
+        is_shown_later = grid is card.result and grid.name in needed_later
+        return not (is_large or is_shown_later or not _is_small(grid))
+    if step.operation == "mask" and 0 < place < len(card.parts) - 1:
+        return False  # the result shows the mask
+    is_learned = place >= INPUTS.get(step.operation, place + 1) and step.name != "context"
+    is_spare = is_learned or step.operation == "concatenate"
+    return not (grid in given and is_large and is_spare)
+
+
+def _is_small(grid: GridView) -> bool:
+    n_rows, n_columns = grid.values.shape
+    return bool(n_rows <= SMALL_ROWS and n_columns <= SMALL_COLUMNS)

@@ -27,7 +27,7 @@ DEPTH = 0.5  # the largest part of a hue, so that dark letters on light paper an
 
 @dataclass(frozen=True, slots=True)
 class PageCell:
-    """What stands in a table."""
+    """One cell of a table."""
 
     text: str  # the number, as shown
     share: float = 0.0  # of its hue in the page: a weight itself, or a number by the largest of its grid; 0 of a text
@@ -62,7 +62,7 @@ class Section:
 
     @property
     def blocks(self) -> list[tuple[str, Any]]:
-        """What stands below its title, by what it is, without what is empty."""
+        """The parts below the title with their kinds, without those that are empty."""
         symbols = {name: text for name in ("formula", "shapes") if (text := getattr(self, name))}
         numbers = [("table", self.table), ("remark", self.table.remark), ("hand", self.hand)]
         return [
@@ -71,7 +71,7 @@ class Section:
 
 
 def lay_out(view: View) -> Iterator[Section]:
-    """Each step, before it what it needs that was given, and after the last step by key what all of them made."""
+    """Yield each step after the given grids that it needs, and after the last step by key a table of the keys."""
     steps = view.step_views()
     by_key = [one for one in steps if one.is_by_key]
     for one in steps:
@@ -108,7 +108,7 @@ def _table(view: View, grid: GridView) -> PageTable:
 
 
 def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
-    """What the query makes of each key: a row for each, with its score, weight and alignment vector."""
+    """Return a table with a row for each key: its score, weight and alignment vector."""
     made = [(one.result, _write_cells(view, one.result)) for one in steps]
 
     def cell(grid: GridView, cells: CellsOfRow, key: int) -> PageCell:
@@ -132,7 +132,7 @@ def _rows(
 
 
 def _write_cells(view: View, grid: GridView) -> CellsOfRow:
-    """What writes the numbers of a row, all of one grid alike; of many those at the ends, and a gap between them."""
+    """Return a function that writes a row, all numbers of one grid alike; of many those at the ends."""
     write, top = one_format(grid.values, view.digits), grid.top
 
     def cell(row: int, column: int) -> PageCell:

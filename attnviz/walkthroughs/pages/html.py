@@ -77,7 +77,7 @@ def page(walk: Walkthrough, **options: Unpack[ViewOptions]) -> WebPage:
 
 
 def _rules(body: str) -> Iterator[str]:
-    """The colours of cells; and how small a formula in a narrow window, and a table on paper, must be to fit."""
+    """Yield the colours of cells, and the widths that make formulas and tables fit."""
     yield from (f".{name} {{ --hue: {' '.join(map(str, hue))}; }}" for hue, name in HUES.items())
     yield " ".join(
         f".s{level} {{ --share: {level / LEVELS * DEPTH:g}; }}" for level in range(1, LEVELS + 1)
@@ -103,7 +103,7 @@ def _section(each: Sequence[Section], name: str) -> Iterator[str]:
 
 
 def _bilingual(texts: Sequence[str], *, as_it_is: bool = False) -> str:
-    """A text in all languages, of which one is seen; once where all are the same."""
+    """Return a text in all languages, of which one is seen; once where all are the same."""
     written = texts if as_it_is else [escape(text) for text in texts]
     if len(set(written)) == 1:
         return written[0]
@@ -135,7 +135,7 @@ def _table(each: Sequence[PageTable], title: str) -> Iterator[str]:
 
 
 def _ems(table: PageTable) -> int:
-    """How wide the table is at most, in units of its size of letters; the names are in wide ones."""
+    """Return the largest width of a table, in sizes of its letters."""
     columns = [
         [table.columns[i], *(cells[i].text for _, cells in table.rows if cells)]
         for i in range(len(table.columns))
@@ -148,7 +148,7 @@ def _ems(table: PageTable) -> int:
 
 
 def _width(text: str) -> int:
-    """In columns of a terminal: Korean letters count twice."""
+    """Return the width of a text; Korean letters count twice."""
     return sum(2 if east_asian_width(character) in "WF" else 1 for character in text)
 
 
@@ -159,7 +159,7 @@ def _cell(cell: PageCell) -> str:
 
 
 def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
-    """What the script of a page reads of its tables; of steps with a blank, which a learner fills in, no arithmetic.
+    """Return the data that the page's script reads; steps with a blank have no arithmetic.
 
     Returns:
         ``numbers``: six lists as long as there are numbers, since alike things pack best beside one another: grids (by
@@ -201,7 +201,7 @@ def _origins(view: View, tables: Sequence[PageTable]) -> dict[str, Any]:
 def _parts(
     walk: Walkthrough, step: CalculationStep, row: int, column: int, grids: dict[str, int]
 ) -> list[list[Any]]:
-    """The parts of each operand that one number is made of; an operand that has no share in it is left out."""
+    """Return the parts of each operand that one number is made of, without operands that have no share."""
     found = OPERATIONS[step.operation].parts(ResultCell(walk, step, row, column))
     parts = []
     for name, part in zip(step.operands, found, strict=True):
@@ -220,7 +220,7 @@ def _parts(
 
 
 def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
-    """As "K, love", or "Wq, number 3" of a column: of what is not whole the rows and columns are named."""
+    """Return the name of a part, as "K, love", or "Wq, number 3" of a column."""
     grid = walk.grids[name]
     names = [name]
     sides = (("row", grid.rows), ("number", grid.columns))
@@ -231,5 +231,5 @@ def _part_name(walk: Walkthrough, name: str, part: Part, language: str) -> str:
 
 
 def _once(texts: list[str]) -> str | list[str]:
-    """A text; a list of two where it is another in Korean."""
+    """Return a text, or a list of two where it is another in Korean."""
     return texts[0] if len(set(texts)) == 1 else texts

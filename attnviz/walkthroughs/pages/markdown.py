@@ -31,7 +31,7 @@ _BEGINNING = re.compile(r"^(\d+(?=[.)])|(?=[-+=]))")
 
 
 def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
-    """The walkthrough as Markdown, with tables as GitHub draws them."""
+    """Return the walkthrough as Markdown, with tables as GitHub draws them."""
     view = View(walk=walk, **options)
     blocks = [f"# {escape(view.title)}", *([_paragraph(view.source)] if view.source else [])]
     for section in lay_out(view):
@@ -43,7 +43,7 @@ def markdown(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
 
 
 def escape(text: str) -> str:
-    """The text as Markdown shows it, letter for letter."""
+    """Return the text so that Markdown shows it letter for letter."""
     return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
 
 
@@ -78,7 +78,7 @@ _BLOCKS: dict[str, Callable[[Any], str]] = {
 
 
 def csv(walk: Walkthrough, **options: Unpack[ViewOptions]) -> str:
-    """The numbers as a table with one line for each, in full precision; rows and columns count from 0.
+    """Return the numbers as CSV, one line for each, in full precision; rows and columns count from 0.
 
     A number that was given has no step; the value of a blank is empty; language and precision change nothing.
     """

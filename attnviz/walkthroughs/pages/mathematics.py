@@ -27,7 +27,7 @@ _PARTS = re.compile(
 
 
 def parts(formula: str) -> Iterator[tuple[str, str]]:
-    """A formula as steps have it, such as "scores = q K^T / sqrt(8)", part by part: what each is, and its text.
+    """Yield the parts of a formula such as "scores = q K^T / sqrt(8)", part by part: what each is, and its text.
 
     It is a group of `_PARTS`, or of names a ``function`` or ``words``; a root's text is what stands under it.
     """
@@ -43,7 +43,7 @@ def parts(formula: str) -> Iterator[tuple[str, str]]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """A symbol and its index: Wq is W with q, context_1 is context with 1."""
+    """Return a symbol and its index: Wq is W with q, context_1 is context with 1."""
     found = re.fullmatch(r"([Wbd])([a-z0-9])(?:_(.+))?|([^_]+)_(.+)", name)
     if found is None:
         return name, ""
@@ -67,7 +67,7 @@ _ESCAPED = {
 
 
 def tex(formula: str) -> str:
-    r"""A formula as TeX: "scores = q K^T" as ``\mathit{scores} = q\ K^{\top}``."""
+    r"""Return a formula as TeX: "scores = q K^T" as ``\mathit{scores} = q\ K^{\top}``."""
     return re.sub(r" {2,}", " ", "".join(starmap(_tex, parts(formula)))).strip()
 
 
@@ -91,7 +91,7 @@ def _tex(kind: str, text: str) -> str:
 
 
 def mathml(formula: str) -> str:
-    """A formula as MathML, which browsers draw by themselves; a long list of grids can go on in a new line."""
+    """Return a formula as MathML; a long list of grids can go on in a new line."""
     return " ".join(f"<math>{_row(part)}</math>" for part in re.split(r"(?<=;) ", formula))
 
 

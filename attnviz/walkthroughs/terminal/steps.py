@@ -36,7 +36,7 @@ FEW = 24  # rows of all steps of several queries that fit on one screen
 def draw_overview(
     walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]
 ) -> Iterator[Text]:
-    """The calculation on one screen: what one query makes of each key, a row a key; of several queries the weights."""
+    """Draw the calculation on one screen: a row for each key of one query, or the weights of several."""
     lines = list(_overview(_view(walk, screen, settings)))
     full = [line for line in lines if line.plain]
     yield from full if len(full) <= LINES < len(lines) else lines
@@ -73,7 +73,7 @@ def _overview(view: ScreenView) -> Iterator[Text]:
 
 
 def draw_walk(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]) -> Iterator[Text]:
-    """Every step of the calculation, in lines no wider than the screen."""
+    """Draw every step, in lines no wider than the screen."""
     view = _view(walk, screen, settings)
     steps = view.step_views()
     yield from _head(view)
@@ -86,7 +86,7 @@ def draw_walk(walk: Walkthrough, screen: Screen, **settings: Unpack[ViewOptions]
 def draw_step(
     walk: Walkthrough, screen: Screen, number: int, **settings: Unpack[ViewOptions]
 ) -> list[Text]:
-    """The step of this number by itself, what the query makes of the keys so far, and at the last step how all ends."""
+    """Draw one step with the keys so far; the last step also has the receipt."""
     view = _view(walk, screen, settings)
     every = view.step_views()
     so_far = [one for one in every if one.number <= number]
@@ -110,7 +110,7 @@ def _head(view: ScreenView) -> Iterator[Text]:
 
 
 def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
-    """What colours and shades mean, what was done to the input, and how far all is from the model's own."""
+    """Yield the key to the colours, the notes on the input, and the receipt."""
     walk, screen = view.walk, view.screen
     for what in [*(["signed"] if screen.colour else []), *(["weights"] if shaded else [])]:
         bar = screen.scale_bar(8, signed=what == "signed")
@@ -121,7 +121,7 @@ def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
 
 
 def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
-    """The query, how each number of a key is made, a row for each key, and the context."""
+    """Yield the query, the formulas, a row for each key, and the context."""
     walk, first = view.walk, steps[0].step
     yield Text()
     if first.name == "scores":
@@ -156,14 +156,9 @@ def _words(view: ScreenView, *, is_short: bool) -> Iterator[Text]:
         )
         return
     yield from view.wrap(view.say("and then"), "bold")
-    group = ColumnGroup(
-        view=view,
-        grid=grid,
-        title=view.say("probability"),
-        rows=range(len(grid.values)),
-        bar=WIDE_BAR,
-    )
-    yield from GridTable(groups=(group,)).draw()
+    rows = range(len(grid.values))
+    group = ColumnGroup(view, grid, rows, title=view.say("probability"), bar=WIDE_BAR)
+    yield from GridTable([group]).draw()
     rest = 1 - float(grid.values.sum())
     if not view.blanks and rest > 0:
         yield from view.wrap(view.say("other words", total=view.number(rest)), "dim")
@@ -180,14 +175,12 @@ def _side_by_side(view: ScreenView, texts: Sequence[str]) -> Iterator[Text]:
 
 
 def _vector(view: ScreenView, label: str, name: str) -> Iterator[Text]:
-    group = ColumnGroup(
-        view=view, grid=replace(view.grid(name), rows=(label,)), rows=(0,), counted=False
-    )
-    yield from GridTable(groups=(group,)).draw()
+    grid = replace(view.grid(name), rows=(label,))
+    yield from GridTable([ColumnGroup(view, grid, [0], has_heading=False)]).draw()
 
 
 def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
-    """The weights of all queries and their contexts; where there is room, the scores too."""
+    """Yield the weights of all queries and their contexts; where there is room, the scores too."""
     is_short = len(steps[0].result.values) * len(steps) > FEW
     for one in steps:
         if not is_short or one.step.name in {"softmax", "context"}:
@@ -198,7 +191,7 @@ def _several_queries(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Te
 
 
 def _list_of_steps(view: ScreenView) -> Iterator[Text]:
-    """The steps of a whole layer, those of each head once; and what comes out."""
+    """Yield the steps of a whole layer, those of each head once, and its output."""
     walk = view.walk
     titles, shapes, formulas = [], [], []
     for one in view.cards():
@@ -221,7 +214,7 @@ def _list_of_steps(view: ScreenView) -> Iterator[Text]:
 
 
 def _steps(view: ScreenView, steps: Sequence[StepView], only: int | None = None) -> Iterator[Text]:
-    """Each step, and before it what it needs that was given; or only the one with this number."""
+    """Yield each step after the given grids that it needs; or only the step of this number."""
     by_key = [one for one in steps if one.is_by_key]
     for one in steps:
         if only not in {None, one.number}:
@@ -255,7 +248,7 @@ def _explain(view: ScreenView, name: str, shape: str) -> Iterator[Text]:
 
 
 def _stack(grids: Sequence[GridView], names: tuple[str, ...]) -> GridView:
-    """Grids of one row each as one grid with these names."""
+    """Return grids of one row each as one grid with these names."""
     blanks = frozenset((row, column) for row, grid in enumerate(grids) for _, column in grid.blanks)
     return replace(
         grids[0], values=np.vstack([grid.values for grid in grids]), rows=names, blanks=blanks
@@ -278,93 +271,92 @@ def _step(view: ScreenView, one: StepView) -> Iterator[Text]:
 
 
 def _weights_of_heads(view: ScreenView, grids: Sequence[GridView]) -> Iterator[Text]:
-    """The weights of several heads: of one query a row for each head, of several the heads side by side."""
+    """Yield the weights of several heads: of one query a row for each head, of several the heads side by side."""
     for keys in dict.fromkeys(grid.columns for grid in grids):
         own, head = [grid for grid in grids if grid.columns == keys], ""
         if len(own[0].values) == 1:
             head = view.say("head", n="").strip()
             own = [_stack(own, tuple(grid.name.removeprefix("weights_") for grid in own))]
-        groups = tuple(view.group(grid, title="" if head else grid.name) for grid in own)
-        yield from GridTable(groups=groups, head=head).draw()
+        groups = [view.group(grid, title="" if head else grid.name) for grid in own]
+        yield from GridTable(groups, head=head).draw()
         yield Text()
 
 
 def _keys(view: ScreenView, steps: Sequence[StepView], *, is_short: bool = False) -> Iterator[Text]:
-    """What one query makes of each key: a row a key, its weight as a number and a bar; in the last line the sums.
+    """Yield a row for each key of one query, with its weight as a number and a bar; in the last line the sums.
 
     Where not all fits side by side, values and alignment vectors follow below: if short, those of the largest weights.
     """
-    walk, weights = view.walk, query_weights(view.walk)
+    weights = query_weights(view.walk)
     if weights is None:
         return
     shares = weights.values[0]
     n = len(shares)
     rows = _largest(shares, n if n <= MOST_KEYS else SHOWN_KEYS)
-    groups = _columns(view, steps, rows)
-    keys = GridTable(
-        groups=tuple(groups),
-        labels=weights.columns or tuple(map(str, range(n))),
-        head=view.say("key"),
-        faint=_masked(walk),
-        last=view.say("sum"),
-        is_cut=False,
-    )
-    behind_weights = next(
-        (place for place, one in enumerate(groups[:-1], start=1) if one.grid.is_weights), 0
-    )
-    if behind_weights and not keys.fits:
-        yield from replace(keys, groups=keys.groups[:behind_weights]).draw()
-        yield from _rest(view, shares, rows)
+    labels = weights.columns or tuple(map(str, range(n)))
+
+    def table(groups: Sequence[ColumnGroup]) -> GridTable:
+        return GridTable(
+            groups,
+            labels=labels,
+            head=view.say("key"),
+            dim_rows=_masked(view.walk),
+            last=view.say("sum"),
+            counts_hidden_rows=False,
+        )
+
+    groups = _key_columns(view, steps, rows)
+    n_first = next((i for i, one in enumerate(groups, start=1) if one.grid.is_weights), len(groups))
+    if n_first < len(groups) and not table(groups).fits:
+        yield from table(groups[:n_first]).draw()
+        yield from _other_keys(view, shares, rows)
         yield Text()
         if is_short and len(rows) > FEW_KEYS:
             rows = _largest(shares, FEW_KEYS)
-        # they are the context, which follows
-        more: dict[str, Any] = {"sums": None} if is_short else {}
-        keys = replace(
-            keys, groups=tuple(replace(one, rows=rows, **more) for one in groups[behind_weights:])
-        )
-    yield from keys.draw()
-    yield from _rest(view, shares, rows)
-    if not view.blanks and any(
-        one.step.operation == "softmax" and len(one.step.operands) > 1 for one in steps
-    ):
-        yield from view.wrap(view.say("rest", rest=view.number(1 - float(shares.sum()))), "dim")
+        # A short view has no sums below the alignment vectors: they are the context, which follows.
+        groups = _key_columns(view, steps, rows, has_sums=not is_short)[n_first:]
+    yield from table(groups).draw()
+    yield from _other_keys(view, shares, rows)
+    has_sink = any(one.step.operation == "softmax" and len(one.step.operands) > 1 for one in steps)
+    if has_sink and not view.blanks:
+        rest = view.number(1 - float(shares.sum()))
+        yield from view.wrap(view.say("rest", rest=rest), "dim")
 
 
-def _columns(view: ScreenView, steps: Sequence[StepView], rows: Sequence[int]) -> list[ColumnGroup]:
-    """What stands in these keys' rows: the keys, what each step makes of them, and the values."""
-    walk, masked, first = view.walk, _masked(view.walk), steps[0].step
+def _key_columns(
+    view: ScreenView, steps: Sequence[StepView], rows: Sequence[int], *, has_sums: bool = True
+) -> list[ColumnGroup]:
+    """Return the columns of the keys' rows: the keys, what each step makes of them, and the values."""
+    walk, masked = view.walk, _masked(view.walk)
 
-    def group(grid: GridView, title: str, *, summed: bool = False, **more: Any) -> ColumnGroup:
-        sums = grid.values.sum(axis=0) if summed and not view.blanks else None
-        return ColumnGroup(view=view, grid=grid, title=title, rows=rows, sums=sums, **more)
+    def group(grid: GridView, title: str, *, is_summed: bool = False, **more: Any) -> ColumnGroup:
+        sums = None
+        if is_summed and has_sums and not view.blanks:
+            sums = grid.values.sum(axis=0)
+        return ColumnGroup(view, grid, rows, title=title, sums=sums, **more)
 
-    def shared(grid: GridView) -> ColumnGroup:
-        bar = max(
-            BAR if view.screen.width < WIDE else WIDE_BAR,
-            cell_len(view.say("masked")) if masked else 0,
-        )
+    def weights_group(grid: GridView) -> ColumnGroup:
+        bar = BAR if view.screen.width < WIDE else WIDE_BAR
+        if masked:
+            bar = max(bar, cell_len(view.say("masked")))
         remarks = dict.fromkeys(masked, view.say("masked"))
-        return group(
-            grid, wording.short_title("softmax", view.lang), summed=True, bar=bar, remarks=remarks
-        )
+        title = wording.short_title("softmax", view.lang)
+        return group(grid, title, is_summed=True, bar=bar, remarks=remarks)
 
-    groups = (
-        [group(view.grid("K"), "k")] if first.name == "scores" and "K" in first.operands else []
-    )
+    groups = []
+    if steps[0].step.name == "scores" and "K" in steps[0].step.operands:
+        groups.append(group(view.grid("K"), "k"))
     groups += [
-        shared(view.grid(name, upright=True))
+        weights_group(view.grid(name, upright=True))
         for name in walk.distributions()
         if name in walk.inputs()
     ]
     for one in steps:
         if one.step.operation == "softmax":
-            groups.append(shared(one.result))
+            groups.append(weights_group(one.result))
         elif one.step.operation == "weigh":
-            groups += [
-                group(one.parts[1][1], view.say("value")),
-                group(one.result, one.column, summed=True),
-            ]
+            groups.append(group(one.parts[1][1], view.say("value")))
+            groups.append(group(one.result, one.column, is_summed=True))
         else:
             groups.append(group(one.result, one.column))
     return groups
@@ -374,8 +366,8 @@ def _largest(shares: np.ndarray, most: int) -> list[int]:
     return sorted(np.argsort(-shares, kind="stable")[:most].tolist())
 
 
-def _rest(view: ScreenView, shares: np.ndarray, rows: Sequence[int]) -> Iterator[Text]:
-    """How much weight the keys have that are not shown."""
+def _other_keys(view: ScreenView, shares: np.ndarray, rows: Sequence[int]) -> Iterator[Text]:
+    """Yield a line with the weight of the keys that are not shown."""
     if len(rows) < len(shares):
         rest = float(shares.sum() - shares[rows].sum())
         yield from view.wrap(
