@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.errors import OutputError, SelectionError, SettingsError
+from attnviz.errors import SelectionError, SettingsError
 from attnviz.walkthroughs.files import load, to_json
 
 if TYPE_CHECKING:
@@ -199,24 +199,6 @@ def test_digits_and_heads_that_are_none() -> None:
             walk.figure(precision=precision)
     with pytest.raises(SelectionError, match="is no head"):
         _ = walk["0"]
-
-
-def test_the_usual_sentence() -> None:
-    """It is one that the model knows."""
-    assert attnviz.walkthrough(model="toy").text == "I love all you"
-    assert attnviz.walkthrough(model="toy-ko").text == "고양이가 방에서 자고 있어요"
-
-
-def test_what_cannot_be_shown(here: Path) -> None:
-    """Another ending, a table of a calculation without scores."""
-    walk = attnviz.walkthrough(example="seq2seq")
-    with pytest.raises(OutputError, match=r"a walkthrough is saved as \.png, "):
-        walk.save(here / "walk.doc")
-    from attnviz.walkthroughs.calculation import Calculation
-
-    with pytest.raises(SelectionError, match="this calculation has no scores"):
-        Calculation().finish("nothing").to_frame()
-    assert list(here.iterdir()) == []
 
 
 def test_copies_are_read_only() -> None:

@@ -11,7 +11,7 @@ import torch
 
 from attnviz.capture.stream import Scoring, weights_in_blocks
 from attnviz.errors import RecordError
-from attnviz.walkthroughs.calculation import Calculation, largest_difference
+from attnviz.walkthroughs.calculation import Calculation
 from attnviz.walkthroughs.record import Grid, Walkthrough
 from tests.walkthroughs.by_hand import attend, attention_walk, largest_error
 
@@ -53,30 +53,6 @@ def test_by_hand() -> None:
     ]
     expected = grids["weights"].values[0][:, None] * STATES.values
     assert np.array_equal(grids["alignment"].values, expected)
-
-
-def test_names() -> None:
-    """Steps in their order, grids by the field's symbols, rows and columns by their words."""
-    walk = by_hand()
-    assert [step.name for step in walk.steps] == ["scores", "softmax", "alignment", "context"]
-    assert list(walk.grids) == ["q", "K", "V", "scores", "weights", "alignment", "context"]
-    assert walk.inputs() == ("q", "K", "V")
-    assert walk.grids["weights"].columns == walk.grids["alignment"].rows == STATES.rows
-    assert walk.grids["weights"].rows == walk.grids["context"].rows == ("decoder",)
-    assert walk.query == 0
-
-
-def test_several_queries_have_no_alignment() -> None:
-    """Weights times values at once: the same context as each query's alone."""
-    walk = attention_walk(title="all", query=QUERIES, keys=KEYS, values=VALUES)
-    assert [step.name for step in walk.steps] == ["scores", "scaled", "softmax", "context"]
-    assert walk.query is None
-    for row, name in enumerate(QUERIES.rows):
-        alone = Grid(values=QUERIES.values[row : row + 1], rows=(name,))
-        one = attention_walk(title="one", query=alone, keys=KEYS, values=VALUES)
-        np.testing.assert_allclose(
-            one.grids["context"].values[0], walk.grids["context"].values[row], rtol=1e-13
-        )
 
 
 @pytest.mark.parametrize(
@@ -178,14 +154,6 @@ def test_a_planted_error_is_found(name: str) -> None:
     values[-1, -1] += 0.25
     changed = replace(walk, grids={**walk.grids, name: replace(walk.grids[name], values=values)})
     assert largest_error(changed) >= 0.2
-
-
-def test_differences() -> None:
-    """Minus infinity twice is no difference; shapes must be the same."""
-    assert largest_difference(np.array([[-np.inf, 1.0]]), np.array([[-np.inf, 1.5]])) == 0.5
-    assert largest_difference(np.array([[-np.inf]]), np.array([[1.0]])) == np.inf
-    with pytest.raises(RecordError, match="cannot be compared"):
-        largest_difference(np.zeros((1, 2)), np.zeros((2, 1)))
 
 
 def test_refused() -> None:

@@ -161,25 +161,11 @@ def test_the_softmax_says_that_the_largest_was_taken_off() -> None:
     assert "가장 큰 값(60)을" in spell_out(walk, step, 0, 1, 3, language="ko")
 
 
-def test_a_softmax_is_exact_where_all_scores_are_equal() -> None:
-    """Two equal scores share equally; of 15 and 60 the weights are never whole, however near."""
-    walk, step = made("softmax", np.array([[3.0, 3.0, -np.inf], [15.0, 60.0, 60.0]]))
-    assert " = 0.500" in spell_out(walk, step, 0, 1, 3)
-    assert " ≈ 0.500" in spell_out(walk, step, 1, 1, 3)
-
-
 def test_a_long_sum_says_how_many_terms_it_left_out_and_their_sum() -> None:
     """Of 48 terms four are written; the other 44 are counted and summed up."""
     walk, step = made("dot", np.arange(1.0, 49)[None], np.ones((1, 48)))
     assert spell_out(walk, step, 0, 0, 3) == "1·1 + 2·1 + 3·1 + [44 more terms: 1122] + 48·1 = 1176"
     assert "[나머지 44개 항의 합: 1122]" in spell_out(walk, step, 0, 0, 3, language="ko")
-
-
-def test_a_mask_says_what_it_does_to_a_cell() -> None:
-    """What is allowed stays, what is not becomes minus infinity."""
-    walk, step = made("mask", np.array([[2.0, 3.0]]), np.array([[1.0, 0.0]]))
-    assert spell_out(walk, step, 0, 0, 3) == "allowed: 2 stays 2"
-    assert spell_out(walk, step, 0, 1, 3) == "masked: 3 becomes -∞"
 
 
 def test_a_number_put_side_by_side_says_where_it_comes_from() -> None:
@@ -189,15 +175,4 @@ def test_a_number_put_side_by_side_says_where_it_comes_from() -> None:
         "a[0, 1] = 2",
         "b[0, 0] = 3",
         "b[0, 2] = 5.5",
-    ]
-
-
-def test_a_row_says_where_it_comes_from() -> None:
-    """The second row's first number."""
-    walk, step = made("split", np.array([[1.0, 2.0, 3.0, 4.5]]), np.array([[2.0]]), number=1.0)
-    assert spell_out(walk, step, 0, 1, 3) == "a[0, 3] = 4.500"
-    walk, step = made("row", np.array([[1.0, 2.0], [3.0, 1 / 3]]), number=1.0)
-    assert [spell_out(walk, step, 0, column, 1) for column in (0, 1)] == [
-        "a[1, 0] = 3",
-        "a[1, 1] ≈ 0.3",
     ]

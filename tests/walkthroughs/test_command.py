@@ -112,14 +112,6 @@ def test_options_reach_the_walk(
     assert printed["notes"] == json.loads(to_json(own))["notes"]
 
 
-def test_sizes(typed: Typed) -> None:
-    """The sizes of the model with random weights."""
-    model = "toy-random:seed=3,d_model=12,n_heads=3,n_layers=1"
-    printed = json.loads(typed("walkthrough", "-m", model, "어떤 말", "-o", "-").output)
-    assert np.array(printed["grids"]["Wq"]["values"]).shape == (12, 4)
-    assert printed["grids"]["X"]["rows"] == ["어떤", "말"]
-
-
 def test_pretrained(typed: Typed, tiny_bert: str, here: Path) -> None:
     """A pretrained model, its special tokens among the queries."""
     result = typed("walkthrough", "-m", tiny_bert, "I am full", "--query", "[CLS]", "-o", "a.json")
@@ -164,16 +156,6 @@ def test_files(typed: Typed, here: Path, ending: str, chosen: tuple[str, ...]) -
     assert files(here) == {here / f"walk.{ending}": written}
 
 
-def test_several_files_and_the_same_again(typed: Typed, here: Path) -> None:
-    """Each of several outputs; the same command writes the same bytes."""
-    command = ("walkthrough", "--toy", "-o", "a.md", "-o", "deep/er/a.json", "-o", "a.csv")
-    first = typed(*command)
-    assert first.errors == "wrote a.md\nwrote deep/er/a.json\nwrote a.csv\n"
-    before = files(here)
-    assert typed(*command) == first
-    assert files(here) == before
-
-
 def test_examples(typed: Typed) -> None:
     """S10 to every digit; the shapes of S2."""
     output = typed("walkthrough", "--example", "seq2seq", "--full", "-o", "a.json").output
@@ -192,43 +174,6 @@ def test_own_numbers(typed: Typed, here: Path) -> None:
     (here / "mine.json").write_text(NUMBERS)
     result = typed("walkthrough", "--input", "mine.json", "-o", "-")
     assert json.loads(result.output)["grids"]["scores"]["values"] == [[1.0, 3.0]]
-
-
-def test_one_row_of_own_numbers(typed: Typed, refused: Refused, here: Path) -> None:
-    """--query follows one row of a file, and of an example, to its alignment vectors; all is what it is without."""
-    (here / "mine.json").write_text(
-        NUMBERS.replace("[[1, 0]]", '[[1, 0], [0, 1]], "query_words": ["I", "you"]')
-    )
-    for chosen in (("--input", "mine.json"), ("--example", "self-attention")):
-        everything = typed("walkthrough", *chosen, "-o", "-").output
-        assert typed("walkthrough", *chosen, "--all-queries", "-o", "-").output == everything
-        one, number = (
-            typed("walkthrough", *chosen, "--query", query, "-o", "-").output
-            for query in ("you", "-1")
-        )
-        assert (one == number) == (chosen[0] == "--input")
-        assert "alignment" in json.loads(one)["grids"]
-        assert "alignment" not in json.loads(everything)["grids"]
-    line = "attnviz: mine.json: there is no query 'us': there are 0 I, 1 you"
-    assert refused("walkthrough", "--input", "mine.json", "--query", "us") == (1, line)
-    line = "attnviz: there is no query '1 to': there are 0 decoder"
-    assert refused("walkthrough", "--example", "seq2seq", "--query", "1 to") == (1, line)
-    line = "give one query or all, not both"
-    status, said = refused("walkthrough", "--input", "mine.json", "--query", "1", "--all-queries")
-    assert (status, said) == (2, f"attnviz walkthrough: {line} {SEE}")
-
-
-def test_without_values(typed: Typed, here: Path) -> None:
-    """The weights need none: every file is written up to them, and the walkthrough can be verified."""
-    (here / "mine.json").write_text(NUMBERS.partition(', "values"')[0] + "}")
-    names = (f"a.{ending}" for ending in ("png", "json", "md", "csv", "html"))
-    outputs = [part for name in names for part in ("-o", name)]
-    result = typed("walkthrough", "--input", "mine.json", *outputs)
-    assert result.status == 0
-    assert "no values are given: the calculation ends at the weights" in result.output
-    assert typed("verify", "a.json").status == 0
-    korean = typed("walkthrough", "--input", "mine.json", "--lang", "ko", "-o", "a.json").output
-    assert "밸류가 주어지지 않음" in korean
 
 
 def test_exercise(typed: Typed, here: Path) -> None:
@@ -254,12 +199,6 @@ def test_another_head_is_another_picture(typed: Typed, here: Path) -> None:
         assert typed("walkthrough", "-m", "toy-random", *arguments).status == 0
     assert typed("walkthrough", "--exercise", "2", "--solution").status == 0
     assert len(list((here / "outputs").iterdir())) == 5
-
-
-def test_words_from_elsewhere(typed: Typed) -> None:
-    """The sentence from standard input."""
-    printed = typed("walkthrough", "--toy", "-", "-o", "-", stdin=b"love you\n").output
-    assert json.loads(printed)["text"] == "love you"
 
 
 @pytest.mark.parametrize(
@@ -340,13 +279,6 @@ def test_files_are_refused(refused: Refused, here: Path) -> None:
     status, said = refused("walkthrough", "--input", "bad.json")
     assert status == 1
     assert said.startswith("attnviz: bad.json: ")
-
-
-def test_models_without_a_query(refused: Refused, tiny_bert: str) -> None:
-    """Another way to score is not for a model that has its own."""
-    status, said = refused("walkthrough", "-m", tiny_bert, "I", "--score", "dot")
-    assert status == 1
-    assert said.endswith("has its own score and mask: another is for the home-built models alone")
 
 
 def test_no_model_library(typed: Typed, monkeypatch: pytest.MonkeyPatch, here: Path) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from attnviz.attention import Note
-from attnviz.errors import SelectionError
-from attnviz.walkthroughs.examples import EXAMPLES, LARGEST, WORDS, example, make
+from attnviz.walkthroughs.examples import LARGEST, WORDS, example, make
 
 SEEDS = range(40)
 
@@ -102,27 +99,6 @@ def test_one_word_of_self_attention(query: str | int, row: int) -> None:
         assert (one.grids[name].values == whole.grids[name].values).all()
 
 
-def test_rows_of_examples() -> None:
-    """A decoder's state is the only query; whoever names another sees what there is."""
-    assert example("seq2seq", query="decoder").query == example("seq2seq", query=0).query == 0
-    with pytest.raises(SelectionError, match=r"^there is no query 1: there are 0 decoder$"):
-        example("seq2seq", query=1)
-    with pytest.raises(
-        SelectionError, match=r"^there is no query 'us': there are 0 I, 1 love, 2 you, 3 all$"
-    ):
-        example("self-attention", query="us")
-
-
-def test_there_is_no_other() -> None:
-    """An unknown name is refused with those there are."""
-    with pytest.raises(
-        SelectionError,
-        match="there is no example 'bert': there are seq2seq, seq2seq-word, self-att",
-    ):
-        example("bert")
-    assert list(EXAMPLES) == ["seq2seq", "seq2seq-word", "self-attention"]
-
-
 def test_exercises_come_out_well() -> None:
     """Small whole numbers everywhere before the softmax, and something to tell apart."""
     for seed in SEEDS:
@@ -162,22 +138,6 @@ def test_blanks() -> None:
             cells = {(row, column) for grid, row, column in chosen if grid == step.result}
             assert len(cells) == max(1, round(n_rows * n_columns / 2))
             assert all(row < n_rows and column < n_columns for row, column in cells)
-
-
-def test_every_cell_may_be_blank() -> None:
-    """No cell is left out by the way they are drawn."""
-    walk = make(3)
-    drawn = frozenset[tuple[str, int, int]]().union(*(walk.blanks(seed) for seed in SEEDS))
-    assert len(drawn) == sum(walk.grids[step.result].values.size for step in walk.steps)
-
-
-def test_no_torch() -> None:
-    """Examples and exercises start without it."""
-    code = (
-        "import sys; from attnviz.walkthroughs import examples; examples.example('self-attention'); "
-        "examples.make(0); sys.exit('torch' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_from_context_to_word() -> None:

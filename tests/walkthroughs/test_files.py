@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -15,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnviz.errors import FileFormatError, OutputError, RecordError
-from attnviz.walkthroughs.files import LARGEST, load, to_json
+from attnviz.errors import FileFormatError, RecordError
+from attnviz.walkthroughs.files import load, to_json
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from tests.walkthroughs.by_hand import layer, note, walks
 
@@ -92,16 +91,6 @@ def test_it_is_plain_to_read() -> None:
     assert fields["receipt"]["differences"] == [2.5e-7, 0.0]
 
 
-def test_another_program_may_write_it_anew(tmp_path: Path) -> None:
-    """Order of fields, white space and 0 for 0.0 are no change: the receipt still holds."""
-    path = tmp_path / "walk.json"
-    fields = json.loads(to_json(WALKS["layer"]))
-    path.write_text(
-        re.sub(r"\b0\.0(?=[,\n])", "0", json.dumps(dict(reversed(fields.items())), indent=1))
-    )
-    assert same(load(path), WALKS["layer"])
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
     """It is refused before anything is written."""
@@ -118,20 +107,6 @@ def test_what_no_file_can_hold(tmp_path: Path, value: float) -> None:
             tmp_path / "w.json"
         )
     assert list(tmp_path.iterdir()) == []
-
-
-def test_an_old_file_stays(tmp_path: Path) -> None:
-    """What cannot be written leaves the file that was there; another ending is refused."""
-    path = WALKS["seq2seq"].save(tmp_path / "w.json")
-    before = path.read_bytes()
-    with pytest.raises(RecordError):
-        replace(WALKS["seq2seq"], title=note("\udfff")).save(path)
-    with pytest.raises(
-        OutputError, match=r"a walkthrough is saved as \.png, .* or \.csv, not '\.txt'"
-    ):
-        WALKS["seq2seq"].save(tmp_path / "w.txt")
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["w.json"]
 
 
 def test_nothing_a_terminal_obeys_is_read(tmp_path: Path) -> None:
@@ -174,37 +149,16 @@ def cell(value: object) -> Callable[[dict[str, Any]], Any]:
 
 BAD: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
-    "white space": (b" \n", "it is not JSON: Expecting value"),
     "cut": (to_json(WALKS["layer"]).encode()[:-400], "it is not JSON: "),
-    "bytes": (b"\xff\xfe{", "it is not JSON: "),
     "NaN": (remade(cell(math.nan)), "it is not JSON: NaN is no number"),
-    "twice": (b'{"format": 1, "format": 2}', "it is not JSON: 'format' is there twice"),
     "a list": (b"[]", "it must hold a JSON object, not a list"),
     "a record": (b'{"format": "attnviz", "version": 1}', "it holds no walkthrough"),
     "later": (
         remade(lambda f: f.update(version=2)),
         "it is of version 2, but this attnviz reads version 1",
     ),
-    "no version": (remade(lambda f: f.pop("version")), "it is of version null"),
     "deep": (b"[" * 100_000 + b"]" * 100_000, "it is nested too deeply to be a walkthrough"),
-    "no grids": (remade(lambda f: f.pop("grids")), "grids must be an object, not null"),
     "no steps": (remade(lambda f: f.pop("steps")), "it lacks steps"),
-    "a grid of text": (
-        remade(lambda f: f["grids"].update(q="x")),
-        'grids.q must be an object, not "x"',
-    ),
-    "no values": (
-        remade(lambda f: f["grids"]["q"].pop("values")),
-        "it lacks grids.q.values",
-    ),
-    "a flat list": (
-        remade(lambda f: f["grids"]["q"].update(values=[1, 2])),
-        "grids.q.values[0] must be a list, not 1",
-    ),
-    "an empty row": (
-        remade(lambda f: f["grids"]["q"].update(values=[[]])),
-        "grids.q.values[0] is empty",
-    ),
     "ragged": (
         remade(lambda f: f["grids"]["K"]["values"][2].append(1)),
         "grids.K.values[2] has 4 numbers, but the first row has 3",
@@ -213,30 +167,10 @@ BAD: dict[str, tuple[bytes, str]] = {
         remade(cell("60")),
         'grids.scores.values[0][1] must be a number, not "60"',
     ),
-    "infinity": (
-        remade(cell(math.inf)),
-        "grids.scores.values[0][1] must be a number, not Infinity",
-    ),
-    "plus infinity": (remade(cell("inf")), 'grids.scores.values[0][1] must be a number, not "inf"'),
-    "true": (
-        remade(cell(value=True)),
-        "grids.scores.values[0][1] must be a number or text, not true",
-    ),
     "huge": (remade(cell(10**400)), "grids.scores.values[0][1]: number out of range"),
-    "null": (remade(cell(None)), "grids.scores.values[0][1] must be a number or text, not null"),
     "names": (
         remade(lambda f: f["grids"]["K"]["rows"].pop()),
         "grids.K: a grid needs a name for each row: expected 4, got 3",
-    ),
-    "a name of a number": (
-        remade(lambda f: f["grids"]["K"].update(rows=[1, 2, 3, 4])),
-        "grids.K.rows[0] must be text, not 1",
-    ),
-    "half a character": (
-        remade(lambda f: f["grids"]["K"].update(rows=["\\ud83d", "b", "c", "d"])).replace(
-            b"\\\\ud83d", b"\\ud83d"
-        ),
-        "grids.K.rows[0] holds half a character",
     ),
     "a strange grid": (
         remade(lambda f: f["grids"].update({"\x1b": f["grids"]["q"]})),
@@ -254,10 +188,6 @@ BAD: dict[str, tuple[bytes, str]] = {
         remade(lambda f: f["steps"][0].update(operands=["q", "Z"])),
         "step scores is made from Z, which is not there before it",
     ),
-    "too early": (
-        remade(lambda f: f["steps"][0].update(operands=["q", "context"])),
-        "step scores is made from context, which is not there before it",
-    ),
     "made twice": (
         remade(lambda f: f["steps"].append(f["steps"][0])),
         "step scores makes scores, which is there already",
@@ -265,14 +195,6 @@ BAD: dict[str, tuple[bytes, str]] = {
     "no number": (
         remade(lambda f: f["steps"][1].update(number=None), "exercise"),
         "step scaled (times) needs a number beside its grids",
-    ),
-    "a spare number": (
-        remade(lambda f: f["steps"][0].update(number=1)),
-        "step scores (dot) takes no number beside its grids",
-    ),
-    "a number of text": (
-        remade(lambda f: f["steps"][1].update(number="2"), "exercise"),
-        'steps[1].number must be a number, not "2"',
     ),
     "shapes that clash": (
         remade(lambda f: f["grids"]["q"].update(values=[[1, 2]])),
@@ -286,13 +208,10 @@ BAD: dict[str, tuple[bytes, str]] = {
         remade(lambda f: f["grids"]["scores"].update(values=[["-inf"] * 4])),
         "all keys are masked",
     ),
-    "no title": (remade(lambda f: f.pop("title")), "it lacks title"),
     "kind": (
         remade(lambda f: f.update(kind="both")),
         "kind must be one of encoder, decoder, cross",
     ),
-    "layer": (remade(lambda f: f.update(layer="1")), 'layer must be a whole number, not "1"'),
-    "notes": (remade(lambda f: f.update(notes="a")), 'notes must be a list, not "a"'),
     "receipt": (
         remade(lambda f: f.update(receipt={}, digest=0)),
         "it lacks receipt.native",
@@ -301,7 +220,6 @@ BAD: dict[str, tuple[bytes, str]] = {
         remade(lambda f: f.update(own="context")),
         "own must name a grid, and difference say how far",
     ),
-    "own of nothing": (remade(lambda f: f.update(own="Z", difference=0.0)), "own must name a grid"),
 }
 
 
@@ -338,19 +256,6 @@ def test_an_edit_after_the_receipt(tmp_path: Path, edit: Callable[[dict[str, Any
     path.write_bytes(remade(edit, "layer"))
     with pytest.raises(FileFormatError, match="it was changed after its receipt was issued"):
         load(path)
-
-
-def test_a_file_of_a_gigabyte_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused by its size, which takes no time and no memory."""
-    path = tmp_path / "walk.json"
-    with path.open("wb") as file:
-        file.truncate(10**9)
-    monkeypatch.setattr("pathlib.Path.read_bytes", lambda _: pytest.fail("it was read"))
-    with pytest.raises(
-        FileFormatError, match=r"it has 1,000,000,000 bytes, and at most 536,870,912 are read"
-    ):
-        load(path)
-    assert LARGEST == 536_870_912
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import jaxtyping
 import numpy as np
 import pytest
 import torch
-import yaml
 
 from attnviz.attention import Note
 from attnviz.errors import FileFormatError, SelectionError
@@ -131,28 +130,6 @@ def test_one_row_from_the_input_on(tmp_path: Path, more: str, query: str | int, 
     )
 
 
-def test_one_row_of_several_queries(tmp_path: Path) -> None:
-    """Of a matrix of queries the one that is named, or numbered where none has a name."""
-    text = (
-        DIRECT.replace("[1, 2, 0, 1]", "[[1, 2, 0, 1], [0, 0, 1, 0]]") + "mask: [[1, 1], [0, 1]]\n"
-    )
-    named = read_text(tmp_path, text + "query_words: [a, b]\n", query="b")
-    assert named.grids["q"].values.tolist() == [[0, 0, 1, 0]]
-    assert (named.query, named.grids["q"].rows, named.grids["mask"].rows) == (1, ("b",), ("b",))
-    assert named.grids["mask"].values.tolist() == [[0, 1]]
-    assert named.grids["context"].values.tolist() == [[0, 8]]
-    assert [step.name for step in named.steps] == [
-        "scores",
-        "scaled",
-        "mask",
-        "softmax",
-        "alignment",
-        "context",
-    ]
-    assert read_text(tmp_path, text, query=-2).grids["q"].rows == ("query 0",)
-    assert read_text(tmp_path, text).grids["Q"].rows == ()
-
-
 @pytest.mark.parametrize(
     ("more", "query", "line"),
     [
@@ -230,13 +207,6 @@ def test_several_heads(tmp_path: Path, query: int | None) -> None:
         read_text(tmp_path, text.replace("Wo", "# ") + "n_heads: 2\n").steps[-1].result
         == "concatenated"
     )
-
-
-def test_heads_without_values(tmp_path: Path) -> None:
-    """The calculation ends at the weights of the last head."""
-    walk = read_text(tmp_path, DIRECT.partition("values")[0] + "n_heads: 2\n")
-    assert walk.steps[-1].result == "weights_1"
-    assert not {"V", "context_0", "concatenated"} & set(walk.grids)
 
 
 def test_weights_that_are_given(tmp_path: Path) -> None:
@@ -329,22 +299,6 @@ def test_json_and_yaml_are_the_same(tmp_path: Path) -> None:
         assert walk.grids["q"].values.tolist() == [[10, -2.5]]
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["homework.json", "mixing.yaml", "two_heads.yaml", "homework.yaml", "homework_causal.yaml"],
-)
-def test_the_samples(name: str) -> None:
-    """Those that come with attnviz come out well: what comes before any root is a whole number."""
-    walk = read(SAMPLES / name)
-    made = [
-        grid.values
-        for key, grid in walk.grids.items()
-        if key.startswith("scores") or key == "alignment"
-    ]
-    assert any((grid == grid.round()).all() for grid in made)
-    assert f"`{name}`" in (SAMPLES / "README.md").read_text(encoding="utf-8")
-
-
 def test_the_guide_s(tmp_path: Path) -> None:
     """The file that the guide shows can be typed as it stands, and one of its words followed."""
     (shown,) = re.findall(
@@ -352,17 +306,6 @@ def test_the_guide_s(tmp_path: Path) -> None:
     )
     assert read_text(tmp_path, shown).grids["weights"].rows == ("I", "love", "you")
     assert read_text(tmp_path, shown, query="love").grids["alignment"].rows == ("I", "love", "you")
-
-
-@pytest.mark.parametrize("escape", [r"\UFFFFFFFF", r"\U00110000"])
-def test_an_escape_that_is_no_character(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, escape: str
-) -> None:
-    """Either scanner refuses it in a line."""
-    for _ in range(2):
-        with pytest.raises(FileFormatError, match="it is not YAML: "):
-            read_text(tmp_path, f'title: "{escape}"')
-        monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
 
 
 # -------------------------------------------------------------------------------------------- what is refused

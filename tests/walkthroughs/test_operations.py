@@ -10,7 +10,6 @@ import pytest
 import torch
 
 from attnviz.errors import RecordError
-from attnviz.models import scores
 from attnviz.walkthroughs.calculation import compute
 from attnviz.walkthroughs.operations import OPERATIONS
 from attnviz.walkthroughs.record import CalculationStep, Grid
@@ -69,17 +68,6 @@ def test_maps_and_products() -> None:
         of("concatenate", A, B, A), [[*one, *other, *one] for one, other in zip(A, B, strict=True)]
     )
     close(of("times", A, number=0.5), [[cell / 2 for cell in row] for row in A])
-
-
-def test_scores_of_the_models() -> None:
-    """The ways to score are those of the home-built models."""
-    q, k, w, u = (torch.from_numpy(values) for values in (A, K, SQUARE, SQUARE.T.copy()))
-    close(of("dot", A, K), scores.dot(q, k))
-    close(of("general", A, SQUARE, K), scores.general(q, k, w))
-    close(
-        of("additive", A, K, SQUARE, SQUARE.T, ROW),
-        scores.additive(q, k, w, u, torch.from_numpy(ROW[0])),
-    )
 
 
 def test_functions_of_cells_and_rows() -> None:
@@ -228,33 +216,3 @@ def test_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         of("times", np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 1e300]]), number=1e300)
     with pytest.raises(RecordError, match="row 0, column 0 is not finite"):
         of("rms_norm", np.zeros((1, 3)), ROW, number=0.0)
-
-
-def test_all_are_tested() -> None:
-    """No operation without a function, or the other way round."""
-    assert set(OPERATIONS) == {
-        "add",
-        "projection",
-        "dot",
-        "general",
-        "additive",
-        "times",
-        "softcap",
-        "mask",
-        "softmax",
-        "weigh",
-        "sum",
-        "concatenate",
-        "norm",
-        "rms_norm",
-        "relu",
-        "gelu",
-        "gelu_tanh",
-        "silu",
-        "product",
-        "row",
-        "split",
-        "tanh",
-        "gru",
-        "rotate",
-    }

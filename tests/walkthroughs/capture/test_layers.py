@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,13 @@ from attnviz.capture.source import open_source
 from attnviz.errors import NoAttentionError
 from attnviz.text.messages import LANGUAGES
 from attnviz.walkthroughs.calculation import largest_difference
-from attnviz.walkthroughs.capture import parts
 from attnviz.walkthroughs.verify import examine
-from attnviz.walkthroughs.wording import explain, formula_of
+from attnviz.walkthroughs.wording import explain
 from tests.walkthroughs.by_hand import largest_error
 from tests.walkthroughs.head_walks import once, walk
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from attnviz.attention import Kind, Receipt
+    from attnviz.attention import Kind
     from attnviz.capture.sources import Source
     from attnviz.walkthroughs.record import Walkthrough
     from tests.fixtures.zoo import Zoo
@@ -201,48 +197,6 @@ def test_whole_layers(zoo: Zoo, name: str, kind: Kind | None) -> None:
         )
 
 
-@pytest.mark.parametrize("n_heads", [12, 1])
-def test_the_size_of_distilbert(zoo: Zoo, tmp_path: Path, n_heads: int) -> None:
-    """[CLS] i am full [SEP], 768 wide: twelve heads of 64, or a single one, on words plus learned positions."""
-    from transformers import DistilBertConfig, DistilBertModel
-
-    tokenizer, _ = zoo.library("real")
-    torch.manual_seed(0)
-    model = DistilBertModel(
-        DistilBertConfig(vocab_size=len(tokenizer), n_layers=1, n_heads=n_heads)
-    ).eval()
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    source = open_source(str(tmp_path))
-    walked = walk("I am full", source, whole_layer=True, every=True, full=True)
-    shapes = {name: grid.values.shape for name, grid in walked.grids.items()}
-    assert walked.grids["X"].rows == ("[CLS]", "i", "am", "full", "[SEP]")
-    contexts = [shapes[step.result] for step in walked.steps if step.name == "context"]
-    assert contexts == [(5, 768 // n_heads)] * n_heads
-    assert walked.own is not None
-    assert {shapes[name] for name in ("E", "P", "X", "output", "norm", walked.own)} == {(5, 768)}
-    assert np.array_equal(
-        walked.grids["P"].values, model.embeddings.position_embeddings.weight[:5].detach().double()
-    )
-    with torch.inference_mode():
-        output = model(**tokenizer("I am full", return_tensors="pt")).last_hidden_state[0]
-    assert largest_difference(
-        walked.grids[walked.own].values, output.double().numpy()
-    ) <= CLOSE * scale(walked)
-    shown = Note.of("model_shapes", layers=1, heads=n_heads, d=768 // n_heads, shape="(5, 768)")
-    assert shown in walked.notes
-    # Unless it is asked for in full, its millions of weights are left out, and the same number comes out.
-    short = walk("I am full", source, whole_layer=True, every=True)
-    assert not [name for name in short.inputs() if name.startswith("W")]
-    assert short.notes == (Note.of("layer_left_out", n="7,077,888"), shown)
-    assert sum(grid.values.size for grid in short.grids.values()) < 120_000
-    assert largest_error(short) == 0
-    assert short.from_input is None
-    assert largest_difference(
-        short.grids[walked.own].values, walked.grids[walked.own].values
-    ) <= CLOSE * scale(walked)
-
-
 @pytest.mark.parametrize(("name", "kind"), [one for one in LAYERS if one[0] != "real"])
 def test_every_step_is_explained_and_can_be_checked(zoo: Zoo, name: str, kind: Kind | None) -> None:
     """No grid of a layer is without a title and a sentence, and plain arithmetic finds the same numbers."""
@@ -355,90 +309,7 @@ def test_both_attentions_of_a_decoder(zoo: Zoo, name: str, kind: Kind) -> None:
     assert walked.receipt is not None
 
 
-def test_the_two_kinds_of_a_decoder_are_one_layer(zoo: Zoo) -> None:
-    """Whichever kind is asked for, the layer is the same to the last bit; another word to follow is another row."""
-    for name in ("toy-transformer", "t5", "bart_wordpiece"):
-        one, other = (whole(zoo, name, kind, query=1, layer=-1) for kind in ("cross", "decoder"))
-        assert one.steps == other.steps
-        assert {name: grid.values.tolist() for name, grid in one.grids.items()} == {
-            name: grid.values.tolist() for name, grid in other.grids.items()
-        }
-        assert one.receipt == other.receipt
-        assert set(one.notes) == set(other.notes)
-
-
-def test_a_decoder_whose_layers_do_not_all_look_across(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which layer the second attention is of could not be told: refused, in one sentence."""
-    source = open_source("toy-transformer")
-    stream = source.stream
-
-    def fewer(batch: Any, observers: Any) -> Receipt:
-        receipt = stream(batch, observers)
-        if batch.kind != "decoder":
-            return receipt
-        return replace(receipt, layers=receipt.layers[:1], differences=receipt.differences[:1])
-
-    monkeypatch.setattr(source, "stream", fewer)
-    with pytest.raises(
-        NoAttentionError, match="not every layer of its decoder looks both back and across"
-    ):
-        walk(TEXT, source, whole_layer=True)
-
-
-def test_an_encoder_is_walked_alone(zoo: Zoo) -> None:
-    """The encoder of a model that translates has one attention, and no note of another."""
-    for name in ("toy-transformer", "t5"):
-        walked = whole(zoo, name, "encoder")
-        assert Note("looks_twice") not in walked.notes
-        assert "M" not in walked.grids
-
-
 # ----------------------------------------------------------------------------------------------- what it begins with
-
-
-def test_the_input_of_a_pre_norm_layer(zoo: Zoo) -> None:
-    """X is what the layer is given, N its norm: attention reads N, and X is what is added again."""
-    walked = whole(zoo, "gpt2", None, every=True)
-    made = {step.result: step for step in walked.steps}
-    assert made["X"].operands == ("E", "P")
-    assert made["N"].operands == ("X", "gain_1", "shift_1")
-    assert {made[f"{letter}_{head}"].operands[0] for letter in "QKV" for head in range(3)} == {"N"}
-    assert made["residual"].operands == ("output", "X")
-    assert made["residual_2"].operands == ("narrowed", "residual")
-    np.testing.assert_allclose(
-        walked.grids["N"].values.mean(axis=1), walked.grids["shift_1"].values.mean(), atol=1e-12
-    )
-    one = whole(zoo, "gpt2", None, query=2)
-    made = {step.result: step for step in one.steps}
-    assert (made["x"].operands, made["n"].operands, made["n"].number) == (("X",), ("N",), 2.0)
-    assert (made["q_0"].operands[0], made["K_0"].operands[0], made["residual"].operands[1]) == (
-        "n",
-        "N",
-        "x",
-    )
-
-
-def test_what_positions_turn_is_said_once(zoo: Zoo) -> None:
-    """Llama's queries and keys are made and turned, by the same angles in every head; a group's values are alike."""
-    walked = whole(zoo, "llama", None, every=True)
-    made = {step.result: step for step in walked.steps}
-    assert made["Q_0"].operands == ("Q_raw_0", "angles")
-    assert made["K_5"].operands == ("K_raw_5", "angles")
-    assert made["Q_raw_0"].operands[:2] == ("N", "Wq_0")
-    assert walked.notes.count(Note("rotated")) == 1
-    assert np.array_equal(walked.grids["V_0"].values, walked.grids["V_2"].values)
-    assert not np.array_equal(walked.grids["V_2"].values, walked.grids["V_3"].values)
-
-
-def test_a_factor_is_a_root_only_of_the_width(zoo: Zoo) -> None:
-    """Llama's heads are 10 wide and divide by the root of 10; Gemma's, as wide, by 16, which is no root."""
-    for name, formula in (
-        ("llama", "scaled_0 = scores_0 / sqrt(10)"),
-        ("gemma2", "scaled_0 = scores_0 * 0.0625"),
-    ):
-        walked = whole(zoo, name, None)
-        step = next(step for step in walked.steps if step.name == "scaled")
-        assert formula_of(step, walk=walked) == formula
 
 
 # ------------------------------------------------------------------------------------------------------ refused
@@ -471,16 +342,6 @@ def test_other_layers_are_refused(zoo: Zoo, name: str, why: str) -> None:
         whole(zoo, name, None)
     assert "\n" not in str(caught.value)
     assert name in str(caught.value)
-
-
-@pytest.mark.parametrize(("name", "kind"), [("gpt2", None), ("t5", "cross"), ("toy", None)])
-def test_an_activation_that_is_not_known(
-    zoo: Zoo, monkeypatch: pytest.MonkeyPatch, name: str, kind: Kind | None
-) -> None:
-    """Nothing near enough is taken for it: the layer is refused."""
-    monkeypatch.setattr(parts, "ACTIVATIONS", {"gelu": torch.nn.functional.gelu})
-    with pytest.raises(NoAttentionError, match="it has no feed-forward network"):
-        anew(zoo, name, kind)
 
 
 def test_a_sum_that_is_scaled(zoo: Zoo) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-import attnviz
 from attnviz.attention import Note
 from attnviz.capture.source import as_source, open_source
 from attnviz.capture.sources import Source
@@ -18,8 +17,6 @@ from attnviz.walkthroughs.verify import examine
 from tests.walkthroughs.head_walks import decoding_steps, walk
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from attnviz.attention import Kind
     from attnviz.walkthroughs.record import Walkthrough
     from tests.fixtures.zoo import Zoo
@@ -113,15 +110,6 @@ def test_a_transformer_that_translates(kind: Kind) -> None:
     is_like(walked, made.logits[0, 1])
 
 
-@pytest.mark.parametrize(
-    ("name", "more"), [("toy", {}), ("toy-transformer", {"kind": "encoder"}), ("toy-random", {})]
-)
-def test_encoders_predict_nothing(name: str, more: dict[str, Any]) -> None:
-    """Nor is there a next word of all queries at once."""
-    assert "probabilities" not in walk(TEXT, home(name), **more).grids
-    assert "probabilities" not in walk(TEXT, home("toy-decoder"), every=True).grids
-
-
 def test_a_pretrained_decoder(zoo: Zoo) -> None:
     """Of a folder with tied word vectors, and of a model in memory with its own projection."""
     from transformers import GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
@@ -147,30 +135,6 @@ def test_a_pretrained_decoder(zoo: Zoo) -> None:
             logits = model.eval()(input_ids=inputs["input_ids"]).logits[0, -1]
         source = opened if isinstance(opened, Source) else as_source(opened, tokenizer)
         is_like(walk(TEXT, source), logits, ())
-
-
-def test_a_decoder_with_a_projection_of_its_own_loaded_by_name(zoo: Zoo, tmp_path: Path) -> None:
-    """The walkthrough loads the projection that the model saved, which is not that of the word vectors."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    tokenizer, _ = zoo.library("gpt2")
-    torch.manual_seed(3)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=24,
-        intermediate_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        tie_word_embeddings=False,
-    )
-    model = LlamaForCausalLM(config)
-    for saved in (model, tokenizer):
-        saved.save_pretrained(tmp_path)
-    with torch.inference_mode():
-        logits = model.eval()(input_ids=tokenizer(TEXT, return_tensors="pt")["input_ids"]).logits[
-            0, -1
-        ]
-    is_like(attnviz.walkthrough(TEXT, model=str(tmp_path)), logits, ())
 
 
 @pytest.mark.parametrize("name", ["t5", "bart"])

@@ -13,15 +13,13 @@ import torch
 import attnviz
 from attnviz.attention import Kind, Token
 from attnviz.capture.attend import attend
-from attnviz.capture.projections import ProjectionCollector
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import Source
-from attnviz.capture.sources import huggingface as pretrained
 from attnviz.errors import InputError, NoAttentionError, SelectionError
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture.walks import find_query
 from tests.walkthroughs.by_hand import largest_error
-from tests.walkthroughs.head_walks import decoding_steps, once, walk
+from tests.walkthroughs.head_walks import once, walk
 
 if TYPE_CHECKING:
     from attnviz.walkthroughs.record import Walkthrough
@@ -139,22 +137,6 @@ class TestHomeBuilt:
             else:
                 assert steps["output"] == ("concatenated", "Wo", "bo")
 
-    def test_every_step_of_a_decoder(self, name: str, kind: Kind) -> None:
-        """Each word that it says by itself, as if it alone had been asked for; within one sentence only one word."""
-        source = home(name)
-        walks = decoding_steps(SENTENCES[0], source, kind=kind, layer=-1, head=-1)
-        tokens = attend(SENTENCES[0], source, kind=kind).query_tokens
-        last = max(number for number, token in enumerate(tokens) if not token.special)
-        every = {"cross": [*range(len(tokens))], "decoder": [last], "encoder": [0]}
-        assert [one.query for one in walks] == every[kind]
-        again = once(source)
-        for one in walks:
-            alone = walk(SENTENCES[0], again, kind=kind, layer=-1, head=-1, query=one.query)
-            assert one.title == alone.title
-            assert {name: grid.values.tolist() for name, grid in one.grids.items()} == {
-                name: grid.values.tolist() for name, grid in alone.grids.items()
-            }
-
     def test_output_is_that_of_the_module(self, name: str, kind: Kind) -> None:
         """What the output projection makes of all contexts is what the model's own attention module returned."""
         if name == "toy-seq2seq":
@@ -165,23 +147,6 @@ class TestHomeBuilt:
         walked = walk(SENTENCES[1], source, head=1, every=True, kind=kind)
         hook.remove()
         assert largest_difference(walked.grids["output"].values, kept[-1].double().numpy()) < 5e-6
-
-    def test_the_distances_are_from_the_context_that_went_on(self, name: str, kind: Kind) -> None:
-        """Those of the context shown, made of the input, and of the one made of the model's own query and keys."""
-        if name == "toy-seq2seq":
-            return
-        source, module = home(name), _attention(home(name), kind)
-        kept: list[torch.Tensor] = []
-        hook = module.get_submodule("output_projection").register_forward_pre_hook(
-            lambda _, given: kept.append(given[0][0])
-        )
-        walked = walk(SENTENCES[1], source, head=1, every=True, kind=kind)
-        hook.remove()
-        width = walked.grids["context"].values.shape[1]
-        theirs = kept[-1][:, width : 2 * width].double().numpy()
-        assert walked.from_input == largest_difference(walked.grids["context"].values, theirs)
-        assert walked.difference is not None
-        assert 0 < walked.difference != walked.from_input != 0
 
 
 def _attention(source: Source, kind: Kind) -> torch.nn.Module:
@@ -216,13 +181,6 @@ class TestPretrained:
         assert "output" in made
         assert (walked.from_input is None) == (not made & {"q", "K", "V"})
 
-    def test_fused(self, zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Long texts run the fused implementation, and are walked all the same."""
-        monkeypatch.setattr(pretrained, "EAGER_UP_TO", 0)
-        walked = walk(zoo.sentences[1], zoo.source(name), layer=-1, head=-1, every=True)
-        assert walked.difference is not None
-        assert walked.difference <= 2 * CLOSE * scale(walked)
-
 
 def test_terms(zoo: Zoo) -> None:
     """What each architecture has between its dot products and the softmax is in the steps."""
@@ -238,15 +196,6 @@ def test_terms(zoo: Zoo) -> None:
     sinks = walk(zoo.sentences[1], zoo.source("gpt_oss"), head=2)
     assert sinks.grids["weights"].values.sum() < 1
     assert next(step.operands for step in sinks.steps if step.name == "softmax")[-1] == "sink"
-
-
-def test_grouped_keys(zoo: Zoo) -> None:
-    """In Llama three query heads share a key head: their keys are the same, their queries are not."""
-    walks = [walk(zoo.sentences[0], zoo.source("llama"), head=head) for head in range(6)]
-    for one, other in itertools.combinations(range(6), 2):
-        same = np.array_equal(walks[one].grids["K"].values, walks[other].grids["K"].values)
-        assert same == (one // 3 == other // 3)
-        assert not np.array_equal(walks[one].grids["q"].values, walks[other].grids["q"].values)
 
 
 def test_the_input_of_bert(zoo: Zoo) -> None:
@@ -313,16 +262,6 @@ def test_half_precision() -> None:
     assert walked.difference is not None
     assert 1e-6 < walked.difference < 3e-2
     assert largest_error(walked) == 0
-
-
-def test_decoding_steps() -> None:
-    """What a translator is made to say is what is followed; its words are the queries."""
-    walked = walk(
-        "I love all you", home("toy-seq2seq"), target="나는 너희 모두를 사랑한다", query="사랑한다"
-    )
-    assert walked.query == 3
-    assert walked.grids["weights"].columns == ("I", "love", "all", "you")
-    assert walked.grids["weights"].rows == ("사랑한다",)
 
 
 class TestQueries:
@@ -393,11 +332,6 @@ class TestQueries:
             find_query(self.tokens, wanted)
         assert str(error.value) == line
 
-    def test_many(self) -> None:
-        """Of a long sentence the first and the last tokens are listed."""
-        with pytest.raises(SelectionError, match=r"there are 0 w0, 1 w1, .*, 13 w13, …, 99 w99$"):
-            find_query(tuple(Token(text=f"w{n}", piece=f"w{n}", word=n) for n in range(100)), "x")
-
 
 @pytest.mark.parametrize(
     ("wrong", "line"),
@@ -418,19 +352,6 @@ def test_refused(wrong: dict[str, Any], line: str) -> None:
         walk("I love all you", home("toy-random"), **wrong)
 
 
-def test_layers_from_the_end() -> None:
-    """Negative numbers count from the end, for layers and heads."""
-    first, last = (
-        walk("I love all you", home("toy"), layer=layer, head=head)
-        for layer, head in ((-3, -6), (-1, -1))
-    )
-    assert (first.layer, first.head, last.layer, last.head) == (0, 0, 2, 5)
-    assert (
-        first.grids["q"].values.tolist()
-        == walk("I love all you", home("toy")).grids["q"].values.tolist()
-    )
-
-
 def test_models_that_show_nothing(zoo: Zoo) -> None:
     """No query, key and value: refused; nor another score where the model has its own."""
     with pytest.raises(
@@ -442,14 +363,3 @@ def test_models_that_show_nothing(zoo: Zoo) -> None:
             walk("I love all you", zoo.source("distilbert"), **other)
     with pytest.raises(InputError, match="the text is empty"):
         attnviz.walkthrough(" ", zoo.source("distilbert"))
-
-
-def test_only_the_layer_is_kept(zoo: Zoo) -> None:
-    """Of a large model one layer is held, not all; and nothing stays hooked to it."""
-    source = zoo.source("distilbert")
-    for layer, held in ((1, 1), (-1, 1), (-2, 2)):
-        keep = ProjectionCollector(layer)
-        source.stream(source.encode(["I love all you"]), [keep])
-        assert len(keep._kept) == held
-        assert keep.layer.number == layer % 5
-    assert not any(module._forward_hooks for module in source._model.modules())  # type: ignore[attr-defined]

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import attnviz
-from attnviz.errors import RecordError
 from attnviz.walkthroughs.calculation import compute, spell_out
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.operations import OPERATIONS, ResultCell
@@ -20,7 +18,7 @@ from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
 from attnviz.walkthroughs.view import View
 from tests.fixtures.browser import barriers, state
-from tests.walkthroughs.by_hand import attention_walk, grid, note, walks
+from tests.walkthroughs.by_hand import note, walks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,15 +95,6 @@ def test_a_cell_is_made_of_what_changes_it(name: str, step: CalculationStep) -> 
             for one in step.operands
         )
         assert (seen == said).all() if not dead else seen.any()
-
-
-def test_every_operation_is_among_them() -> None:
-    """Each of the registry is a step of one of these calculations."""
-    assert {step.operation for walk in WALKS.values() for step in walk.steps} >= set(OPERATIONS) - {
-        "general"
-    }
-    with pytest.raises(RecordError):
-        compute(CalculationStep(name="x", result="x", operation="none", operands=()), {})
 
 
 # ------------------------------------------------------------------------------------------------ in a real browser
@@ -267,24 +256,6 @@ def test_by_mouse_and_touch(show_page: Open) -> None:
     assert 690 <= box["y"] + box["height"] <= 700
 
 
-def test_the_address(show_page: Open) -> None:
-    """It opens what it names, in its language; what is not there, or hostile, is as usual."""
-    text = web_page(WALKS["seq2seq"]).html
-    shown = show_page(text, "cell=weights.0.1&lang=ko")
-    assert shown.inner_text("h1") == "손으로 계산하는 어텐션: 디코더의 상태 하나와 인코더의 상태 넷"
-    assert "모든 스코어에서 뺍니다" in shown.inner_text("#origin")
-    assert "어텐션 분포" in shown.inner_text("#origin")
-    shown.get_by_role("button", name="English").click()
-    assert state(shown) == {"cell": "weights.0.1"}
-    assert "is taken from each" in shown.inner_text("#origin")
-    assert "소프트맥스" not in shown.inner_text("body")
-    for fragment in HOSTILE:
-        strange = show_page(text, fragment)
-        assert strange.locator("td[data-is]").count() == 0
-        assert strange.get_attribute("html", "lang") == "en"
-        assert strange.locator("img").count() == 0
-
-
 def test_hostile_names_are_texts(show_page: Open) -> None:
     """Of grids, rows, columns, the model and the title; a link leads to them all the same."""
     there = Grid(values=np.array([[1.5, -2.0]]), rows=(BAD,), columns=(f"{BAD}.1", "\u2028<!--"))
@@ -361,39 +332,6 @@ def test_nothing_stands_beyond_the_edge(
         assert shown.locator("#origin").evaluate("panel => panel.scrollWidth <= panel.clientWidth")
 
 
-def test_a_table_that_goes_on_fades_out(show_page: Open) -> None:
-    """Its last letters that are seen are paler than those that are whole; scrolled to its end it is as it is."""
-    shown = show_page(web_page(WALKS["layer"]).html, viewport={"width": 360, "height": 800})
-    sideways = "all => all.findIndex((one) => one.scrollWidth > one.clientWidth + 40)"
-    box = shown.locator(".table").nth(shown.locator(".table").evaluate_all(sideways))
-
-    def edge() -> np.ndarray:
-        with Image.open(io.BytesIO(box.screenshot())) as taken:
-            pixels = np.asarray(taken.convert("L"))
-        return pixels[2:-20, -6:]  # not the frame, nor the bar that scrolls
-
-    assert edge().min() > 200
-    end = "one => { one.scrollLeft = 1e6; return one.scrollWidth - one.querySelector('table').offsetWidth; }"
-    assert box.evaluate(end) == 32
-    assert (edge() == 255).all()
-
-
-def test_what_is_left_out_of_a_table(show_page: Open) -> None:
-    """A part in rows that are not shown has no link; one that is partly shown leads to what is."""
-    c = grid(60, 5, seed=4, rows=tuple(f"w{i}" for i in range(60)))
-    walk = attention_walk(title="long", query=grid(1, 5, rows=("q",)), keys=c, values=c)
-    shown = show_page(web_page(walk).html, "cell=weights.0.59")
-    assert shown.locator("#origin li button").all_inner_texts() == ["scaled"]
-    made = replace(
-        walk.steps[0], name="row", operation="row", operands=("K",), result="r", number=30.0
-    )
-    walk = replace(walk, steps=(made,), grids={"K": c, "r": grid(1, 5)})
-    shown = show_page(web_page(walk).html, "cell=r.0.1")
-    assert shown.locator("#origin li").all_inner_texts() == [
-        "K, w30, number 1 (not in its table here)"
-    ]
-
-
 def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     """A step that has a blank, or is made of one, tells no arithmetic; the solution tells all."""
     walk = make(5)
@@ -413,24 +351,6 @@ def test_an_exercise_gives_nothing_away(show_page: Open) -> None:
     assert "left for you" not in " ".join(
         one["text"] for one in see_cells(show_page(web_page(walk).html))
     )
-
-
-def test_in_a_notebook(show_page: Open) -> None:
-    """In its frame a number is chosen too, though no address can be written there."""
-    framed = attnviz.page(WALKS["seq2seq"])._repr_html_()
-    shown = show_page(f"<!doctype html><meta charset=utf-8>{framed}", before="0;")
-    frame = shown.frame_locator("iframe")
-    frame.locator("#part-2 td").nth(1).click()
-    assert "10·5 + 5·0 + 10·1 = 60" in frame.locator("#origin").inner_text()
-
-
-def test_on_paper(show_page: Open) -> None:
-    """The page to read, without what only a screen needs."""
-    shown = show_page(web_page(WALKS["seq2seq"]).html, "cell=weights.0.1")
-    shown.emulate_media(media="print")
-    assert not shown.locator("#origin").is_visible()
-    assert not shown.locator(".controls").is_visible()
-    assert shown.locator("td:visible").count() == shown.locator("td").count()
 
 
 def test_the_picture_of_the_gallery(show_page: Open, request: pytest.FixtureRequest) -> None:

@@ -13,17 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.errors import SelectionError
 from attnviz.walkthroughs.examples import make
 from attnviz.walkthroughs.files import to_json
-from attnviz.walkthroughs.pages.content import BLUE, DEPTH, FIRST, LAST, MOST, RED, TEAL, lay_out
-from attnviz.walkthroughs.pages.html import LEVELS
+from attnviz.walkthroughs.pages.content import FIRST, LAST, MOST
 from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.markdown import COLUMNS, csv, markdown
-from attnviz.walkthroughs.pages.markdown import escape as markdown_escape
 from attnviz.walkthroughs.pages.mathematics import mathml, tex
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
-from attnviz.walkthroughs.view import View
 from attnviz.walkthroughs.wording import explain, formula_of, shapes_of
 from tests.walkthroughs.by_hand import RECEIPT, grid, layer, note, walks
 
@@ -214,35 +210,6 @@ def test_seq2seq_as_a_file(golden: Callable[[str], None], write: Callable[..., s
 
 
 @pytest.mark.parametrize("form", PAGES)
-def test_shown_numbers_add_up(form: str) -> None:
-    """Whoever computes with the shown cells alone comes to the shown results, but for what was rounded."""
-    write, read = PAGES[form]
-    for name in ("self-attention", "exercise"):
-        grids = {
-            grid: values
-            for grid, (_, values) in shown(write(WALKS[name], precision=5), read).items()
-        }
-        query = grids.get("Q", grids.get("q"))
-        assert query is not None
-        if "X" in grids:
-            assert grids["X"] @ grids["Wq"] == pytest.approx(query, abs=1e-4)
-        assert query @ grids["K"].T == pytest.approx(grids["scores"], abs=1e-3)
-        assert grids["scores"] / math.sqrt(query.shape[1]) == pytest.approx(
-            grids["scaled"], abs=1e-4
-        )
-        powers = np.exp(grids["scaled"])
-        assert powers / powers.sum(axis=1, keepdims=True) == pytest.approx(
-            grids["weights"], abs=1e-4
-        )
-        assert grids["weights"].sum(axis=1) == pytest.approx(1, abs=1e-4)
-        assert grids["weights"] @ grids["V"] == pytest.approx(grids["context"], abs=1e-3)
-        if "alignment" in grids:
-            assert grids["alignment"].sum(axis=0, keepdims=True) == pytest.approx(
-                grids["context"], abs=1e-4
-            )
-
-
-@pytest.mark.parametrize("form", PAGES)
 def test_blanks_stay_blank(form: str) -> None:
     """Every blank cell, wherever it is shown, and no arithmetic that would give it away; the solution has all."""
     write, read = PAGES[form]
@@ -329,19 +296,6 @@ def test_nothing_is_obeyed(form: str) -> None:
         assert [float(row[1]) for row in rows] == [1.5, -2, 0]
 
 
-def test_markdown_paragraphs() -> None:
-    """No note begins a list, and code holds what it holds."""
-    text = markdown(wicked())
-    assert "\n1\\. a\n" in text
-    assert "\n\\- b\n" in text
-    assert "<b>" not in text.replace("\\<b\\>", "")
-    assert markdown_escape("a_b*c|d") == r"a\_b\*c\|d"
-    step = CalculationStep(name="relu", result="a`b", operation="relu", operands=("``",))
-    ones = Grid(values=np.ones((1, 1)))
-    walk = Walkthrough(title=note("t"), grids={"``": ones, "a`b": ones}, steps=(step,))
-    assert r"$a\grave{}b=\max (0,\grave{}\grave{})$" in markdown(walk)
-
-
 @pytest.mark.parametrize(
     ("plain", "mathematics"),
     [
@@ -358,36 +312,6 @@ def test_markdown_paragraphs() -> None:
 def test_formulas(plain: str, mathematics: str) -> None:
     """A formula as mathematics."""
     assert tex(plain) == mathematics
-
-
-def test_the_same_formula_as_mathml() -> None:
-    """Powers stand over what they belong to, roots over what is under them, indices below."""
-    assert mathml("w = q K^T / sqrt(8) + bq") == (
-        '<math><mrow><mi>w</mi><mo>=</mo><mi>q</mi><mspace width="0.25em"/><msup><mi>K</mi><mo>&#x22A4;</mo></msup>'
-        "<mo>/</mo><msqrt><mrow><mn>8</mn></mrow></msqrt><mo>+</mo><msub><mi>b</mi><mi>q</mi></msub></mrow></math>"
-    )
-    assert "<mo>&lt;</mo>" in mathml("<x>")
-
-
-def test_each_table_of_the_page_has_a_name() -> None:
-    """Whoever has no mouse gets to it and scrolls it; whoever does not see it hears the title above it."""
-    page = parse(web_page(WALKS["layer"]).html)
-    there = {value for tag, name, value in page.attributes if (tag, name) == ("h2", "id")}
-    every = [value for _, name, value in page.attributes if name == "id"]
-    assert len(there) == len(page.tables)
-    assert len(every) == len(set(every))
-    for tag in ("table", "div"):
-        named = [
-            value
-            for found, name, value in page.attributes
-            if (found, name) == (tag, "aria-labelledby")
-        ]
-        assert len(named) == len(page.tables)
-        assert set(named) == there
-    assert page.attributes.count(("div", "tabindex", "0")) == len(page.tables)
-    assert sum(name == "scope" for tag, name, _ in page.attributes if tag == "th") == sum(
-        len(heads) + len(rows) for heads, rows in page.tables
-    )
 
 
 def test_the_page_fetches_nothing() -> None:
@@ -422,36 +346,6 @@ def test_the_page_fetches_nothing() -> None:
     assert "prefers-color-scheme: dark" in text
 
 
-def test_the_colours_of_the_page() -> None:
-    """A number's hue and depth are those of its share; none is deeper than can be read."""
-    text = web_page(WALKS["layer"]).html
-    hues = {
-        name: tuple(map(int, hue.split()))
-        for name, hue in re.findall(r"\.(\w) \{ --hue: ([\d ]+); \}", text)
-    }
-    depths = {
-        name: float(depth) for name, depth in re.findall(r"\.(s\d+) \{ --share: ([\d.]+); \}", text)
-    }
-    painted = [
-        tuple(value.split())
-        for tag, name, value in parse(text).attributes
-        if (tag, name) == ("td", "class") and value
-    ]
-    assert {hues[hue] for hue, _ in painted} == {TEAL, RED, BLUE}
-    assert max(depths[depth] for _, depth in painted) == DEPTH
-    cells = [
-        cell
-        for section in lay_out(View(walk=WALKS["layer"]))
-        for _, row in section.table.rows
-        for cell in row
-        if cell.share >= 0.5 / LEVELS
-    ]
-    assert len(cells) == len(painted)
-    for cell, (hue, depth) in zip(cells, painted, strict=True):
-        assert hues[hue] == cell.hue
-        assert depths[depth] == pytest.approx(cell.share * DEPTH, abs=0.5 * DEPTH / LEVELS + 1e-9)
-
-
 # ------------------------------------------------------------------------------------------------------- csv
 
 
@@ -473,16 +367,3 @@ def test_csv_holds_every_digit(name: str) -> None:
         assert math.isnan(seen[key][int(row), int(column)])
         seen[key][int(row), int(column)] = float(value)
     assert all(seen[key].tobytes() == there.values.tobytes() for key, there in walk.grids.items())
-
-
-def test_csv_and_blanks() -> None:
-    """A blank has no value; names with commas and quotes come back."""
-    rows = list(
-        tables.DictReader(StringIO(csv(WALKS["seq2seq"], blanks=frozenset({("scores", 0, 1)}))))
-    )
-    assert [row["value"] for row in rows if row["grid"] == "scores"] == ["15.0", "", "15.0", "35.0"]
-    there = replace(WALKS["seq2seq"].grids["q"], rows=('a,"b"\n',))
-    walk = replace(WALKS["seq2seq"], grids=dict(WALKS["seq2seq"].grids) | {"q": there})
-    assert next(tables.DictReader(StringIO(csv(walk))))["row_name"] == 'a,"b"\n'
-    with pytest.raises(SelectionError, match="there is no language"):
-        csv(walk, lang="de")

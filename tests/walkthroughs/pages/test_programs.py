@@ -24,7 +24,7 @@ from attnviz.walkthroughs.pages.content import (
 from attnviz.walkthroughs.pages.html import page as web_page
 from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.view import View
-from tests.programs import PACKAGES, browser, output, program
+from tests.programs import browser, output
 from tests.walkthroughs.by_hand import attention_walk, grid
 
 if TYPE_CHECKING:
@@ -69,24 +69,6 @@ def expected(walk: Walkthrough) -> set[str]:
         write = one_format(there.values, View(walk=walk).digits)
         found |= {write(float(there.values[row, column])) for row in rows for column in columns}
     return found
-
-
-def test_a_program_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test that needs it fails, and says what to install."""
-    monkeypatch.setenv("PATH", "")
-    for name, packages in PACKAGES.items():
-        with pytest.raises(
-            pytest.fail.Exception,
-            match=rf"needs the program {name} \(.*apt-get install {packages}\)",
-        ):
-            program(name)
-
-
-def test_the_readme_names_the_programs() -> None:
-    """All packages that the tests need and no other, in one line, which CI runs."""
-    readme = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
-    (line,) = re.findall(r"apt-get install ([^`\n]*)`", readme)
-    assert set(line.split()) == set(" ".join(PACKAGES.values()).split())
 
 
 # -------------------------------------------------------------------------------------------------- Markdown
@@ -143,17 +125,6 @@ def test_the_page_in_a_browser(tmp_path: Path) -> None:
     assert cells(seen.replace('"', "&quot;").replace("&#x27;", "'")) == cells(
         text.replace('"', "&quot;").replace("&#x27;", "'")
     )
-
-
-def test_a_request_would_be_seen(tmp_path: Path) -> None:
-    """The same check of a page that does fetch something, and complains."""
-    page = tmp_path / "walk.html"
-    page.write_text(
-        '<!doctype html><img src="http://127.0.0.1:9/x.png"><script>console.error("no")</script>'
-    )
-    _, complaints = browser(page, "--dump-dom", f"--log-net-log={tmp_path / 'net.json'}")
-    assert '"no"' in complaints
-    assert requests(tmp_path / "net.json") == ["http://127.0.0.1:9/x.png"]
 
 
 def requests(log: Path) -> list[str]:

@@ -21,8 +21,6 @@ from tests.walkthroughs.by_hand import attention_walk, grid, walks
 from tests.walkthroughs.head_walks import once, walk
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from attnviz.walkthroughs.record import Walkthrough
 
 SIXTEEN = "The animal didn't cross the street because it was too tired and she is happy ."
@@ -162,16 +160,6 @@ def test_of_a_long_sentence_the_keys_of_the_largest_weights_are_shown() -> None:
     assert f"76 more keys, with smaller weights; together {rest:.3f}" in lines
 
 
-def test_without_values_it_ends_at_the_weights(tmp_path: Path) -> None:
-    """Own numbers with no values: no alignment, no context, and a note."""
-    path = tmp_path / "mine.yaml"
-    path.write_text("query: [[1, 0]]\nkeys: [[1, 2], [3, 4]]\n")
-    text = "\n".join(shown(read(path)))
-    assert "alignment" not in text
-    assert "context" not in text
-    assert "no values are given: the calculation ends at the weights" in text
-
-
 def test_an_exercise_gives_nothing_away() -> None:
     """A blank is a line to write on; there are no sums and no bar, which would fill it in."""
     walked = make(7)
@@ -192,23 +180,6 @@ def test_an_exercise_gives_nothing_away() -> None:
     assert sum(line.count("____") for line in lines) == len(blanks)
 
 
-def test_of_several_queries_the_weights_and_contexts_are_shown() -> None:
-    """Few words have their scores too; of many there is room for no more."""
-    lines = shown(walk("I love all you", home("toy"), every=True))
-    titles = [line for line in lines if " = " in line]
-    assert titles == [
-        "scores = Q Kᵀ",
-        "scaled = scores / √8",
-        "weights = softmax(scaled)",
-        "context = weights V",
-    ]
-    many = shown(walk(SIXTEEN, home("toy"), every=True), 120, 70)
-    assert [line for line in many if " = " in line] == [
-        "weights = softmax(scaled)",
-        "context = weights V",
-    ]
-
-
 def test_of_a_whole_layer_the_steps_are_listed() -> None:
     """Those of all heads once, with their places and how many there are; then what comes out."""
     lines = shown(walk("I love all you", home("toy"), whole_layer=True, every=True))
@@ -219,28 +190,6 @@ def test_of_a_whole_layer_the_steps_are_listed() -> None:
     assert any(line.startswith("44. Concatenation ") for line in lines)
     assert sum(line.startswith(("love ", "you ")) for line in lines) == 2
     assert any(line == "Last layer normalisation" for line in lines)
-
-
-def test_both_attentions_of_a_decoder_s_layer_are_listed() -> None:
-    """Each with its own steps, and the formulas of its own grids."""
-    lines = shown(
-        walk(
-            "I love all you", home("toy-transformer"), kind="decoder", whole_layer=True, every=True
-        ),
-        80,
-        80,
-    )
-    listed = [line for line in lines if "Scaled scores" in line or "Scaled" in line.split()]
-    assert [line.split(".")[0] for line in listed] == ["6, 14, … 30", "42, 49, … 63"]
-    assert "scaled_cross = scores_cross / √12" in listed[1]
-
-
-def test_products_in_ascii() -> None:
-    """The sign of a product is no minus there."""
-    walked = walk(SIXTEEN, home("toy"), layer=1, head=3, query="it")
-    text = " ".join(line.plain for line in draw_overview(walked, Screen(width=100, unicode=False)))
-    assert "score = q*k" in text
-    assert "alignment = weight*value" in text
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])

@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from rich.cells import cell_len
 from rich.console import Console
 from rich.style import Style
 
 from attnviz.attention import Receipt
-from attnviz.errors import SelectionError
 from attnviz.render.terminal.screen import Screen
 from attnviz.walkthroughs.calculation import Calculation
-from attnviz.walkthroughs.pages.markdown import markdown
 from attnviz.walkthroughs.record import Grid, Walkthrough
-from attnviz.walkthroughs.terminal.steps import draw_overview, draw_walk
+from attnviz.walkthroughs.terminal.steps import draw_walk
 from attnviz.walkthroughs.view import View
 from tests.walkthroughs.by_hand import attend, attention_walk
 
@@ -149,64 +146,6 @@ def test_walkthrough_of_a_model_in_ascii(golden: Callable[[str], None]) -> None:
     golden(print_walk(of_model(mask=True), Screen(width=60, colour=False, unicode=False)))
 
 
-@pytest.mark.parametrize("colour", [True, False])
-def test_a_table_that_is_too_wide_goes_on_below(*, colour: bool) -> None:
-    """All of the book's digits on 80 columns: what is made of the weights stands in a second block."""
-    lines = lines_of(by_hand(), Screen(colour=colour), precision=8)
-    row = next(row for row in table_of(lines, "Key by key") if row.startswith("fourth"))
-    assert re.findall(NUMBER, row) == ["0", "5", "1", "35", "1.38879439e-11"]
-    below = [line for line in lines if line.startswith("fourth")][-1]
-    assert re.findall(NUMBER, below) == ["0", "5", "1", "0", "6.94397193e-11", "1.38879439e-11"]
-
-
-def test_the_book_s_context_and_arithmetic_are_shown() -> None:
-    """The sum of the alignment vectors, and one score done by hand."""
-    lines = lines_of(by_hand(), precision=8)
-    context = [line for line in lines if line.startswith("decoder")][-1]
-    assert re.findall(NUMBER, context) == ["5.00000000e+00", "6.94397194e-11", "1.00000000e+00"]
-    assert "   scores, second: 10·5 + 5·0 + 10·1 = 60" in lines
-    assert "   scores = q K^T   (1, 4) = (1, 3) (3, 4)" in lines
-    assert lines[-1] == "no model to compare with"
-
-
-def test_the_shown_alignment_adds_up_to_the_shown_context() -> None:
-    """Read from the screen and added again, to within what was rounded."""
-    lines = lines_of(of_model(d=4), Screen(width=160, colour=False))
-    rows = [
-        re.findall(NUMBER, re.sub("[█-▏]", " ", row)) for row in table_of(lines, "Key by key")[2:10]
-    ]
-    cells = np.array([[float(cell) for cell in row[-9:]] for row in rows[:7]])
-    start = next(index for index, line in enumerate(lines) if line.endswith(". Context vector"))
-    shown = next(line for line in lines[start:] if line.startswith("모두를"))
-    context = [float(cell) for cell in re.findall(NUMBER, shown)]
-    assert cells[:, 5:].sum(axis=0) == pytest.approx(context, abs=7 * 0.0005)
-    assert [float(cell) for cell in rows[7]] == pytest.approx([1, *context])
-    assert cells[:, 0].sum() == pytest.approx(1, abs=7 * 0.0005)
-
-
-@pytest.mark.parametrize(("colour", "unicode"), [(True, True), (False, True), (False, False)])
-@pytest.mark.parametrize(
-    ("width", "language"), [(40, "ko"), (60, "en"), (60, "ko"), (80, "en"), (200, "en")]
-)
-def test_no_line_is_wider_than_the_window(
-    *, width: int, colour: bool, unicode: bool, language: str
-) -> None:
-    """Whatever is walked, in either language, with and without colours."""
-    screen = Screen(width=width, colour=colour, unicode=unicode)
-    for walk in (
-        by_hand(),
-        of_model(mask=True),
-        of_model(33, 96, 64),
-        of_model(one=False, mask=True),
-    ):
-        drawn = (draw_walk, draw_overview)
-        for line in (
-            line for draw in drawn for line in draw(walk, screen, lang=language, precision=5)
-        ):
-            assert line.cell_len <= width
-            assert unicode or line.plain.isascii()
-
-
 def test_without_colour_there_is_none() -> None:
     """Where there are no colours, weights have a bar or shades, and a console writes no colour code."""
     written = print_walk(of_model(mask=True), PLAIN)
@@ -279,39 +218,6 @@ def test_a_long_vector_is_shortened_and_keeps_its_ends() -> None:
     assert numbers[-1] == pytest.approx(keys[-1], abs=0.0005)
 
 
-def test_of_a_large_given_matrix_only_a_corner_is_shown() -> None:
-    """Weights of 384 rows: their shape, the first rows and the last."""
-    rows = table_of(lines_of(of_model(d_model=384)), "Query weights Wq (384, 8)")
-    assert rows[1].split() == [str(column) for column in range(8)]
-    assert [row.split()[0] for row in rows[2:]] == ["0", "1", "2", "3", "...", "383"]
-    assert "... 379 more rows" in rows
-
-
-def test_zero_alone_is_written_without_decimals() -> None:
-    """One format a table: what only rounds to zero has its decimals, what is masked is exactly 0."""
-    rows = table_of(
-        lines_of(of_model(d=4, mask=True), Screen(width=140, colour=False)), "Key by key"
-    )[2:9]
-    assert all(re.search(r" -∞ +0 +masked", row) for row in rows[4:])
-    assert all(re.search(r" 0\.\d{3} [█-▏]+", row) for row in rows[:4])
-
-
-def test_columns_are_straight_with_wide_letters() -> None:
-    """Korean letters are two cells wide: the numbers behind them still stand under each other."""
-    lines = lines_of(of_model(), Screen(width=100, colour=False))
-    rows = table_of(lines, "Key by key")[2:9]
-    assert [row.split()[0][:4] for row in rows] == [label[:4] for label in KOREAN]
-    points = {cell_len(row[: row.index(".")]) for row in rows}
-    assert len(points) == 1
-
-
-def test_masked_scores_are_minus_infinity() -> None:
-    """As the sign where there is one, as a word in ASCII."""
-    assert any(re.search(r"-∞\s+0", line) for line in lines_of(of_model(mask=True)))
-    plain = lines_of(of_model(mask=True), Screen(colour=False, unicode=False))
-    assert any(re.search(r"-inf\s+0", line) for line in plain)
-
-
 def test_what_is_blank_is_given_away_nowhere() -> None:
     """A blank cell is a line to write on; no arithmetic, and no sum of a shortened vector, says what belongs there."""
     walk = by_hand()
@@ -327,12 +233,6 @@ def test_what_is_blank_is_given_away_nowhere() -> None:
     text = "\n".join(lines[start : start + 8])
     assert f"{value:.3f}" not in text
     assert f"{long.grids['context'].values.sum():.3f}" not in text
-
-
-def test_another_language_is_refused() -> None:
-    """One that no view has."""
-    with pytest.raises(SelectionError, match="no language"):
-        lines_of(by_hand(), lang="fr")
 
 
 def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
@@ -371,27 +271,6 @@ def test_korean_is_korean_and_english_where_it_cannot_be_shown() -> None:
     assert any(line.startswith("Korean needs a terminal") for line in plain)
 
 
-def test_all_queries_at_once_have_a_matrix_each_step() -> None:
-    """No one table of keys: scores are a matrix with the keys' names above, rows of weights sum to 1."""
-    lines = lines_of(of_model(one=False, mask=True), Screen(width=200, colour=False))
-    assert not any("Key by key" in line for line in lines)
-    start = next(i for i, line in enumerate(lines) if "Softmax" in line)
-    rows = [line for line in lines[start:] if line.startswith("사랑해")]
-    weights = [float(cell) for cell in re.findall(NUMBER, rows[0])]
-    assert sum(weights) == pytest.approx(1, abs=0.004)
-    assert weights[5:] == [0, 0]
-    assert any(line.split() == [*KOREAN[:5], "internati…", "[SEP]"] for line in lines[start:])
-
-
-def test_contexts_of_other_heads_stand_in_one_table() -> None:
-    """What the other heads found is not told head by head."""
-    rows = table_of(
-        lines_of(of_model(), Screen(width=120, colour=False)),
-        "Context vectors of the other heads (2 x 8)",
-    )
-    assert [row.split()[0] for row in rows[2:]] == ["context_1", "context_2"]
-
-
 @pytest.mark.parametrize("width", [60, 80, 200])
 @pytest.mark.parametrize("d", [8, 64])
 def test_what_is_done_by_hand_is_a_cell_that_is_shown(d: int, width: int) -> None:
@@ -417,27 +296,3 @@ def test_what_is_done_by_hand_is_a_cell_that_is_shown(d: int, width: int) -> Non
         assert found[2] in re.findall(r"\d+", header), f"{step.name}: {found[0]}"
         checked += 1
     assert checked >= 6
-
-
-def test_the_cell_done_by_hand_is_the_same_everywhere() -> None:
-    """On screens of any width and on pages: of the key with the largest weight, of long vectors the first number."""
-    walk = of_model(33, 96, 64)
-    worked = [
-        re.findall(r"   (\w+, [^:]*number 0): ", "\n".join(lines_of(walk, Screen(width=w))))
-        for w in (60, 80, 200)
-    ]
-    assert worked[0] == worked[1] == worked[2]
-    assert len(worked[0]) >= 6
-    assert all(f"{cell}: " in markdown(walk).replace("\\", "") for cell in worked[0])
-
-
-def test_products_are_told_apart() -> None:
-    """Cell by cell has a sign of its own, said once; ASCII has the asterisk."""
-    lines = lines_of(by_hand())
-    assert "   alignment = weights^T ⊙ V   (4, 3) = (4, 1) ⊙ (4, 3)" in lines
-    told = "matrices side by side, as in q K^T, are multiplied; {} multiplies cell by cell"
-    assert lines.count(told.format("⊙")) == 1
-    plain = lines_of(by_hand(), Screen(colour=False, unicode=False))
-    assert plain.count(told.format("*")) == 1
-    without = "\n".join(lines_of(of_model(one=False)))
-    assert "side by side, as in q K^T, are multiplied\n" in without
