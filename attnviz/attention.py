@@ -398,29 +398,32 @@ class Attention(ReadOnly):
     def links(
         self, layer: int | str, head: int | None = None, n: int = 8
     ) -> list[tuple[int, int, float]]:
-        """The strongest links of a head, each to another key: query, key (numbers of tokens) and weight.
+        """Return the strongest link to each of the n most attended keys, as (query, key, weight).
 
-        Special tokens, and what a token gives to itself, are left out. Of a pooled record those alone that are certain:
-        a weight that is not larger than the smallest that was kept of some row may not be among the largest. Raises
+        Special tokens, and attention of a token to itself, are left out. A pooled record has only links that are
+        certain: one not larger than the smallest that was kept of some row may not be among the largest. Raises
         SelectionError, as `pattern`.
         """
         layer, head = parse_head(layer if head is None else (layer, head))
-        weights, least, of = np.array(self.pattern(layer, head)), 0.0, self.exact or self
+        weights, least = np.array(self.pattern(layer, head)), 0.0
         keys = np.broadcast_to(np.arange(weights.shape[1]), weights.shape)
+        n_keys = len(self.key_tokens)
         if self.exact is not None:
             at = self.layers.index(layer), self.heads.index(head)
             weights, keys = np.array(self.exact.link_weights[at]), self.exact.link_keys[at]
-            # What a row has beside its links is no larger than the last of them, nor than all that is left.
-            least = max(
-                0.0,
-                float(np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1)).max()),
-            )
+            n_keys = len(self.exact.key_tokens)
+            # A weight that was not kept is no larger than the last link of its row, nor than all that is left.
+            not_kept = np.minimum(weights.min(axis=1, initial=1), 1 - weights.sum(axis=1))
+            least = max(0.0, float(not_kept.max()))
         weights[is_trivial_link(self, keys)] = 0
-        best = np.zeros(len(of.key_tokens), dtype=np.float32)
+        best = np.zeros(n_keys, dtype=np.float32)
         np.maximum.at(best, keys, weights)
-        chosen = [key for key in np.argsort(-best, kind="stable")[:n].tolist() if best[key] > least]
-        queries = [int(np.nonzero((keys == key) & (weights == best[key]))[0][0]) for key in chosen]
-        return [(query, key, float(best[key])) for query, key in zip(queries, chosen, strict=True)]
+        links = []
+        for key in np.argsort(-best, kind="stable")[:n].tolist():
+            if best[key] > least:
+                query = int(np.nonzero((keys == key) & (weights == best[key]))[0][0])
+                links.append((query, key, float(best[key])))
+        return links
 
     @property
     def cell(self) -> int:

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from threading import RLock, get_ident
 from typing import Any, cast, final
 
@@ -39,36 +38,16 @@ FUSED_INPUTS = ("query", "key", "value")
 FUSED_PARAMETERS = (*FUSED_INPUTS, "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 MULTI_HEAD = functional.multi_head_attention_forward
 MULTI_HEAD_SIGNATURE = inspect.signature(MULTI_HEAD)
-PASS_THROUGH = {
-    "to",
-    "type",
-    "type_as",
-    "float",
-    "double",
-    "half",
-    "bfloat16",
-    "contiguous",
-    "clone",
-    "view",
-    "reshape",
-    "flatten",
-    "squeeze",
-    "unsqueeze",
-    "expand",
-    "dropout",
-    "masked_fill",
-    "masked_fill_",
-}
-"""Functions that leave weights weights."""
-PRODUCTS = {
-    "matmul",
-    "bmm",
-    "__matmul__",
-    "baddbmm",
-    "einsum",
-}  # functions that multiply weights by values
+# Functions after which weights are still weights.
+PASS_THROUGH = frozenset(
+    {"to", "type", "type_as", "float", "double", "half", "bfloat16"}
+    | {"contiguous", "clone", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand"}
+    | {"dropout", "masked_fill", "masked_fill_"}
+)
+# Functions that multiply weights by values.
+PRODUCTS = frozenset({"matmul", "bmm", "__matmul__", "baddbmm", "einsum"})
 KEEP_AT_MOST = 4 * 2**30  # bytes of weights that are kept of a run, and that a record may have
-# so many results of a softmax are waited for: one that no product takes soon is no attention
+# The number of softmax results that wait for their product: one that no product takes soon is no attention.
 PENDING = 8
 
 
@@ -170,24 +149,31 @@ class AttentionTracer(TorchFunctionMode):
             return self._fused(*args, **given)
         output = function(*args, **given)
         name = getattr(function, "__name__", "")
-        if name == "softmax" and isinstance(output, Tensor):
-            if given.get("dim", args[1] if len(args) > 1 else None) in {-1, output.ndim - 1}:
+        if name == "softmax":
+            dim = given.get("dim", args[1] if len(args) > 1 else None)
+            if isinstance(output, Tensor) and dim in {-1, output.ndim - 1}:
                 self._wait(_Weights(output, output.shape, None))
         elif self._pending and name in PASS_THROUGH and isinstance(output, Tensor):
-            if (before := self._pending.get(id(args[0]))) is not None:
-                dropped = name == "dropout" and not torch.equal(output, args[0])
-                self._wait(
-                    _Weights(output, before.shape, args[0] if dropped else before.before_dropout)
-                )
+            weights = self._pending.get(id(args[0]))
+            if weights is not None:
+                before = weights.before_dropout
+                if name == "dropout" and not torch.equal(output, args[0]):
+                    before = args[0]
+                self._wait(_Weights(output, weights.shape, before))
         elif self._pending and name in PRODUCTS:
-            operands = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
-            for operand in (
-                operands[0] if operands and isinstance(operands[0], list | tuple) else operands
-            ):
-                found = self._pending.pop(id(operand), None)
-                if found is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
-                    self._own(found)
+            self._multiply(name, args)
         return output
+
+    def _multiply(self, name: str, args: tuple[Any, ...]) -> None:
+        """Pass on weights that are now multiplied by values."""
+        # einsum begins with an equation, and baddbmm with a sum; einsum may take its operands as a list.
+        operands: Sequence[Any] = args[1:] if name in {"einsum", "baddbmm"} else args[:1]
+        if operands and isinstance(operands[0], list | tuple):
+            operands = operands[0]
+        for operand in operands:
+            weights = self._pending.pop(id(operand), None)
+            if weights is not None and (name == "einsum" or args[-1].ndim == operand.ndim):
+                self._own(weights)
 
     def _wait(self, weights: _Weights) -> None:
         self._pending[id(weights.tensor)] = weights
@@ -212,18 +198,19 @@ class AttentionTracer(TorchFunctionMode):
         given = dict(zip(FUSED_PARAMETERS, args, strict=False)) | named
         output = call(**given)
         with torch.no_grad():
-            query, key, value, native = (
-                _with_four_axes(one.detach())
-                for one in (*(given[name] for name in FUSED_INPUTS), output)
-            )
+            query, key, value = (_with_four_axes(given[name].detach()) for name in FUSED_INPUTS)
+            native = _with_four_axes(output.detach())
             mask = given.get("attn_mask")
             if mask is not None and mask.ndim == given["query"].ndim == AXES - 1:
                 mask = mask[:, None]
-            scoring = Scoring(
-                scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False)
-            )
             layer = Layer(
-                query=query, key=key, value=value, output=native.transpose(1, 2), scoring=scoring
+                query=query,
+                key=key,
+                value=value,
+                output=native.transpose(1, 2),
+                scoring=Scoring(
+                    scaling=given.get("scale"), mask=mask, causal=given.get("is_causal", False)
+                ),
             )
             self._shown.fused(layer, cross=cross, dropped=bool(given.get("dropout_p")))
         return output
@@ -235,38 +222,44 @@ class AttentionTracer(TorchFunctionMode):
         wanted = bound.arguments
         cross = wanted["query"] is not wanted["key"]
         if not wanted["need_weights"]:
-            with SHARED:
-                before, thread = functional.scaled_dot_product_attention, get_ident()
-                # which may be another eye's
-                seen_by = partial(self._fused, cross=cross, call=before)
-
-                def fused(*args: Any, **named: Any) -> Tensor:
-                    return (seen_by if get_ident() == thread else before)(*args, **named)
-
-                functional.scaled_dot_product_attention = fused
-                try:
-                    return MULTI_HEAD(*bound.args, **bound.kwargs)
-                finally:
-                    functional.scaled_dot_product_attention = before
-        averaged, dropped = (
-            wanted["average_attn_weights"],
-            wanted["training"] and wanted["dropout_p"] > 0,
-        )
+            with self._tracing_inside(cross=cross):
+                return MULTI_HEAD(*bound.args, **bound.kwargs)
+        is_averaged = wanted["average_attn_weights"]
         wanted["average_attn_weights"] = False
         output, weights = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
+        dropped = wanted["training"] and wanted["dropout_p"] > 0
         seen = weights
-        if dropped:  # what is returned has lost some: the weights before that come from a run without dropout
+        if dropped:
+            # The weights returned have lost some: those before come from a run without dropout.
             wanted["training"] = False
             with torch.no_grad():
                 _, seen = cast("tuple[Tensor, Tensor]", MULTI_HEAD(*bound.args, **bound.kwargs))
         self._shown.own(_with_four_axes(seen.detach()), cross=cross, dropped=dropped)
-        return output, weights.mean(dim=-3) if averaged else weights
+        return output, weights.mean(dim=-3) if is_averaged else weights
+
+    @contextmanager
+    def _tracing_inside(self, *, cross: bool) -> Iterator[None]:
+        """Trace calls of the fused function in torch's own, to which the mode is blind, until the block ends."""
+        with SHARED:
+            # It may be another tracer's already.
+            before, thread = functional.scaled_dot_product_attention, get_ident()
+
+            def fused(*args: Any, **named: Any) -> Tensor:
+                if get_ident() != thread:
+                    return before(*args, **named)
+                return self._fused(*args, cross=cross, call=before, **named)
+
+            functional.scaled_dot_product_attention = fused
+            try:
+                yield
+            finally:
+                functional.scaled_dot_product_attention = before
 
 
+# Held while something changes that all threads share: a function of torch, or whether it takes its fast path.
 SHARED = RLock()
-"""Held while what all threads share changes: a function of torch, or which of its ways it takes."""
-_runs = list[None]()  # one for each model that runs as it is written, in whichever thread
-_as_before = ExitStack()  # the ways of torch before the first of them
+_runs: list[None] = []  # one for each model that runs as it is written, in any thread
+_as_before = ExitStack()  # restores the fast paths of torch after the last of them
 
 
 @contextmanager

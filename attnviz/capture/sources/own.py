@@ -1,4 +1,4 @@
-"""A torch module of the user's own as a source: one in memory, or what a function in a file of code returns."""
+"""A torch module as a source: one in memory, or one that a function in the user's file returns."""
 
 from __future__ import annotations
 
@@ -50,12 +50,13 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
     path, shown = Path(file).expanduser(), visible(file)
     code = ModuleType(f"attnviz_own_{path.stem}")
     code.__file__ = str(path)
-    sys.modules[code.__name__] = code  # where classes in it are sought
-    # as python itself does, for what the file imports
-    sys.path.insert(0, str(path.parent.resolve()))
+    sys.modules[code.__name__] = code  # pickle and dataclasses look up classes there
+    # Imports of files beside this one work as under `python file.py`.
+    folder = str(path.parent.resolve())
+    sys.path.insert(0, folder)
     try:
         exec(compile(path.read_bytes(), path, "exec"), vars(code))
-        made = _named(code, name, shown)()
+        built = _function(code, name, shown)()
     except AttnvizError:
         raise
     except (Exception, SystemExit) as error:
@@ -63,8 +64,8 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
             f"{shown} cannot be run: {type(error).__name__}: {first_line(error)}"
         ) from error
     finally:
-        sys.path.remove(str(path.parent.resolve()))
-    module, tokenizer = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+        sys.path.remove(folder)
+    module, tokenizer = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
     if not isinstance(module, nn.Module):
         raise ModelError(
             f"{name}() in {shown} returns no torch module but a {type(module).__name__}: expected a module, or "
@@ -73,18 +74,20 @@ def build(file: str, name: str) -> tuple[nn.Module, object]:
     return module, tokenizer
 
 
-def _named(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
-    if callable(function := getattr(code, name, None)):
+def _function(code: ModuleType, name: str, shown: str) -> Callable[[], object]:
+    """Return the function of this name. Raises UnknownModelError, which lists those that there are."""
+    function = getattr(code, name, None)
+    if callable(function):
         return function  # type: ignore[no-any-return]  # as just seen
+    problem = f"say which function of {shown} is called"
+    if name:
+        problem = f"there is no function {visible(name)} in {shown}"
     own = [
-        key for key, one in vars(code).items() if getattr(one, "__module__", "") == code.__name__
+        key
+        for key, value in vars(code).items()
+        if getattr(value, "__module__", "") == code.__name__
     ]
-    wanted = (
-        f"there is no function {visible(name)} in {shown}"
-        if name
-        else f"say which function of {shown} is called"
-    )
-    raise UnknownModelError(f"{wanted}{suggest(name, own)}")
+    raise UnknownModelError(f"{problem}{suggest(name, own)}")
 
 
 class ModuleSource(PerSentenceSource):
@@ -132,13 +135,14 @@ class ModuleSource(PerSentenceSource):
 
     def _find_kind(self, ids: Int64[Tensor, "1 token"]) -> None:
         """Run the module once, to see whether any token looks at a later one."""
-        if not self._has_run:
-            ahead = CausalityProbe()
-            real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
-            self.stream(
-                Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real), [ahead]
-            )
-            self.kinds, self._has_run = ("encoder",) if ahead.found else ("decoder",), True
+        if self._has_run:
+            return
+        probe = CausalityProbe()
+        real = torch.ones(ids.shape, dtype=torch.bool, device=self._device)
+        batch = Batch(sentences=(), inputs={"input_ids": ids}, real=real, real_keys=real)
+        self.stream(batch, [probe])
+        self.kinds = ("encoder",) if probe.found else ("decoder",)
+        self._has_run = True
 
     def _sentence(self, text: str) -> Sentence:
         try:
@@ -151,8 +155,10 @@ class ModuleSource(PerSentenceSource):
             raise InputError(
                 f"the tokenizer of {self.name} finds no token in this text: {visible(text)[:40]!r}"
             )
-        notes = () if self._tokenizer is not None else (Note("reads_bytes"),)
-        if (broken := broken_syllable(tokens, text, None)) is not None and notes == ():
+        notes: tuple[Note, ...] = ()
+        if self._tokenizer is None:
+            notes = (Note("reads_bytes"),)
+        elif (broken := broken_syllable(tokens, text, None)) is not None:
             notes = (Note.of("syllables_broken", syllable=broken[0], n=broken[1]),)
         return Sentence(text=text, pair=None, tokens=tokens, notes=notes)
 
@@ -238,22 +244,22 @@ class ModuleSource(PerSentenceSource):
         first = made[0] if isinstance(made, tuple | list) and made else made
         logits = getattr(first, "logits", first)
         known = n_tokens(self._tokenizer)
-        # Some models have more numbers than their vocabulary has tokens: as many as they have vectors of tokens.
-        tables = {
-            one.num_embeddings for one in self._module.modules() if isinstance(one, nn.Embedding)
-        }
-        sizes = {known} | {size for size in tables if known is None or size > known}
-        if not isinstance(logits, Tensor) or logits.ndim != 3 or logits.shape[-1] not in sizes:
-            seen = (
-                f"the shape {tuple(logits.shape)}"
-                if isinstance(logits, Tensor)
-                else type(logits).__name__
-            )
-            size = "" if known is None else f" of {known:,} tokens"
-            raise ModelError(
-                f"{self.name} generates nothing: it returns {seen}, no logits over its vocabulary{size}"
-            )
-        return logits[0, -1, :known]
+        # Some models have more ids than their vocabulary has tokens: as many as they have word vectors.
+        sizes = {known}
+        for module in self._module.modules():
+            if isinstance(module, nn.Embedding) and (
+                known is None or module.num_embeddings > known
+            ):
+                sizes.add(module.num_embeddings)
+        if isinstance(logits, Tensor) and logits.ndim == 3 and logits.shape[-1] in sizes:
+            return logits[0, -1, :known]
+        seen = type(logits).__name__
+        if isinstance(logits, Tensor):
+            seen = f"the shape {tuple(logits.shape)}"
+        size = "" if known is None else f" of {known:,} tokens"
+        raise ModelError(
+            f"{self.name} generates nothing: it returns {seen}, no logits over its vocabulary{size}"
+        )
 
     def digest(self) -> str:
         """Return a digest of the bytes of all weights, which tells models apart."""
@@ -264,18 +270,19 @@ class ModuleSource(PerSentenceSource):
 
         Raises ModelError: a layer has no method that draws its weights.
         """
-        other = copy.copy(self)
-        other.name, other._module = f"{self.name} with random weights", copy.deepcopy(self._module)
+        module = copy.deepcopy(self._module)
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            for path, module in other._module.named_modules():
-                draw = getattr(module, "reset_parameters", None) or getattr(
-                    module, "_reset_parameters", None
-                )
-                if draw is not None:
-                    draw()
-                elif next(module.parameters(recurse=False), None) is not None:
+            for path, part in module.named_modules():
+                # nn.MultiheadAttention and nn.Transformer have a private one.
+                reset = getattr(part, "reset_parameters", None)
+                reset = reset or getattr(part, "_reset_parameters", None)
+                if reset is not None:
+                    reset()
+                elif next(part.parameters(recurse=False), None) is not None:
                     raise ModelError(
-                        f"{self.name} cannot be made anew: {path or type(module).__name__} has no reset_parameters()"
+                        f"{self.name} cannot be made anew: {path or type(part).__name__} has no reset_parameters()"
                     )
+        other = copy.copy(self)
+        other.name, other._module = f"{self.name} with random weights", module
         return other
