@@ -36,22 +36,17 @@ if TYPE_CHECKING:
 DEFAULT_MODEL = "distilbert-base-uncased"
 
 
-class Loading(TypedDict, total=False):
-    """How a model is loaded (see `open_source`)."""
+class Opening(TypedDict, total=False):
+    """How a model is loaded, and who is told of it (see `open_source`)."""
 
     device: Device
     dtype: Dtype
     revision: str | None
     trust_remote_code: bool
-
-
-class Opening(Loading, total=False):
-    """How a model is loaded, and who is told of it (see `open_source`)."""
-
     notify: Callable[[str], None] | None
 
 
-# what names or is a model: see `as_source`
+# A name or a model: see `as_source`.
 Model: TypeAlias = "str | Path | Source | Module | None"
 
 
@@ -89,19 +84,18 @@ def as_source(
         return model
     import torch
 
-    if isinstance(model, torch.nn.Module) and next(
-        (one.is_meta for one in model.parameters()), False
-    ):
-        raise ModelError(
-            f"this {type(model).__name__} has no numbers: its weights are on the meta device"
-        )
-    library = sys.modules.get("transformers")  # whose models have loaded it
-    if isinstance(model, torch.nn.Module) and not (
-        library and isinstance(model, library.PreTrainedModel)
-    ):
-        from attnviz.capture.sources.own import ModuleSource
+    # A model of transformers has loaded the library.
+    library = sys.modules.get("transformers")
+    if isinstance(model, torch.nn.Module):
+        first = next(model.parameters(), None)
+        if first is not None and first.is_meta:
+            raise ModelError(
+                f"this {type(model).__name__} has no numbers: its weights are on the meta device"
+            )
+        if library is None or not isinstance(model, library.PreTrainedModel):
+            from attnviz.capture.sources.own import ModuleSource
 
-        return ModuleSource(f"{type(model).__name__} in memory", model, tokenizer)
+            return ModuleSource(f"{type(model).__name__} in memory", model, tokenizer)
     from attnviz.capture.sources.huggingface import from_memory
 
     return from_memory(model, tokenizer)
@@ -145,22 +139,23 @@ def open_source(
         SettingsError: weights are to be drawn of a model that is not named, or is home-built.
     """
     model = None if model is None else str(model)
+    notify = notify or _warn
     sizes: dict[str, int] = {}
-    if model is not None and not _OWN.fullmatch(model) and not Path(model).expanduser().exists():
+    code = None if model is None else _CODE.fullmatch(model)
+    if model is not None and code is None and not Path(model).expanduser().exists():
         model, sizes = split_sizes(model)
         if revision is None and "@" in model:
             model, _, revision = model.partition("@")
-    if drawn is not None and (
-        model is None or model in names() or model.endswith(".safetensors") or _OWN.fullmatch(model)
-    ):
+    is_home_built = model in names() or (model or "").endswith(".safetensors")
+    if drawn is not None and (model is None or code or is_home_built):
         raise SettingsError(
             "weights are drawn at random of a model on the hub or in a folder, which must be named"
         )
+    if code:
+        return _from_code(code[1], code[2] or "", _device(device), _dtype(dtype), notify)
+    if model is not None and is_home_built:
+        return _home_built(model, device, dtype, sizes)
     if model is not None:
-        if own := _OWN.fullmatch(model):
-            return _own(own[1], own[2] or "", _device(device), _dtype(dtype), notify or _warn)
-        if model in names() or model.endswith(".safetensors"):
-            return _home_built(model, device, dtype, sizes)
         _expect_home_built(model)
     try:
         location = locate(
@@ -181,10 +176,10 @@ def open_source(
         if model is not None:
             raise
         name = TOY_KOREAN if is_korean(reads) else TOY
-        # first: with a device that is not there, this fails too
+        # With a device that is not there this fails too, so it comes before the notice.
         toy = _home_built(name, device, dtype, {})
         reason = error.reason if isinstance(error, UnreachableModelError) else str(error)
-        (notify or _warn)(f'{reason}; using the home-built model "{name}" instead')
+        notify(f'{reason}; using the home-built model "{name}" instead')
         return toy
 
 
@@ -220,11 +215,11 @@ def list_models(folders: Iterable[str | Path] = (".", "outputs")) -> tuple[Liste
     )
 
 
-_OWN = re.compile(r"(.+\.py)(?::(.*))?")
-"""A file of code, and a function in it."""
+# A file of code, and a function in it.
+_CODE = re.compile(r"(.+\.py)(?::(.*))?")
 
 
-def _own(
+def _from_code(
     file: str,
     name: str,
     device: torch.device,

@@ -30,25 +30,12 @@ _watching: ContextVar[tuple[ForwardPass, IsShown] | None] = ContextVar(
 _whole_masks: ContextVar[bool] = ContextVar("attnviz_whole_masks", default=False)
 LARGE = 2**22  # pairs of a query and a key (2,048 tokens) up to which a mask is made whole
 ROWS = 256  # queries whose mask is made at once
-_KNOWN = {
-    "dropout",
-    "scaling",
-    "is_causal",
-    "softcap",
-    "position_bias",
-    "s_aux",
-    "sliding_window",
-    "position_ids",
-    "cache_position",
-    "use_cache",
-    "output_attentions",
-    "output_hidden_states",
-    "return_dict",
-    "past_key_values",
-    "cache",
-    "position_embeddings",
-}
-"""Keywords of a layer that are read below, are already in the mask, or have no part in the weights."""
+# Keywords of a layer that are read below, are already in the mask, or have no part in the weights.
+_KNOWN = (
+    {"dropout", "scaling", "is_causal", "softcap", "position_bias", "s_aux", "sliding_window"}
+    | {"position_ids", "position_embeddings", "cache_position", "past_key_values", "cache"}
+    | {"use_cache", "output_attentions", "output_hidden_states", "return_dict"}
+)
 
 
 @contextmanager
@@ -81,21 +68,24 @@ def _attention(
         run = partial(_run_in_blocks, run)
     output, weights = run(module, query, key, value, attention_mask, **given)
     watching = _watching.get()
-    if watching is not None and watching[1](module, query, key):
+    if watching is None:
+        return output, weights
+    forward_pass, is_shown = watching
+    if is_shown(module, query, key):
         number = getattr(module, "layer_idx", None)
-        scoring = _scoring(
-            native, module, attention_mask, given, is_one=query.shape[2] == 1 < key.shape[2]
-        )
+        is_one = query.shape[2] == 1 < key.shape[2]
         layer = Layer(
             number=number if isinstance(number, int) else -1,
             query=query,
             key=key,
             value=value,
             output=output,
-            scoring=scoring,
+            scoring=_scoring(native, module, attention_mask, given, is_one=is_one),
         )
-        unknown = [name for name, what in given.items() if name not in _KNOWN and what is not None]
-        watching[0].layer(layer, unknown)
+        unknown = [
+            name for name, value in given.items() if name not in _KNOWN and value is not None
+        ]
+        forward_pass.layer(layer, unknown)
     return output, weights
 
 
@@ -143,23 +133,24 @@ def _run_in_blocks(
     **given: Any,
 ) -> tuple[Float[Tensor, "batch query head d_v"], None]:
     """Run the native implementation on a block of queries at a time, with the keys that one of them may see."""
-    bias, parts = given.pop("position_bias", None), []
+    bias = given.pop("position_bias", None)
+    outputs = []
     for first in range(0, query.shape[2], ROWS):
-        rows = slice(first, min(first + ROWS, query.shape[2]))
-        part = mask(rows.start, rows.stop)
-        keys = slice(*span_of(part))
-        more = {} if bias is None else {"position_bias": bias[:, :, rows, keys]}
-        made, _ = run(
+        last = min(first + ROWS, query.shape[2])
+        rows, block = slice(first, last), mask(first, last)
+        keys = slice(*span_of(block))
+        if bias is not None:
+            given["position_bias"] = bias[:, :, rows, keys]
+        output, _ = run(
             module,
             query[:, :, rows],
             key[:, :, keys],
             value[:, :, keys],
-            part[..., keys],
+            block[..., keys],
             **given,
-            **more,
         )
-        parts.append(made)
-    return torch.cat(parts, dim=1), None
+        outputs.append(output)
+    return torch.cat(outputs, dim=1), None
 
 
 def _native(name: str, module: nn.Module) -> Callable[..., tuple[Tensor, Tensor | None]]:
@@ -186,17 +177,21 @@ def _scoring(
     Without a mask, ``sdpa`` goes by the layer's own flag, and ``eager`` hides nothing. `is_one` is a single query after
     all keys, which it sees.
     """
-    unmasked, causal = mask is None, given.get("is_causal")
-    causal = getattr(module, "is_causal", unmasked) if causal is None else causal
-    scaling, bias = given.get("scaling"), given.get("position_bias")
+    causal = given.get("is_causal")
+    if causal is None:
+        causal = getattr(module, "is_causal", mask is None)
+    if is_one or (mask is None and native == "eager"):
+        causal = False
+    bias = given.get("position_bias")
+    if bias is not None and not bias.any():
+        bias = None  # T5 adds zeros where it has no bias, as in cross attention
+    scaling = given.get("scaling")
     return Scoring(
         scaling=None if scaling is None else float(scaling),
         mask=mask,
         rounded=native == "eager",
-        causal=bool(causal) and not is_one and not (unmasked and native == "eager"),
-        bias=bias
-        if bias is not None and bias.any()
-        else None,  # T5 adds zeros where it has none, as across sentences
+        causal=bool(causal),
+        bias=bias,
         softcap=given.get("softcap"),
         sinks=given.get("s_aux"),
         window=given.get("sliding_window"),
