@@ -91,7 +91,7 @@ def _measures(measures: Sequence[Measure]) -> list[dict[str, object]]:
             "name": visible(one.label),
             "unit": one.unit,
             "narrow": one.narrow,
-            "words": [visible(one.say(lang)) for lang in LANGUAGES],
+            "words": both(one.meaning),
         }
         for one in measures
     ]
@@ -104,7 +104,7 @@ def _rules(roles: Sequence[Role]) -> list[dict[str, object]]:
             "short": rule.short,
             "sign": rule.sign,
             "colour": rule.colour,
-            "words": [rule.say(one) for one in LANGUAGES],
+            "words": both(rule.words),
         }
         for rule in dict.fromkeys(role.rule for role in roles)
     ]

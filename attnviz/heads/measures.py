@@ -30,6 +30,8 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
+from attnviz.text.messages import _
+
 CHANCE, SHUFFLED, UNTRAINED, OFFSET = "chance", "shuffled", "untrained", "offset"
 """The controls. Three can rule a role out: the head's own weights dealt out to keys at random, the best head of random
 weights, the best fixed offset. The fourth, the head on sentences with their tokens shuffled, tells what it goes by: one
@@ -58,7 +60,6 @@ class RoleRule:
     name: str  # of the role, in files
     words: str  # what the head does, in plain words
     threshold: float  # from which value of the measure on
-    korean: str = ""  # the same words in Korean
     about: About = "content"  # what it is about, which says the controls that can rule it out
     short: str = ""  # its name where it is shown, and where it is typed
     also: tuple[str, ...] = ()  # other names by which it can be asked for
@@ -72,17 +73,12 @@ class RoleRule:
         usual = {
             "family": self.name,
             "family_words": self.words,
-            "korean": self.words,
             "short": self.name.replace("_", " "),
             "sign": self.name[:4],
         }
         for name, value in usual.items():
             if not getattr(self, name):
                 object.__setattr__(self, name, value)
-
-    def say(self, language: str = "en") -> str:
-        """Describe the head, in English (``en``) or Korean (``ko``)."""
-        return self.korean if language == "ko" else self.words
 
 
 Takes: TypeAlias = Literal["keys", "rows", "received", "norms", "peaks", "places", "unknown"]
@@ -104,7 +100,6 @@ class Measure:
     # ``norms``: as ``keys``, of norm-based weights. ``peaks``: rows whose largest weight is at `offset`.
     # ``places``: how the pattern varies between sentences. ``unknown``: of another version, read from a file.
     takes: Takes
-    korean: str = ""  # the meaning in Korean
     compute: Callable[[Any], Any] | None = None  # the computation; None where `takes` says all
     # what a head does where the measure is large; None where that is no role
     role: RoleRule | None = None
@@ -115,10 +110,6 @@ class Measure:
     # whether its 95 % interval is not to be trusted: fewer than 92 of 100 samples of real text held the mean in it
     # (`tests/benchmarks/coverage.py`)
     narrow: bool = False
-
-    def say(self, language: str = "en") -> str:
-        """Describe the measure, in English (``en``) or Korean (``ko``)."""
-        return self.korean or self.meaning if language == "ko" else self.meaning
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by name where it is an entry below, else by all its fields."""
@@ -147,8 +138,7 @@ def _weight_at(offset: int) -> Measure:
         name=f"offset_{offset:+d}",
         label=f"{offset:+d}",
         unit="share",
-        meaning=f"weight at offset {offset:+d}",
-        korean=f"거리 {offset:+d}의 가중치",
+        meaning=_("weight at offset {offset:+d}").format(offset=offset),
         takes="keys",
         compute=lambda rows: rows.at(offset),
         offset=offset,
@@ -157,11 +147,11 @@ def _weight_at(offset: int) -> Measure:
 
 
 def _peak_at(offset: int) -> Measure:
-    n, way, korean = abs(offset), *(("back", "앞을") if offset < 0 else ("ahead", "뒤를"))
+    n, way = abs(offset), "back" if offset < 0 else "ahead"
+    words = _("looks {n} tokens back") if offset < 0 else _("looks {n} tokens ahead")
     role = RoleRule(
         name=f"offset_{offset:+d}",
-        words=f"looks {n} tokens {way}",
-        korean=f"토큰 {n}개 {korean} 봄",
+        words=words.format(n=n),
         threshold=0.9,
         about="position",
         short=f"{n} {way}",
@@ -169,7 +159,7 @@ def _peak_at(offset: int) -> Measure:
         sign=f"{offset:+d}",
         colour="#44aa99",
         family="offset",
-        family_words="looks at another fixed offset",
+        family_words=_("looks at another fixed offset"),
     )
     return Measure(
         name=f"peak_{offset:+d}",
@@ -178,8 +168,7 @@ def _peak_at(offset: int) -> Measure:
         takes="peaks",
         offset=offset,
         family="peak",
-        meaning=f"rows whose largest weight is at offset {offset:+d}",
-        korean=f"최대 가중치가 거리 {offset:+d}에 있는 행",
+        meaning=_("rows whose largest weight is at offset {offset:+d}").format(offset=offset),
         role=role if abs(offset) > 1 else None,
     )
 
@@ -192,12 +181,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="keys",
         compute=lambda rows: rows.at(0),
-        meaning="weight on the token itself",
-        korean="자기 자신에 주는 가중치",
+        meaning=_("weight on the token itself"),
         role=RoleRule(
             name="self",
-            words="looks at itself",
-            korean="자기 자신을 봄",
+            words=_("looks at itself"),
             threshold=0.5,
             about="position",
             sign="self",
@@ -211,12 +198,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="keys",
         compute=lambda rows: rows.at(-1),
-        meaning="weight on the token before",
-        korean="바로 앞 토큰에 주는 가중치",
+        meaning=_("weight on the token before"),
         role=RoleRule(
             name="previous",
-            words="looks at the previous token",
-            korean="바로 앞 토큰을 봄",
+            words=_("looks at the previous token"),
             also=("prev", "-1"),
             threshold=0.5,
             about="position",
@@ -231,12 +216,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="keys",
         compute=lambda rows: rows.at(1),
-        meaning="weight on the token after",
-        korean="바로 뒤 토큰에 주는 가중치",
+        meaning=_("weight on the token after"),
         role=RoleRule(
             name="next",
-            words="looks at the next token",
-            korean="바로 뒤 토큰을 봄",
+            words=_("looks at the next token"),
             also=("+1",),
             threshold=0.5,
             about="position",
@@ -251,12 +234,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="keys",
         compute=lambda rows: rows.on(rows.marks.first),
-        meaning="weight on the first token",
-        korean="첫 토큰에 주는 가중치",
+        meaning=_("weight on the first token"),
         role=RoleRule(
             name="first",
-            words="rests on the first token",
-            korean="첫 토큰에 머묾 (어텐션 싱크)",
+            words=_("rests on the first token"),
             also=("sink", "sink [cls]", "[cls]", "cls", "bos"),
             threshold=0.6,
             sign="1st",
@@ -270,12 +251,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="keys",
         compute=lambda rows: rows.on(rows.marks.separator),
-        meaning="weight on special tokens other than the first",
-        korean="첫 토큰이 아닌 특수 토큰에 주는 가중치",
+        meaning=_("weight on special tokens other than the first"),
         role=RoleRule(
             name="separator",
-            words="rests on the separator",
-            korean="구분 토큰에 머묾",
+            words=_("rests on the separator"),
             also=("[sep]", "sep"),
             threshold=0.6,
             sign="sep",
@@ -290,12 +269,10 @@ MEASURES: tuple[Entry, ...] = (
         takes="keys",
         narrow=True,
         compute=lambda rows: rows.on(rows.marks.punctuation),
-        meaning="weight on punctuation marks",
-        korean="문장 부호에 주는 가중치",
+        meaning=_("weight on punctuation marks"),
         role=RoleRule(
             name="punctuation",
-            words="rests on punctuation",
-            korean="문장 부호에 머묾",
+            words=_("rests on punctuation"),
             also=("punct",),
             threshold=0.6,
             sign=".,",
@@ -309,14 +286,12 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="keys",
         compute=lambda rows: rows.copies(),
-        meaning="of a token seen before: weight on its earlier copies",
+        meaning=_("of a token seen before: weight on its earlier copies"),
         enough_rows=1,
         narrow=True,
-        korean="앞에 나온 토큰: 앞선 같은 토큰에 주는 가중치",
         role=RoleRule(
             name="same_word",
-            words="looks back at the same word",
-            korean="앞에 나온 같은 단어를 봄",
+            words=_("looks back at the same word"),
             also=("duplicate",),
             threshold=0.5,
             sign="same",
@@ -330,14 +305,12 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="keys",
         compute=lambda rows: rows.after_copies(),
-        meaning="of a token seen before: weight on what followed its earlier copies",
+        meaning=_("of a token seen before: weight on what followed its earlier copies"),
         enough_rows=1,
         narrow=True,
-        korean="앞에 나온 토큰: 앞선 같은 토큰의 다음 토큰에 주는 가중치",
         role=RoleRule(
             name="induction",
-            words="repeats what followed last time",
-            korean="전에 같은 단어 다음에 나온 것을 봄",
+            words=_("repeats what followed last time"),
             threshold=0.5,
             sign="ind",
             colour="#999933",
@@ -350,8 +323,7 @@ MEASURES: tuple[Entry, ...] = (
         unit="nats",
         takes="rows",
         compute=lambda rows: rows.total(rows.entropy),
-        meaning="how spread a row is",
-        korean="행이 퍼진 정도",
+        meaning=_("how spread a row is"),
     ),
     Measure(
         name="entropy_share",
@@ -359,12 +331,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="rows",
         compute=lambda rows: rows.total(rows.entropy / rows.largest_entropy),
-        meaning="entropy as a share of the largest there can be",
-        korean="최댓값에 대한 엔트로피의 비율",
+        meaning=_("entropy as a share of the largest there can be"),
         role=RoleRule(
             name="broad",
-            words="spreads over many tokens",
-            korean="여러 토큰을 고루 봄",
+            words=_("spreads over many tokens"),
             threshold=BROAD,
             about="spread",
             sign="all",
@@ -378,12 +348,10 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="rows",
         compute=lambda rows: rows.similar(),
-        meaning="rank of the words it looks at by how similar they are, 0.5 by chance",
-        korean="보는 단어가 뜻이 비슷한 정도의 순위, 우연이면 0.5",
+        meaning=_("rank of the words it looks at by how similar they are, 0.5 by chance"),
         role=RoleRule(
             name="meaning",
-            words="looks at words of similar meaning",
-            korean="뜻이 비슷한 단어를 봄",
+            words=_("looks at words of similar meaning"),
             also=("similar",),
             threshold=0.6,
             sign="sim",
@@ -397,8 +365,7 @@ MEASURES: tuple[Entry, ...] = (
         takes="rows",
         narrow=True,
         compute=lambda rows: rows.total(rows.distance) if rows.marks.square else rows.nothing(),
-        meaning="mean distance of the keys",
-        korean="키까지의 평균 거리",
+        meaning=_("mean distance of the keys"),
     ),
     Measure(
         name="spread",
@@ -407,8 +374,7 @@ MEASURES: tuple[Entry, ...] = (
         takes="rows",
         narrow=True,
         compute=lambda rows: rows.total(rows.spread) if rows.marks.square else rows.nothing(),
-        meaning="standard deviation of that distance within a row",
-        korean="행 안에서 그 거리의 표준편차",
+        meaning=_("standard deviation of that distance within a row"),
     ),
     # mean of max A (Voita et al. 2019, section 4)
     Measure(
@@ -417,8 +383,7 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="rows",
         compute=lambda rows: rows.confidence(),
-        meaning="largest weight of a row, the end of the sentence left out",
-        korean="행의 최대 가중치 (문장 끝 제외)",
+        meaning=_("largest weight of a row, the end of the sentence left out"),
     ),
     # Gu et al. 2025, "attention sink"
     Measure(
@@ -427,8 +392,7 @@ MEASURES: tuple[Entry, ...] = (
         unit="share",
         takes="received",
         compute=lambda received: received.largest(),
-        meaning="largest mean weight that a single key draws from the rows that see it",
-        korean="키 하나가 그 키를 보는 행들에서 받는 평균 가중치의 최댓값",
+        meaning=_("largest mean weight that a single key draws from the rows that see it"),
     ),
     AtOffsets(family="offset", at=_weight_at),  # A[i, i + o]
     # Voita et al. 2019, section 5.1, positional heads: there 0.9 of the rows
@@ -439,8 +403,7 @@ MEASURES: tuple[Entry, ...] = (
         label="varies",
         unit="share",
         takes="places",
-        meaning="how far the pattern changes with what the words are",
-        korean="단어에 따라 패턴이 달라지는 정도",
+        meaning=_("how far the pattern changes with what the words are"),
     ),
 )
 """All that is measured of a head, where nothing else is set."""
@@ -465,8 +428,7 @@ def _norm_measure(share: Measure) -> Measure:
         share,
         name=f"norm_{share.name}",
         label=f"|{share.label}|",
-        meaning=f"norm-based {share.meaning}",
-        korean=f"노름 기준: {share.korean or share.meaning}",
+        meaning=_("norm-based {measure}").format(measure=share.meaning),
         takes="norms",
         role=None,
     )

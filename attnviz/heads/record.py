@@ -18,6 +18,7 @@ from attnviz.errors import SelectionError
 from attnviz.heads.measures import Measure, RoleRule
 from attnviz.heads.settings import Place
 from attnviz.render.sheet import HeadSign, HeadSigns
+from attnviz.text.messages import both
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -266,7 +267,7 @@ class HeadComparison:
             head.place: HeadSign(
                 head.role.rule.sign,
                 head.role.rule.colour,
-                (head.role.rule.words, head.role.rule.korean),
+                both(head.role.rule.words),
             )
             for head in self.heads
             if head.role and head.role.established

@@ -23,9 +23,18 @@ from attnviz.attention import Note
 from attnviz.heads import tally
 from attnviz.heads.measures import OFFSET, OFFSETS, UNTRAINED, RoleRule
 from attnviz.heads.record import Control, Example, Relation, Role
+from attnviz.heads.relation_words import (
+    ALSO,
+    COLOURS,
+    DEPENDENTS,
+    HEADS,
+    LINKS,
+    LINKS_REVERSED,
+    TERMS,
+)
 from attnviz.heads.roles import RELATION, best_of_seeds, doubt, spelling
 from attnviz.text.corpus import Annotation, universal
-from attnviz.text.phrase import entries
+from attnviz.text.messages import _, in_language
 
 WAYS = 2  # a head guesses by where a word looks, and by what looks at the word
 FORWARD, REVERSE = range(WAYS)
@@ -189,108 +198,9 @@ def _under_names(
 THRESHOLD = 0.5  # from which accuracy on a head has the role of a relation
 OTHER = "#5566aa"  # the colour of relations that have none of their own
 
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """How a relation is told."""
-
-    to: str  # in a word, what the word that depends belongs to
-    # from what to what a head looks that finds it, and one that finds it the other way round
-    en: tuple[str, ...]
-    ko: tuple[str, ...]  # the word that depends, and the one that it belongs to
-    term: str  # the word that depends, in English
-    dep: str = ""  # stands for the word that depends in the short name; the relation's own name where empty
-    also: tuple[str, ...] = ()  # other names by which it can be asked for
-    colour: str = OTHER  # of its roles
-
-
-def _words(to: str, *said: str) -> _Words:
-    """From a row of the table: English (*term*) and Korean, then what few have (=dep, #colour, other names)."""
-    more = said[4].split() if len(said) > 4 else []
-    return _Words(
-        to,
-        (said[0].replace("*", ""), said[1]),
-        said[2:4],
-        term=said[0].split("*")[1],
-        dep="".join(one[1:] for one in more if one[0] == "="),
-        also=tuple(one for one in more if one[0] not in "=#"),
-        colour=next((one for one in more if one[0] == "#"), OTHER),
-    )
-
-
-WORDS = {
-    name: _words(*said)
-    for name, *said in entries("""
-acl | noun | a *clause* to the noun it describes | a noun to the clause that describes it | 꾸미는 절 | 명사
-acl:relcl | noun | a *relative clause* to the noun it describes | a noun to its relative clause | 관계절 | 명사
-advcl | verb | an *adverbial clause* to what it qualifies | a clause to its adverbial clause | 부사절 | 동사
-advmod | word | an *adverb* to the word it qualifies | a word to its adverb | 부사 | 꾸밈을 받는 말 | #8c2807
-agreement | subject | a *verb* to the subject it agrees with | a subject to the verb that agrees with it
-    | 동사 | 수가 일치하는 주어 | =verb #f20c6c
-amod | noun | an *adjective* to its noun | a noun to its adjective | 형용사 | 명사 | adjective #d90bb6
-appos | noun | an *apposition* to the noun it names again | a noun to its apposition | 동격어 | 명사
-aux | verb | an *auxiliary* to its verb | a verb to its auxiliary | 조동사 | 본동사 | #94d90b
-aux:pass | verb | a *passive auxiliary* to its verb | a verb to its passive auxiliary | 수동 조동사 | 본동사
-case | noun | a *preposition or case marker* to its noun | a noun to its preposition or case marker
-    | 전치사 | 명사 | #9a41d9
-cc | conjunct | a *conjunction* to what it joins on | what is joined on to its conjunction | 접속사 | 이어지는 말
-ccomp | verb | a *clause* to the verb it completes | a verb to the clause that completes it | 보어절 | 동사
-clf | numeral | a *classifier* to its numeral or noun | a numeral or noun to its classifier | 분류사 | 수사
-compound | head | a *part of a compound* to its head | the head of a compound to its other part
-    | 합성어의 앞말 | 합성어의 중심어
-compound:prt | verb | a *particle* to its verb | a verb to its particle | 불변화사 | 동사
-conj | first | *what is joined on* to what it is joined to | a word to what is joined to it | 이어진 말 | 앞말
-cop | predicate | a *copula* to what is said with it | what is said with a copula to the copula
-    | be 동사 | 서술어 | #d9830b
-coreference | referent | a *pronoun or later mention* to what it stands for | a first mention to a pronoun or later
-    mention of it | 대명사 | 가리키는 대상 | =pronoun coref #b90cf2
-csubj | verb | a *clause* to the verb it is the subject of | a verb to the clause that is its subject | 주어절 | 동사
-csubj:pass | verb | a *clause* to the passive verb it is the subject of
-    | a passive verb to the clause that is its subject | 수동문의 주어절 | 동사
-dep | head | a *word* to a word it depends on somehow | a word to a word that depends on it somehow | 의존어 | 지배어
-det | noun | a *determiner* to its noun | a noun to its determiner | 한정사 | 명사 | determiner #0c46f2
-discourse | clause | an *interjection* to its clause | a clause to its interjection | 감탄사 | 절
-dislocated | clause | a *dislocated phrase* to its clause | a clause to its dislocated phrase | 옮겨진 구 | 절
-expl | verb | an *expletive* to its verb | a verb to its expletive | 허사 | 동사
-fixed | first | a *later word of a set phrase* to its first word | the first word of a set phrase to its later words
-    | 관용구의 뒷말 | 관용구의 첫말
-flat | first | a *later word of a name* to its first word | the first word of a name to its later words
-    | 이름의 뒷부분 | 이름의 첫 부분
-goeswith | rest | a *split-off piece* to the rest of its word | a word to a piece split off it
-    | 떨어진 조각 | 단어의 나머지
-iobj | verb | an *indirect object* to its verb | a verb to its indirect object | 간접 목적어 | 동사
-list | first | an *item of a list* to its first item | the first item of a list to its other items
-    | 목록의 뒤 항목 | 목록의 첫 항목
-mark | clause | a *conjunction that subordinates* to its clause | a clause to the conjunction that subordinates it
-    | 종속 접속사 | 종속절 | #f20c32
-nmod | noun | a *noun* to the noun it describes | a noun to the noun that describes it | 꾸미는 명사 | 명사
-nmod:poss | possessed | a *possessor* to what is possessed | what is possessed to its possessor
-    | 소유자 | 소유 대상 | poss #078c07
-nsubj | verb | a *subject* to its verb | a verb to its subject | 주어 | 동사 | subject #0077bb
-nsubj:pass | verb | a *passive subject* to its verb | a passive verb to its subject | 수동문의 주어 | 동사
-nummod | noun | a *number* to its noun | a noun to its number | 수사 | 명사
-obj | verb | an *object* to its verb | a verb to its object | 목적어 | 동사 | object dobj #f2460c
-obl | verb | an *oblique noun* to its verb | a verb to its oblique noun | 부사어 명사 | 동사 | #3309b2
-obl:agent | verb | an *agent* to its passive verb | a passive verb to its agent | 행위자 | 수동 동사 | agent
-orphan | stand-in | an *orphan* to what stands for the missing word | what stands for a missing word to its orphan
-    | 남은 말 | 빠진 말을 대신하는 말
-parataxis | clause | a *clause set beside* to the main clause | a main clause to a clause set beside it
-    | 나란한 절 | 주절
-punct | word | a *punctuation mark* to the word it belongs to | a word to its punctuation mark | 문장 부호 | 딸린 단어
-reparandum | repair | *what is said amiss* to what repairs it | a repair to what it repairs
-    | 잘못 말한 부분 | 고쳐 말한 부분
-vocative | clause | a *name called* to its clause | a clause to the name called in it | 부름말 | 절
-xcomp | verb | an *open clause* to the verb it completes | a verb to the open clause that completes it
-    | 주어 없는 보어절 | 동사
-""")
-}
-"""The relations of Universal Dependencies 2 (https://universaldependencies.org/u/dep/), but for the root, which belongs
-to no other word, and attnviz's own."""
-
 FAMILY = RoleRule(
     name=RELATION,
-    words="finds a relation between words",
-    korean="단어 사이의 관계를 찾음",
+    words=_("finds a relation between words"),
     threshold=THRESHOLD,
     sign="rel",
     colour="#0077bb",
@@ -300,27 +210,27 @@ FAMILY = RoleRule(
 
 def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:
     """The role of a head that finds a relation: ``nsubj > verb``, or the other way round ``verb > nsubj``."""
-    first, _, sort = relation.partition(":")
-    known = WORDS.get(relation) or WORDS.get(universal(relation))
-    kind = "" if relation in WORDS else f" (“{relation}”)"
-    if known is None:
-        words = f"looks along “{relation}”" + " the other way round" * reverse
-        korean = f"“{relation}” 관계를 {'거꾸로 ' * reverse}따라 봄"
+    first, _colon, sort = relation.partition(":")
+    known = relation if relation in LINKS else universal(relation)
+    if known in LINKS:
+        links = LINKS_REVERSED[known] if reverse else LINKS[known]
+        words = _("looks from {links}").format(links=links)
+        if known != relation:
+            words = _("{words} (“{relation}”)").format(words=words, relation=relation)
+    elif reverse:
+        words = _("looks along “{relation}” the other way round").format(relation=relation)
     else:
-        words = f"looks from {known.en[reverse]}{kind}"
-        one, other = reversed(known.ko) if reverse else known.ko
-        korean = f"{one}{_particle(one, '이', '가')} {other}{_particle(other, '을', '를')} 봄{kind}"
-    dep, to = (known.dep if known and not kind else "") or relation, known.to if known else "head"
+        words = _("looks along “{relation}”").format(relation=relation)
+    dep, to = DEPENDENTS.get(relation, relation), HEADS.get(known, "head")
     sign = f"{first[:2]}:{sort[:1]}" if sort else dep[:4]
     return RoleRule(
         name=name_of(relation, reverse=reverse),
         words=words,
-        korean=korean,
         threshold=threshold,
         short=f"{to} > {dep}" if reverse else f"{dep} > {to}",
         sign=f">{sign}" if reverse else f"{sign}>",
         arrow="" if reverse else ">",
-        colour=known.colour if known else FAMILY.colour,
+        colour=COLOURS.get(known, OTHER if known in LINKS else FAMILY.colour),
         family=FAMILY.name,
         family_words=FAMILY.words,
     )
@@ -330,15 +240,8 @@ def terms_of(rules: Sequence[RoleRule], language: str = "en") -> list[str]:
     """Explain the terms in the short names of roles, as ``amod adjective``; each once, in their order."""
     of_relations = [rule.name for rule in rules if rule.family == RELATION]
     names = [name.removeprefix(f"{RELATION}_").removesuffix("_reversed") for name in of_relations]
-    known = {name: WORDS[name] for name in names if name in WORDS and not WORDS[name].dep}
-    return [
-        f"{name} {words.ko[0] if language == 'ko' else words.term}" for name, words in known.items()
-    ]
-
-
-def _particle(word: str, closed: str, opened: str) -> str:
-    """The particle of a Korean word, by whether its last syllable ends in a consonant."""
-    return closed if (ord(word[-1]) - 0xAC00) % 28 else opened
+    known = {name: TERMS[name] for name in names if name in TERMS and name not in DEPENDENTS}
+    return [f"{name} {in_language(term, language)}" for name, term in known.items()]
 
 
 def name_of(relation: str, *, reverse: bool) -> str:
@@ -349,9 +252,9 @@ def name_of(relation: str, *, reverse: bool) -> str:
 def names_of(relations: Sequence[str]) -> dict[str, set[str]]:
     """By each name, as `spelling` spells it, the roles that it means; a relation's own name means it both ways."""
     found: dict[str, set[str]] = {}
-    for relation in dict.fromkeys([*WORDS, *relations]):
+    for relation in dict.fromkeys([*LINKS, *relations]):
         rules = [rule_of(relation, reverse=reverse) for reverse in (False, True)]
-        also = WORDS[relation].also if relation in WORDS else ()
+        also = ALSO.get(relation, ())
         found |= {spelling(name): {rule.name for rule in rules} for name in (relation, *also)}
         found |= {spelling(name): {rule.name} for rule in rules for name in (rule.name, rule.short)}
     return found

@@ -18,6 +18,7 @@ from attnviz.heads.relations import names_of as names_of_relations
 from attnviz.heads.roles import names_of, spelling
 from attnviz.heads.settings import DIVERGENCE
 from attnviz.text.display import clip
+from attnviz.text.messages import Phrase, _
 from attnviz.text.suggest import suggest
 
 NONE = "none"  # stands for no clear role, where roles are chosen or sorted
@@ -279,7 +280,7 @@ def strongest_links(record: Attention) -> list[tuple[tuple[int, int], tuple[floa
 class HeadSort(NamedTuple):
     """A sort of heads."""
 
-    words: tuple[str, str]  # its name, in English and in Korean
+    words: Phrase  # its name
     # from which words to which it looks in the lecture's sentence
     links: tuple[tuple[str, str], ...]
     holds: Callable[[Role], bool]  # whether a role is of this sort
@@ -287,16 +288,16 @@ class HeadSort(NamedTuple):
 
 SORTS = (
     HeadSort(
-        ("grammar", "문법"),
+        _("grammar"),
         (("love", "I"), ("love", "you")),
         lambda role: (
             role.rule.family == FAMILY.name and ("subj" in role.name or "_obj" in role.name)
         ),
     ),
-    HeadSort(("meaning", "의미"), (("love", "you"),), lambda role: role.name == "meaning"),
-    HeadSort(("pronoun", "대명사"), (("you", "I"),), lambda role: "coreference" in role.name),
+    HeadSort(_("meaning"), (("love", "you"),), lambda role: role.name == "meaning"),
+    HeadSort(_("pronoun"), (("you", "I"),), lambda role: "coreference" in role.name),
     HeadSort(
-        ("position", "위치"),
+        _("position"),
         (("all", "you"),),
         lambda role: role.rule.about == "position" and role.name != "self",
     ),

@@ -335,7 +335,8 @@ def role_columns(rows: Sequence[Sequence[HeadRole]], language: str = "en") -> li
             [ends(role.low, role.high, narrow=role.narrow) if role else "" for role in roles],
         ),
         Cells(
-            say("meaning", language), [role.rule.say(language) if role else "" for role in roles]
+            say("meaning", language),
+            [in_language(role.rule.words, language) if role else "" for role in roles],
         ),
     ]
 
@@ -399,13 +400,14 @@ def marked_role(role: Role | None, language: str = "en") -> str:
 
 def role_words(role: Role | None, language: str = "en") -> str:
     """Describe the role of a head, or say that it has none."""
-    return say("no_role", language) if role is None else role.rule.say(language)
+    return say("no_role", language) if role is None else in_language(role.rule.words, language)
 
 
 def role_score(role: Role, language: str = "en") -> str:
     """A role with its score, its interval where there is one, and what the head does."""
     between = ends(role.low, role.high, narrow=role.narrow)
-    return f"{role.rule.short} {rounded(role.score)}{between and f' ({between})'}: {role.rule.say(language)}"
+    words = in_language(role.rule.words, language)
+    return f"{role.rule.short} {rounded(role.score)}{between and f' ({between})'}: {words}"
 
 
 def list_alike(comparison: HeadComparison, profile: HeadProfile, language: str = "en") -> str:

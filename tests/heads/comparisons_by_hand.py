@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from attnviz.attention import Note
+from attnviz.heads import relation_words
 from attnviz.heads.measures import measures_of, rules_of
 from attnviz.heads.record import (
     Control,
@@ -20,7 +21,7 @@ from attnviz.heads.record import (
     Relation,
     Role,
 )
-from attnviz.heads.relations import OTHER, WORDS, rule_of
+from attnviz.heads.relations import rule_of
 from attnviz.heads.similarity import cluster, cut
 
 TAKEN = measures_of()
@@ -39,7 +40,7 @@ RULES = {
 """The roles that heads made by hand may have."""
 COLOURS = {
     **{rule.family: rule.colour for _, rule in rules_of(TAKEN)},
-    **{name: words.colour for name, words in WORDS.items() if words.colour != OTHER},
+    **relation_words.COLOURS,
 }
 """Of roles by measures, and of relations that have a colour of their own."""
 KOREAN = "나는 너희 모두를 사랑해"

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.heads import relations
+from attnviz.heads import relation_words, relations
 from attnviz.text.corpus import COREFERENCE
+from attnviz.text.messages import korean
 from tests.heads.test_relations_counts import found, small
 
 if TYPE_CHECKING:
@@ -75,18 +76,18 @@ class TestWords:
         assert relations.rule_of(relation, reverse=reverse).words == words
 
     def test_every_universal_relation_has_its_own(self) -> None:
-        assert not set(UNIVERSAL.split()) - set(relations.WORDS)
+        assert not set(UNIVERSAL.split()) - set(relation_words.LINKS)
 
     def test_no_two_roles_are_named_alike(self) -> None:
         rules = [
             relations.rule_of(name, reverse=reverse)
-            for name in relations.WORDS
+            for name in relation_words.LINKS
             for reverse in (False, True)
         ]
         for said in (
             [one.words for one in rules],
             [one.short for one in rules],
-            [one.korean for one in rules],
+            [korean(one.words) for one in rules],
         ):
             assert len(said) == len(set(said))
 

@@ -35,6 +35,7 @@ from attnviz.render.figure.style import STYLES, Style
 from attnviz.render.palette import colours, hexed, ink, levels, pixels
 from attnviz.render.sheet import Sheet, pool, resolve
 from attnviz.text.display import clip, visible
+from attnviz.text.messages import in_language
 
 WIDTH = 12.0  # inches of the page
 FULL = WIDTH - 2 * MARGIN
@@ -270,7 +271,11 @@ def _draw_brief(comparison: HeadComparison, style: Style, language: str) -> Pict
     ]
     with usual_settings():
         rules = [role.rule for role in roles if role is not None]
-        said = (text for rule in rules for text in (rule.short, rule.sign, rule.say(language)))
+        said = (
+            text
+            for rule in rules
+            for text in (rule.short, rule.sign, in_language(rule.words, language))
+        )
         pen = blank_figure([title, *notes, "–·", *said])
         grid.draw_brief(
             pen if style.height else replace(pen, least=style.least),
@@ -344,7 +349,7 @@ def card_of(card: RoleCard, record: Attention | None, language: str) -> HeadCard
     return HeadCard(
         role=role,
         title=f"{card.head.name} · {visible(role.rule.short)} {role.score:.2f}",
-        words=visible(role.rule.say(language)),
+        words=visible(in_language(role.rule.words, language)),
         sentence=sentence,
         sheet=None if record is None else _weights(record, card.head.layer, card.head.head),
     )

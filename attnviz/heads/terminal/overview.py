@@ -207,7 +207,9 @@ def _legend(roles: Sequence[Role | None], out: Writer) -> Iterator[Text]:
     if width < WITH_WORDS:
         rules = [role.rule for role in there]
         words = [
-            f"{rule.short}: {rule.say(language)}" for rule in rules if rule.family != FAMILY.name
+            f"{rule.short}: {in_language(rule.words, language)}"
+            for rule in rules
+            if rule.family != FAMILY.name
         ]
         if terms := terms_of(rules, language):
             words.append(say("terms", language, terms=", ".join(terms)))
@@ -281,7 +283,9 @@ def _sorts(roles: HeadComparison, record: Attention, out: Writer) -> Iterator[Te
             if one.strongest is None
             else f"{one.strongest[0]} → {one.strongest[1]} {one.strongest[2]:.2f}"
         )
-        mine = f"{out.mark(established=head is not None)} {one.sort.words[out.language == 'ko']}"
+        mine = (
+            f"{out.mark(established=head is not None)} {in_language(one.sort.words, out.language)}"
+        )
         rows.append(
             [
                 Text(mine, role_style(role, out.screen)),

@@ -58,7 +58,7 @@ def draw_table(
         lines += out.tell("sorted", "dim", what=sort) if sort != "head" else []
     else:
         one = selection.find_measure(sort, comparison.measures)
-        meaning = one.say(language)
+        meaning = in_language(one.meaning, language)
         lines += out.tell("sorted", "dim", what=one.name + (f" ({meaning})" if meaning else ""))
     lines += _rows(comparison, rows, out, sort) if rows else out.tell("no_such_role")
     if n := len(comparison.heads) - len(rows):
@@ -182,7 +182,7 @@ def _control(one: HeadRole, name: str, out: Writer) -> Text:
 def _legend(comparison: HeadComparison, heads: Sequence[HeadRole], out: Writer) -> Iterator[str]:
     language, width = out.language, out.screen.width
     roles = [one.role for one in heads if one.role is not None]
-    rules = {role.rule.short: role.rule.say(language) for role in roles}
+    rules = {role.rule.short: in_language(role.rule.words, language) for role in roles}
     yield "; ".join(f"{short}: {words}" for short, words in rules.items())
     yield say("marks", language)
     if kinds := _controls(comparison):
@@ -402,7 +402,11 @@ def _measures(profile: HeadProfile, comparison: HeadComparison, out: Writer) -> 
             columns.append(Column(title, dim, right=True, gap=1 + is_wide))
     if out.screen.width >= WITH_MEANINGS:
         columns.append(
-            out.column("", [Text(one.say(out.language), "dim") for one in measures], least=10)
+            out.column(
+                "",
+                [Text(in_language(one.meaning, out.language), "dim") for one in measures],
+                least=10,
+            )
         )
     yield from table(columns, out.screen)
 
