@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from attnviz.text.messages import _, in_language
+
 LARGE = 1e6  # from here on a number is written with a power of ten
 ZEROS = "000"  # what stands behind the point of a number that is nearly whole
 MANY = 3  # more digits than these are asked for by who wants to see small numbers too
 MOST = 6  # terms that a sum is written with; of a longer one those in the middle are counted and summed up
 HEAD, TAIL = 3, 1  # terms of a long sum before and after its middle
 NEAR = 1e-13  # relative difference that double precision makes by itself: numbers nearer than this are equal
-_MORE = {"en": "[{n} more terms: {total}]", "ko": "[나머지 {n}개 항의 합: {total}]"}
+_MORE = _("[{n} more terms: {total}]")
 
 
 def format_number(value: float, digits: int) -> str:
@@ -80,9 +82,8 @@ class Hand:
             return " + ".join(map(write, range(n)))
         first, last = [*map(write, range(HEAD))], [*map(write, range(n - TAIL, n))]
         total = self.write(math.fsum(values[HEAD:-TAIL]))
-        return " + ".join(
-            [*first, _MORE[self.language].format(n=n - HEAD - TAIL, total=total), *last]
-        )
+        more = _MORE.format(n=n - HEAD - TAIL, total=total)
+        return " + ".join([*first, in_language(more, self.language), *last])
 
     def products(self, a: Sequence[float], b: Sequence[float]) -> str:
         """Write a sum of products."""

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from attnviz.text.messages import _, in_language
 from attnviz.walkthroughs import arithmetic
 from attnviz.walkthroughs.hand import Hand, format_number
 from attnviz.walkthroughs.record import CalculationStep, Grid, Walkthrough
@@ -65,12 +66,9 @@ class ResultCell:
 class Text:
     """The words for a step or a grid."""
 
-    en: tuple[str, str]  # a title and a sentence
-    ko: tuple[str, str]  # the same in Korean
-    short: tuple[str, str] = (
-        "",
-        "",
-    )  # what a column of it is called, in both languages; empty where it has no name
+    title: str
+    sentence: str
+    short: str = ""  # the name of a column of it; empty where it has none
     # what the step makes: what attention works on, or something by key
     role: Literal["", "before", "by key"] = ""
 
@@ -92,10 +90,9 @@ class Operation:
     axes: str = "TN -> tn"
     numbered: bool = False  # whether it needs a number beside its operands
     formula: tuple[str, ...] = ()  # its parts
-    korean: tuple[str, ...] = ()  # the same where there are words in it; empty where there are none
     for_key: str = ""  # the formula for one query and key, {a} what the step before made of them; empty without one
-    # The shapes put in, from those of the operands and the language, where they do not stand in the formula's places.
-    shapes: Callable[[Sequence[tuple[int, ...]], str], str | None] | None = None
+    # the shapes put in, from those of the operands, where they do not stand in the formula's places
+    shapes: Callable[[Sequence[tuple[int, ...]]], str | None] | None = None
     # What stands on a sheet before the second operand and those that follow, the last sign before all that are left.
     signs: tuple[str, ...] = (",",)  # a comma where the formula is no chain of signs
     # What one cell is made of, the rows and columns of each operand, where the axes do not say it.
@@ -103,9 +100,9 @@ class Operation:
     # whether `spell` writes a phrase and no sum: the result follows without a sign
     is_phrase: bool = False
     # what must be said of how a cell is written
-    note: Callable[[Hand, ResultCell], str] = lambda _, __: ""
+    note: Callable[[Hand, ResultCell], str] = lambda _hand, _cell: ""
     # Whether whole numbers give a number that can be written to its end: roots and powers of e mostly do not.
-    comes_out: Callable[[ResultCell], bool] = lambda _: True
+    comes_out: Callable[[ResultCell], bool] = lambda _cell: True
     # for a step of the same name; None where `attnviz.walkthroughs.texts` has it
     text: Text | None = None
 
@@ -213,9 +210,8 @@ def _spell_times(hand: Hand, cell: ResultCell) -> str:
 def _spell_mask(hand: Hand, cell: ResultCell) -> str:
     value, may_look = cell.values
     text = hand.write(value)
-    if hand.language == "ko":
-        return f"{'볼 수 있음' if may_look else '가림'}: {text} →"
-    return f"allowed: {text} stays" if may_look else f"masked: {text} becomes"
+    words = _("allowed: {value} stays") if may_look else _("masked: {value} becomes")
+    return in_language(words.format(value=text), hand.language)
 
 
 def _all_scores(cell: ResultCell) -> list[float]:
@@ -242,9 +238,8 @@ def _spell_softmax(hand: Hand, cell: ResultCell) -> str:
 
 def _largest_taken_off(hand: Hand, cell: ResultCell) -> str:
     top = format_number(max(_all_scores(cell)), hand.digits)
-    if hand.language == "ko":
-        return f"(가장 큰 값({top})을 모든 스코어에서 뺍니다. 가중치는 변하지 않습니다)"
-    return f"({top}, the largest, is taken from each: that changes no weight)"
+    words = _("({top}, the largest, is taken from each: that changes no weight)")
+    return in_language(words.format(top=top), hand.language)
 
 
 def _spell_copy(hand: Hand, cell: ResultCell) -> str:
@@ -293,9 +288,8 @@ def _spell_gru(hand: Hand, cell: ResultCell) -> str:
 
 def _gates_of(hand: Hand, cell: ResultCell) -> str:
     keep, new, old = (format_number(value, hand.digits) for value in _gates(cell))
-    if hand.language == "ko":
-        return f"(게이트 {keep}: 새 값 {new}, 이전 상태 {old})"
-    return f"(the gate {keep} says how much of the old state {old} stays, beside the new {new})"
+    words = _("(the gate {keep} says how much of the old state {old} stays, beside the new {new})")
+    return in_language(words.format(keep=keep, new=new, old=old), hand.language)
 
 
 def _spell_rotate(hand: Hand, cell: ResultCell) -> str:
@@ -347,15 +341,21 @@ def _parts_of_gru(cell: ResultCell) -> list[Part]:
     """Return the input, the old state, and of weights and biases a column for each gate and the new state."""
     shapes = [grid.shape for grid in cell.grids]
     columns = [gate * shapes[1][1] + cell.column for gate in range(3)]
-    inputs: list[Part] = [((cell.row,), range(width)) for _, width in shapes[:2]]
-    return [*inputs, *((range(rows), columns) for rows, _ in shapes[2:])]
+    inputs: list[Part] = [((cell.row,), range(width)) for _rows, width in shapes[:2]]
+    return [*inputs, *((range(rows), columns) for rows, _width in shapes[2:])]
 
 
-def _so_many_times(shapes: Sequence[tuple[int, ...]], language: str) -> str | None:
+def _first_factors(hand: Hand, cell: ResultCell) -> str:
+    first, second = cell.step.operands[:2]
+    words = _("(first factors: {first} {second})").format(first=first, second=second)
+    return in_language(words, hand.language)
+
+
+def _so_many_times(shapes: Sequence[tuple[int, ...]]) -> str | None:
     n = len(shapes)
     if n <= SEVERAL or len(set(shapes)) > 1:
         return None
-    return f"[{shapes[0]} {n}개]" if language == "ko" else f"[{n} times {shapes[0]}]"
+    return _("[{n} times {shape}]").format(n=n, shape=shapes[0])
 
 
 OPERATIONS: dict[str, Operation] = {
@@ -392,9 +392,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=lambda hand, cell: hand.products(
             (cell.grids[0][cell.row] @ cell.grids[1]).tolist(), cell.grids[2][cell.column].tolist()
         ),
-        note=lambda hand, cell: (
-            "(앞의 수: {} {})" if hand.language == "ko" else "(first factors: {} {})"
-        ).format(*cell.step.operands),
+        note=_first_factors,
     ),
     "additive": Operation(
         compute=arithmetic.additive,
@@ -402,7 +400,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("tanh({a} {C} + {b} {D}) {E}",),
         for_key="v · tanh(W q + U k)",
         spell=_spell_additive,
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "times": Operation(
         compute=lambda a, number: a * number,
@@ -424,7 +422,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=lambda hand, cell: "{0}·tanh({1} / {0})".format(
             *map(hand.write, (cell.number, cell.values[0]))
         ),
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "mask": Operation(
         compute=lambda a, b: np.where(b == 0, -np.inf, a),
@@ -458,11 +456,10 @@ OPERATIONS: dict[str, Operation] = {
     "sum": Operation(
         compute=lambda a: a.sum(axis=0, keepdims=True),  # (K, d) -> (1, d)
         axes="kd -> 1d",
-        formula=("sum of the rows of {a}",),
-        korean=("{a}의 행의 합",),
-        shapes=lambda shapes, language: (
-            "(1, {1}) 행 {0}개의 합" if language == "ko" else "sum of {0} rows of (1, {1})"
-        ).format(*shapes[0]),
+        formula=(_("sum of the rows of {a}"),),
+        shapes=lambda shapes: _("sum of {n} rows of (1, {width})").format(
+            n=shapes[0][0], width=shapes[0][1]
+        ),
         spell=lambda hand, cell: hand.add(
             cell.column_of(0), lambda i: hand.factor(cell.column_of(0)[i])
         ),
@@ -480,21 +477,19 @@ OPERATIONS: dict[str, Operation] = {
         compute=arithmetic.norm,
         axes="TN- 1n 1n -> tn",
         numbered=True,
-        formula=("({a} - mean) / sqrt(variance + {number})", " * {b}", " + {c}"),
-        korean=("({a} - 평균) / sqrt(분산 + {number})", " * {b}", " + {c}"),
+        formula=(_("({a} - mean) / sqrt(variance + {number})"), " * {b}", " + {c}"),
         signs=(f"{ARROW} {CELLS}", "+"),
         spell=_spell_norm,
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "rms_norm": Operation(
         compute=arithmetic.rms_norm,
         axes="TN- 1n -> tn",
         numbered=True,
-        formula=("{a} / sqrt(mean square + {number})", " * {b}"),
-        korean=("{a} / sqrt(제곱의 평균 + {number})", " * {b}"),
+        formula=(_("{a} / sqrt(mean square + {number})"), " * {b}"),
         signs=(f"{ARROW} {CELLS}",),
         spell=_spell_rms_norm,
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "relu": Operation(
         compute=lambda a: np.maximum(a, 0.0),
@@ -505,13 +500,13 @@ OPERATIONS: dict[str, Operation] = {
         compute=arithmetic.gelu,
         formula=("{a} Φ({a})",),
         spell=lambda hand, cell: f"{hand.factor(cell.values[0])}·Φ({hand.write(cell.values[0])})",
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "gelu_tanh": Operation(
         compute=arithmetic.gelu_tanh,
         formula=("{a} / 2 * (1 + tanh(sqrt(2 / pi) ({a} + 0.044715 {a}^3)))",),
         spell=_spell_gelu_tanh,
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "silu": Operation(
         compute=arithmetic.silu,
@@ -519,7 +514,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=lambda hand, cell: (
             f"{hand.factor(cell.values[0])} / (1 + exp({hand.write(-cell.values[0])}))"
         ),
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "product": Operation(
         compute=lambda a, b: a * b,  # Shazeer 2020, "GLU Variants Improve Transformer", equation 5
@@ -532,8 +527,7 @@ OPERATIONS: dict[str, Operation] = {
         compute=arithmetic.row,
         axes="tn -> 1n",
         numbered=True,
-        formula=("row {number} of {a}",),
-        korean=("{a}의 {number}행",),
+        formula=(_("row {number} of {a}"),),
         spell=_spell_copy,
         reads=lambda cell: [((int(cell.number),), (cell.column,))],
     ),
@@ -541,7 +535,7 @@ OPERATIONS: dict[str, Operation] = {
         compute=np.tanh,
         formula=("tanh({a})",),
         spell=lambda hand, cell: f"tanh({hand.write(cell.values[0])})",
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "gru": Operation(
         compute=arithmetic.gru,
@@ -550,7 +544,7 @@ OPERATIONS: dict[str, Operation] = {
         spell=_spell_gru,
         reads=_parts_of_gru,
         note=_gates_of,
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "rotate": Operation(
         compute=arithmetic.rotate,
@@ -559,7 +553,7 @@ OPERATIONS: dict[str, Operation] = {
         formula=("rotate({a}, {b})",),
         spell=_spell_rotate,
         reads=_parts_of_rotate,
-        comes_out=lambda _: False,
+        comes_out=lambda _cell: False,
     ),
     "split": Operation(
         compute=arithmetic.split,

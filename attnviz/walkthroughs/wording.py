@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from string import Formatter
 from typing import NamedTuple
 
-from attnviz.text.messages import expect_language
+from attnviz.text.messages import expect_language, in_language
 from attnviz.walkthroughs.operations import CELLS, OPERATIONS, SEVERAL, factor, scale
 from attnviz.walkthroughs.record import CalculationStep, Walkthrough
 from attnviz.walkthroughs.texts import BY_KEY, PHRASES, words_of
@@ -20,7 +20,7 @@ _COUNTED = ("gain", "shift", "norm", "residual")  # grids whose numbers are no h
 
 def say(what: str, language: str, **fields: object) -> str:
     """Return one of the phrases, in English or Korean."""
-    return PHRASES[what][language == "ko"].format(**fields)
+    return in_language(PHRASES[what].format(**fields), language)
 
 
 class Explanation(NamedTuple):
@@ -44,14 +44,14 @@ def explain(name: str, language: str = "en") -> Explanation:
             more += f" {number}" if base in _COUNTED else say("of head", language, number=number)
     if known is None:
         return Explanation(title=name.replace("_", " "), sentence="")
-    title, sentence = known.ko if language == "ko" else known.en
+    title, sentence = (in_language(text, language) for text in (known.title, known.sentence))
     return Explanation(title=title + more, sentence=sentence)
 
 
 def short_title(name: str, language: str) -> str:
     """Return the name of a column of a step's numbers."""
     words = words_of(name)
-    return words.short[language == "ko"] if words is not None else name
+    return in_language(words.short, language) if words is not None else name
 
 
 def formula_of(
@@ -73,8 +73,8 @@ def shapes_of(walk: Walkthrough, step: CalculationStep, *, language: str = "en")
     """Return the formula of a step with the shapes put in, such as "(1, 4) = (1, 8) (8, 4)"."""
     found = [walk.grids[name].values.shape for name in step.operands]
     own = OPERATIONS[step.operation].shapes
-    text = None if own is None else own(found, language)
-    if text is None:
+    text = None if own is None else in_language(own(found) or "", language)
+    if not text:
         text = _fill(
             step, list(map(str, found)), [str(shape[::-1]) for shape in found], language, walk
         )
@@ -103,11 +103,11 @@ def _fill(
     """Return the formula of a step with its operands put in, as they are and with rows and columns exchanged."""
     operation = OPERATIONS[step.operation]
     fields = _fields(step, names, turned, walk)
-    parts = operation.korean if language == "ko" and operation.korean else operation.formula
+    parts = [in_language(part, language) for part in operation.formula]
     there = [
         part
         for part in parts
-        if {name for _, name, _, _ in Formatter().parse(part) if name} <= set(fields)
+        if {name for _text, name, *_more in Formatter().parse(part) if name} <= set(fields)
     ]
     return "".join(part.format(**fields) for part in there)
 

@@ -76,6 +76,7 @@ def test_every_code_that_is_written_is_known() -> None:
     files = [*(PACKAGE / "capture").rglob("*.py"), *(PACKAGE / "walkthroughs").rglob("*.py")]
     source = "\n".join(path.read_text(encoding="utf-8") for path in files)
     written = set(re.findall(r"Note(?:\.of)?\(\s*\"(\w+)\"", source))
+    written |= set(re.findall(r"title, notes = \"(\w+)\"", source))
     assert {
         "generation_stopped",
         "input_truncated_words",

@@ -8,6 +8,7 @@ from typing import Unpack
 import typer
 
 from attnviz.render.terminal.screen import console_here, screen_of
+from attnviz.text.messages import _, in_language, join_phrases
 from attnviz.walkthroughs.record import Walkthrough
 from attnviz.walkthroughs.terminal.steps import draw_step
 from attnviz.walkthroughs.view import ViewOptions
@@ -29,9 +30,10 @@ def browse(walk: Walkthrough, palette: str, **view: Unpack[ViewOptions]) -> None
         console.clear()
         for line in draw_step(walk, screen, place + 1, **view):
             console.print(line, soft_wrap=True)
-        keys = "→ 다음 · ← 이전 · q 끝" if korean else "→ next · ← back · q quit"
-        step = f"단계 {place + 1}/{n_steps}" if korean else f"step {place + 1} of {n_steps}"
-        console.print(f"{step} · {keys}", style="reverse", end="")
+        keys = _("→ next · ← back · q quit")
+        step = _("step {n} of {total}").format(n=place + 1, total=n_steps)
+        status = in_language(join_phrases([step, keys], " · "), "ko" if korean else "en")
+        console.print(status, style="reverse", end="")
         sys.stdout.flush()
         typed = typer.getchar()
         # Several letters come at once from a person in a hurry; an arrow is one key of several.
