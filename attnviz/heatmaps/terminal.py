@@ -68,7 +68,7 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
         for text in (
             _("{size}, layers down; {place} (below) differs most"),
             _("head {place}: its pattern differs most from the others'"),
-            _("more: --head {place} one head; --full every head, one by one"),
+            _("more: --head {place} one head; -o FILE.html every head"),
         )
     )
     above = [*_head(sheet, screen, ""), *_wrap(what, screen)]

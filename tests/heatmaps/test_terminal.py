@@ -337,7 +337,7 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
     assert named == ["0", "2", "5"]
     assert any(line.split() == ["1", "3", "5", "7"] for line in lines)
     assert lines.count(f"head {one.place}: its pattern differs most from the others'") == 1
-    assert f"more: --head {one.place} one head; --full every head, one by one" in lines
+    assert f"more: --head {one.place} one head; -o FILE.html every head" in lines
     rows = rows_of(lines, sheet.query_labels)
     assert [re.findall(r"\d\.\d\d", row) for row in rows] == [
         [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in one.matrix
@@ -394,7 +394,8 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
             "all",
             "you",
             "head",
-            "full",
+            "FILE",
+            "html",
         }
         english = plain(resolve(record), screen, overview=True)
         labels = resolve(record).query_labels
