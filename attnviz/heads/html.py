@@ -24,7 +24,7 @@ from attnviz.heads.wording import (
 from attnviz.pages import WebPage
 from attnviz.render.html import build, palettes
 from attnviz.text.display import visible
-from attnviz.text.messages import LANGUAGES, both
+from attnviz.text.messages import LANGUAGES, _, both
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OWN = tuple(SCRIPTS / name for name in ("heads.js", "heads.css"))
@@ -71,7 +71,7 @@ def page(comparison: HeadComparison, lang: str = "en") -> WebPage:
             for one in LANGUAGES
         ],
         "palette": palettes(),
-        "title": ["What each head does", "각 헤드가 하는 일"],
+        "title": both(_("What each head does")),
     }
     return _built(labels)
 

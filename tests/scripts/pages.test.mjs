@@ -6,7 +6,7 @@ import vm from "node:vm";
 
 const NAMES = ["words", "weights", "state", "calculation", "toy", "tour"].map((name) => `heatmaps/scripts/${name}`);
 const context = vm.createContext({ URLSearchParams, MOST: 64 });
-for (const name of ["render/html/binary", "walkthroughs/scripts/origins", ...NAMES]) {
+for (const name of ["render/html/messages", "render/html/binary", "walkthroughs/scripts/origins", ...NAMES]) {
   vm.runInContext(readFileSync(new URL(`../../attnviz/${name}.js`, import.meta.url), "utf8"), context);
 }
 /** What a name means in the scripts, as plain data. */

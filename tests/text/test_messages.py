@@ -48,7 +48,7 @@ def test_every_message_is_in_the_catalogue_and_no_other(catalogue: Catalog) -> N
     extracted = {
         (context, message)
         for _file, _line, message, _comments, context in extract_from_dir(
-            PACKAGE, [("**.py", "python")]
+            PACKAGE, [("**.py", "python"), ("**.js", "javascript")]
         )
     }
     assert extracted == {(message.context, message.id) for message in catalogue if message.id}

@@ -12,13 +12,13 @@
  */
 
 const HEAD_WORDS = {
-  map: ["Map of roles: a filled sign is established", "역할 지도: 채워진 기호는 확인된 역할"],
-  head: ["head", "헤드"], role: ["role", "역할"], score: ["score", "점수"], interval: ["95 %", "95 %"],
-  none: ["no clear role", "뚜렷한 역할 없음"], sure: ["established", "확인됨"], unsure: ["not established", "확인되지 않음"],
-  all: ["All roles", "모든 역할"], choose: ["Role", "역할"], example: ["Example", "예문"],
-  threshold: ["asked for: {0}", "기준: {0}"], held: ["held against", "대조값"], measure: ["measure", "지표"],
-  divergence: ["JSD", "JSD"], after: ["role after", "이후 역할"], nats: ["JSD {0} nats ({1}); role after: ", "JSD {0} nat ({1}); 이후 역할: "],
-  value: ["value", "값"], csv: ["Save CSV", "CSV 저장"], table: ["All heads; a click on a title sorts", "모든 헤드; 제목을 누르면 정렬됨"],
+  map: gettext("Map of roles: a filled sign is established"),
+  head: gettext("head"), role: gettext("role"), score: pgettext("heads", "score"), interval: ["95 %", "95 %"],
+  none: gettext("no clear role"), sure: gettext("established"), unsure: gettext("not established"),
+  all: gettext("All roles"), choose: gettext("Role"), example: gettext("Example"),
+  threshold: gettext("asked for: {0}"), held: gettext("held against"), measure: gettext("measure"),
+  divergence: ["JSD", "JSD"], after: gettext("role after"), nats: gettext("JSD {0} nats ({1}); role after: "),
+  value: pgettext("heads", "value"), csv: gettext("Save CSV"), table: gettext("All heads; a click on a title sorts"),
 };
 
 /** The page. */

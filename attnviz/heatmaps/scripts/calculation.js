@@ -34,35 +34,26 @@ class Vectors {
 
 /** What the calculation says, in English and in Korean. @type {Record<string, [string, string]>} */
 const STEPS = {
-  title: ["How “{0}” gets its weights in head {1}", "헤드 {1}에서 “{0}”의 가중치가 나오는 과정"],
-  proof: [
-    "Attention(q, K, V) = softmax(q Kᵀ {0}) V, computed in this page from the model's own q, K and V; at most {1} from its weights.",
-    "Attention(q, K, V) = softmax(q Kᵀ {0}) V. 모델의 q, K, V로 이 페이지에서 계산했으며, 모델의 가중치와 차이는 최대 {1}입니다.",
-  ],
-  products: ["q × k, number by number", "q × k, 성분마다"],
+  title: gettext("How “{0}” gets its weights in head {1}"),
+  proof: gettext("Attention(q, K, V) = softmax(q Kᵀ {0}) V, computed in this page from the model's own q, K and V; at most {1} from its weights."),
+  products: gettext("q × k, number by number"),
   dot: ["q · k", "q · k"],
   scaled: ["q · k {0}", "q · k {0}"],
-  weight: ["weight", "가중치"],
-  key: ["key", "키"],
-  score: ["1. Score of “{0}”: q · k = {1}", "1. “{0}”의 점수: q · k = {1}"],
-  scale: ["2. Scaled: {0} {1} = {2}", "2. 스케일링: {0} {1} = {2}"],
-  softmax: ["3. Softmax: exp({0} − {1}) / {2} = {3}", "3. 소프트맥스: exp({0} − {1}) / {2} = {3}"],
-  context: ["4. Context: the weights times the values, added up", "4. 컨텍스트: 가중치와 값을 곱해 모두 더함"],
-  scoreIs: ["score = Σᵢ qᵢ kᵢ: large where query and key point the same way", "점수 = Σᵢ qᵢ kᵢ: 쿼리와 키의 방향이 같을수록 큼"],
-  scaleIs: [
-    "longer vectors have larger products: {0} keeps the softmax from giving all to one key",
-    "벡터가 길수록 곱이 커지므로, {0} 덕분에 소프트맥스가 한 키로 쏠리지 않음",
-  ],
-  softmaxIs: [
-    "weightⱼ = exp(scoreⱼ − largest) / Σ exp(score − largest): all above 0, together 1",
-    "가중치ⱼ = exp(점수ⱼ − 최댓값) / Σ exp(점수 − 최댓값): 모두 0보다 크고 합은 1",
-  ],
-  contextIs: ["context = Σⱼ weightⱼ vⱼ: what the head passes on for “{0}”", "컨텍스트 = Σⱼ 가중치ⱼ vⱼ: 헤드가 “{0}”에 대해 내보내는 것"],
+  weight: gettext("weight"),
+  key: gettext("key"),
+  score: gettext("1. Score of “{0}”: q · k = {1}"),
+  scale: gettext("2. Scaled: {0} {1} = {2}"),
+  softmax: gettext("3. Softmax: exp({0} − {1}) / {2} = {3}"),
+  context: gettext("4. Context: the weights times the values, added up"),
+  scoreIs: gettext("score = Σᵢ qᵢ kᵢ: large where query and key point the same way"),
+  scaleIs: gettext("longer vectors have larger products: {0} keeps the softmax from giving all to one key"),
+  softmaxIs: gettext("weightⱼ = exp(scoreⱼ − largest) / Σ exp(score − largest): all above 0, together 1"),
+  contextIs: gettext("context = Σⱼ weightⱼ vⱼ: what the head passes on for “{0}”"),
   number: ["i", "i"],
-  sum: ["sum", "합"],
-  share: ["weight × v of “{0}”", "“{0}”의 가중치 × v"],
-  all: ["context", "컨텍스트"],
-  look: ["How this row is computed", "이 행이 계산되는 과정"],
+  sum: gettext("sum"),
+  share: gettext("weight × v of “{0}”"),
+  all: gettext("context"),
+  look: gettext("How this row is computed"),
 };
 
 /** A text of the calculation, its places filled. @param {string} name @param {...(string|number)} values */

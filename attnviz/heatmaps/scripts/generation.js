@@ -1,9 +1,9 @@
 /** What the view of a generation says, in English and in Korean. @type {Record<string, [string, string]>} */
 const GENERATED = {
-  play: ["Play", "재생"],
-  pause: ["Pause", "일시 정지"],
-  step: ["Generated token", "생성된 토큰"],
-  at: ["{0} of {1}: “{2}”", "{1}개 중 {0}번째: “{2}”"],
+  play: gettext("Play"),
+  pause: gettext("Pause"),
+  step: gettext("Generated token"),
+  at: gettext("{0} of {1}: “{2}”"),
 };
 const PACE = 900; // milliseconds that a step is seen
 

@@ -1,12 +1,12 @@
 /** What the tour says beside the views, in English and in Korean. @type {Record<string, [string, string]>} */
 const TOUR = {
-  type: ["Your sentence", "문장 입력"],
-  empty: ["Type a word: the model reads what stands here.", "단어를 입력하세요. 모델은 여기 있는 문장을 읽습니다."],
-  unknown: ["not known, read as [UNK].", "모르는 단어, [UNK]로 읽음."],
-  like: ["Like it:", "비슷한 단어:"],
-  long: ["The model reads {0} words at most; the rest is left out.", "모델은 최대 {0}개까지 읽습니다. 나머지는 뺐습니다."],
-  words: ["All {0} words that it knows", "아는 단어 {0}개 모두 보기"],
-  search: ["Search these words", "이 단어들에서 찾기"],
+  type: gettext("Your sentence"),
+  empty: gettext("Type a word: the model reads what stands here."),
+  unknown: gettext("not known, read as [UNK]."),
+  like: gettext("Like it:"),
+  long: gettext("The model reads {0} words at most; the rest is left out."),
+  words: gettext("All {0} words that it knows"),
+  search: gettext("Search these words"),
 };
 
 /** A text of the tour in the reader's language, its place filled. @param {string} name @param {string|number} [value] */

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import zlib
 from collections.abc import Sequence
 from html import escape
@@ -18,6 +19,7 @@ import numpy as np
 
 from attnviz.render.palette import DEFAULT, Palette, colours, diverging
 from attnviz.text.display import hold_units
+from attnviz.text.messages import _, both, in_language, pgettext
 
 HERE = Path(__file__).parent
 # scripts that make elements, and unpack numbers
@@ -52,7 +54,8 @@ def build(
         rules: styles that were computed, after the others.
     """
     scripts = (path.read_text("utf-8") for path in (*shared, *own) if path.suffix == ".js")
-    script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"  # in a scope of their own
+    script = _with_messages("\n".join(scripts))
+    script = '"use strict";\n(() => {\n' + script + "})();\n"  # in a scope of their own
     styles = [
         path.read_text("utf-8") for path in (HERE / "page.css", *own) if path.suffix == ".css"
     ]
@@ -83,7 +86,7 @@ def build(
 <h1><bdi>{escape(title)}</bdi></h1>
 {lines}
 </header>
-<main id="page">{body or f'<p id="wait">{_WAIT[language]}</p>'}</main>
+<main id="page">{body or f'<p id="wait">{in_language(_WAIT, language)}</p>'}</main>
 <script type="application/json" id="labels">{plain}</script>
 {block}<script>{script}</script>
 </body>
@@ -99,10 +102,21 @@ def frame(page: str) -> str:
     )
 
 
-_WAIT = {
-    "en": "The picture is drawn by a script in this file. Where this line stays, scripts are turned off.",
-    "ko": "그림은 이 파일 안의 스크립트가 그립니다. 이 줄이 사라지지 않으면 스크립트가 꺼져 있는 것입니다.",
-}
+_WAIT = _(
+    "The picture is drawn by a script in this file. Where this line stays, scripts are turned off."
+)
+
+
+def _with_messages(script: str) -> str:
+    """Put the messages of a script, ``gettext("...")``, in their places: ``["English", "Korean"]``."""
+
+    def message(found: re.Match[str]) -> str:
+        *context, english = json.loads(f"[{found[1]}]")
+        phrase = pgettext(context[0], english) if context else _(english)
+        return json.dumps(both(phrase), ensure_ascii=False)
+
+    string = r'"(?:[^"\\]|\\.)*"'
+    return re.sub(rf"\bp?gettext\(({string}(?:, {string})?)\)", message, script)
 
 
 def _in_text(data: bytes) -> str:

@@ -6,11 +6,11 @@
 
 /** What the page says of itself. @type {Record<string, Pair>} */
 const STORY = {
-  numbers: ["The numbers", "수로 보기"],
-  axes: ["rows: {0}, columns: {1}", "행: {0}, 열: {1}"],
-  masked: ["crossed out: masked, so that there is no number", "빗금: 마스크로 가려져 수가 없음"],
-  intervals: ["bands and whiskers: the interval of each value", "띠와 수염: 각 값의 구간"],
-  whole: ["The whole story", "이야기 전체"],
+  numbers: gettext("The numbers"),
+  axes: gettext("rows: {0}, columns: {1}"),
+  masked: gettext("crossed out: masked, so that there is no number"),
+  intervals: gettext("bands and whiskers: the interval of each value"),
+  whole: gettext("The whole story"),
 };
 
 /** The text, the tables and the panels of a story, in the language that the page has. */

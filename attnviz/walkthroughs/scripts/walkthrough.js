@@ -2,10 +2,9 @@
 
 /** @type {Record<"hint"|"made"|"out"|"free"|"panel"|"turn"|"to", [string, string]>} */
 const WALK_WORDS = {
-  hint: ["Point at a number, or tap it: here is how it is worked out, and what it is made of. A click or Enter keeps it, arrows move on, Esc lets go.",
-    "수를 가리키거나 누르면 그 수의 계산과, 그 수를 만든 칸이 여기에 나옵니다. 클릭이나 Enter로 고정하고, 화살표로 옮기고, Esc로 놓습니다."],
-  made: ["Made of", "이 수를 만든 것"], out: ["(not in its table here)", "(표에서 생략됨)"], free: ["Let go", "놓기"],
-  panel: ["Where the number comes from", "이 수가 나온 곳"], turn: ["한국어", "English"], to: ["ko", "en"],
+  hint: gettext("Point at a number, or tap it: here is how it is worked out, and what it is made of. A click or Enter keeps it, arrows move on, Esc lets go."),
+  made: gettext("Made of"), out: gettext("(not in its table here)"), free: gettext("Let go"),
+  panel: gettext("Where the number comes from"), turn: ["한국어", "English"], to: ["ko", "en"],
 };
 
 /** The page. */
