@@ -34,9 +34,7 @@ Kind = Literal["encoder", "decoder", "cross"]
 ShortRows = Literal["pooled", "truncated", "dropped", "sink", "rounded"]
 AXES = ("layer", "head", "query", "key")
 Weights: TypeAlias = Float32[np.ndarray, "layer head query key"]
-# bytes of float32 up to which a page has every weight as it is; above, the picture has a byte for
-# each
-EXACT = 2**21
+EXACT = 2**21  # bytes of weights that a page has in full; of more it has a byte for each weight
 MEMORY = 2**30  # bytes of weights that a record keeps where nothing else is said; more are pooled
 ROW_TOLERANCE = 1e-3  # how far from 1 a row may sum: what float16 loses over 512 keys
 # how far from 1 a row may sum in a file whose numbers were rounded for reading
@@ -148,11 +146,8 @@ class ReadOnly:
 GENERATED = 2  # the segment of what a model generates
 POOLED = "this record is pooled: it holds groups of tokens, and no token alone"
 NUMBERS = frozenset({"weights", "vectors", "exact"})  # the fields of a record that are no labels
-NEIGHBOURS = {
-    "self": 0,
-    "previous": -1,
-    "next": 1,
-}  # statistics of a head that are its share on one token
+# The statistics of a head that are its share on one token.
+NEIGHBOURS = {"self": 0, "previous": -1, "next": 1}
 STATISTICS = ("entropy", "first", *NEIGHBOURS, "distance")  # in nats, as shares, in tokens
 NO_RECEIPT = "not verified: this record came without a receipt"
 

@@ -14,11 +14,8 @@ from attnviz.attention import Kind, Note, Token
 from attnviz.capture.observers import CPU, Batch, Sentence
 
 _Key = TypeVar("_Key", bound=Hashable)
-READ = (
-    "input_ids",
-    "words",
-    "source",
-)  # inputs with the numbers of tokens that are read, one for each sort of model
+# The inputs with the ids of tokens that are read, one for each sort of model.
+READ = ("input_ids", "words", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +36,9 @@ def with_generation(
     sentence = replace(sentence, target=made.text, notes=(*sentence.notes, *made.notes))
     if kind == "encoder":
         return sentence
-    notes = [Note(f"row_generates_{unit}"), Note(f"column_read_{unit}s")][
-        : 2 if kind == "decoder" else 1
-    ]
+    notes = [Note(f"row_generates_{unit}")]
+    if kind == "decoder":
+        notes.append(Note(f"column_read_{unit}s"))
     keys = sentence.tokens if kind == "cross" else made.read
     return replace(sentence, tokens=made.tokens, keys=keys, notes=(*sentence.notes, *notes))
 
@@ -49,10 +46,9 @@ def with_generation(
 def batch_of_one(sentence: Sentence, inputs: dict[str, Tensor], kind: Kind | None = None) -> Batch:
     """Return a batch of one sentence, without padding."""
     device = next((given.device for given in inputs.values()), CPU)
-    real, real_keys = (
-        torch.ones(1, len(tokens), dtype=torch.bool, device=device)
-        for tokens in (sentence.tokens, sentence.tokens if sentence.keys is None else sentence.keys)
-    )
+    keys = sentence.tokens if sentence.keys is None else sentence.keys
+    real = torch.ones(1, len(sentence.tokens), dtype=torch.bool, device=device)
+    real_keys = torch.ones(1, len(keys), dtype=torch.bool, device=device)
     return Batch(sentences=(sentence,), inputs=inputs, real=real, real_keys=real_keys, kind=kind)
 
 
@@ -116,13 +112,14 @@ def shuffle(single: Batch, seed: int) -> Batch | None:
     order[free] = np.random.Generator(np.random.PCG64(seed)).permutation(free)
     mixed = tuple(tokens[place] for place in order.tolist())
     notes = (*sentence.notes, Note("tokens_shuffled"))
-    changed = (
-        replace(sentence, tokens=mixed) if sentence.keys is None else replace(sentence, keys=mixed)
-    )
+    if sentence.keys is None:
+        shuffled = replace(sentence, tokens=mixed, notes=notes)
+    else:
+        shuffled = replace(sentence, keys=mixed, notes=notes)
     inputs = {
         name: given[:, order] if name in READ else given for name, given in single.inputs.items()
     }
-    return replace(single, sentences=(replace(changed, notes=notes),), inputs=inputs)
+    return replace(single, sentences=(shuffled,), inputs=inputs)
 
 
 def _stack(rows: Sequence[Tensor]) -> Tensor:

@@ -155,9 +155,8 @@ class ExactRows:
 
     def cut(self, n_links: int) -> None:
         """Keep fewer links of each row."""
-        self.link_keys, self.link_weights = (
-            one[..., :n_links].clone() for one in (self.link_keys, self.link_weights)
-        )
+        self.link_keys = self.link_keys[..., :n_links].clone()
+        self.link_weights = self.link_weights[..., :n_links].clone()
 
     def statistics(self) -> dict[str, list[float]]:
         """Return the mean of each statistic over the rows: entropy in nats, shares, distance in tokens."""

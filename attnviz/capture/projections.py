@@ -154,13 +154,14 @@ class ProjectionCollector(LayerObserver):
         Each is None where no linear projection computed just that.
         """
         layer, calls = self.layer, _join_steps(self.before)
-        query, key, value = (
-            maker_of(calls, tensor) for tensor in (layer.query, layer.key, layer.value)
-        )
-        together = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
-        users = (call for call in self.after if same(call.given, together))
-        user = next((projection_of(call, 0, call.made.shape[2]) for call in users), None)
-        return query, key, value, user
+        query = maker_of(calls, layer.query)
+        key = maker_of(calls, layer.key)
+        value = maker_of(calls, layer.value)
+        contexts = layer.output.flatten(2)  # (B, Q, H, d) -> (B, Q, H * d)
+        for call in self.after:
+            if same(call.given, contexts):
+                return query, key, value, projection_of(call, 0, call.made.shape[2])
+        return query, key, value, None
 
     def embedded(self, x: Tensor) -> Embedded | None:
         """Return the embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""

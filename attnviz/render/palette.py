@@ -31,7 +31,7 @@ MARKERS = (
     "P",
     "X",
     "*",
-)  # a shape for each line, for who sees no colours at all
+)  # a shape for each line, where no colours are seen
 
 LEVELS = 256
 MIDDLE = LEVELS // 2  # the level of zero among signed numbers
@@ -40,6 +40,22 @@ EVEN = 0.1
 NEAR = 1.5  # the most contrast with the page, as a ratio, of a palette's weight 0 whose cells are left blank
 TURNS = 0.004
 """A colormap whose luminance goes back by more than this (a step of a byte is less) gets lighter and darker again."""
+
+# Of Ottosson's OKLab: to the cube roots of the cones' responses, and from these to linear sRGB.
+OKLAB_TO_LMS = np.array(
+    [
+        [1, 0.3963377774, 0.2158037573],
+        [1, -0.1055613458, -0.0638541728],
+        [1, -0.0894841775, -1.2914855480],
+    ]
+)
+LMS_TO_RGB = np.array(
+    [
+        [4.0767416621, -3.3077115913, 0.2309699292],
+        [-1.2684380046, 2.6097574011, -0.3413193965],
+        [-0.0041960863, -0.7034186147, 1.7076147010],
+    ]
+)
 
 Table = UInt8[np.ndarray, "level rgb"]
 
@@ -146,24 +162,7 @@ def _ramp(hue: Hue, end: float, n: int, *, on_dark: bool) -> Table:
     chroma, angle = hue.c * light * (1 - light) ** hue.p, np.radians(hue.angle)
     lightness = (light**2 + 0.206 * light) / (1.206 / 1.03 * (light + 0.03))
     lab = np.stack([lightness, chroma * np.cos(angle), chroma * np.sin(angle)])
-    cones = np.array(
-        [
-            [1, 0.3963377774, 0.2158037573],
-            [1, -0.1055613458, -0.0638541728],
-            [1, -0.0894841775, -1.2914855480],
-        ]
-    )
-    linear = (
-        np.array(
-            [
-                [4.0767416621, -3.3077115913, 0.2309699292],
-                [-1.2684380046, 2.6097574011, -0.3413193965],
-                [-0.0041960863, -0.7034186147, 1.7076147010],
-            ]
-        )
-        @ (cones @ lab) ** 3
-    )
-    linear = linear.clip(0, 1).T
+    linear = (LMS_TO_RGB @ (OKLAB_TO_LMS @ lab) ** 3).clip(0, 1).T
     part = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
     return _fixed((part * 255).round().astype(np.uint8))
 

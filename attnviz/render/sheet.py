@@ -69,10 +69,8 @@ class Sheet:
     # how many rows and columns stand for, which are fewer where tokens go together
     tokens: tuple[int, int]
     first: tuple[int, int] = (0, 0)  # the number of the first token of the rows, and of the columns
-    cell: tuple[int, int] = (
-        1,
-        1,
-    )  # how many tokens a row, and a column, stands for; the last perhaps for fewer
+    # How many tokens a row, and a column, stands for; the last perhaps for fewer.
+    cell: tuple[int, int] = (1, 1)
     language: str = "en"  # `en` or `ko`, of all that is said
     # whether cells of nearly no weight stay blank; else they have the colour of 0
     has_blanks: bool = True
@@ -126,12 +124,12 @@ class Sheet:
         """
         panels = pool(self, MOST_COMPARED, MOST_COMPARED).panels
         patterns = np.stack([panel.matrix for panel in panels]).astype(np.float64)
-        own = _entropies(patterns)  # (head, row)
-        pairs = zip(patterns, own, strict=True)
-        means = [
-            (_entropies((patterns + one) / 2) - (own + mine) / 2).mean() for one, mine in pairs
-        ]
-        return self.panels[int(np.argmax(means))]
+        entropies = _entropies(patterns)  # (head, row)
+        mean_divergences = []
+        for pattern, entropy in zip(patterns, entropies, strict=True):
+            mixed = _entropies((patterns + pattern) / 2)
+            mean_divergences.append((mixed - (entropies + entropy) / 2).mean())
+        return self.panels[int(np.argmax(mean_divergences))]
 
     @property
     def description(self) -> str:
@@ -255,19 +253,18 @@ def pool(sheet: Sheet, max_rows: int, max_columns: int) -> Sheet:
     n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
     if n_rows <= max_rows and n_columns <= max_columns:
         return sheet
-    tall, wide = (
-        math.ceil(n / max(1, most)) for n, most in ((n_rows, max_rows), (n_columns, max_columns))
-    )
+    tall = math.ceil(n_rows / max(1, max_rows))
+    wide = math.ceil(n_columns / max(1, max_columns))
     if sheet.query_labels == sheet.key_labels:
         tall = wide = max(tall, wide)
     rows, columns = list(range(0, n_rows, tall)), list(range(0, n_columns, wide))
-    # of tokens, of each row
+    # A row that stands for several tokens counts as many times in the mean over queries.
     counts = np.diff([*range(0, sheet.tokens[0], sheet.cell[0]), sheet.tokens[0]])[:, None]
-    matrices = [
-        np.add.reduceat(np.add.reduceat(panel.matrix * counts, rows, axis=0), columns, axis=1)
-        / np.add.reduceat(counts, rows)
-        for panel in sheet.panels
-    ]
+    matrices = []
+    for panel in sheet.panels:
+        sums = np.add.reduceat(panel.matrix * counts, rows, axis=0)
+        sums = np.add.reduceat(sums, columns, axis=1)
+        matrices.append(sums / np.add.reduceat(counts, rows))
     cell = tall * sheet.cell[0], wide * sheet.cell[1]
     before, now = (
         in_language(sentence(pooled_note(one)), sheet.language)

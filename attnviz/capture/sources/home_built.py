@@ -179,10 +179,8 @@ class TrainedSource(_HomeBuilt):
         self, text: str, pair: str | None, target: str | None, kind: Kind | None, *, truncate: bool
     ) -> Batch:
         """Return a batch of one sentence. Raises InputError: it has no word, or none that the model knows."""
-        shown, sentence = (
-            expect_kind(self, kind, target),
-            self._sentence(text, pair, truncate=truncate),
-        )
+        shown = expect_kind(self, kind, target)
+        sentence = self._sentence(text, pair, truncate=truncate)
         source = self._numbers(sentence.tokens)
         if not self.generates:
             return batch_of_one(sentence, {"words": source}, shown)
@@ -224,10 +222,8 @@ class TrainedSource(_HomeBuilt):
         elif isinstance(model, TranslationTransformer) and batch.kind == "encoder":
             embedding, words = model.source_embedding, inputs["source"]
         elif isinstance(model, TranslationTransformer) and batch.kind == "decoder":
-            embedding, words = (
-                model.target_embedding,
-                after_start(inputs["target"], model.config.start),
-            )
+            embedding = model.target_embedding
+            words = after_start(inputs["target"], model.config.start)
         else:
             return None
         with torch.inference_mode():
@@ -243,10 +239,8 @@ class TrainedSource(_HomeBuilt):
         return WordHead(module=projection, bias=projection.bias, names=names, never=never)
 
     def _sentence(self, text: str, pair: str | None, *, truncate: bool) -> Sentence:
-        tokens, limit = (
-            _read_words(text, pair, self._card.source),
-            self._card.plan.config.max_length,
-        )
+        tokens = _read_words(text, pair, self._card.source)
+        limit = self._card.plan.config.max_length
         n_words, notes = len(tokens), tuple[Note, ...]()
         if n_words > limit:
             if not truncate:
@@ -401,7 +395,9 @@ def _watch(run: ForwardPass) -> AttendFunction:
 @contextmanager
 def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunction]:
     """Yield a recurrent model's own formula; afterwards, show its decoding steps to a run as one layer."""
-    queries, contexts, rest = list[Tensor](), list[Tensor](), list[Any]()
+    queries: list[Tensor] = []
+    contexts: list[Tensor] = []
+    shared: list[Any] = []  # key, value and mask, the same at each step
 
     def attend(
         query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
@@ -409,21 +405,17 @@ def _steps_of(formula: AttendFunction, run: ForwardPass) -> Iterator[AttendFunct
         context, weights = formula(query, key, value, mask)
         queries.append(query)
         contexts.append(context)
-        rest[:] = key, value, mask
+        shared[:] = key, value, mask
         return context, weights
 
     yield attend
-    query, output, (key, value, mask) = (
-        torch.cat(queries, dim=2),
-        torch.cat(contexts, dim=2).transpose(1, 2),
-        rest,
-    )
+    key, value, mask = shared
     run.layer(
         Layer(
-            query=query,
+            query=torch.cat(queries, dim=2),
             key=key,
             value=value,
-            output=output,
+            output=torch.cat(contexts, dim=2).transpose(1, 2),
             scoring=Scoring(mask=mask, rounded=True),
         )
     )

@@ -13,10 +13,8 @@ from attnviz.errors import ModelError, UnknownModelError, UnreachableModelError
 from attnviz.text.display import clip, visible
 
 PATIENCE = 3.0  # seconds to wait for the hub's first answer before it counts as out of reach
-WEIGHTS = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-)  # they hold a model's weights, or say which files do
+# The files that hold a model's weights, or say which files do.
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 SAFETENSORS_ONLY = "attnviz reads safetensors only (other formats can run code while they load)"
 WHAT_TO_DO = (
     "download it where there is a network, give a local folder, or use the home-built model (toy)"

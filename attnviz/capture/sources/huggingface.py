@@ -138,11 +138,8 @@ class PretrainedSource(PerSentenceSource):
         self.name, self.has_sinks, self._is_traced = name, False, False
         self._needs_whole_masks = False  # whether it does more with a mask than pass it on
         self.is_fused = False  # whether short inputs, too, run the implementation that long ones do
-        self._tokenizer, self._model, self._full_model = (
-            loaded.tokenizer,
-            loaded.model,
-            loaded.full_model,
-        )
+        self._tokenizer = loaded.tokenizer
+        self._model, self._full_model = loaded.model, loaded.full_model
         self._owner, self._notes = owner, loaded.notes
         self._native, self._device = native_of(self._model), self._model.device
         causal = any(
@@ -308,10 +305,8 @@ class PretrainedSource(PerSentenceSource):
         if generator is not None:
             native = generator.native
             start = model.generation_config.decoder_start_token_id
-            begin, limit = (
-                (model.config.decoder_start_token_id if start is None else start,),
-                generator.limit,
-            )
+            begin = (model.config.decoder_start_token_id if start is None else start,)
+            limit = generator.limit
             source = torch.tensor([numbers], device=self._device)
         decoding = PretrainedDecoding(
             name=self.name,
@@ -433,14 +428,13 @@ class PretrainedSource(PerSentenceSource):
             silence_library(),
         ):
             try:
-                if self._is_traced:  # it chooses its attention when it is made
+                if self._is_traced:
+                    # Such a model chooses its attention when it is built.
                     config = copy.deepcopy(model.config)
                     config._attn_implementation = "eager"
-                    weights, model = (
-                        model.state_dict(),
-                        type(model)(config).to(self._device, model.dtype).eval(),
-                    )
-                    model.load_state_dict(weights)
+                    rebuilt = type(model)(config).to(self._device, model.dtype).eval()
+                    rebuilt.load_state_dict(model.state_dict())
+                    model = rebuilt
                 model.set_attn_implementation("eager")
                 made = model(**batch.inputs, output_attentions=True)
             except Exception:
@@ -495,17 +489,11 @@ class Generator:
     """
 
     def __init__(self, name: str, tokenizer: Any, model: Any, *, has_head: bool) -> None:
-        self._name, self._tokenizer, self._model, self.native = (
-            name,
-            tokenizer,
-            model,
-            native_of(model),
-        )
-        self.has_head, self.limit, self.kinds = (
-            has_head,
-            limit_of(model.get_decoder(), tokenizer),
-            kinds_of(model),
-        )
+        self._name, self._tokenizer, self._model = name, tokenizer, model
+        self.native = native_of(model)
+        self.has_head = has_head
+        self.limit = limit_of(model.get_decoder(), tokenizer)
+        self.kinds = kinds_of(model)
 
     def generate(self, single: Batch, target: str | None, kind: Kind, *, truncate: bool) -> Batch:
         """Return a sentence with its generated text: the target, or without one the model's own words.
@@ -536,14 +524,12 @@ class Generator:
         Raises NoAttentionError: that is not clear.
         """
         kind = self.kinds.get(module)
-        n_source, n_target = (
-            batch.inputs["input_ids"].shape[1],
-            batch.inputs["decoder_input_ids"].shape[1],
-        )
+        n_source = batch.inputs["input_ids"].shape[1]
+        n_target = batch.inputs["decoder_input_ids"].shape[1]
         expected = {
-            "encoder": (n_source,) * 2,
+            "encoder": (n_source, n_source),
             "cross": (n_target, n_source),
-            "decoder": (n_target,) * 2,
+            "decoder": (n_target, n_target),
         }
         if kind is None or expected[kind] != (query.shape[2], key.shape[2]):
             named = next(

@@ -26,35 +26,21 @@ from attnviz.text.display import clip, visible
 
 # tokenizers without a limit give an astronomic number; so do some configurations
 UNLIMITED = 1_000_000
+# The library's own names of attention. It takes any other for a kernel on the hub, whose code it loads and runs,
+# whether or not code is trusted.
 IMPLEMENTATIONS = frozenset(
-    {
-        "eager",
-        "sdpa",
-        "flex_attention",
-        "flash_attention_2",
-        "flash_attention_3",
-        "flash_attention_4",
-    }
+    {"eager", "sdpa", "flex_attention"}
+    | {"flash_attention_2", "flash_attention_3", "flash_attention_4"}
 )
-"""The library's own names of attention. It takes any other for a kernel on the hub, whose code it loads and runs,
-whether or not code is trusted."""
-BESIDE = (
-    "generation_config.json",
-    "tokenizer_config.json",
-    "processor_config.json",
-    "preprocessor_config.json",
+# Files beside config.json that may name one too.
+BESIDE = tuple(
+    f"{name}_config.json" for name in ("generation", "tokenizer", "processor", "preprocessor")
 )
-"""Files beside config.json that may name one too."""
-MOST_LAYERS, MOST = (
-    1_000,
-    2**27,
-)  # how many layers a model may have, and how large any other of its sizes may be
+MOST_LAYERS = 1_000  # that a model may have
+MOST = 2**27  # of any other size of a model
 GAIN = 0.7  # of weights drawn at random: the libraries' own are so small that all heads look everywhere alike
-SENSES = {
-    "image": "pictures",
-    "video": "films",
-    "audio": "sound",
-}  # what models may read that is no text
+# Inputs of models beside text, in words.
+SENSES = {"image": "pictures", "video": "films", "audio": "sound"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,11 +49,10 @@ class Loaded:
 
     tokenizer: Any
     model: Any  # the part that reads: of an encoder-decoder its encoder
-    # what generates, with the projection to its words; None where that is not loaded
-    full_model: Any = None
-    # whether that projection is an encoder-decoder's own, so that it can generate freely
+    full_model: Any = None  # with the projection to words; None where that is not loaded
+    # Whether that projection is an encoder-decoder's own, so that it can generate freely.
     has_head: bool = False
-    notes: tuple[Note, ...] = ()  # what a reader of its pictures should know
+    notes: tuple[Note, ...] = ()  # for the readers of its pictures
 
 
 def load(
@@ -149,11 +134,12 @@ def draw(
         if parameter.ndim > 1:
             nn.init.xavier_uniform_(parameter, gain=GAIN)
     numbers = SimpleNamespace(model_max_length=UNLIMITED)  # in the place of a tokenizer
-    reads, full_model = (
-        model.get_encoder() if config.is_encoder_decoder else model,
-        model if is_whole else None,
+    return Loaded(
+        tokenizer=numbers,
+        model=model.get_encoder() if config.is_encoder_decoder else model,
+        full_model=model if is_whole else None,
+        has_head=is_whole,
     )
-    return Loaded(tokenizer=numbers, model=reads, full_model=full_model, has_head=is_whole)
 
 
 def _class_of(config: Any, *, generates: bool = False) -> tuple[Any, bool]:

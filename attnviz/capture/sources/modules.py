@@ -84,17 +84,12 @@ class SeenLayer:
         """
         one = slice(index, index + 1)
         if isinstance(self.held, Layer):
-            query, key, value, output = (
-                getattr(self.held, name)[one] for name in (*FUSED_INPUTS, "output")
-            )
-            scoring = self.held.scoring
-            if (
-                isinstance(scoring.mask, Tensor)
-                and scoring.mask.ndim == AXES
-                and len(scoring.mask) > 1
-            ):
-                scoring = replace(scoring, mask=scoring.mask[one])
-            if self.dropped:  # what was returned has lost some
+            query, key, value = self.held.query[one], self.held.key[one], self.held.value[one]
+            output, scoring = self.held.output[one], self.held.scoring
+            mask = scoring.mask
+            if isinstance(mask, Tensor) and mask.ndim == AXES and len(mask) > 1:
+                scoring = replace(scoring, mask=mask[one])
+            if self.dropped:  # the output has lost some
                 given: dict[str, Any] = {"attn_mask": scoring.mask, "is_causal": scoring.causal}
                 given |= {"scale": scoring.scaling, "enable_gqa": key.shape[1] < query.shape[1]}
                 output = FUSED(query, key, value, **given).transpose(1, 2)
@@ -448,10 +443,8 @@ class Watched:
                 f"({KEEP_AT_MOST / 2**30:.0f} GiB for all of a run): choose fewer layers=, or give the module less"
             )
         real, real_keys = (torch.ones(1, n, dtype=torch.bool, device=CPU) for n in shape[2:])
-        batch, keep = (
-            Batch(sentences=(), inputs={}, real=real, real_keys=real_keys),
-            WeightCollector(),
-        )
+        batch = Batch(sentences=(), inputs={}, real=real, real_keys=real_keys)
+        keep = WeightCollector()
         natives = {"sdpa" if isinstance(layer.held, Layer) else SOFTMAX for layer in chosen}
         run = ForwardPass(batch=batch, observers=[keep], native=" and ".join(sorted(natives)))
         for number in numbers:

@@ -69,10 +69,8 @@ class Pen:
         lines: list[str] = []
         end = math.inf  # of the last line, in inches
         for word in line_words(text):
-            if (
-                end + (more := self.width(" ", size) + self.width(word[:LONGEST_LINE], size))
-                <= width + TINY
-            ):
+            more = self.width(" ", size) + self.width(word[:LONGEST_LINE], size)
+            if end + more <= width + TINY:
                 lines[-1] += f" {word}"
                 end += more
                 continue
@@ -101,10 +99,8 @@ def _width(text: str, size: float, families: tuple[str, ...], dpi: float) -> flo
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.font_manager import FontProperties
 
-    font, renderer = (
-        FontProperties(family=list(families), size=size),
-        cast("Any", RendererAgg)(1, 1, dpi),
-    )
+    font = FontProperties(family=list(families), size=size)
+    renderer = cast("Any", RendererAgg)(1, 1, dpi)
     pixels: float = renderer.get_text_width_height_descent(text, font, ismath=False)[0]
     return pixels / dpi
 
