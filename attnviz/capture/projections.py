@@ -6,7 +6,6 @@ last bit. Where there is none (rotary positions turn queries and keys afterwards
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -165,21 +164,26 @@ class ProjectionCollector(LayerObserver):
 
     def embedded(self, x: Tensor) -> Embedded | None:
         """Return the embeddings whose sum is the layer's input x [token, d_model]; None where it is no such sum."""
-        words = self._batch.inputs.get("input_ids")
-        layer_norms = [c for c in self.before if isinstance(c.module, nn.LayerNorm)]
-        norm = next((c for c in layer_norms if same(c.made[0].to(x), x)), None)
+        norm = None
+        for call in self.before:
+            if isinstance(call.module, nn.LayerNorm) and same(call.made[0].to(x), x):
+                norm = call
+                break
         total = x if norm is None else norm.given[0].to(x)
-        tables = [
-            c
-            for c in self.before
-            if isinstance(c.module, nn.Embedding) and c.made.shape[1:] == x.shape
-        ]
-        first = [c for c in tables if words is not None and same(c.given, words)]
+        ids = self._batch.inputs.get("input_ids")
+        words: list[Call] = []
+        others: list[Call] = []
+        for call in self.before:
+            if isinstance(call.module, nn.Embedding) and call.made.shape[1:] == x.shape:
+                is_of_words = ids is not None and same(call.given, ids)
+                (words if is_of_words else others).append(call)
+        if len(words) != 1 or not others:
+            return None
         # Positions have many vectors, segments two.
-        rest = sorted((c for c in tables if c not in first), key=lambda c: -c.module.num_embeddings)  # type: ignore[operator]
-        parts = tuple(c.made[0].to(x) for c in (*first, *rest))
-        close = 1e-5 * max(1.0, total.abs().max().item())
-        if len(first) != 1 or not rest or (sum(parts) - total).abs().max().item() > close:
+        others.sort(key=lambda call: -call.module.num_embeddings)  # type: ignore[operator]
+        parts = tuple(call.made[0].to(x) for call in (*words, *others))
+        tolerance = 1e-5 * max(1.0, total.abs().max().item())
+        if (sum(parts) - total).abs().max().item() > tolerance:
             return None
         return Embedded(parts=parts, norm=None if norm is None else norm_of(norm))
 
@@ -187,22 +191,23 @@ class ProjectionCollector(LayerObserver):
         """Return the input of a recurrent cell beside the context, [step, d]; None where no cell reads the context."""
         context = self.layer.output.flatten(2)[0]  # (T, H * d)
         width = context.shape[1]
-        given = (call.given[0] for call in _join_steps(self.cells()))
-        return next(
-            (one[:, :-width] for one in given if same(one[:, -width:].to(context), context)), None
-        )
+        for call in _join_steps(self.cells()):
+            given = call.given[0]
+            if same(given[:, -width:].to(context), context):
+                return given[:, :-width]
+        return None
 
     def read_by(self, head: WordHead) -> Tensor | None:
         """Return the input of a projection to words [token, d_model]; where it did not run, the model's output."""
         calls = _join_steps(self.last or self.before)
+        for call in reversed(calls):
+            if call.module is head.module and is_linear(call.module):
+                return call.given[0]
         shape = (self.layer.query.shape[2], head.weight.shape[1])
-        ran = (
-            call.given[0]
-            for call in reversed(calls)
-            if call.module is head.module and is_linear(call.module)
-        )
-        made = (call.made[0] for call in reversed(calls) if call.made.shape[1:] == shape)
-        return next(itertools.chain(ran, made), None)
+        for call in reversed(calls):
+            if call.made.shape[1:] == shape:
+                return call.made[0]
+        return None
 
     def cells(self) -> list[Call]:
         """Return the calls of recurrent cells between one step of the attention and the next."""
@@ -250,10 +255,9 @@ def _is_small(module: nn.Module) -> bool:
     """Return whether calls of a module are shown; parameters that are all vectors are taken for a model's own norm."""
     if is_linear(module) or isinstance(module, nn.LayerNorm | nn.Embedding | nn.RNNCellBase):
         return True
-    held = list(module.parameters())
-    return (
-        bool(held) and next(module.children(), None) is None and all(one.ndim == 1 for one in held)
-    )
+    parameters = list(module.parameters())
+    is_leaf = next(module.children(), None) is None
+    return is_leaf and bool(parameters) and all(one.ndim == 1 for one in parameters)
 
 
 def _with_token_axis(x: Tensor) -> Tensor:

@@ -118,14 +118,13 @@ class PretrainedDecoding(Decoding):
 
     def __post_init__(self) -> None:
         settings = self.model.generation_config
-        end = (
-            settings.eos_token_id
-            if settings.eos_token_id is not None
-            else self.tokenizer.eos_token_id
-        )
-        self.ends = frozenset(end if isinstance(end, list) else [] if end is None else [end])
-        banned = [one[0] for one in getattr(settings, "bad_words_ids", None) or () if len(one) == 1]
-        self.never = (*(getattr(settings, "suppress_tokens", None) or ()), *banned)
+        end = settings.eos_token_id
+        if end is None:
+            end = self.tokenizer.eos_token_id
+        self.ends = frozenset(end if isinstance(end, list) else [end]) - {None}
+        bad_words = getattr(settings, "bad_words_ids", None) or ()
+        suppressed = getattr(settings, "suppress_tokens", None) or ()
+        self.never = (*suppressed, *(ids[0] for ids in bad_words if len(ids) == 1))
         self.first = getattr(settings, "forced_bos_token_id", None)
         accepted = inspect.signature(self.model.forward).parameters
         # until transformers 5.23
@@ -153,13 +152,10 @@ class PretrainedDecoding(Decoding):
         self, numbers: Sequence[int], observers: Sequence[Observer]
     ) -> tuple[Tensor, Receipt]:
         run = self._run(len(numbers), observers, last_rows_only=not self.cached)
+        seeing = show_layers(run, self._is_shown)
         if self._is_traced:
             run.native = SOFTMAX
-        seeing = (
-            trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
-            if self._is_traced
-            else show_layers(run, self._is_shown)
-        )
+            seeing = trace_attention(AttentionTracer(FunctionalRecorder(run, self.name)))
         with as_model_error(self.name, "go on with this text", run=run), seeing:
             logits = self._forward(numbers)
         self.has_sinks |= run.has_sinks
@@ -171,11 +167,12 @@ class PretrainedDecoding(Decoding):
 
         new = torch.tensor([numbers if self.cached else self._read], device=self.model.device)
         given: dict[str, Any] = {"use_cache": self.cached, **self._only_last}
-        # without a configuration, so that windows drop no key
-        if self.cached and self._cache is None:
-            both = DynamicCache(), DynamicCache()
-            self._cache = both[0] if self.source is None else EncoderDecoderCache(*both)
         if self.cached:
+            if self._cache is None:
+                # Made without a configuration, so that windows drop no key.
+                self._cache = DynamicCache()
+                if self.source is not None:
+                    self._cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
             given[self._cache_name] = self._cache
         if self.source is None:
             return self.model(input_ids=new, **given).logits[0, -1]  # type: ignore[no-any-return]

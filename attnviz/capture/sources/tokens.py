@@ -148,10 +148,12 @@ def broken_syllable(tokens: Sequence[Token], text: str, pair: str | None) -> tup
 
 def _spans(tokenizer: Any, ids: Sequence[int], text: str) -> list[tuple[int, int]]:
     again = tokenizer(text_target=text, return_offsets_mapping=True, verbose=False)
-    special = tokenizer.all_special_ids  # where the text was cut, its end stands earlier
-    if len(ids) <= len(again["input_ids"]) and all(
-        one == other or one in special for one, other in zip(ids, again["input_ids"], strict=False)
-    ):
+    # Where the text was cut, its end stands earlier.
+    special = tokenizer.all_special_ids
+    is_same = all(
+        own == other or own in special for own, other in zip(ids, again["input_ids"], strict=False)
+    )
+    if is_same and len(ids) <= len(again["input_ids"]):
         return [(start, end) for start, end in again["offset_mapping"][: len(ids)]]
     return _grown(partial(meaning, tokenizer), ids, text)
 
@@ -177,11 +179,16 @@ def _grown(
 
 def _sought(pieces: Sequence[str], text: str) -> list[tuple[int, int] | None]:
     """Return the span of each piece, searched behind the one before it; None where it is not found."""
-    spans, place = list[tuple[int, int] | None](), 0
-    for piece in map(str.strip, pieces):
-        start = text.lower().find(piece.lower(), place) if piece else -1
-        place = place if start < 0 else start + len(piece)
-        spans.append(None if start < 0 else (start, place))
+    spans: list[tuple[int, int] | None] = []
+    place = 0
+    for piece in pieces:
+        word = piece.strip()
+        start = text.lower().find(word.lower(), place) if word else -1
+        if start < 0:
+            spans.append(None)
+        else:
+            place = start + len(word)
+            spans.append((start, place))
     return spans
 
 
@@ -205,10 +212,10 @@ def _label(
     for index, token in enumerate(tokens):
         # A token that is only the space before the word has not begun it.
         before = tokens[index - 1] if index and decoded[index - 1].strip() else None
-        text = (
-            visible(token.piece)
-            if token.special
-            else token_text(
+        if token.special:
+            text = visible(token.piece)
+        else:
+            text = token_text(
                 decoded[index],
                 part=parts[index],
                 typed=typed[token.segment][slice(*token.span)] if token.span else "",
@@ -217,7 +224,6 @@ def _label(
                 and before.word == token.word,
                 unknown=unknown is not None and token.id == unknown,
             )
-        )
         labelled.append(replace(token, text=text))
     return tuple(labelled)
 
