@@ -1,4 +1,4 @@
-"""From a sentence and a model to the record of its attention."""
+"""Run a model on sentences and return records of its attention."""
 
 from __future__ import annotations
 

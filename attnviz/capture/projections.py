@@ -1,4 +1,4 @@
-"""What stands around one layer's attention: query, key, value, and the projections that make them and use its output.
+"""The projections around one layer's attention: to query, key and value, and from its output.
 
 No table of module names is needed: the projection that made the query is the one whose output equals the query, to the
 last bit. Where there is none (rotary positions turn queries and keys afterwards), there is none here.

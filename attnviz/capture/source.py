@@ -1,4 +1,4 @@
-"""From the name of a model, or a model in memory, to its source."""
+"""Open a model, by its name or in memory, as a source."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEFAULT_MODEL = "distilbert-base-uncased"
 
 
 class Opening(TypedDict, total=False):
-    """How a model is loaded, and who is told of it (see `open_source`)."""
+    """The ways to load a model (see `open_source`)."""
 
     device: Device
     dtype: Dtype

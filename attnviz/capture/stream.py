@@ -1,4 +1,4 @@
-"""From queries and keys to attention weights, a block of query rows at a time, each layer proved as it goes by."""
+"""Compute attention weights from queries and keys, a block of rows at a time, and verify each layer."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MaskRows: TypeAlias = Callable[[int, int], Tensor]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """How a layer turns queries and keys into weights, beyond the dot product.
+    """The terms of a layer's scores beside the dot product.
 
     Sources: soft cap, Gemma Team 2024, "Gemma 2", section 2; bias, Raffel et al. 2020, T5; sinks, OpenAI 2025, gpt-oss.
     """

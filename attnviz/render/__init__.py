@@ -1,1 +1,1 @@
-"""What all pictures share: palettes, fonts, what a heatmap shows. Knows no feature and no model library."""
+"""Shared by all pictures: palettes, fonts, the content of a heatmap. Knows no feature and no model library."""

@@ -134,7 +134,7 @@ def _best_installed(needed: frozenset[str]) -> tuple[str, frozenset[str]]:
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     def best(fonts: Mapping[str, str]) -> tuple[int, bool, str]:
-        """How many a font draws, whether it has no serifs, and its file: of the font that is best in this order."""
+        """Return the best font: how many characters it draws, whether it has no serifs, and its file."""
         covered = [
             (len(_drawn_by(file, needed)), "Sans" in name, file) for file, name in fonts.items()
         ]

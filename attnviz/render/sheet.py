@@ -1,4 +1,4 @@
-"""What a heatmap shows, resolved before it is drawn: labels, matrices, colour limits, signs, what must be said."""
+"""The content of a heatmap, resolved before it is drawn: labels, matrices, colour limits, signs, notes."""
 
 from __future__ import annotations
 

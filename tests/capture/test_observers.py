@@ -47,7 +47,7 @@ def test_blocks_change_no_record(zoo: Zoo, name: str, monkeypatch: pytest.Monkey
         assert built.query_tokens == whole.query_tokens
 
 
-class TestKeepWeights:
+class TestWeightCollector:
     """The observer that keeps everything, or what was asked for."""
 
     @staticmethod

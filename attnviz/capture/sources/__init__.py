@@ -1,4 +1,4 @@
-"""What a source is, the one interface to a model; a module for each kind of model that becomes one."""
+"""The interface of a source, through which a model is read; a module for each kind of model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a model's files are: a local folder, the cache, or the hub. Needs neither torch nor transformers."""
+"""Find a model's files in a folder, the cache or on the hub. Needs neither torch nor transformers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every figure is drawn with: lengths, font sizes, and texts that are measured before they are placed."""
+"""Lengths, font sizes and colours of figures, and texts that are measured before they are placed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a picture is for: how wide it stands there, how large its letters are, and which words go with it."""
+"""Styles of pictures for one use each: their width, the size of their letters, the words that go with them."""
 
 from __future__ import annotations
 

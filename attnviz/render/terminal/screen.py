@@ -1,4 +1,4 @@
-"""What a terminal can show: its width, its colours, its characters; and the one at hand."""
+"""The abilities of a terminal: its width, colours and characters; and those of the one at hand."""
 
 from __future__ import annotations
 
