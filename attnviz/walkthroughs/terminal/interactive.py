@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Unpack
 
 import typer
@@ -17,31 +21,47 @@ from attnviz.walkthroughs.view import ViewOptions
 NEXT = {"n", "ㅜ", " ", "\r", "\n", "\x1b[C", "\x1bOC", "\xe0M", "\x00M"}
 BACK = {"p", "ㅔ", "b", "ㅠ", "\x7f", "\x1b[D", "\x1bOD", "\xe0K", "\x00K"}
 QUIT = {"q", "Q", "ㅂ", "\x1b", "\x04"}
+KEY = re.compile(r"\x1b[\[O].|[\xe0\x00].|.", re.DOTALL)
 
 
 def browse(walk: Walkthrough, palette: str, **view: Unpack[ViewOptions]) -> None:
     """Show one step after another, as the keys say, until the one that quits."""
-    n_steps = len(walk.steps)
-    korean = view.get("lang") == "ko"
-    place = 0
-    while True:
-        console = console_here()  # anew each time: the window may have another size
-        screen = screen_of(console, palette)
-        console.clear()
-        for line in draw_step(walk, screen, place + 1, **view):
-            console.print(line, soft_wrap=True)
-        keys = _("→ next · ← back · q quit")
-        step = _("step {n} of {total}").format(n=place + 1, total=n_steps)
-        status = in_language(join_phrases([step, keys], " · "), "ko" if korean else "en")
-        console.print(status, style="reverse", end="")
-        sys.stdout.flush()
-        typed = typer.getchar()
-        # Several letters come at once from a person in a hurry; an arrow is one key of several.
-        for key in [typed] if typed[0] in "\x1b\xe0\x00" else typed:
-            if key in QUIT:
-                sys.stdout.write("\n")
-                return
-            if key in NEXT:
-                place = min(place + 1, n_steps - 1)
-            elif key in BACK:
-                place = max(place - 1, 0)
+    n_steps, place = len(walk.steps), 0
+    language = view.get("lang", "en")
+    with _key_reader() as read_keys:
+        while True:
+            console = console_here()  # anew each time: the window may have another size
+            screen = screen_of(console, palette)
+            console.clear()
+            for line in draw_step(walk, screen, place + 1, **view):
+                console.print(line, soft_wrap=True)
+            step = _("step {n} of {total}").format(n=place + 1, total=n_steps)
+            status = join_phrases([step, _("→ next · ← back · q quit")], " · ")
+            console.print(in_language(status, language), style="reverse", end="")
+            sys.stdout.flush()
+            for key in KEY.findall(read_keys()) or ["q"]:  # no key: the input has ended
+                if key in QUIT:
+                    sys.stdout.write("\n")
+                    return
+                if key in NEXT:
+                    place = min(place + 1, n_steps - 1)
+                elif key in BACK:
+                    place = max(place - 1, 0)
+
+
+@contextmanager
+def _key_reader() -> Iterator[Callable[[], str]]:
+    """Yield a function that waits for keys; those typed while a step is drawn are kept."""
+    try:
+        import termios
+        import tty
+    except ImportError:  # Windows keeps them by itself
+        yield typer.getchar
+        return
+    keyboard = sys.stdin.fileno()
+    settings = termios.tcgetattr(keyboard)
+    tty.setcbreak(keyboard)
+    try:
+        yield lambda: os.read(keyboard, 64).decode(errors="replace")
+    finally:
+        termios.tcsetattr(keyboard, termios.TCSADRAIN, settings)
