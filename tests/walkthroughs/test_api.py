@@ -190,17 +190,6 @@ def test_it_is_saved(here: Path, suffix: str) -> None:
         assert "소프트맥스" in path.read_text(encoding="utf-8")
 
 
-def test_digits_and_heads_that_are_none() -> None:
-    """More digits than a number has, and a place that is no head, are refused."""
-    walk = attnviz.walkthrough("I love you", "toy")
-    assert (walk["0.0"] == walk[0, 0]).all()
-    for precision in (-1, 99):
-        with pytest.raises(SettingsError, match="the precision is from 0 to 17 digits"):
-            walk.figure(precision=precision)
-    with pytest.raises(SelectionError, match="is no head"):
-        _ = walk["0"]
-
-
 def test_copies_are_read_only() -> None:
     """What comes from a pickle is written as the same file, and nobody can write into its grids."""
     walk = attnviz.walkthrough("I love", model="toy")

@@ -193,14 +193,6 @@ def test_exercise(typed: Typed, here: Path) -> None:
         assert "drawn from seed 0" not in of_its_own
 
 
-def test_another_head_is_another_picture(typed: Typed, here: Path) -> None:
-    """What nobody named is named after sentence, model, head and query; the same command writes it again."""
-    for arguments in ([], ["love"], ["--head", "0.1"], ["--query", "1"], []):
-        assert typed("walkthrough", "-m", "toy-random", *arguments).status == 0
-    assert typed("walkthrough", "--exercise", "2", "--solution").status == 0
-    assert len(list((here / "outputs").iterdir())) == 5
-
-
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [

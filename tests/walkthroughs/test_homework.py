@@ -459,12 +459,3 @@ def test_bad_bytes_sizes_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         FileFormatError, match="it has 1,000,000,000 bytes, and at most 1,048,576 are read"
     ):
         read(path)
-
-
-@pytest.mark.parametrize("number", ["1_000", "'1_000'", "١٢"])
-def test_no_advice_that_does_not_help(tmp_path: Path, number: str) -> None:
-    """What is no number without quotation marks either is not to be written so."""
-    with pytest.raises(FileFormatError) as caught:
-        read_text(tmp_path, DIRECT.replace("3, 0]", f"3, {number}]"))
-    shown = number.strip("'")
-    assert str(caught.value).endswith(f'line 2: keys[0][3] must be a number, not "{shown}"')

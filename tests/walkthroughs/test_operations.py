@@ -107,17 +107,6 @@ def test_a_row() -> None:
             of("row", K, number=number)
 
 
-def test_a_part_of_the_columns() -> None:
-    """What one of several heads gets; columns that cannot be divided, and a part that is not there, are refused."""
-    wide = DRAW.normal(size=(2, 6))
-    close(
-        of("split", wide, np.array([[3.0]]), number=1.0), torch.from_numpy(wide).chunk(3, dim=1)[1]
-    )
-    for parts, number in ((4.0, 0.0), (3.0, 3.0), (0.0, 0.0)):
-        with pytest.raises(RecordError, match="there is no part"):
-            of("split", wide, np.array([[parts]]), number=number)
-
-
 def test_a_rotation() -> None:
     """Pairs as complex numbers, neighbours and halves; the last columns stay, and what makes no pairs is refused."""
     wide, angles = DRAW.normal(size=(3, 9)), DRAW.normal(size=(3, 4))

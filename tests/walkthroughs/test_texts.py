@@ -71,26 +71,6 @@ def test_nothing_is_lost(code: str) -> None:
     ]
 
 
-def test_every_code_that_is_written_is_known() -> None:
-    """Also those that no model at hand gives; titles of models are put together from parts."""
-    files = [*(PACKAGE / "capture").rglob("*.py"), *(PACKAGE / "walkthroughs").rglob("*.py")]
-    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    written = set(re.findall(r"Note(?:\.of)?\(\s*\"(\w+)\"", source))
-    written |= set(re.findall(r"title, notes = \"(\w+)\"", source))
-    assert {
-        "generation_stopped",
-        "input_truncated_words",
-        "taken_as_given",
-        "looks_twice",
-    } <= written
-    assert written <= set(NOTES)
-    put_together = {
-        code for code in OWN if code.startswith(("title_head", "title_layer", "other_score"))
-    }
-    assert set(OWN) - put_together <= written
-    assert put_together <= {note.code for note in everything()} | {"title_layer_all"}
-
-
 def test_a_list_and_an_unknown_code() -> None:
     """In a Korean list there is no "and"; a code of a later version is told as it is, words of a person too."""
     note = Note.of("all_taken_as_given", names="q, K", last="V")

@@ -215,14 +215,6 @@ def layer_of(grids: dict[str, Grid], step: CalculationStep) -> Walkthrough:
     return Walkthrough(title=note("t"), grids=grids, steps=(step,))
 
 
-@pytest.mark.parametrize("operation", ["silu", "gelu_tanh"])
-def test_activations_far_from_0(operation: str) -> None:
-    """No number is too large or too small for them; what is far below 0 is as good as shut."""
-    assert calculate(operation, [[0.0, 0.0, 800.0]], [[-1e4, 0.0, 800.0]]) == ""
-    fault = calculate(operation, [[0.0, 0.0, 800.1]], [[-1e4, 0.0, 800.0]])
-    assert "recomputed it is 800.0" in fault
-
-
 def test_infinity_is_equal_to_itself_alone() -> None:
     """A masked cell must be minus infinity, and what is minus infinity must have been masked."""
     hidden = -math.inf

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from attnviz.attention import Note
 from attnviz.capture.source import open_source
 from attnviz.errors import NoAttentionError
 from attnviz.text.messages import LANGUAGES
@@ -281,32 +280,6 @@ def test_the_output_is_what_the_librarys_decoder_layer_returns(
 
 
 # ------------------------------------------------------------------------------------- decoders that look across
-
-
-@pytest.mark.parametrize(("name", "kind"), DECODERS)
-def test_both_attentions_of_a_decoder(zoo: Zoo, name: str, kind: Kind) -> None:
-    """Self-attention comes first, of what was said, then cross attention, of the other sentence; a note says so."""
-    walked = whole(zoo, name, kind, every=True)
-    made = {step.result: step for step in walked.steps}
-    looks = [step.result for step in walked.steps if step.operation == "softmax"]
-    n_cross = sum("_cross_" in name for name in looks)
-    assert 0 < n_cross < len(looks)
-    assert looks == [f"weights_{head}" for head in range(len(looks) - n_cross)] + [
-        f"weights_cross_{head}" for head in range(n_cross)
-    ]
-    assert not np.triu(walked.grids["weights_0"].values, 1).any()
-    source = walk(TEXT, open_model(zoo, name), kind="encoder")
-    assert (
-        walked.grids["M"].rows
-        == walked.grids["weights_cross_0"].columns
-        == source.grids["weights"].columns
-    )
-    assert walked.grids["X"].rows == walked.grids["weights_0"].columns
-    assert made["K_cross_0"].operands[0] == made["V_cross_0"].operands[0] == "M"
-    assert made["Q_cross_0"].operands[0] == made["norm" if "norm" in made else "norm_2"].result
-    assert Note("looks_twice") in walked.notes
-    assert walked.kind == kind
-    assert walked.receipt is not None
 
 
 # ----------------------------------------------------------------------------------------------- what it begins with

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-import attnviz
 from attnviz.attention import Kind, Token
 from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import Source
-from attnviz.errors import InputError, NoAttentionError, SelectionError
+from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import largest_difference
 from attnviz.walkthroughs.capture.walks import find_query
 from tests.walkthroughs.by_hand import largest_error
@@ -249,13 +248,6 @@ def test_causal() -> None:
         walk("I love all you", home("toy-seq2seq"), causal=True)
 
 
-def test_one_token() -> None:
-    """A sentence of one word has one query, even where all are walked."""
-    walked = walk("I", home("toy"), every=True)
-    assert walked.query == 0
-    assert walked.grids["weights"].values.tolist() == [[1.0]]
-
-
 def test_half_precision() -> None:
     """In bfloat16 the model rounds its queries: they are taken as they are, or made within its rounding."""
     walked = walk("I love all you", open_source("toy-random", dtype="bfloat16"))
@@ -350,16 +342,3 @@ def test_refused(wrong: dict[str, Any], line: str) -> None:
     """A layer, head, query or kind that is not there."""
     with pytest.raises(SelectionError, match=line):
         walk("I love all you", home("toy-random"), **wrong)
-
-
-def test_models_that_show_nothing(zoo: Zoo) -> None:
-    """No query, key and value: refused; nor another score where the model has its own."""
-    with pytest.raises(
-        NoAttentionError, match="its weights can be shown, its queries and keys cannot"
-    ):
-        walk("I love all you", zoo.source("bloom"))
-    for other in ({"score": "dot"}, {"causal": True}):
-        with pytest.raises(SelectionError, match="another is for the home-built models alone"):
-            walk("I love all you", zoo.source("distilbert"), **other)
-    with pytest.raises(InputError, match="the text is empty"):
-        attnviz.walkthrough(" ", zoo.source("distilbert"))

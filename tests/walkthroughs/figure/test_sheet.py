@@ -303,20 +303,6 @@ def test_the_sheet_says_what_it_shows(sheets: Sheets) -> None:
     assert {"어텐션 스코어", "컨텍스트 벡터"} <= set(korean)
 
 
-def test_a_wide_model_is_summarised(sheets: Sheets) -> None:
-    """Of 64 numbers the first and the last are printed, a sign between them, as large as all others; that is said."""
-    walk = of_model(12, 384, 64)
-    made, printed = sheets("as wide as BERT")
-    shapes = [np.asarray(image.get_array()).shape[:2] for image in images(made)]
-    assert max(columns for _, columns in shapes) == 8
-    texts = [text for text, _ in printed]
-    assert texts.count("…") > 12
-    assert any("… stands for numbers left out" in text for text in texts)
-    keys = walk.grids["K"].values
-    assert {f"{keys[5, 0]:.2f}", f"{keys[5, -1]:.2f}"} <= set(texts)
-    assert not any("left out" in text for text, _ in sheets("by hand")[1])
-
-
 @pytest.fixture(scope="module")
 def twice() -> list[Picture]:
     """The same calculation drawn twice."""

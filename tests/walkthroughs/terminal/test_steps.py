@@ -218,23 +218,6 @@ def test_a_long_vector_is_shortened_and_keeps_its_ends() -> None:
     assert numbers[-1] == pytest.approx(keys[-1], abs=0.0005)
 
 
-def test_what_is_blank_is_given_away_nowhere() -> None:
-    """A blank cell is a line to write on; no arithmetic, and no sum of a shortened vector, says what belongs there."""
-    walk = by_hand()
-    blanks = frozenset({("scores", 0, 1), ("alignment", 1, 0), ("context", 0, 0)})
-    lines = lines_of(walk, blanks=blanks)
-    assert sum(line.count("____") for line in lines) == len(blanks)
-    assert not any("60" in line or "5.000" in line for line in lines)
-    long = of_model(d=64)
-    column = 0
-    value = long.grids["context"].values[0, column]
-    lines = lines_of(long, blanks=frozenset({("context", 0, column)}))
-    start = next(i for i, line in enumerate(lines) if "Context vector" in line)
-    text = "\n".join(lines[start : start + 8])
-    assert f"{value:.3f}" not in text
-    assert f"{long.grids['context'].values.sum():.3f}" not in text
-
-
 def test_it_is_said_whose_calculation_it_is_and_how_it_was_checked() -> None:
     """Sentence, layer, head and query in the beginning; the receipt last."""
     lines = lines_of(of_model(), Screen(width=200, colour=False))
@@ -269,30 +252,3 @@ def test_korean_is_korean_and_english_where_it_cannot_be_shown() -> None:
     plain = lines_of(by_hand(), Screen(colour=False, unicode=False), lang="ko")
     assert "1. Attention scores" in plain
     assert any(line.startswith("Korean needs a terminal") for line in plain)
-
-
-@pytest.mark.parametrize("width", [60, 80, 200])
-@pytest.mark.parametrize("d", [8, 64])
-def test_what_is_done_by_hand_is_a_cell_that_is_shown(d: int, width: int) -> None:
-    """A number of a vector that is written out stands in the table, below its own number."""
-    walk = of_model(33, 96, d)
-    lines = lines_of(walk, Screen(width=width, colour=False))
-    checked = 0
-    for step in walk.steps:
-        found = next(
-            (
-                re.match(rf"   {step.result}, (?:(\S+), )?number (\d+):", line)
-                for line in lines
-                if f"   {step.result}, " in line
-            ),
-            None,
-        )
-        if found is None:
-            continue
-        start = next(i for i, line in enumerate(lines) if line.startswith(found[0]))
-        title = "Key by key" if step.name == "alignment" else found[0].strip()
-        below = lines[next(i for i, line in enumerate(lines[start:], start) if title in line) :]
-        header = next(line for line in below if re.match(r"\s+\d+( |…|$)", line))
-        assert found[2] in re.findall(r"\d+", header), f"{step.name}: {found[0]}"
-        checked += 1
-    assert checked >= 6
