@@ -14,12 +14,7 @@ from attnviz.errors import SelectionError
 from attnviz.walkthroughs.calculation import Calculation, Terms, find_row
 from attnviz.walkthroughs.record import Grid, Walkthrough, below
 
-WORDS = (
-    "I",
-    "love",
-    "you",
-    "all",
-)  # that are read; the decoder of the other example knows the same
+WORDS = ("I", "love", "you", "all")
 MIXING = np.array([[0.2, 0, 0], [0, 0.2, 0], [0, 0, 0.2], [0.05, 0, 0], [0, 0.05, 0], [0, 0, -0.1]])
 """From context and state, six numbers, to three: neither is so large that its tanh would be 1."""
 # from these three numbers to a logit for each word
@@ -101,11 +96,8 @@ EXAMPLES: Mapping[str, Callable[[str | int | None], Walkthrough]] = MappingProxy
 )
 
 
-WIDTH, N_KEYS, D_V = (
-    4,
-    3,
-    2,
-)  # of query and keys, whose root is 2; how many keys there are; of the values
+WIDTH = 4  # of query and keys: its root is 2
+N_KEYS, D_V = 3, 2
 LARGEST = 6  # the largest score: halved, a power of e that fits a pocket calculator's window
 
 

@@ -25,123 +25,56 @@ _PROJECTIONS = {
 
 # grids that are given, and steps; a step that has the name of its operation is explained by that
 TEXTS: dict[str, Text] = {
-    "X": Text(
-        _("Input X"),
-        _("A row of numbers for each token: here this calculation begins."),
-    ),
-    "x": Text(
-        _("Input of the query x"),
-        _("The row of the query's token."),
-    ),
+    "X": Text(_("Input X"), _("A row of numbers for each token: here this calculation begins.")),
+    "x": Text(_("Input of the query x"), _("The row of the query's token.")),
     "N": Text(
-        _("Normalised input N"),
-        _("A normalised row for each token: attention reads these."),
+        _("Normalised input N"), _("A normalised row for each token: attention reads these.")
     ),
-    "n": Text(
-        _("Normalised input of the query n"),
-        _("The normalised row of the query's token."),
-    ),
-    "E": Text(
-        _("Token embeddings E"),
-        _("A row for each token: which word it is."),
-    ),
-    "P": Text(
-        _("Positions P"),
-        _("A row for each token: where in the sentence it stands."),
-    ),
-    "S": Text(
-        _("Segments S"),
-        _("A row for each token: which of two sentences it is in."),
-    ),
-    "q": Text(
-        _("Query q"),
-        _("What one token looks for, as a row of numbers."),
-    ),
-    "Q": Text(
-        _("Queries Q"),
-        _("What each token looks for, a row for each."),
-    ),
-    "K": Text(
-        _("Keys K"),
-        _("What queries are compared with, a row for each token."),
-    ),
-    "V": Text(
-        _("Values V"),
-        _("What each token gives when it is attended to, a row for each."),
-    ),
-    "W": Text(
-        _("Score weights W"),
-        _("A projection used to compare a query with a key."),
-    ),
-    "U": Text(
-        _("Score weights U"),
-        _("A projection used to compare a key with a query."),
-    ),
-    "v": Text(
-        _("Score vector v"),
-        _("It turns a compared pair into one number, the score."),
-    ),
+    "n": Text(_("Normalised input of the query n"), _("The normalised row of the query's token.")),
+    "E": Text(_("Token embeddings E"), _("A row for each token: which word it is.")),
+    "P": Text(_("Positions P"), _("A row for each token: where in the sentence it stands.")),
+    "S": Text(_("Segments S"), _("A row for each token: which of two sentences it is in.")),
+    "q": Text(_("Query q"), _("What one token looks for, as a row of numbers.")),
+    "Q": Text(_("Queries Q"), _("What each token looks for, a row for each.")),
+    "K": Text(_("Keys K"), _("What queries are compared with, a row for each token.")),
+    "V": Text(_("Values V"), _("What each token gives when it is attended to, a row for each.")),
+    "W": Text(_("Score weights W"), _("A projection used to compare a query with a key.")),
+    "U": Text(_("Score weights U"), _("A projection used to compare a key with a query.")),
+    "v": Text(_("Score vector v"), _("It turns a compared pair into one number, the score.")),
     "B": Text(
-        _("Position bias B"),
-        _("A number for each query and key, by how far apart they stand."),
+        _("Position bias B"), _("A number for each query and key, by how far apart they stand.")
     ),
     "sink": Text(
-        _("Sink"),
-        _("A score for looking at nothing: it takes a share of the attention."),
+        _("Sink"), _("A score for looking at nothing: it takes a share of the attention.")
     ),
-    "gain": Text(
-        _("Gain"),
-        _("Each number of a normalised row is multiplied by it."),
-    ),
-    "shift": Text(
-        _("Shift"),
-        _("It is added to each number of a normalised row."),
-    ),
-    "y": Text(
-        _("Word vector y"),
-        _("The vector of the word generated before."),
-    ),
-    "Y": Text(
-        _("Word vectors Y"),
-        _("At each step the vector of the word generated before."),
-    ),
-    "M": Text(
-        _("Other sentence M"),
-        _("A row of numbers for each word that can be looked at."),
-    ),
+    "gain": Text(_("Gain"), _("Each number of a normalised row is multiplied by it.")),
+    "shift": Text(_("Shift"), _("It is added to each number of a normalised row.")),
+    "y": Text(_("Word vector y"), _("The vector of the word generated before.")),
+    "Y": Text(_("Word vectors Y"), _("At each step the vector of the word generated before.")),
+    "M": Text(_("Other sentence M"), _("A row of numbers for each word that can be looked at.")),
     "weights": Text(
-        _("Attention weights"),
-        _("How much each value counts, from 0 to 1; together 1."),
+        _("Attention weights"), _("How much each value counts, from 0 to 1; together 1.")
     ),
     "n_heads": Text(
-        _("Number of heads n_heads"),
-        _("Each head gets an equal part of the columns."),
+        _("Number of heads n_heads"), _("Each head gets an equal part of the columns.")
     ),
     "angles": Text(
         _("Angles"),
         _("For each position and pair of numbers, in radians: position times a frequency."),
     ),
     "angle": Text(
-        _("The query's angles"),
-        _("Of all angles, the row of the query's position."),
-        role="before",
+        _("The query's angles"), _("Of all angles, the row of the query's position."), role="before"
     ),
     "gain_q": Text(
-        _("Gain of the queries"),
-        _("Each number of a normalised query is multiplied by it."),
+        _("Gain of the queries"), _("Each number of a normalised query is multiplied by it.")
     ),
     "gain_k": Text(
-        _("Gain of the keys"),
-        _("Each number of a normalised key is multiplied by it."),
+        _("Gain of the keys"), _("Each number of a normalised key is multiplied by it.")
     ),
     "shift_q": Text(
-        _("Shift of the queries"),
-        _("It is added to each number of a normalised query."),
+        _("Shift of the queries"), _("It is added to each number of a normalised query.")
     ),
-    "shift_k": Text(
-        _("Shift of the keys"),
-        _("It is added to each number of a normalised key."),
-    ),
+    "shift_k": Text(_("Shift of the keys"), _("It is added to each number of a normalised key.")),
     "head_norm": Text(
         _("Normalised by head"),
         _("Each row of this head is normalised before it is compared."),
@@ -158,40 +91,28 @@ TEXTS: dict[str, Text] = {
         role="before",
     ),
     "split_query": Text(
-        _("Queries by head"),
-        _("Each head gets its own columns of the query."),
-        role="before",
+        _("Queries by head"), _("Each head gets its own columns of the query."), role="before"
     ),
     "split_keys": Text(
-        _("Keys by head"),
-        _("Each head gets its own columns of the keys."),
-        role="before",
+        _("Keys by head"), _("Each head gets its own columns of the keys."), role="before"
     ),
     "split_values": Text(
-        _("Values by head"),
-        _("Each head gets its own columns of the values."),
-        role="before",
+        _("Values by head"), _("Each head gets its own columns of the values."), role="before"
     ),
     "state": Text(
-        _("Decoder's state"),
-        _("What the model ends in at the query, behind all heads and layers."),
+        _("Decoder's state"), _("What the model ends in at the query, behind all heads and layers.")
     ),
     "others": Text(
         _("All other words"),
         _("Log of the sum of their exp(logit): together like one word with this logit."),
     ),
     "cell": Text(
-        _("Recurrent cell"),
-        _("From what was concatenated and the state before to the new state."),
+        _("Recurrent cell"), _("From what was concatenated and the state before to the new state.")
     ),
     "attentional": Text(
-        _("Attention and state, mixed"),
-        _("Context and state, side by side, become one vector."),
+        _("Attention and state, mixed"), _("Context and state, side by side, become one vector.")
     ),
-    "tanh": Text(
-        _("tanh"),
-        _("Each number is bent to between -1 and 1."),
-    ),
+    "tanh": Text(_("tanh"), _("Each number is bent to between -1 and 1.")),
     "logits": Text(
         _("Fully connected layer"),
         _("The state is projected to words: a number, the logit, for each."),
@@ -201,8 +122,7 @@ TEXTS: dict[str, Text] = {
         _("Logits become probabilities: how likely each word is the next one."),
     ),
     "contexts": Text(
-        _("Context vectors of the other heads"),
-        _("What the same query gets from each of them."),
+        _("Context vectors of the other heads"), _("What the same query gets from each of them.")
     ),
     **{
         f"W{letter}": Text(
@@ -219,9 +139,7 @@ TEXTS: dict[str, Text] = {
         for letter, (name, _does, to) in _PROJECTIONS.items()
     },
     "input": Text(
-        _("Input"),
-        _("Token embedding plus position: the layer reads their sum."),
-        role="before",
+        _("Input"), _("Token embedding plus position: the layer reads their sum."), role="before"
     ),
     "input_norm": Text(
         _("Normalised input"),
@@ -232,21 +150,9 @@ TEXTS: dict[str, Text] = {
         _("Normalised input (RMS)"),
         _("Each row gets mean square 1, then a gain: attention reads it."),
     ),
-    "query": Text(
-        _("Query"),
-        _("The input is projected to a query."),
-        role="before",
-    ),
-    "keys": Text(
-        _("Keys"),
-        _("Each input is projected to a key."),
-        role="before",
-    ),
-    "values": Text(
-        _("Values"),
-        _("Each input is projected to a value."),
-        role="before",
-    ),
+    "query": Text(_("Query"), _("The input is projected to a query."), role="before"),
+    "keys": Text(_("Keys"), _("Each input is projected to a key."), role="before"),
+    "values": Text(_("Values"), _("Each input is projected to a value."), role="before"),
     "scores": Text(
         _("Attention scores"),
         _("The query is compared with each key: a better fit, a larger score."),
@@ -266,9 +172,7 @@ TEXTS: dict[str, Text] = {
         role="by key",
     ),
     "row": Text(
-        _("The query's row"),
-        _("Of the input, the row of the query's token."),
-        role="before",
+        _("The query's row"), _("Of the input, the row of the query's token."), role="before"
     ),
     "softcap": Text(
         _("Soft cap"),
@@ -295,40 +199,28 @@ TEXTS: dict[str, Text] = {
         role="by key",
     ),
     "context": Text(
-        _("Context vector"),
-        _("The sum of the alignment vectors: the head's result for the query."),
+        _("Context vector"), _("The sum of the alignment vectors: the head's result for the query.")
     ),
     "concatenated": Text(
-        _("Concatenation"),
-        _("The vectors are put side by side into one longer row."),
+        _("Concatenation"), _("The vectors are put side by side into one longer row.")
     ),
-    "output": Text(
-        _("Output"),
-        _("The output weights mix what the heads found into one vector."),
-    ),
+    "output": Text(_("Output"), _("The output weights mix what the heads found into one vector.")),
     "residual": Text(
-        _("Residual connection"),
-        _("The input is added again, so that nothing of it is lost."),
+        _("Residual connection"), _("The input is added again, so that nothing of it is lost.")
     ),
     "feed_forward_1": Text(
-        _("Feed-forward, first projection"),
-        _("Each token by itself is projected to a longer row."),
+        _("Feed-forward, first projection"), _("Each token by itself is projected to a longer row.")
     ),
     "feed_forward_gate": Text(
-        _("Feed-forward, gate"),
-        _("A second row as long says how much of each number passes."),
+        _("Feed-forward, gate"), _("A second row as long says how much of each number passes.")
     ),
-    "gated": Text(
-        _("Gate opened"),
-        _("Each number of the longer row times its gate."),
-    ),
+    "gated": Text(_("Gate opened"), _("Each number of the longer row times its gate.")),
     "feed_forward_2": Text(
         _("Feed-forward, second projection"),
         _("The longer row is projected back to the old width."),
     ),
     "hidden": Text(
-        _("Feed-forward, longer row"),
-        _("What the first projection makes of each token."),
+        _("Feed-forward, longer row"), _("What the first projection makes of each token.")
     ),
     "gate": Text(
         _("Gate of the feed-forward network"),
@@ -339,48 +231,32 @@ TEXTS: dict[str, Text] = {
         _("What the second projection makes of the longer row."),
     ),
     "residual_2": Text(
-        _("Residual connection, feed-forward"),
-        _("What went into it is added again."),
+        _("Residual connection, feed-forward"), _("What went into it is added again.")
     ),
     "residual_cross": Text(
-        _("Residual connection, cross attention"),
-        _("What cross attention read is added."),
+        _("Residual connection, cross attention"), _("What cross attention read is added.")
     ),
     "residual_out": Text(
-        _("Last residual connection"),
-        _("What the last part read is added: the layer's output."),
+        _("Last residual connection"), _("What the last part read is added: the layer's output.")
     ),
     "norm": Text(
-        _("Layer normalisation"),
-        _("Each row gets mean 0 and variance 1, then a gain and a shift."),
+        _("Layer normalisation"), _("Each row gets mean 0 and variance 1, then a gain and a shift.")
     ),
     "rms_norm": Text(
-        _("Root mean square normalisation"),
-        _("Each row gets mean square 1, then a gain."),
+        _("Root mean square normalisation"), _("Each row gets mean square 1, then a gain.")
     ),
-    "relu": Text(
-        _("ReLU"),
-        _("What is negative becomes 0."),
-    ),
-    "gelu": Text(
-        _("GELU"),
-        _("What is negative is bent towards 0, smoothly."),
-    ),
+    "relu": Text(_("ReLU"), _("What is negative becomes 0.")),
+    "gelu": Text(_("GELU"), _("What is negative is bent towards 0, smoothly.")),
     "gelu_tanh": Text(
-        _("GELU, by tanh"),
-        _("The same as GELU, with tanh in place of the normal distribution."),
+        _("GELU, by tanh"), _("The same as GELU, with tanh in place of the normal distribution.")
     ),
-    "silu": Text(
-        _("SiLU"),
-        _("What is negative is bent towards 0 by the logistic function."),
-    ),
+    "silu": Text(_("SiLU"), _("What is negative is bent towards 0 by the logistic function.")),
     "norm_out": Text(
         _("Last layer normalisation"),
         _("Again mean 0, variance 1, gain, shift: the layer's output."),
     ),
     "rms_norm_out": Text(
-        _("Last normalisation (RMS)"),
-        _("Again mean square 1, and a gain: the layer's output."),
+        _("Last normalisation (RMS)"), _("Again mean square 1, and a gain: the layer's output.")
     ),
 }
 """Grids that are given, and steps; a step that has the name of its operation is explained by that."""

@@ -17,11 +17,7 @@ FIRST, LAST = 9, 3  # how many are then shown at either end
 MOST_ROWS = 40  # rows of a table; of more, those at the ends are shown
 FIRST_ROWS, LAST_ROWS = 20, 10  # of them, where rows have names; of a large matrix a corner will do
 GAP = "…"
-TEAL, RED, BLUE = (
-    (0, 128, 124),
-    (200, 40, 40),
-    (40, 90, 200),
-)  # the hues of weights, and of numbers above and below 0
+TEAL, RED, BLUE = (0, 128, 124), (200, 40, 40), (40, 90, 200)  # weights, above 0, below 0
 DEPTH = 0.5  # the largest part of a hue, so that dark letters on light paper and light ones on dark can be read
 
 
@@ -33,9 +29,6 @@ class PageCell:
     share: float = 0.0  # of its hue in the page: a weight itself, or a number by the largest of its grid; 0 of a text
     hue: tuple[int, int, int] = TEAL  # of weights, of numbers above 0, or of those below
     at: tuple[str, int, int] | None = None  # its grid, row and column, where it is a number
-
-
-CellsOfRow = Callable[[int], tuple[PageCell, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,57 +89,77 @@ def lay_out(view: View) -> Iterator[Section]:
 def _table(view: View, grid: GridView) -> PageTable:
     n_rows, n = grid.values.shape
     names = grid.columns or tuple(map(str, range(n)))
-    columns = tuple(
-        GAP if column is None else names[column] for column in cut(n, MOST, FIRST, LAST)
+    columns = cut(n, MOST, FIRST, LAST)
+    writer = _RowWriter(view, grid)
+    return PageTable(
+        corner=grid.name,
+        columns=tuple(GAP if column is None else names[column] for column in columns),
+        rows=_rows(view, grid.labels, writer.cells, is_named=bool(grid.rows) or n_rows == 1),
+        remark=view.say("more middle", n=n) if n > MOST else "",
     )
-    is_named, remark = (
-        bool(grid.rows) or n_rows == 1,
-        view.say("more middle", n=n) if n > MOST else "",
-    )
-    rows = _rows(view, grid.labels, _write_cells(view, grid), named=is_named)
-    return PageTable(corner=grid.name, columns=columns, rows=rows, remark=remark)
 
 
 def _section_by_key(view: View, steps: Sequence[StepView]) -> Section:
     """Return a table with a row for each key: its score, weight and alignment vector."""
-    made = [(one.result, _write_cells(view, one.result)) for one in steps]
+    writers = [_RowWriter(view, one.result) for one in steps]
 
-    def cell(grid: GridView, cells: CellsOfRow, key: int) -> PageCell:
-        found = cells(key)
-        return (
-            found[0] if grid.is_upright else PageCell(f"[{', '.join(one.text for one in found)}]")
-        )
+    def cells(key: int) -> tuple[PageCell, ...]:
+        row = []
+        for writer in writers:
+            numbers = writer.cells(key)
+            if writer.grid.is_upright:
+                row.append(numbers[0])
+            else:
+                row.append(PageCell(f"[{', '.join(cell.text for cell in numbers)}]"))
+        return tuple(row)
 
-    labels = max((grid.labels for grid, _ in made), key=len)
-    rows = _rows(view, labels, lambda key: tuple(cell(*one, key) for one in made), named=True)
-    table = PageTable(corner=view.say("key"), columns=tuple(one.column for one in steps), rows=rows)
+    labels = max((writer.grid.labels for writer in writers), key=len)
+    table = PageTable(
+        corner=view.say("key"),
+        columns=tuple(one.column for one in steps),
+        rows=_rows(view, labels, cells, is_named=True),
+    )
     return Section(title=view.say("by key").rstrip(":"), table=table)
 
 
 def _rows(
-    view: View, labels: Sequence[str], cells: CellsOfRow, *, named: bool
+    view: View,
+    labels: Sequence[str],
+    cells: Callable[[int], tuple[PageCell, ...]],
+    *,
+    is_named: bool,
 ) -> tuple[tuple[str, tuple[PageCell, ...]], ...]:
-    kept = cut(len(labels), MOST_ROWS, *((FIRST_ROWS, LAST_ROWS) if named else (FIRST, LAST)))
-    more = view.say("more rows", n=len(labels) - len(kept) + 1)
-    return tuple((more, ()) if row is None else (labels[row], cells(row)) for row in kept)
+    """Return the rows of a table; of many the first and the last, and how many are left out."""
+    first, last = (FIRST_ROWS, LAST_ROWS) if is_named else (FIRST, LAST)
+    shown = cut(len(labels), MOST_ROWS, first, last)
+    more = view.say("more rows", n=len(labels) - len(shown) + 1)
+    return tuple((more, ()) if row is None else (labels[row], cells(row)) for row in shown)
 
 
-def _write_cells(view: View, grid: GridView) -> CellsOfRow:
-    """Return a function that writes a row, all numbers of one grid alike; of many those at the ends."""
-    write, top = one_format(grid.values, view.digits), grid.top
+class _RowWriter:
+    """Writes the rows of a grid, all numbers alike; of many columns the first and the last."""
 
-    def cell(row: int, column: int) -> PageCell:
+    def __init__(self, view: View, grid: GridView) -> None:
+        self.grid = grid
+        self._write = one_format(grid.values, view.digits)
+        self._columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
+
+    def cells(self, row: int) -> tuple[PageCell, ...]:
+        """Return the cells of a row."""
+        return tuple(
+            PageCell(GAP) if column is None else self._cell(row, column) for column in self._columns
+        )
+
+    def _cell(self, row: int, column: int) -> PageCell:
+        grid = self.grid
         if (row, column) in grid.blanks:
             return PageCell(BLANK)
-        value, place = (
-            float(grid.values[row, column]),
-            (column, row) if grid.is_upright else (row, column),
+        value = float(grid.values[row, column])
+        share = abs(value) / grid.top if math.isfinite(value) else 0.0
+        hue = RED if value > 0 else BLUE
+        if grid.is_weights:
+            hue = TEAL
+        place = (column, row) if grid.is_upright else (row, column)
+        return PageCell(
+            self._write(value), share if share >= UNSEEN else 0.0, hue, (grid.name, *place)
         )
-        share = abs(value) / top if math.isfinite(value) else 0.0
-        hue = TEAL if grid.is_weights else RED if value > 0 else BLUE
-        return PageCell(write(value), share if share >= UNSEEN else 0.0, hue, (grid.name, *place))
-
-    columns = cut(grid.values.shape[1], MOST, FIRST, LAST)
-    return lambda row: tuple(
-        PageCell(GAP) if column is None else cell(row, column) for column in columns
-    )

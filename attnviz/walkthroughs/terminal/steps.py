@@ -20,16 +20,14 @@ from attnviz.walkthroughs.terminal.numbers import ColumnGroup, GridTable, Screen
 from attnviz.walkthroughs.texts import BY_KEY
 from attnviz.walkthroughs.view import LEAST, GridView, StepView, ViewOptions, query_weights
 
-INDENT = 3  # cells before what belongs to a step
-MOST_KEYS, SHOWN_KEYS = 32, 24  # keys that all have a row; of more, those of the largest weights
-BAR, WIDE_BAR, WIDE = (
-    5,
-    16,
-    100,
-)  # cells of the bar of a weight, and from which width on it is the longer one
-FEW_KEYS = 5  # keys whose values have a row on one screen, where they stand below the weights
-MANY_LINES = 21  # lines of the calculation, from which on the next words are in two, so that all is on one screen
-LINES = 50  # lines of one screen: what would pass it by its empty lines alone has none
+INDENT = 3  # cells before the lines of a step
+MOST_KEYS = 32  # of more keys those with the largest weights are shown
+SHOWN_KEYS = 24
+FEW_KEYS = 5  # of their values and alignment vectors, where these stand below the weights
+BAR, WIDE_BAR = 5, 16  # cells of a weight's bar
+WIDE = 100  # cells of a screen with wide bars
+MANY_LINES = 21  # lines of a calculation that leave only one line for the next words
+LINES = 50  # of one screen; empty lines that would pass it are left out
 FEW = 24  # rows of all steps of several queries that fit on one screen
 
 
@@ -46,8 +44,8 @@ def _overview(view: ScreenView) -> Iterator[Text]:
     walk, every = view.walk, view.step_views()
     steps = [one for one in every if one.step.name in BY_KEY and one.step.operation != "mask"]
     heads = len(walk.distributions())
-    title = [view.title, *([f"“{walk.text}”"] if walk.text else [])]
-    yield from view.wrap(" · ".join(title), "bold")
+    title = f"{view.title} · “{walk.text}”" if walk.text else view.title
+    yield from view.wrap(title, "bold")
     if query_weights(walk) is not None:
         lines = list(_query_and_keys(view, steps))
         yield from lines
@@ -88,14 +86,11 @@ def draw_step(
 ) -> list[Text]:
     """Draw one step with the keys so far; the last step also has the receipt."""
     view = _view(walk, screen, settings)
-    every = view.step_views()
-    so_far = [one for one in every if one.number <= number]
-    foot = (
-        (Text(), *_foot(view, shaded=query_weights(walk) is None))
-        if len(so_far) == len(every)
-        else ()
-    )
-    return [*_head(view), *_steps(view, so_far, only=number), *foot]
+    so_far = view.step_views()[:number]
+    lines = [*_head(view), *_steps(view, so_far, only=number)]
+    if number >= len(walk.steps):
+        lines += [Text(), *_foot(view, shaded=query_weights(walk) is None)]
+    return lines
 
 
 def _view(walk: Walkthrough, screen: Screen, settings: ViewOptions) -> ScreenView:
@@ -111,13 +106,17 @@ def _head(view: ScreenView) -> Iterator[Text]:
 
 def _foot(view: ScreenView, *, shaded: bool) -> Iterator[Text]:
     """Yield the key to the colours, the notes on the input, and the receipt."""
-    walk, screen = view.walk, view.screen
-    for what in [*(["signed"] if screen.colour else []), *(["weights"] if shaded else [])]:
-        bar = screen.scale_bar(8, signed=what == "signed")
-        yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(what), "dim"))
-    for note in [*([view.say("no korean")] if view.lacks_korean else []), *view.notes]:
+    scales = ["signed"] if view.screen.colour else []
+    if shaded:
+        scales.append("weights")
+    for scale in scales:
+        bar = view.screen.scale_bar(8, signed=scale == "signed")
+        yield from behind(bar, view.wrap(" " * bar.cell_len + view.say(scale), "dim"))
+    if view.lacks_korean:
+        yield from view.wrap(view.say("no korean"), "dim")
+    for note in view.notes:
         yield from view.wrap(note, "dim")
-    yield from view.wrap(view.receipt, "bold" if walk.own is not None else "")
+    yield from view.wrap(view.receipt, "bold" if view.walk.own is not None else "")
 
 
 def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Text]:
@@ -128,7 +127,8 @@ def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Tex
         yield from _vector(view, "q", first.operands[0])
     formulas = [wording.formula_for_key(walk, one.step, view.lang) for one in steps]
     context = next((step for step in walk.steps if step.name == "context"), None)
-    formulas += [view.say("context sum")] if context is not None else []
+    if context is not None:
+        formulas.append(view.say("context sum"))
     dot = " · " if view.screen.unicode else "·"  # between spaces it would be a dash there
     yield from _side_by_side(view, [formula.replace(" · ", dot) for formula in formulas if formula])
     yield Text()
@@ -136,12 +136,17 @@ def _query_and_keys(view: ScreenView, steps: Sequence[StepView]) -> Iterator[Tex
     if context is not None:
         yield from _vector(view, "context", context.result)
     yield Text()
-    vectors = [name for name in first.operands if name == "K" and first.name == "scores"]
+    vectors = ["K"] if first.name == "scores" and "K" in first.operands else []
     for one in steps:
-        vectors += [one.step.operands[1], one.step.result] if one.step.operation == "weigh" else []
-    lengths = {n for name in vectors if (n := walk.grids[name].values.shape[1]) > LEAST}
-    remarks = [view.say("lengths", n=", ".join(map(str, sorted(lengths))))] if lengths else []
-    remarks += [view.say("masked keys")] if _masked(walk) else []
+        if one.step.operation == "weigh":
+            vectors += [one.step.operands[1], one.step.result]
+    widths = {walk.grids[name].values.shape[1] for name in vectors}
+    shortened = sorted(width for width in widths if width > LEAST)
+    remarks = []
+    if shortened:
+        remarks.append(view.say("lengths", n=", ".join(map(str, shortened))))
+    if _masked(walk):
+        remarks.append(view.say("masked keys"))
     yield from view.wrap("; ".join(remarks), "dim")
 
 
