@@ -1,18 +1,9 @@
 """The public names, as type checkers read them; each is imported on first use."""
 
-from .attention import (
-    Attention,
-    Note,
-    Receipt,
-    Token,
-)
+from .attention import Attention, Note, Receipt, Token
 from .capture.attend import attend, attend_all
 from .capture.doctor import Diagnosis, doctor
-from .capture.source import (
-    as_source,
-    list_models,
-    open_source,
-)
+from .capture.source import as_source, list_models, open_source
 from .capture.sources.modules import watch
 from .generations.api import generate
 from .heads.api import compare_heads, merge_stats

@@ -233,10 +233,7 @@ def test_select_of_nothing_in_particular_is_the_record() -> None:
 
 @pytest.mark.parametrize(
     ("held", "message"),
-    [
-        ((0, 1), "this model has layers 0 to 1 "),
-        ((4, 9), "this record holds layers 4, 9 "),
-    ],
+    [((0, 1), "this model has layers 0 to 1 "), ((4, 9), "this record holds layers 4, 9 ")],
 )
 def test_select_names_what_there_is(held: tuple[int, int], message: str) -> None:
     """A layer that is not there is refused with the list of those that are."""

@@ -98,12 +98,7 @@ def test_by_hand(loaded: Callable[..., set[str]]) -> None:
     names = loaded("walkthrough", "--example", "seq2seq", "-o", "walk.json")
     assert "numpy" in names
     assert not names & {"torch", "transformers", "matplotlib", "seaborn"}
-    assert not loaded("verify", "walk.json") & {
-        "torch",
-        "transformers",
-        "matplotlib",
-        "rich",
-    }
+    assert not loaded("verify", "walk.json") & {"torch", "transformers", "matplotlib", "rich"}
 
 
 def test_list_of_demos(loaded: Callable[..., set[str]]) -> None:
@@ -129,13 +124,7 @@ def test_heads(loaded: Callable[..., set[str]]) -> None:
         "compare-heads", "-m", "toy-random", "I love you", "-o", "a.stats", "-o", "a.csv"
     )
     assert "torch" in names
-    assert not names & {
-        "transformers",
-        "seaborn",
-        "huggingface_hub",
-        "matplotlib",
-        "pandas",
-    }
+    assert not names & {"transformers", "seaborn", "huggingface_hub", "matplotlib", "pandas"}
     names = loaded("compare-heads", "--load", "a.stats", "-o", "a.png")
     assert "matplotlib" in names
     assert not names & {"torch", "transformers", "huggingface_hub", "seaborn", "pandas"}

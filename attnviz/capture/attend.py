@@ -157,10 +157,7 @@ def attend_batch(
     layers, heads = normalize_selection(layers, heads)
     labels = [
         cut(
-            sentence.tokens,
-            sentence.tokens if sentence.keys is None else sentence.keys,
-            rows,
-            keys,
+            sentence.tokens, sentence.tokens if sentence.keys is None else sentence.keys, rows, keys
         )
         for sentence in batch.sentences
     ]

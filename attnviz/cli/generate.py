@@ -8,14 +8,7 @@ from typing import Annotated
 import typer
 
 from attnviz.cli import options as opt
-from attnviz.cli.output import (
-    check_look,
-    check_outputs,
-    model_name,
-    open_model,
-    read_text,
-    write,
-)
+from attnviz.cli.output import check_look, check_outputs, model_name, open_model, read_text, write
 from attnviz.generations.settings import DEFAULT_MODEL, Sampling
 from attnviz.render.names import DEFAULT, outputs, picture_path
 from attnviz.text.display import check_text

@@ -132,8 +132,7 @@ def compare_heads(
         bool, opt.option("--table", help="A table of all heads.", panel=opt.SHOWN)
     ] = False,
     sort: Annotated[
-        str,
-        opt.option(metavar="NAME", help="By head, role, score or a measure.", panel=opt.SHOWN),
+        str, opt.option(metavar="NAME", help="By head, role, score or a measure.", panel=opt.SHOWN)
     ] = "head",
     role: Annotated[
         list[str] | None,
@@ -268,8 +267,7 @@ def head(
     trust_remote_code: opt.TrustRemoteCode = False,
     kind: opt.Kind = None,
     full: Annotated[
-        bool,
-        opt.option("--full", help="All measures, controls and sentences.", panel=opt.SHOWN),
+        bool, opt.option("--full", help="All measures, controls and sentences.", panel=opt.SHOWN)
     ] = False,
     threshold: Threshold = None,
     controls: Controls = CONTROLS,
@@ -393,11 +391,7 @@ def _prepare(
 
 
 def _model_settings(
-    model: str | None,
-    toy: bool,
-    device: Any,
-    dtype: Any,
-    trust_remote_code: bool = False,
+    model: str | None, toy: bool, device: Any, dtype: Any, trust_remote_code: bool = False
 ) -> ModelSettings:
     return ModelSettings(
         model=model_name(model, toy),

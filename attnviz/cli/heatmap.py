@@ -66,24 +66,20 @@ def heatmap(
     head: opt.Head = None,
     kind: opt.Kind = None,
     words: Annotated[
-        bool,
-        opt.option("--words", help="Merge word pieces into words.", panel=opt.SHOWN),
+        bool, opt.option("--words", help="Merge word pieces into words.", panel=opt.SHOWN)
     ] = False,
     hide_special: Annotated[
-        bool,
-        opt.option("--hide-special", help="Leave out [CLS] and the like.", panel=opt.SHOWN),
+        bool, opt.option("--hide-special", help="Leave out [CLS] and the like.", panel=opt.SHOWN)
     ] = False,
     rows: Annotated[
         str | None,
         opt.option(metavar="N-N", help="Only these queries, such as 0-100.", panel=opt.SHOWN),
     ] = None,
     keys: Annotated[
-        str | None,
-        opt.option(metavar="N-N", help="Only these keys.", panel=opt.SHOWN),
+        str | None, opt.option(metavar="N-N", help="Only these keys.", panel=opt.SHOWN)
     ] = None,
     scale: Annotated[
-        Literal["shared", "panel", "unit"],
-        opt.option(help="Where colours end.", panel=opt.LOOK),
+        Literal["shared", "panel", "unit"], opt.option(help="Where colours end.", panel=opt.LOOK)
     ] = "shared",
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",

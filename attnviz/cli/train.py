@@ -34,8 +34,7 @@ def train(
         opt.option(metavar="N", min=0, help="Of the first weights and sentences.", panel=opt.INPUT),
     ] = None,
     steps: Annotated[
-        int | None,
-        opt.option(metavar="N", min=1, help="Batches to learn from.", panel=opt.INPUT),
+        int | None, opt.option(metavar="N", min=1, help="Batches to learn from.", panel=opt.INPUT)
     ] = None,
     output: Annotated[
         Path | None,

@@ -64,11 +64,7 @@ def draw_head(step: Step, view: GenerationView) -> list[Text]:
 
 def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
     """Draw the heading above the lines of a pipe."""
-    names = (
-        view.say(_("token")),
-        view.say(_("chance")),
-        view.say(_("attends to")),
-    )
+    names = (view.say(_("token")), view.say(_("chance")), view.say(_("attends to")))
     return [*draw_head(step, view), _row("", *names, view)]
 
 

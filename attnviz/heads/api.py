@@ -164,9 +164,7 @@ def compare_heads(
 
 
 def _saved_roles(
-    roles: bool | str | os.PathLike[str] | HeadComparison,
-    lines: tuple[str, ...] | None,
-    **how: Any,
+    roles: bool | str | os.PathLike[str] | HeadComparison, lines: tuple[str, ...] | None, **how: Any
 ) -> bool | HeadComparison:
     """Read the roles measured on many sentences; or return whether they are to be measured."""
     from attnviz.heads.record import HeadComparison

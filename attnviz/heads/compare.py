@@ -53,10 +53,7 @@ def compare(
 
 
 def _compare_one(
-    found: Survey,
-    corpus: str,
-    thresholds: Mapping[str, float] | None,
-    entries: Iterable[Entry],
+    found: Survey, corpus: str, thresholds: Mapping[str, float] | None, entries: Iterable[Entry]
 ) -> HeadComparison:
     taken = measures.named((*found.measures, "variability"), entries)
     measured = _with_peaks(found.heads, taken)

@@ -29,11 +29,7 @@ class SurveyRun:
 
     def words(self) -> dict[str, str]:
         """All of it as messages tell it, by the names of settings; without what is not given."""
-        given = {
-            **asdict(self.model),
-            **asdict(self.settings),
-            "against": self.against,
-        }
+        given = {**asdict(self.model), **asdict(self.settings), "against": self.against}
         usual = {"model": DEFAULT, "kind": "the usual"}
         return {
             name: str(usual[name] if value is None else value)

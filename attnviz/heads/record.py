@@ -265,9 +265,7 @@ class HeadComparison:
         """The clearest established role of each head that has one, to be shown on other pictures of the model."""
         found = {
             head.place: HeadSign(
-                head.role.rule.sign,
-                head.role.rule.colour,
-                both(head.role.rule.words),
+                head.role.rule.sign, head.role.rule.colour, both(head.role.rule.words)
             )
             for head in self.heads
             if head.role and head.role.established

@@ -198,10 +198,7 @@ TERMS = {
     "xcomp": _("open clause"),
 }
 # the word that depends in the short name, where that is not the name of the relation
-DEPENDENTS = {
-    "agreement": "verb",
-    "coreference": "pronoun",
-}
+DEPENDENTS = {"agreement": "verb", "coreference": "pronoun"}
 # other names by which a relation can be asked for
 ALSO = {
     "amod": ("adjective",),
@@ -209,10 +206,7 @@ ALSO = {
     "det": ("determiner",),
     "nmod:poss": ("poss",),
     "nsubj": ("subject",),
-    "obj": (
-        "object",
-        "dobj",
-    ),
+    "obj": ("object", "dobj"),
     "obl:agent": ("agent",),
 }
 # of the roles of the relations that are found most

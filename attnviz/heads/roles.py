@@ -12,14 +12,7 @@ from jaxtyping import Float64
 
 from attnviz.attention import Note
 from attnviz.errors import SelectionError
-from attnviz.heads.measures import (
-    CHANCE,
-    OFFSET,
-    RULED_OUT_BY,
-    Measure,
-    RoleRule,
-    rules_of,
-)
+from attnviz.heads.measures import CHANCE, OFFSET, RULED_OUT_BY, Measure, RoleRule, rules_of
 from attnviz.heads.record import Control, Estimates, Role
 from attnviz.heads.tally import student
 from attnviz.text.display import clip
@@ -37,12 +30,7 @@ links between words) comes up less often than the second, or is spread over fewe
 UNEVEN = 0.85
 """What is counted must be spread over sentences as rows are, at least by this: a word comes twice in few sentences,
 most of all in long ones, and of what so few of them carry no interval holds what it says."""
-TOO_FEW = {
-    "too_few_different",
-    "too_few_cases",
-    "too_few_sentences",
-    "too_few_for_control",
-}
+TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_for_control"}
 """The codes of doubts that too little was measured to say anything."""
 FAMILY_ERROR = 0.05
 """How often, at most, any head of random weights does more than the best heads of others, in all that is looked at."""

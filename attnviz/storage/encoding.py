@@ -123,10 +123,7 @@ def decode(value: object, kind: Any, where: str) -> Any:
 
 
 def decode_fields(
-    found: Mapping[str, object],
-    kind: type,
-    *,
-    apart: Collection[str] = (),
+    found: Mapping[str, object], kind: type, *, apart: Collection[str] = ()
 ) -> dict[str, Any]:
     """The fields of a dataclass from JSON, each of its type, or FileFormatError; others may stand beside them.
 

@@ -42,11 +42,7 @@ def draw_list(
             ),
             Column("", [spell(meaning, screen) for meaning in about]),
         ]
-        lines += [
-            Text(in_language(title, language), "dim"),
-            *folded_table(columns, narrow),
-            Text(),
-        ]
+        lines += [Text(in_language(title, language), "dim"), *folded_table(columns, narrow), Text()]
     return [*lines, Text(in_language(_("Tell one: attnviz demo NAME"), language))]
 
 

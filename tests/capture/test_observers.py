@@ -118,11 +118,7 @@ def pooled(weights: np.ndarray, size: int) -> np.ndarray:
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("block_bytes", [1, 700, 2**26])
 def test_pooled_records_are_those_of_all_weights(
-    zoo: Zoo,
-    name: str,
-    fused: bool,
-    block_bytes: int,
-    monkeypatch: pytest.MonkeyPatch,
+    zoo: Zoo, name: str, fused: bool, block_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever the blocks, however it is padded: a cell is what all its weights come to, and the record says so."""
     source = zoo.source(name)

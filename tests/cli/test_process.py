@@ -383,10 +383,7 @@ def test_a_full_disk(
         ("attnviz heatmap --pal", {"--palette"}),
         ("attnviz heatmap --palette ma", {"magma", "mako"}),
         ("attnviz heatmap --scale ", {"shared", "panel", "unit"}),
-        (
-            "attnviz heatmap --model ",
-            {*names(), "some/body"},
-        ),
+        ("attnviz heatmap --model ", {*names(), "some/body"}),
     ],
 )
 def test_completion(

@@ -55,12 +55,7 @@ class Seen:
 def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable[..., Seen]:
     """Run ``attnviz`` in a terminal of this size."""
 
-    def run(
-        *arguments: str,
-        columns: int = 80,
-        rows: int = 500,
-        **more: str,
-    ) -> Seen:
+    def run(*arguments: str, columns: int = 80, rows: int = 500, **more: str) -> Seen:
         variables = environment(**{"TERM": "xterm-256color", "COLORTERM": "truecolor", **more})
         del variables["COLUMNS"]
         controller, end = pty.openpty()
@@ -182,22 +177,9 @@ def test_pipes_and_forced_colours(
 
 def test_a_cell_of_a_notebook(terminal: Callable[..., Seen], record: str) -> None:
     """`!attnviz` writes to what calls itself a terminal with colours, shows a question and answers none."""
-    notebook = {
-        "TERM": "xterm-color",
-        "COLORTERM": "",
-        "FORCE_COLOR": "1",
-        "CLICOLOR_FORCE": "1",
-    }
+    notebook = {"TERM": "xterm-color", "COLORTERM": "", "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1"}
     seen = terminal(
-        "heatmap",
-        "--load",
-        record,
-        "-o",
-        "a.json",
-        "--head",
-        "1.2",
-        rows=24,
-        **notebook,
+        "heatmap", "--load", record, "-o", "a.json", "--head", "1.2", rows=24, **notebook
     )
     scale = next(line for line in seen.text.split("\r\n") if "blank: below" in line)
     assert scale.startswith("\x1b[48;5;231m "), "light pages have white for 0"

@@ -38,10 +38,7 @@ RULES = {
     )
 }
 """The roles that heads made by hand may have."""
-COLOURS = {
-    **{rule.family: rule.colour for _, rule in rules_of(TAKEN)},
-    **relation_words.COLOURS,
-}
+COLOURS = {**{rule.family: rule.colour for _, rule in rules_of(TAKEN)}, **relation_words.COLOURS}
 """Of roles by measures, and of relations that have a colour of their own."""
 KOREAN = "나는 너희 모두를 사랑해"
 ROLES = (
@@ -104,13 +101,7 @@ def role_of(spec: tuple[str, str, bool], score: float) -> Role:
     best = score if not established else 0.1
     controls = (
         Control(name="shuffled", value=0.5, low=0.4, high=0.6, rules_out=False),
-        Control(
-            name="untrained",
-            value=best,
-            low=best - 0.02,
-            high=best + 0.02,
-            rules_out=True,
-        ),
+        Control(name="untrained", value=best, low=best - 0.02, high=best + 0.02, rules_out=True),
     )
     return Role(
         rule=replace(RULES[name], threshold=0.3),

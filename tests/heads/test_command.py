@@ -207,11 +207,7 @@ def test_a_pretrained_encoder_decoder(
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    command = (
-        "-m",
-        str(Zoo(tmp_path, real_model).folder("t5")),
-        "the cat sat on the mat",
-    )
+    command = ("-m", str(Zoo(tmp_path, real_model).folder("t5")), "the cat sat on the mat")
     for kind, n_controls in (("encoder", 0), ("decoder", 0), ("cross", 1)):
         found = numbers(*command, "--kind", kind, "--controls", str(n_controls))
         assert np.array(found["estimates"]["value"], dtype=float).shape[:2] == (3, 3)

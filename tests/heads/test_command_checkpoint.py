@@ -147,15 +147,7 @@ def test_another_run_is_refused(
     assert (status, said.partition(";")[0]) == (1, was)
     assert typed(*command, "-m", "toy-random:seed=1", "--threshold", "broad=0.9").status == 1
     corpus.with_name("other.txt").write_text("You love me\nI am full\n")
-    other = [
-        "compare-heads",
-        "--corpus",
-        "other.txt",
-        "-m",
-        "toy-random:seed=1",
-        "-o",
-        "d.stats",
-    ]
+    other = ["compare-heads", "--corpus", "other.txt", "-m", "toy-random:seed=1", "-o", "d.stats"]
     assert typed(*other).status == 0
     assert refused("merge", "c.stats", "c.stats", "-o", "m.stats")[0] == 1
     assert typed("merge", "c.stats", "d.stats", "-o", "m.stats").status == 0

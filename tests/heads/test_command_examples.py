@@ -81,12 +81,7 @@ def with_model(path: Path, model: ModelSettings) -> None:
     [
         ["--toy", "--corpus", "corpus.txt"],
         ["--toy"],
-        [
-            "-m",
-            "toy-random:seed=3,n_layers=3,d_model=24",
-            "--corpus",
-            "corpus.txt",
-        ],
+        ["-m", "toy-random:seed=3,n_layers=3,d_model=24", "--corpus", "corpus.txt"],
         [
             "-m",
             "toy-transformer",

@@ -99,9 +99,7 @@ def test_without_such_a_head_the_largest_weight_of_any(one: HeadComparison) -> N
 def test_words_that_the_sentence_lacks_have_no_cell() -> None:
     """Of another sentence only what the heads look at most is told."""
     other = attnviz.compare_heads(
-        "she is eating a green apple",
-        model="toy",
-        settings=SurveySettings(controls=5),
+        "she is eating a green apple", model="toy", settings=SurveySettings(controls=5)
     )
     assert other.attention is not None
     assert [each.cells for each in sorted_heads(other, other.attention)] == [()] * len(SORTS)
@@ -125,10 +123,7 @@ def test_the_command_measures_roles_on_many_sentences(
         (["--roles"], "roles are of the heads of one model on one sentence: give a sentence"),
         ([SENTENCE, "--roles", "-o", "-"], "are a table of one model"),
         ([SENTENCE, "--load", "a.stats", "-o", "-"], "are a table of one model"),
-        (
-            [SENTENCE, "--roles", "--against", "toy-random"],
-            "are a table of one model",
-        ),
+        ([SENTENCE, "--roles", "--against", "toy-random"], "are a table of one model"),
     ],
 )
 def test_roles_are_for_one_sentence(

@@ -84,11 +84,7 @@ TRAINING = r": if the model was in training mode, call model.eval\(\) before it 
     ("attention", "tokens", "message"),
     [
         (ROWS * 1.25, None, f"{SUM} 1.25{TRAINING}"),
-        (
-            (ROWS[None, None] * 0.5,),
-            None,
-            f"{SUM} 0.5{TRAINING}",
-        ),
+        ((ROWS[None, None] * 0.5,), None, f"{SUM} 0.5{TRAINING}"),
         (ROWS * -1, None, "weights must not be negative: layer 0, head 0, row 0 holds -0.875$"),
         (ROWS, ["a", "b", "c"], "weights have 2 key_tokens, but 3 are named"),
         (ROWS, (["a"], ["x"], ["y"]), "tokens must be a label for each token, or two such lists"),

@@ -319,11 +319,7 @@ def test_the_default_folder_cannot_be_written(
                 ["--load", "x.npz", *model],
                 "--load draws a saved record: it takes no sentence and no model",
             )
-            for model in (
-                ["--truncate"],
-                ["--device", "cpu"],
-                ["--dtype", "float32"],
-            )
+            for model in (["--truncate"], ["--device", "cpu"], ["--dtype", "float32"])
         ),
         (
             ["I", "love", "you"],
@@ -418,10 +414,7 @@ def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:
     assert (
         status,
         r"there is no command '\x1b[2J': there are heatmap, page, generate, walkthrough, " in line,
-    ) == (
-        2,
-        True,
-    )
+    ) == (2, True)
 
 
 def test_nothing_typed(typed: Callable[..., Result]) -> None:

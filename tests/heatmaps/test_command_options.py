@@ -159,15 +159,7 @@ def test_palette(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLORTERM", "truecolor")
     shown = {
-        run(
-            "heatmap",
-            "--load",
-            saved.name,
-            "--palette",
-            name,
-            "-o",
-            "a.json",
-        ).output
+        run("heatmap", "--load", saved.name, "--palette", name, "-o", "a.json").output
         for palette in PALETTES
         for name in (palette, f"{palette}_r")
     }

@@ -88,10 +88,7 @@ def test_heads_counted_from_the_end(typed: Callable[..., Result], here: Path) ->
     pictures = {(here / name).read_bytes() for name in ("alone.png", "folder/1-i-love-all-you.png")}
     assert len(pictures) == 1
     refused = typed(*many, "--layer", "-2--1")
-    assert (refused.status, "give numbers from the end one by one" in refused.errors) == (
-        2,
-        True,
-    )
+    assert (refused.status, "give numbers from the end one by one" in refused.errors) == (2, True)
 
 
 def test_bad_input(tmp_path: Path) -> None:

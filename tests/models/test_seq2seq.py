@@ -14,12 +14,7 @@ from torch.testing import assert_close
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import scaled_dot_product_attention
 from attnviz.models.config import Cell, RecurrentConfig
-from attnviz.models.seq2seq import (
-    CELLS,
-    NETWORKS,
-    RecurrentAttention,
-    RecurrentTranslator,
-)
+from attnviz.models.seq2seq import CELLS, NETWORKS, RecurrentAttention, RecurrentTranslator
 
 # Different primes, so that no two axes can be confused.
 BATCH, SOURCE, STEPS, EMBEDDING, HIDDEN, READ, SAID = 3, 11, 7, 5, 13, 23, 19

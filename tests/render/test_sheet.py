@@ -16,10 +16,7 @@ from attnviz.render.sheet import Panel, Scale, Sheet, pool, resolve
 Make = Callable[..., Attention]
 
 # Two layers of two heads, each 1 query x 3 keys; the largest weights are 0.5, 0.7, 0.6 and 0.9.
-SMALL = [
-    [[[0.5, 0.3, 0.2]], [[0.1, 0.7, 0.2]]],
-    [[[0.2, 0.2, 0.6]], [[0.9, 0.1, 0.0]]],
-]
+SMALL = [[[[0.5, 0.3, 0.2]], [[0.1, 0.7, 0.2]]], [[[0.2, 0.2, 0.6]], [[0.9, 0.1, 0.0]]]]
 
 # 5 queries x 7 keys; every row sums to 1.
 MATRIX = np.array(

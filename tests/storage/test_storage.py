@@ -680,10 +680,7 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
     "model a number": (changed(MINE, model=7), "model must be text, not 7"),
     "format a number": (changed(MINE, format=7, weights=7), "its weights must be numbers, not 7"),
     # ours
-    "newer": (
-        changed(OURS, version=3),
-        "it is of version 3, but this attnviz reads version 1",
-    ),
+    "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads version 1"),
     "no version": (changed(OURS, version=...), "version must be a whole number, not null"),
     "version true": (changed(OURS, version=True), "version must be a whole number, not true"),
     "ours without weights": (changed(OURS, weights=...), "it lacks weights"),

@@ -194,10 +194,7 @@ def test_a_home_built_translator_translates_nothing(monkeypatch: pytest.MonkeyPa
 def test_the_command(typed: Callable[..., Result], refused: Callable[..., tuple[int, str]]) -> None:
     """`-m` tells the story with that model, names the picture after it, and is refused where it makes no sense."""
     result = typed("demo", "word-order", "-m", "toy-decoder")
-    assert (result.status, result.errors) == (
-        0,
-        "wrote outputs/demo-word-order.png\n",
-    )
+    assert (result.status, result.errors) == (0, "wrote outputs/demo-word-order.png\n")
     assert result.output.startswith("toy-decoder: two orders of the same words move")
     assert (
         typed("demo", "word-order", "-m", "toy", "-o", "a.json").output

@@ -67,10 +67,7 @@ def test_the_same_as_on_the_command_line(
     [
         ({"query": "I", "all_queries": True}, "give one query or all, not both"),
         ({"whole_layer": True, "head": 1}, "give one head or the whole layer, not both"),
-        (
-            {"example": "seq2seq", "numbers": "x.json"},
-            "give one of example, numbers and exercise",
-        ),
+        ({"example": "seq2seq", "numbers": "x.json"}, "give one of example, numbers and exercise"),
         ({"example": "seq2seq", "text": "I"}, BY_HAND),
         ({"numbers": "x.json", "layer": 1}, BY_HAND),
         ({"exercise": 1, "model": "toy"}, BY_HAND),

@@ -66,10 +66,7 @@ def test_every_step(typed: Typed) -> None:
     ("arguments", "expected"),
     [
         (["--toy"], {}),
-        (
-            ["--toy", "love all", "--head", "-1.3"],
-            {"text": "love all", "layer": -1, "head": 3},
-        ),
+        (["--toy", "love all", "--head", "-1.3"], {"text": "love all", "layer": -1, "head": 3}),
         (["--toy", "--query", "all"], {"query": "all"}),
         (["--toy", "--query", "-1"], {"query": -1}),
         (["--toy", "--all-queries"], {"every": True}),

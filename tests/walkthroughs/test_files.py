@@ -212,10 +212,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         remade(lambda f: f.update(kind="both")),
         "kind must be one of encoder, decoder, cross",
     ),
-    "receipt": (
-        remade(lambda f: f.update(receipt={}, digest=0)),
-        "it lacks receipt.native",
-    ),
+    "receipt": (remade(lambda f: f.update(receipt={}, digest=0)), "it lacks receipt.native"),
     "own alone": (
         remade(lambda f: f.update(own="context")),
         "own must name a grid, and difference say how far",

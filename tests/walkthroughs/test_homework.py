@@ -415,10 +415,7 @@ def test_bad_yaml(tmp_path: Path, name: str) -> None:
             '{"query": [1],\n "keys": [[1, 2]],\n "values": [[1]]}',
             "step scores: q has 1 columns, but K has 2",
         ),
-        (
-            '{"query": [NaN],\n "keys": [[1]], "values": [[1]]}',
-            "a number must be finite, not NaN",
-        ),
+        ('{"query": [NaN],\n "keys": [[1]], "values": [[1]]}', "a number must be finite, not NaN"),
         (
             '{"query": [1],\n "keys": [["1"]], "values": [[1]]}',
             'keys[0][0] must be a number, not "1": write it',

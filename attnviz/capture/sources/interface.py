@@ -142,12 +142,7 @@ def _run_in_blocks(
         if bias is not None:
             given["position_bias"] = bias[:, :, rows, keys]
         output, _ = run(
-            module,
-            query[:, :, rows],
-            key[:, :, keys],
-            value[:, :, keys],
-            block[..., keys],
-            **given,
+            module, query[:, :, rows], key[:, :, keys], value[:, :, keys], block[..., keys], **given
         )
         outputs.append(output)
     return torch.cat(outputs, dim=1), None

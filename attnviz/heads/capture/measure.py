@@ -24,12 +24,7 @@ from attnviz.capture.stream import Layer, for_each_head, visible_keys
 from attnviz.errors import NoAttentionError, RecordError
 from attnviz.heads.capture import rows as heads
 from attnviz.heads.capture.rows import Marks, Received, Rows, SimilarWords
-from attnviz.heads.measures import (
-    OFFSETS,
-    Measure,
-    measures_of,
-    of_rows,
-)
+from attnviz.heads.measures import OFFSETS, Measure, measures_of, of_rows
 from attnviz.heads.relations import LinkHits
 from attnviz.text.corpus import Annotation
 

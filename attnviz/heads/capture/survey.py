@@ -339,10 +339,7 @@ class Runner:
 
 
 def check_readable(
-    text: str,
-    source: Source,
-    settings: SurveySettings | None = None,
-    against: Source | None = None,
+    text: str, source: Source, settings: SurveySettings | None = None, against: Source | None = None
 ) -> None:
     """Make sure that a model can read a sentence, and two models the same tokens of it.
 

@@ -18,13 +18,7 @@ from attnviz.stories.common import story, table
 from attnviz.stories.record import Bars, Cell, Lines, Matrix, Series, Story, Table
 from attnviz.text.messages import Phrase, _, join_phrases, pgettext
 
-TOPICS = (
-    _("Korea"),
-    _("cooking"),
-    _("history"),
-    _("animals"),
-    _("space"),
-)
+TOPICS = (_("Korea"), _("cooking"), _("history"), _("animals"), _("space"))
 """What the numbers of queries and keys stand for, one each."""
 SPINES: dict[str, tuple[int, ...]] = {
     "Korean Cooking": (1, 2, 0, 0, 0),

@@ -204,13 +204,7 @@ def _views(
 ) -> list[StoryView]:
     """The row in both sentences; how its weight on a key comes about, where there is one; all heads."""
     views = [
-        StoryView(
-            text=VIEW.format(**values),
-            sentence=text,
-            record=number,
-            head=head,
-            query=it,
-        )
+        StoryView(text=VIEW.format(**values), sentence=text, record=number, head=head, query=it)
         for number, (values, text) in enumerate(zip(seen, (TIRED, WIDE), strict=True))
     ]
     if key is not None:

@@ -21,11 +21,7 @@ D, N = 16, 24  # numbers of a vector, and positions
 SEED = 0
 DISTANCE = 3
 STARTS = (0, 5, 10, 20)
-WAYS = {
-    "rotary": _("rotary"),
-    "sinusoidal": _("sinusoidal, added"),
-    "learned": _("learned, added"),
-}
+WAYS = {"rotary": _("rotary"), "sinusoidal": _("sinusoidal, added"), "learned": _("learned, added")}
 TITLE = _(
     "at one distance the score differs from place to place by {alone} if rotary, by {added} if "
     "sinusoidal"

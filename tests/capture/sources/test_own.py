@@ -13,13 +13,7 @@ from torch import Tensor, nn
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.errors import (
-    AttnvizWarning,
-    InputError,
-    ModelError,
-    NoAttentionError,
-    SelectionError,
-)
+from attnviz.errors import AttnvizWarning, InputError, ModelError, NoAttentionError, SelectionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

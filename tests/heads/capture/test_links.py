@@ -369,11 +369,7 @@ class TestHomeBuilt:
             coreference.fixed.offset,
             coreference.accuracy > 0.85,
             coreference.random.value < 0.5,
-        ) == (
-            -2,
-            True,
-            True,
-        )
+        ) == (-2, True, True)
         assert made.notes == ()  # all words have tokens of their own
 
     def test_a_threshold_rules_roles_out(self, found: Survey) -> None:

@@ -34,13 +34,7 @@ from attnviz.heads.selection import (
 from attnviz.heads.wording import proof
 from attnviz.render.palette import colours, pixels
 from tests.fixtures.pictures import expect_enlarged_whole
-from tests.heads.comparisons_by_hand import (
-    KOREAN,
-    NARROW,
-    RULES,
-    made,
-    with_chance,
-)
+from tests.heads.comparisons_by_hand import KOREAN, NARROW, RULES, made, with_chance
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -306,10 +306,7 @@ def test_order(tmp_path: Path, lines: list[str]) -> None:
     assert {number for number, line in enumerate(expected, start=1) if line} == set(numbers)
 
 
-@given(
-    content=st.binary(),
-    name=st.sampled_from(["a.txt", "a.jsonl", "a.conllu", "a.gz"]),
-)
+@given(content=st.binary(), name=st.sampled_from(["a.txt", "a.jsonl", "a.conllu", "a.gz"]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 def test_any_bytes(tmp_path: Path, content: bytes, name: str) -> None:
     """Any file either gives lines, or is refused in one line that can be printed."""

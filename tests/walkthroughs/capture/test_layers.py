@@ -295,14 +295,8 @@ def test_the_output_is_what_the_librarys_decoder_layer_returns(
             "toy-seq2seq",
             "it is recurrent, one cell that looks once a step; follow that from its query",
         ),
-        (
-            "gpt_oss",
-            "layer 0 cannot be walked whole: it has no feed-forward network of two",
-        ),
-        (
-            "phi",
-            "layer 0 cannot be walked whole: it has no attention with one output projection",
-        ),
+        ("gpt_oss", "layer 0 cannot be walked whole: it has no feed-forward network of two"),
+        ("phi", "layer 0 cannot be walked whole: it has no attention with one output projection"),
         (
             "bloom",
             "computes its attention by itself: its weights can be shown, its queries and keys cannot",

@@ -169,11 +169,7 @@ def test_an_exercise_gives_nothing_away() -> None:
     assert not any(line.startswith("sum ") for line in lines)
     assert {
         row: "█" in lines[place] for row, place in zip(range(3), range(8, 11), strict=True)
-    } == {
-        0: False,
-        1: False,
-        2: True,
-    }
+    } == {0: False, 1: False, 2: True}
     heads = read("sample_inputs/two_heads.yaml", query=0)
     blanks = frozenset((name, 0, column) for name in heads.distributions() for column in (0, 2))
     lines = shown(heads, blanks=blanks)
