@@ -59,7 +59,7 @@ def test_the_best_established_head_of_each_sort(one: HeadComparison) -> None:
     roles = with_role(roles, 7, rule_of("det", reverse=False), 0.99)
     roles = with_role(roles, 9, rule_of("coreference", reverse=False))
     roles = with_role(with_role(roles, 11, rule("next")), 13, rule("meaning"))
-    found = {each.sort.words[0]: each for each in sorted_heads(roles, one.attention)}
+    found = {str(each.sort.words): each for each in sorted_heads(roles, one.attention)}
     places = {name: each.best and each.best[0].name for name, each in found.items()}
     assert places == {"grammar": "0.5", "meaning": "2.1", "pronoun": "1.3", "position": "1.5"}
     weights = one.attention.weights
