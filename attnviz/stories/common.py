@@ -1,4 +1,4 @@
-"""What stories share: models, sentences as numbers of words, panels, numbers as text, and how all is joined.
+"""Models, sentences as word ids, panels and formatting that several stories use.
 
 A model is one that comes with attnviz, or of the reader's choice: its self-attention, a row and a column for each word.
 """
@@ -51,7 +51,7 @@ AT_ONCE = 50  # sentences that run together
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
 Look: TypeAlias = Callable[[Sequence[GoldSentence]], Tensor]
-"""Where each head of a model looks most from each word of sentences [sentence, layer, head, word]."""
+"""A function from sentences to the key with the largest weight [sentence, layer, head, word]."""
 
 
 class Estimate(NamedTuple):
@@ -320,12 +320,12 @@ def sentence_text(made: GoldSentence) -> str:
 
 
 def name_of(source: Source) -> str:
-    """What a story calls a model."""
+    """Return a model's name in a story."""
     return clip(visible(source.name.rstrip("/").rpartition("/")[2]), 30)
 
 
 def notes_of(records: Iterable[Attention]) -> tuple[Phrase, ...]:
-    """What was done to the sentences that are shown, if anything."""
+    """Return the notes on the sentences that are shown, such as truncation."""
     notes = dict.fromkeys(note for record in records for note in record.notes)
     sentences = [_("Note: {note}.").format(note=sentence(note)) for note in notes]
     return (join_phrases(sentences),) if sentences else ()

@@ -219,7 +219,7 @@ def _zoom(rows: list[list[DrawnPanel]], style: Style) -> float:
 
 
 def _scale(drawn: DrawnPanel | None) -> tuple[tuple[float, float], bool] | None:
-    """What a colour bar says of a panel; None where it has none."""
+    """Return the limits of a panel's colour bar and whether it diverges, or None where it has none."""
     return (
         (drawn.panel.limits, drawn.panel.diverging)
         if drawn and isinstance(drawn.panel, Matrix)
@@ -228,7 +228,7 @@ def _scale(drawn: DrawnPanel | None) -> tuple[tuple[float, float], bool] | None:
 
 
 def _words_below(story: Story) -> list[str]:
-    """What stands below the panels: the receipt, and how to read them."""
+    """Return the lines below the panels: the receipt, and how to read them."""
     matrices = [panel for panel in story.picture if isinstance(panel, Matrix)]
     intervals = [
         name

@@ -198,7 +198,7 @@ class Story:
         return write_whole(path, content)
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it."""
+        """Return the HTML that a notebook shows."""
         return self.page()._repr_html_()
 
 
@@ -209,7 +209,7 @@ def decimals(value: float, digits: int) -> str:
 
 
 def cell_text(cell: Cell, digits: int) -> str:
-    """What a table shows of a cell; a dash for what is no number."""
+    """Format a cell of a table; a dash stands for a missing number."""
     if isinstance(cell, str):
         return cell
     if isinstance(cell, int):

@@ -38,7 +38,7 @@ SENTENCES = (
     "The animal didn't cross the street because it was too wide",
 )
 RIGHT = ("그녀는 초록색 사과를 먹고 있다", "길이 너무 넓었기 때문에 동물은 건너지 않았다")
-"""What the small language makes of them; both models generate it under teacher forcing."""
+"""Their translations in the small language; both models generate them under teacher forcing."""
 N_PAIRS = 200  # test pairs that the alignment error rate is measured on
 GOLD_WORDS = range(9, 14)
 """English words of the test pair that is shown with its gold alignment: enough to cross, few enough to read."""
@@ -113,7 +113,7 @@ class AlignmentHead:
 
 
 def backward(path: Sequence[int]) -> int:
-    """How many steps look further to the left than the one before them."""
+    """Count the steps that look further to the left than the step before."""
     return sum(there < here for here, there in itertools.pairwise(path))
 
 
@@ -257,7 +257,7 @@ def _steps(one: AlignmentHead, other: AlignmentHead) -> Table:
 
 
 def _by_themselves(own: Sequence[tuple[str | None, ...]]) -> Phrase:
-    """What each model generates when nothing is forced on it, where that is not the right Korean."""
+    """Say what each model generates freely, where that is not the right Korean."""
     wrong = [
         WRONG.format(name=name, words=words, sentence=sentence)
         for sentence, right, generated in zip(SENTENCES, RIGHT, own, strict=True)

@@ -77,7 +77,7 @@ OPPOSITE = _("the other way round")
 
 
 class LengthGroup(NamedTuple):
-    """How the models of one kind do on sentences of like length."""
+    """Accuracy of the models of one kind on sentences of similar length."""
 
     exact: Tensor  # whether each sentence is right as a whole, its end included [seed, sentence]
     words: Tensor  # the share of each one's words that are right at their place [seed, sentence]
@@ -110,7 +110,7 @@ def unseen_pairs(n: int = N_SENTENCES) -> list[list[Pair]]:
 
 
 def measure_group(models: Sequence[RecurrentTranslator], pairs: Sequence[Pair]) -> LengthGroup:
-    """How each seed's model does on each sentence."""
+    """Return each seed's accuracy on each sentence."""
     right, (here, *_), (inner, *_) = map(
         torch.stack, zip(*(hits(model, pairs) for model in models), strict=True)
     )
@@ -151,7 +151,7 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def compare(kinds: Kinds, groups: Sequence[Sequence[Pair]]) -> Results:
-    """How the models of each kind do on each group of sentences."""
+    """Return the accuracy of each kind of model on each group of sentences."""
     return {
         kind: [measure_group([m for _, m in ones], pairs) for pairs in groups]
         for kind, ones in kinds.items()

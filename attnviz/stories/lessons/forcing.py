@@ -116,7 +116,7 @@ WAYS = (_("free running"), _("forced"))
 
 
 class After(NamedTuple):
-    """What is right so many steps after the first error."""
+    """Share of right words a number of steps after the first error."""
 
     steps: int
     n: int  # sentences that are so long
@@ -144,7 +144,7 @@ class TwoWays:
         return [(row, int(steps.nonzero()[0])) for row, steps in enumerate(wrong) if steps.any()]
 
     def goes_on(self, words: Int[Tensor, "sentence longer"], row: int, first: int) -> int:
-        """How many words of a sentence are wrong one after another, from a step on."""
+        """Count the words that are wrong one after another, from a step on."""
         right = (words[row, first : self.target.shape[1]] == self.target[row, first:]) | ~self.here[
             row, first:
         ]
@@ -207,7 +207,7 @@ class ForcedStep(NamedTuple):
 
 @torch.inference_mode()
 def read(model: Translator, vocabulary: Vocabulary, record: Attention) -> list[ForcedStep]:
-    """What the model expects at each step of what it generated, or of what was forced on it."""
+    """Return the probability of each word and the most probable word at its step, free or forced."""
     source, target = (
         torch.tensor([[token.id or 0 for token in tokens]])
         for tokens in (record.key_tokens, record.query_tokens)

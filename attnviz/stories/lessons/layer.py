@@ -1,4 +1,4 @@
-"""What each part of an encoder's layer does to the words' vectors: their length, their direction, their similarity."""
+"""Length, direction and similarity of the words' vectors after each part of an encoder's layer."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def similarity(x: torch.Tensor) -> torch.Tensor:
 
 
 def measure(x: torch.Tensor, came: torch.Tensor) -> LayerStep:
-    """What is measured of vectors [tokens, d_model] on their way."""
+    """Measure vectors [tokens, d_model] after one part of a layer."""
     alike, n = similarity(x), len(x)
     return LayerStep(
         length=float(x.norm(dim=-1).mean()),
@@ -183,7 +183,7 @@ def tell() -> Story:
 
 
 def _similarity_in_words(alike: list[float]) -> Phrase:
-    """How the mean cosine between words goes on from layer to layer, as the table prints it."""
+    """Say how the mean cosine between words changes from layer to layer, as the table prints it."""
     shown = [f"{value:.2f}" for value in alike]
     steps = []
     for number, (here, there) in enumerate(pairwise(shown)):

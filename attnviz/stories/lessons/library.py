@@ -19,7 +19,7 @@ from attnviz.stories.record import Bars, Cell, Lines, Matrix, Series, Story, Tab
 from attnviz.text.messages import Phrase, _, join_phrases, pgettext
 
 TOPICS = (_("Korea"), _("cooking"), _("history"), _("animals"), _("space"))
-"""What the numbers of queries and keys stand for, one each."""
+"""Meanings of the numbers of queries and keys."""
 SPINES: dict[str, tuple[int, ...]] = {
     "Korean Cooking": (1, 2, 0, 0, 0),
     "A History of Korea": (1, 0, 2, 0, 0),
@@ -102,7 +102,7 @@ def vectors() -> tuple[Tensor, Tensor, Tensor]:
 
 
 def sharpen(factors: tuple[float, ...]) -> tuple[Tensor, Tensor]:
-    """What comes back for the first title sought [factor, kind of page] and the weights [factor, key].
+    """Return the result for the first title sought [factor, kind of page] and the weights [factor, key].
 
     The scores are multiplied by each factor; the query is, which comes to the same.
     """

@@ -67,7 +67,7 @@ VIEW_STEP = _("How “it” comes to that: q and k of “it” and “{word}”,
 
 
 class Resolution(NamedTuple):
-    """How often a head looks from "it" at the right noun, on unseen test sentences."""
+    """The share of unseen test sentences in which a head looks from "it" at the right noun."""
 
     who: Phrase
     right: float  # as the sentences are
@@ -75,7 +75,7 @@ class Resolution(NamedTuple):
 
 
 def looks_from_it(look: Look, sentences: Sequence[GoldSentence]) -> Tensor:
-    """Where each head looks most from "it" [layer, head, sentence]."""
+    """Return the key with the largest weight from "it" [layer, head, sentence]."""
     pronouns = measure.places(sentences)[0]
     return look(sentences)[torch.arange(len(sentences)), :, :, pronouns].movedim(0, -1)
 

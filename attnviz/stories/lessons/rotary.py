@@ -56,7 +56,7 @@ WHY = _(
 
 
 def angles(n: int = N, d: int = D) -> Float[Tensor, "position pair"]:
-    """How far each pair of numbers is turned at each position, in radians: position / 10000^(2i/d)."""
+    """Return the rotation angle of each pair of numbers at each position, in radians: position / 10000^(2i/d)."""
     speeds = 10_000.0 ** (-2 * torch.arange(d // 2, dtype=torch.float64) / d)
     return torch.arange(n, dtype=torch.float64)[:, None] * speeds
 
@@ -92,7 +92,7 @@ def scores() -> dict[str, Float[Tensor, "position position"]]:
 
 
 def spread(found: Tensor) -> float:
-    """How much a score differs from place to place at the same distance, at most over all distances."""
+    """Return the largest spread of a score between places at the same distance."""
     diagonals = (found.diagonal(distance) for distance in range(1 - N, N))
     return float(max(diagonal.max() - diagonal.min() for diagonal in diagonals))
 

@@ -64,7 +64,7 @@ SLOPES = _(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreStatistics:
-    """What scores of one width come to; each a mean over queries."""
+    """Statistics of scores of one width, each a mean over queries."""
 
     variance: Estimate  # of a score
     largest: Estimate  # the largest weight of a row
@@ -77,7 +77,7 @@ class ScoreStatistics:
 
 @torch.inference_mode()
 def experiment() -> tuple[list[ScoreStatistics], list[ScoreStatistics]]:
-    """What comes of random queries and keys, for each width: without division, and with it."""
+    """Measure scores of random queries and keys for each width, unscaled and scaled."""
     random = torch.Generator().manual_seed(SEED)
     plain, divided = [], []
     for d_k in WIDTHS:
@@ -89,7 +89,7 @@ def experiment() -> tuple[list[ScoreStatistics], list[ScoreStatistics]]:
 
 
 def measure(scores: Tensor) -> ScoreStatistics:
-    """What scores [query, key] of mean 0 come to."""
+    """Return the statistics of scores [query, key] of mean 0."""
     weights = scores.softmax(dim=-1)
     largest = weights.amax(dim=-1)
     # The softmax's slopes are weight_i (1 - weight_i) for i = j and -weight_i weight_j else; in a row of the table

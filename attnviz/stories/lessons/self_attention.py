@@ -104,7 +104,7 @@ def models() -> tuple[SelfAttention, MultiHeadAttention]:
 
 
 def one_head(model: SelfAttention, x: Float[Tensor, "1 word d_model"]) -> OneHead:
-    """What one head computes, with all that lies between its vectors and its output."""
+    """Compute one head, and keep every step between its vectors and its output."""
     query, key, value = (
         model.query_projection(x),
         model.key_projection(x),
@@ -146,7 +146,7 @@ def fused(
 
 
 def refusal(compute: Callable[..., object], *given: object) -> str:
-    """What is said to values that it cannot compute with."""
+    """Return the message of the error for values that it cannot compute with."""
     try:
         compute(*given)
     except (ModelError, RuntimeError) as error:

@@ -261,7 +261,7 @@ def _of_another(
 
 
 def _without(name: str, off: list[np.ndarray] | None, records: Sequence[Attention]) -> Phrase:
-    """What is left of the order when no word has a position."""
+    """Say how far patterns follow the order of words when no word has a position."""
     if off is None:
         return CANNOT.format(name=name)
     pieces = [sorted(token.piece for token in record.query_tokens) for record in records]
