@@ -310,7 +310,7 @@ def test_ctrl_c_while_a_file_is_written(
 @pytest.fixture
 def book(here: Path) -> list[str]:
     """A command that takes long to write its file."""
-    (here / "lines.txt").write_text("I love all you\n" * 300)
+    (here / "lines.txt").write_text("I love all you\n" * 60)
     return ["heatmap", "-m", "toy-random", "--file", "lines.txt", "-o", "a.pdf"]
 
 
