@@ -125,7 +125,7 @@ REPLACED = {
     "--field": "--corpus FILE with one sentence on each line",
     "--max-offset": "attnviz head LAYER.HEAD --full shows offsets up to 8",
 }
-"""What to use instead of an option that is not there."""
+"""Advice for options that were removed."""
 
 
 class _Output(io.FileIO):

@@ -28,7 +28,7 @@ MEANINGS = {
     "eager": "of the weights from output_attentions=True",
     "extras": "what else goes into the scores",
 }
-"""What columns are, below the table."""
+"""Meanings of the columns, printed below the table."""
 
 
 def doctor(

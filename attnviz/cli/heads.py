@@ -98,7 +98,11 @@ Threshold = Annotated[
 Controls = Annotated[
     int,
     opt.option(
-        "--controls", metavar="N", min=0, help="Sentences of the controls.", panel=opt.SHOWN
+        "--controls",
+        metavar="N",
+        min=0,
+        help="Number of sentences for the controls.",
+        panel=opt.SHOWN,
     ),
 ]
 Checkpoint = Annotated[
@@ -139,7 +143,7 @@ def compare_heads(
         opt.option(metavar="NAME", help="Only heads of this role; repeatable.", panel=opt.SHOWN),
     ] = None,
     roles: Annotated[
-        bool, opt.option("--roles", help="With a sentence: the roles there.", panel=opt.SHOWN)
+        bool, opt.option("--roles", help="Roles of heads on the sentence given.", panel=opt.SHOWN)
     ] = False,
     threshold: Threshold = None,
     controls: Controls = CONTROLS,

@@ -79,7 +79,8 @@ def heatmap(
         str | None, opt.option(metavar="N-N", help="Only these keys.", panel=opt.SHOWN)
     ] = None,
     scale: Annotated[
-        Literal["shared", "panel", "unit"], opt.option(help="Where colours end.", panel=opt.LOOK)
+        Literal["shared", "panel", "unit"],
+        opt.option(help="Which weight has the full colour.", panel=opt.LOOK),
     ] = "shared",
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",
@@ -113,7 +114,9 @@ def heatmap(
     }
     if file is not None and load is None and len(paths) == 1 and _holds_many(paths[0]):
         if is_typed(context, "pair", "target", "words", "hide_special", "rows", "keys", "roles"):
-            raise SettingsError("the lines of a file are drawn as they are: name no other option")
+            raise SettingsError(
+                "pair, target, words, hide-special, rows, keys and roles are for one sentence, not for a file of lines"
+            )
         choose = {"kind": kind, "layers": layers, "heads": heads, "truncate": truncate}
         lines = read_text(text, file).splitlines()
         _draw_lines(lines, paths[0], name, loading, choose, look)

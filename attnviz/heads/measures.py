@@ -43,7 +43,7 @@ OFFSETS = tuple(range(-MAX_OFFSET, MAX_OFFSET + 1))
 ENOUGH_ROWS = 3  # a sentence is no example of a measure that counts fewer of its rows
 GREY = "#555555"  # of a role that names no colour
 About: TypeAlias = Literal["position", "content", "spread"]
-"""What a role is about: where a key stands, which key it is, or how spread the weight is."""
+"""Subject of a role: the position of a key, its content, or the spread of the weights."""
 
 RULED_OUT_BY: dict[About, tuple[str, ...]] = {
     "position": (CHANCE, UNTRAINED),

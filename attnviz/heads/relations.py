@@ -205,7 +205,7 @@ FAMILY = RoleRule(
     sign="rel",
     colour="#0077bb",
 )
-"""What all roles have in common that relations speak for."""
+"""The properties shared by all roles that rest on a relation between words."""
 
 
 def rule_of(relation: str, *, reverse: bool, threshold: float = THRESHOLD) -> RoleRule:

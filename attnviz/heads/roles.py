@@ -28,8 +28,9 @@ FEWEST_DIFFERENT, FEWEST_CASES, FEWEST_SENTENCES = 10, 10, 5
 """Nothing is established on fewer different sentences than the first of these; nor where what is counted (rows, or
 links between words) comes up less often than the second, or is spread over fewer sentences than the third."""
 UNEVEN = 0.85
-"""What is counted must be spread over sentences as rows are, at least by this: a word comes twice in few sentences,
-most of all in long ones, and of what so few of them carry no interval holds what it says."""
+"""The least evenness with which counted cases are spread over sentences, compared with rows.
+
+A repeated word, for example, occurs in few and mostly long sentences; an interval from so few is too narrow."""
 TOO_FEW = {"too_few_different", "too_few_cases", "too_few_sentences", "too_few_for_control"}
 """The codes of doubts that too little was measured to say anything."""
 FAMILY_ERROR = 0.05

@@ -67,7 +67,7 @@ _NAMES = (
 )
 OWN = tuple(SCRIPTS / name for name in _NAMES)
 GUIDE = tuple(SCRIPTS / name for name in ("guide.js", "tour.css"))
-"""What a page has besides in which sentences set the views."""
+"""Further scripts and styles of a page whose sentences set the views."""
 MODEL = (
     *(SCRIPTS / name for name in ("toy.js", "tour.js")),
     *GUIDE,
@@ -101,7 +101,7 @@ _IT = {TOY: ("it", "animal", "street", 7, 1), TOY_KOREAN: ("그것", "동물", "
 """The pronoun, what it stands for with the first last word and with the second, and where the first two stand."""
 
 Roles: TypeAlias = Any
-"""What was measured of heads, which has the `signs` of those with a role, or the path of its file; or None."""
+"""A `HeadComparison`, the path of its file, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

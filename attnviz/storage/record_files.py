@@ -300,7 +300,7 @@ OTHER = {
     "attnviz-comparison": "the numbers of heads compared, for other programs: attnviz compare-heads reads .stats",
     "attnviz-story": "the numbers of a story, for other programs: attnviz demo tells it again",
 }
-"""What other JSON of attnviz holds, by its format, and what reads it."""
+"""Contents of other JSON files of attnviz, by format, and the command that reads each."""
 
 
 def adopt(found: Mapping[str, object], name: str) -> Attention:

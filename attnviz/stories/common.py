@@ -302,7 +302,7 @@ def _looks_at_once(model: LanguageEncoder, sentences: Sequence[GoldSentence]) ->
 
 
 def _looks_in(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
-    """The same of any model, word by word."""
+    """Return the key word with the largest weight for each word, in any model."""
     rows = [
         torch.from_numpy(one.weights.argmax(axis=-1))
         for one in read_words(source, [*map(sentence_text, sentences)])

@@ -77,7 +77,7 @@ def hold_units(text: str, space: str = "\u00a0") -> str:
 
 
 def line_words(text: str) -> list[str]:
-    """What a line may end between: the words of a text, a number with its unit as one."""
+    """Split a text into the words that a line may break between; a number and its unit stay together."""
     return [word.replace(HELD, " ") for word in hold_units(text, HELD).split()]
 
 
@@ -90,7 +90,7 @@ def is_korean(text: str) -> bool:
 
 
 WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
-"""What files begin with that have two or four bytes a character."""
+"""The first bytes of files with two or four bytes a character, and the name of their encoding."""
 
 
 def from_utf8(raw: bytes) -> str:
@@ -119,7 +119,7 @@ def token_text(
     continues: bool = False,  # whether it continues the word of the token before it
     unknown: bool = False,  # whether the model reads it as "unknown"
 ) -> str:
-    """What to show for one token.
+    """Return the text that is shown for one token.
 
     "love"; "·ing" for a piece that continues a word; "한 1/3" for bytes of a character; "🙂→[UNK]" for what the model
     does not know; "␣" for white space.

@@ -32,7 +32,7 @@ def split_words(text: str) -> list[tuple[int, int]]:
 
 
 def assign_words(tokens: Sequence[Token], text: str, pair: str | None = None) -> tuple[Token, ...]:
-    """The same tokens, each with the number of the word it belongs to.
+    """Return the tokens, each with the number of the word it belongs to.
 
     A token that spans several words belongs to the first of them; one that the tokenizer added, or that is only
     white space, belongs to none, but for the space right before a word. Words are numbered over the sentence and

@@ -67,7 +67,7 @@ from attnviz.text.display import visible
 EAGER_UP_TO = 2**20
 CROSS_NAMES = {"encoderattn", "encdecattention", "crossattention", "crossattn"}
 SELF_NAMES = {"selfattn", "selfattention", "attention"}
-"""What the library calls a decoder's two attentions: parts of their modules' names, in small letters, without _."""
+"""Parts of the names of a decoder's two attention modules, in lower case and without _."""
 AT_MOST = 128  # how many tokens a model generates freely before it is stopped
 GREEDY = {
     "do_sample": False,

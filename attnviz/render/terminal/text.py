@@ -39,7 +39,7 @@ MARKS = str.maketrans(
         "○": "o",
     }
 )
-"""What stands for the marks of attnviz on a screen that does not know all characters: one cell for each."""
+"""Replacements, one cell wide, for symbols on a screen that lacks them."""
 
 
 def spell(text: str, screen: Screen, marks: Mapping[int, str] = MARKS) -> str:

@@ -102,7 +102,7 @@ class AlignmentHead:
 
     @property
     def path(self) -> list[int]:
-        """The same for the Korean words only: the end means no English word."""
+        """The looks of the Korean words only; the end token stands for no English word."""
         steps = zip(self.looks, self.record.query_tokens, strict=True)
         return [look for look, token in steps if not token.special]
 

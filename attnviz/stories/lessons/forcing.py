@@ -126,7 +126,10 @@ class After(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TwoWays:
-    """What a model generates for the same sentences forced and free; the end counts as a word, zeros follow it."""
+    """Words that a model generates for the same sentences, forced and free.
+
+    The end of a sentence counts as a word, and zeros follow it.
+    """
 
     target: Int[Tensor, "sentence step"]  # the right words
     forced: Int[Tensor, "sentence step"]  # what it generates after the right words
