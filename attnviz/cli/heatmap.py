@@ -80,7 +80,7 @@ def heatmap(
     ] = None,
     scale: Annotated[
         Literal["shared", "panel", "unit"],
-        opt.option(help="Which weight has the full colour.", panel=opt.LOOK),
+        opt.option(help="Range of the colours.", panel=opt.LOOK),
     ] = "shared",
     palette: opt.Palette = DEFAULT,
     lang: opt.Lang = "en",

@@ -437,7 +437,7 @@ class PretrainedSource(PerSentenceSource):
                     model = rebuilt
                 model.set_attn_implementation("eager")
                 made = model(**batch.inputs, output_attentions=True)
-            except Exception:
+            except Exception:  # a model without such an implementation raises whatever it likes
                 return []
         name = f"{batch.kind}_attentions" if is_whole else "attentions"
         return [

@@ -72,8 +72,6 @@ VIEW = _("One head: “{word}” looks most at “{at}” ({weight:.2f}).")
 WEIGHTS = _("the weights: the softmax of each row of scores; each row sums to 1")
 OUTPUT = _("the output: in each row the four values, each times its weight, added up")
 SCORES = _("the scores: each row is a query, each column a key")
-TO_THE_LAST_BIT = _("to the last bit")
-EXACTLY = _("exactly, to the last bit")
 
 
 class OneHead(NamedTuple):
