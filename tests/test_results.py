@@ -115,14 +115,3 @@ def test_a_page_that_cannot_be(kind: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="give one of them"):
         attnviz.page(result, model="toy")
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("other", ["I love you", 3, [0.5, 0.5]])
-def test_no_result(other: object) -> None:
-    """What has no page is refused in one line."""
-    with pytest.raises(
-        SettingsError, match=rf"^a page shows a result, .* not {type(other).__name__}$"
-    ):
-        attnviz.page(other)
-    with pytest.raises(SelectionError, match="there is no language 'de'"):
-        attnviz.page(lang="de")

@@ -10,8 +10,6 @@ from typing import Literal
 
 from attnviz.errors import ModelError
 
-Activation = Literal["relu", "gelu"]
-Cell = Literal["gru", "lstm", "rnn"]
 Language = Literal["english", "korean"]
 Positions = Literal["sinusoidal", "learned", "none"]
 ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
@@ -25,9 +23,6 @@ class StackConfig:
     n_heads: int = 8  # how many heads share it
     n_layers: int = 6  # how many layers follow one another (in each half, where there are two)
     d_ff: int = 2048  # the width inside the feed-forward networks
-    activation: Activation = "relu"  # ``relu`` as in the paper, or ``gelu`` as in BERT and GPT
-    # the share of what each sub-layer adds that training leaves out; 0.1 in the paper
-    dropout: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +50,9 @@ class WordsConfig:
     end: int = 3  # what a decoder stops with
     mask: int = 4  # what an encoder hides a word behind; a model that hides none may give it any other's number
     max_length: int = 128  # how many words the model reads or generates at most
-    # the share that training leaves out, of the words' vectors and, in a Transformer, of what each sub-layer adds
-    dropout: float = 0.0
 
     def check(self, n_words: int) -> None:
-        """Refuse special numbers that are equal or that so small a vocabulary cannot hold, no length, or no share."""
+        """Refuse equal special numbers, a vocabulary too small for them, and a length below 1."""
         special = (self.pad, self.unknown, self.start, self.end)
         if len(set(special)) < len(special) or min(*special, self.mask) < 0:
             raise ModelError(
@@ -71,7 +64,6 @@ class WordsConfig:
                 f"a vocabulary must hold the special words: expected at least {least}, got {n_words}"
             )
         expect_sizes(max_length=self.max_length)
-        expect_share(dropout=self.dropout)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +101,6 @@ class RecurrentConfig(WordsConfig):
     n_target_words: int  # how many words it can generate, special ones included
     d_embedding: int = 32  # the width of the words' vectors
     d_hidden: int = 64  # the width of the states
-    cell: Cell = "gru"  # ``gru``, ``lstm`` or ``rnn``
     # the name of its score function; None for a model without attention
     attention: ScoreName | None = "scaled_dot"
     # whether the encoder's gates, before training, let little of the past through, so that each state is at first about
@@ -122,12 +113,3 @@ def expect_sizes(**sizes: int) -> None:
     for name, size in sizes.items():
         if size < 1:
             raise ModelError(f"{name} is too small: expected at least 1, got {size}")
-
-
-def expect_share(**shares: float) -> None:
-    """Refuse a share, such as that of a dropout, below 0 or from 1 on."""
-    for name, share in shares.items():
-        if not 0 <= share < 1:
-            raise ModelError(
-                f"{name} must be a share: expected at least 0 and less than 1, got {share}"
-            )

@@ -53,18 +53,16 @@ class WordEmbedding(nn.Module):
         # times sqrt(d_model) its numbers have variance 1, those of the positions 1/2
         with torch.no_grad():
             self.table.weight.mul_(d_model**-0.5)
-        self.dropout = nn.Dropout(config.dropout)
 
     def forward(
         self, words: Int[Tensor, "batch tokens"], *, positions: bool = True
     ) -> Float[Tensor, "batch tokens d_model"]:
         """The words' vectors [batch, tokens, d_model]; without positions where either this or the module says so."""
         d_model = self.table.embedding_dim
-        x = self.table(words) * d_model**0.5  # (B, T) -> (B, T, D)
+        x: Tensor = self.table(words) * d_model**0.5  # (B, T) -> (B, T, D)
         if positions and self.positions:
             x = x + sinusoidal_positions(words.shape[1], d_model).to(x)  # (B, T, D) + (T, D)
-        out: Tensor = self.dropout(x)
-        return out
+        return x
 
     def expect_words(self, words: Int[Tensor, "batch tokens"]) -> Bool[Tensor, "batch tokens"]:
         """Return where there are words and no padding; refuse what no model can read.

@@ -19,24 +19,17 @@ The trails of shapes use B batch, S source, T steps, W words that can be generat
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from attnviz.errors import ModelError
 from attnviz.models.attention import AttendFunction, weigh
 from attnviz.models.config import RecurrentConfig, ScoreName, expect_sizes
 from attnviz.models.embedding import WordEmbedding, likeliest, most_steps
 from attnviz.models.scores import score_named
-
-NETWORKS = {"gru": nn.GRU, "lstm": nn.LSTM, "rnn": nn.RNN}
-CELLS = {"gru": nn.GRUCell, "lstm": nn.LSTMCell, "rnn": nn.RNNCell}
-
-State: TypeAlias = tuple[Tensor, ...]
-"""The state of a cell between two steps: the hidden state [batch, d_hidden] and, in an LSTM, the cell's beside it."""
 
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
@@ -91,7 +84,8 @@ class Encoded(NamedTuple):
     """The encoder's output, as the decoder reads it."""
 
     states: Tensor  # one for each source word, zero at the padding [batch, source, hidden]
-    last: State  # what the encoder held after each sentence's last word; the decoder begins with it
+    # the encoder's state after each sentence's last word, with which the decoder begins [batch, hidden]
+    last: Tensor
     mask: Tensor  # true where there is a word [batch, source]
     key: Tensor | None  # the states projected to keys; None without attention
     value: Tensor | None  # the states projected to values; None without attention
@@ -118,13 +112,11 @@ class RecurrentTranslator(nn.Module):
         super().__init__()
         self.config = config
         d_embedding, d_hidden = config.d_embedding, config.d_hidden
-        if config.cell not in CELLS:
-            raise ModelError(f"no such cell: expected {', '.join(CELLS)}, got {config.cell}")
         expect_sizes(d_embedding=d_embedding, d_hidden=d_hidden)
         self.source_embedding = WordEmbedding(
             config, config.n_source_words, d_embedding, positions=False
         )
-        self.encoder = NETWORKS[config.cell](d_embedding, d_hidden, batch_first=True)
+        self.encoder = nn.GRU(d_embedding, d_hidden, batch_first=True)
         self.target_embedding = WordEmbedding(
             config, config.n_target_words, d_embedding, positions=False
         )
@@ -132,7 +124,7 @@ class RecurrentTranslator(nn.Module):
             None if config.attention is None else RecurrentAttention(d_hidden, config.attention)
         )
         d_context = 0 if self.attention is None else d_hidden
-        self.cell = CELLS[config.cell](d_embedding + d_context, d_hidden)
+        self.cell = nn.GRUCell(d_embedding + d_context, d_hidden)
         self.word_projection = nn.Linear(d_hidden, config.n_target_words)
         if config.forgetful:
             forget(self.encoder)
@@ -148,30 +140,32 @@ class RecurrentTranslator(nn.Module):
         states, _ = pad_packed_sequence(
             packed_states, batch_first=True, total_length=source.shape[1]
         )  # (B, S, D)
-        # (1, B, D) -> (B, D)
-        last = tuple(part[0] for part in (last if isinstance(last, tuple) else (last,)))
         key, value = (
             (None, None) if self.attention is None else self.attention.keys_and_values(states)
         )
-        return Encoded(states, last, here, key, value)
+        return Encoded(states, last[0], here, key, value)  # last: (1, B, D) -> (B, D)
 
     def step(
         self,
         word: Int[Tensor, " batch"],
-        state: State,
+        state: Float[Tensor, "batch hidden"],
         encoded: Encoded,
         *,
         attend: AttendFunction | None = None,
-    ) -> tuple[Float[Tensor, "batch words"], State, Float[Tensor, "batch source"] | None]:
+    ) -> tuple[
+        Float[Tensor, "batch words"],
+        Float[Tensor, "batch hidden"],
+        Float[Tensor, "batch source"] | None,
+    ]:
         """From the previous word and state to the next word's logits, the new state, and the weights."""
         x, weights = self.target_embedding(word[:, None])[:, 0], None  # (B) -> (B, E)
         if self.attention is not None and encoded.key is not None and encoded.value is not None:
             context, weights = self.attention(
-                state[0], encoded.key, encoded.value, encoded.mask, attend=attend
+                state, encoded.key, encoded.value, encoded.mask, attend=attend
             )
             x = torch.cat([x, context], dim=-1)  # (B, E) and (B, D) -> (B, E + D)
-        state = self.cell(x, state) if self.config.cell == "lstm" else (self.cell(x, *state),)
-        return self.word_projection(state[0]), state, weights  # (B, D) -> (B, W)
+        state = self.cell(x, state)
+        return self.word_projection(state), state, weights  # (B, D) -> (B, W)
 
     def forward(
         self,
@@ -225,16 +219,13 @@ class RecurrentTranslator(nn.Module):
 
 
 @torch.no_grad()
-def forget(network: nn.RNNBase) -> None:
-    """Close the gates of a network to the past, as far as it has gates; training may open them again.
+def forget(network: nn.GRU) -> None:
+    """Close the gates of a network to the past; training may open them again.
 
     The opposite of what Jozefowicz et al. 2015 ("An Empirical Exploration of Recurrent Network Architectures", section
     2.2) do to an LSTM's forget gate, for the opposite aim.
     """
     width = network.hidden_size
-    bias = network.get_parameter("bias_ih_l0")
-    if network.mode == "GRU":  # reset, update, new
-        bias[:width] -= 2
-        bias[width : 2 * width] -= 3
-    elif network.mode == "LSTM":  # input, forget, cell, output
-        bias[width : 2 * width] -= 3
+    bias = network.get_parameter("bias_ih_l0")  # of the gates: reset, update, new
+    bias[:width] -= 2
+    bias[width : 2 * width] -= 3

@@ -5,7 +5,7 @@ References:
     Rush 2018, "The Annotated Transformer": https://nlp.seas.harvard.edu/annotated-transformer/
     Radford et al. 2018, GPT, a decoder without an encoder: https://openai.com/research/language-unsupervised
 
-As in the paper the norm comes after each residual sum (post-norm), and dropout, where there is any, before it.
+As in the paper the norm comes after each residual sum (post-norm). These models are too small to need dropout.
 All refuse sizes that make no sense, a mask that does not fit, and a memory where there is no cross attention, or none
 where there is (ModelError).
 
@@ -30,24 +30,20 @@ from attnviz.models.attention import (
     full_mask,
     scaled_dot_product_attention,
 )
-from attnviz.models.config import Activation, StackConfig, expect_share, expect_sizes
+from attnviz.models.config import StackConfig, expect_sizes
 
 
 # FFN(x) = max(0, x W_1 + b_1) W_2 + b_2
 class FeedForward(nn.Module):
-    """A small network, applied at every position on its own; ``relu`` as in the paper, ``gelu`` as in BERT and GPT.
+    """A small network, applied at every position on its own.
 
     Source: Vaswani et al. 2017, equation 2.
     """
 
-    def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
+    def __init__(self, d_model: int, d_ff: int) -> None:
         super().__init__()
         expect_sizes(d_model=d_model, d_ff=d_ff)
-        activations = {"relu": nn.ReLU, "gelu": nn.GELU}
-        if activation not in activations:
-            raise ModelError(f"no such activation: expected relu or gelu, got {activation}")
         self.widen = nn.Linear(d_model, d_ff)
-        self.activation = activations[activation]()
         self.narrow = nn.Linear(d_ff, d_model)
 
     def forward(
@@ -55,7 +51,7 @@ class FeedForward(nn.Module):
     ) -> Float[Tensor, "batch tokens d_model"]:
         """The network's output [batch, tokens, d_model]."""
         # (B, T, D) -> (B, T, F) -> (B, T, D)
-        out: Tensor = self.narrow(self.activation(self.widen(x)))
+        out: Tensor = self.narrow(self.widen(x).relu())
         return out
 
 
@@ -73,20 +69,18 @@ class LayerOutput(NamedTuple):
 class TransformerLayer(nn.Module):
     """Self-attention, with a memory cross attention, and feed-forward; after each a residual sum and a layer norm.
 
-    Source: Vaswani et al. 2017, sections 3.1 and 5.4.
+    Source: Vaswani et al. 2017, section 3.1.
     """
 
     def __init__(self, config: StackConfig, *, cross: bool = False) -> None:
         super().__init__()
         d_model = config.d_model
-        expect_share(dropout=config.dropout)
         self.attention = MultiHeadAttention(d_model, config.n_heads)
         self.attention_norm = nn.LayerNorm(d_model)
         self.cross_attention = MultiHeadAttention(d_model, config.n_heads) if cross else None
         self.cross_attention_norm = nn.LayerNorm(d_model) if cross else None
-        self.feed_forward = FeedForward(d_model, config.d_ff, config.activation)
+        self.feed_forward = FeedForward(d_model, config.d_ff)
         self.feed_forward_norm = nn.LayerNorm(d_model)
-        self.dropout = nn.Dropout(config.dropout)
 
     def forward(
         self,
@@ -105,14 +99,14 @@ class TransformerLayer(nn.Module):
             )
             raise ModelError(f"a memory goes with cross attention: expected {expected}, got {got}")
         attended, weights = self.attention(x, mask, attend=attend)  # (B, T, D), (B, H, T, T)
-        x = self.attention_norm(x + self.dropout(attended))
+        x = self.attention_norm(x + attended)
         cross_weights = None
         if self.cross_attention is not None and self.cross_attention_norm is not None:
             attended, cross_weights = self.cross_attention(
                 x, memory_mask, memory=memory, attend=attend_cross
             )
-            x = self.cross_attention_norm(x + self.dropout(attended))  # (B, T, D), (B, H, T, S)
-        x = self.feed_forward_norm(x + self.dropout(self.feed_forward(x)))
+            x = self.cross_attention_norm(x + attended)  # (B, T, D), (B, H, T, S)
+        x = self.feed_forward_norm(x + self.feed_forward(x))
         return LayerOutput(x, weights, cross_weights)
 
 

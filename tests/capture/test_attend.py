@@ -18,7 +18,6 @@ from attnviz.errors import (
     InputError,
     ModelError,
     SelectionError,
-    SettingsError,
     TooLongError,
     UnknownModelError,
     UnreachableModelError,
@@ -313,13 +312,6 @@ class TestModel:
         assert line.startswith(f"there is no home-built model '{visible(model)}': {meant}")
         assert ("attnviz demo bottleneck" in line) == model.startswith("bottleneck")
 
-    @pytest.mark.usefixtures("offline")
-    @pytest.mark.parametrize("model", ["gpt2", "tiny", "someone/toy-foo", "bert-base"])
-    def test_other_names_are_left_to_the_hub(self, model: str) -> None:
-        """Whatever is not near one of the home-built names may be a model somewhere else."""
-        with pytest.raises(UnreachableModelError, match=f"^{model} is not in the cache"):
-            attend(TEXT, model)
-
     @pytest.mark.parametrize(
         ("model", "shape"), [("toy", (3, 6, 4, 4)), ("toy-random", (2, 4, 4, 4))]
     )
@@ -374,30 +366,3 @@ class TestModel:
             ModelError, match=f"^there is no {device.upper()} device here that torch can use: take"
         ):
             attend(TEXT, model, device=device)
-
-    @pytest.mark.usefixtures("as_installed")
-    def test_no_text(self, tmp_path: Path) -> None:
-        """What is no text, and the name of a file that was meant to be read, are refused before a model is loaded."""
-        file = tmp_path / "sentences.txt"
-        file.write_text(TEXT)
-        for given, error, message in (
-            (None, InputError, "the text must be a text, not NoneType"),
-            ([TEXT], InputError, "the text must be a text, not list"),
-            (str(file), SettingsError, "is a file, not a sentence"),
-        ):
-            with pytest.raises(error, match=message):
-                attend(given, "no-such-model")  # type: ignore[arg-type]
-        with pytest.raises(SelectionError, match="choose at least one layer, by numbers"):
-            attend(TEXT, "no-such-model", layers=[])
-
-    def test_unknown_choices(self, zoo: Zoo) -> None:
-        """Devices and number formats that nobody knows are refused, and the known ones named."""
-        folder = str(zoo.folder("distilbert"))
-        with pytest.raises(
-            InputError, match=r"^the device must be one of auto, cpu, cuda, mps, not 'tpu'$"
-        ):
-            attend(TEXT, folder, device="tpu")  # type: ignore[arg-type]
-        with pytest.raises(
-            InputError, match=r"^the number format must be one of auto, float32, .*, not 'int8'$"
-        ):
-            attend(TEXT, folder, dtype="int8")  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from attnviz.capture import observers, stream
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.observers import Batch, Block, Observer, WeightCollector
 from attnviz.capture.sources import huggingface
-from attnviz.errors import InputError, NoAttentionError, SelectionError
+from attnviz.errors import InputError, SelectionError
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.text.notes import sentence
 
@@ -94,15 +94,6 @@ class TestWeightCollector:
             match=r"^20 bytes are too few for 3 heads of 2 layers: at least 24 are needed",
         ):
             self.kept(0, 1, memory=20)
-
-    def test_uneven_heads(self) -> None:
-        """Layers with different numbers of heads are no single array: choose one."""
-        keep = self.kept(0)
-        keep.observe(self.block(1, heads=2))
-        with pytest.raises(
-            NoAttentionError, match=r"different numbers of heads \(3, 2\): choose one$"
-        ):
-            keep.weights(0)
 
 
 def pooled(weights: np.ndarray, size: int) -> np.ndarray:
@@ -212,17 +203,6 @@ def test_links_are_the_strongest(zoo: Zoo) -> None:
     assert not few.statistics  # of a part of each row there is no entropy
 
 
-@pytest.mark.parametrize("n_keys", [1, 3, 8, 9, 63, 64, 600, 640, 703])
-def test_the_strongest_of_many(n_keys: int) -> None:
-    """Looked for in groups, they are what sorting all of them finds."""
-    weights = torch.rand(2, 3, n_keys, generator=torch.Generator().manual_seed(n_keys))
-    for n in {1, min(8, n_keys)}:
-        values, keys = observers.strongest(weights, n)
-        wanted = weights.topk(n, dim=2)
-        assert torch.equal(values, wanted.values)
-        assert torch.equal(keys, wanted.indices)
-
-
 @pytest.mark.parametrize("name", ["distilbert", "gpt2", "t5"])
 def test_a_part_is_that_of_the_whole(zoo: Zoo, name: str) -> None:
     """Rows and keys that are chosen are kept as they are, as those of the whole record are; the note says which."""
@@ -276,20 +256,3 @@ def test_vectors_give_the_weights(zoo: Zoo, name: str, *, plain: bool) -> None:
     kept = attend("I love all you", source, heads=[1]).vectors
     assert kept is not None
     np.testing.assert_allclose(kept.key[:, 0], alone.select(heads=[1]).vectors.key[:, 0], atol=1e-6)  # type: ignore[union-attr]
-
-
-def test_layers_whose_heads_are_not_alike_have_no_vectors() -> None:
-    """Heads of 4 numbers in one layer and of 6 in the next stand in no one array; their weights do."""
-    real = torch.ones(1, 3, dtype=torch.bool)
-    batch = Batch(sentences=(), inputs={}, real=real, real_keys=real)
-    keep = stream.RecordCollector()
-    run = stream.ForwardPass(batch=batch, observers=[keep], native="sdpa")
-    for width in (4, 6):
-        query, key, value = torch.randn(3, 1, 2, 3, width)
-        output = torch.nn.functional.scaled_dot_product_attention(query, key, value)
-        output = output.transpose(1, 2)
-        run.layer(
-            stream.Layer(query=query, key=key, value=value, output=output, scoring=stream.Scoring())
-        )
-    assert keep.weights(0).shape == (2, 2, 3, 3)
-    assert keep.vectors(0) is None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from time import sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -126,21 +124,6 @@ def _accepted(model: Any, made: Any) -> dict[str, Any]:
     return {name: value for name, value in made.items() if name in names}
 
 
-@pytest.mark.parametrize("name", ["T5ForConditionalGeneration", "BartForConditionalGeneration"])
-@pytest.mark.parametrize("target", [None, "you love me"])
-def test_generation(
-    name: str, target: str | None, make: Callable[..., Any], tokenizer: Any
-) -> None:
-    """An encoder-decoder generates, or is made to, and keeps its own settings of generation."""
-    model = make(name, eos_token_id=tokenizer.sep_token_id)
-    model.generation_config.num_beams = 4
-    before = state(model)
-    record = attnviz.attend(TEXT, model, tokenizer, target=target, kind="cross")
-    assert state(model) == before
-    assert record.kind == "cross"
-    assert record.target if target is None else record.target == target
-
-
 def test_left_as_found_after_an_error(
     make: Callable[..., Any], tokenizer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,22 +160,6 @@ def test_compiled(name: str, make: Callable[..., Any], tokenizer: Any) -> None:
     assert seen
 
 
-def test_several_threads(make: Callable[..., Any], tokenizer: Any) -> None:
-    """As a server has them: each run is its own, and the model, its configuration and the library are as they were."""
-    from transformers.utils import logging
-
-    model, verbosity = make("BertForMaskedLM"), logging.get_verbosity()
-    before = state(model)
-    expected = attnviz.attend(TEXT, model, tokenizer)
-    # so that another thread goes on
-    model.bert.encoder.layer[1].register_forward_pre_hook(lambda *_: sleep(0.02))
-    with ThreadPoolExecutor(4) as threads:
-        records = list(threads.map(lambda _: attnviz.attend(TEXT, model, tokenizer), range(8)))
-    assert records == [expected] * 8
-    assert state(model) == before
-    assert logging.get_verbosity() == verbosity
-
-
 def test_a_tokenizer_of_another_model(make: Callable[..., Any], tokenizer: Any) -> None:
     """More tokens than word vectors: refused. Far fewer: told in a note, since tables are padded."""
     with pytest.raises(
@@ -201,20 +168,6 @@ def test_a_tokenizer_of_another_model(make: Callable[..., Any], tokenizer: Any) 
         attnviz.attend(TEXT, make("BertModel", vocab_size=1000), tokenizer)
     record = attnviz.attend(TEXT, make("BertModel", vocab_size=50000), tokenizer)
     assert record.notes == (Note.of("vocabulary_smaller", pieces=30522, vectors=50000),)
-
-
-def test_a_token_that_the_model_does_not_know(make: Callable[..., Any]) -> None:
-    """Of a small vocabulary with large numbers: the refusal asks for the model's own tokenizer."""
-    from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast
-
-    words = Tokenizer(models.WordLevel({"I": 0, "love": 5000}))
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=words)
-    with pytest.raises(
-        ModelError,
-        match="has token 5000, but BertModel in memory knows 50 tokens: is this its tokeni",
-    ):
-        attnviz.attend("love", make("BertModel", vocab_size=50), tokenizer)
 
 
 @pytest.mark.usefixtures("as_installed")

@@ -83,14 +83,6 @@ class TestFormula:
         weights = only(QUERY, KEY, scaling=1.0, sinks=torch.tensor([1.0]))
         assert weights[0] == pytest.approx([E / (2 * E + 2), 1 / (2 * E + 2), 1 / (2 * E + 2)])
 
-    def test_masks_say_the_same(self) -> None:
-        """A mask of truth values and one of numbers to add leave the same keys."""
-        may_look = torch.tensor([[[[True, True, False]]]])
-        to_add = torch.tensor([[[[0.0, 0.0, torch.finfo(torch.float32).min]]]])
-        expected = [E / (E + 1), 1 / (E + 1), 0]
-        assert only(QUERY, KEY, scaling=1.0, mask=may_look)[0] == pytest.approx(expected)
-        assert only(QUERY, KEY, scaling=1.0, mask=to_add)[0] == pytest.approx(expected)
-
     def test_hidden_is_hidden(self) -> None:
         """Real scores of -110,208 have been seen: next to one, a hidden key still has weight 0."""
         hidden = torch.tensor([[[[True, False]]]])
@@ -192,13 +184,6 @@ def layer_of(scoring: Scoring | None = None, number: int = -1) -> Layer:
 
 class TestRun:
     """A forward pass watched."""
-
-    def test_numbers(self) -> None:
-        """A layer's own number counts; where it has none, or one that was seen, it is the next."""
-        run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
-        for number in (-1, 2, -1, 2, 7):
-            run.layer(layer_of(number=number))
-        assert run.receipt("made-up").layers == (0, 2, 3, 4, 7)
 
     def test_difference(self) -> None:
         """What is planted in one number of the output is the difference on the receipt."""

@@ -72,26 +72,6 @@ def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.Monkey
         assert f"  nats a word: {sum(1 for _ in model.parameters()):.3f}\n" in result.output
 
 
-def test_told() -> None:
-    """Shares in percent, heads as layer.head, nats as they are."""
-    quality = {
-        "words right": 0.12345,
-        "reference layer": 2,
-        "reference head": 4,
-        "nats a word": 0.5,
-    }
-    assert measure.quality_lines(quality) == [
-        "reference head, found on validation sentences: 2.4 (layer.head)",
-        "words right: 12.3 %",
-        "nats a word: 0.500",
-    ]
-
-
-def test_bottleneck(typed: Callable[..., Result]) -> None:
-    """The translators that differ in attention alone are named, and compared when measured."""
-    assert "bottleneck-with-0 to -2 and bottleneck-without-0 to -2: " in typed("models").output
-
-
 def test_words_of_a_model(typed: Callable[..., Result]) -> None:
     """All that it knows, in lines of a terminal, particles with a dot; of one that reads any word they are no list."""
     for name, some in (("toy", "mat"), ("toy-ko", "·에서"), ("toy-seq2seq", "사과를")):

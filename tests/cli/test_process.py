@@ -107,23 +107,6 @@ def test_a_home_that_cannot_be_written(
     assert (result.returncode, result.stderr) == (0, b"wrote a.png\n")
 
 
-def test_a_folder_that_is_gone(shell: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
-    """Where the folder of the command was deleted meanwhile, one line says so; help needs no folder."""
-    gone = "mkdir gone && cd gone && rmdir ../gone && "
-    for command in (
-        'heatmap -m toy-random "I love"',
-        "models",
-        "heatmap -m toy-random I -o /tmp/a.png",
-    ):
-        result = shell(f"{gone} attnviz {command}")
-        assert (result.returncode, result.stdout) == (1, b"")
-        assert (
-            result.stderr
-            == b"attnviz: the current folder is no longer there: change to another one\n"
-        )
-    assert shell(f"{gone} attnviz heatmap -h").returncode == 0
-
-
 def test_bytes_that_are_no_text(
     shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path
 ) -> None:
@@ -160,21 +143,6 @@ def test_a_screen_of_korean_windows(
     assert "쿼리" in shown
     assert "\\u" not in shown
     assert result.stderr.decode("cp949") == "wrote 너.json\n"
-
-
-def test_names_of_files_in_ascii(
-    shell: Callable[..., subprocess.CompletedProcess[bytes]], here: Path
-) -> None:
-    """Where no name can hold Korean, the picture of a Korean sentence that nobody named has another."""
-    (here / "a.txt").write_text("나는 너를", encoding="utf-8")
-    ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0"}
-    for typed in ("--file a.txt", '"나는 너를"'):
-        result = shell(f"attnviz heatmap -m toy-random {typed}", **ascii_alone)
-        assert (result.returncode, result.stderr) == (
-            0,
-            b"wrote outputs/heatmap-text-c31106-toy-random.png\n",
-        )
-    assert shell('attnviz head 0.0 -m toy-random "나는 너를"', **ascii_alone).returncode == 0
 
 
 # ------------------------------------------------------------------------------------------------ exit status
@@ -255,28 +223,6 @@ def test_ctrl_c_while_libraries_load(
     assert [path for path in here.rglob("*") if path.is_file()] == []
 
 
-LOST = """
-import signal, sys, time, types, weakref
-import attnviz.cli
-
-def run(**_):
-    held = type("Held", (), {})()
-    watched = weakref.ref(held, lambda _: signal.raise_signal(signal.SIGINT))
-    del held
-    time.sleep(0.2)
-
-attnviz.cli._group = lambda: types.SimpleNamespace(main=run)
-attnviz.cli.main()
-"""
-
-
-def test_ctrl_c_that_python_loses(environment: Callable[..., dict[str, str]]) -> None:
-    """One that comes while Python runs a callback, which can raise nothing, comes again."""
-    command = [sys.executable, "-c", LOST]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "attnviz: interrupted\n")
-
-
 def test_ctrl_c_at_the_keyboard(here: Path, environment: Callable[..., dict[str, str]]) -> None:
     """Ctrl-C while the command waits for a sentence on standard input."""
     came = interrupt(waits, ["heatmap", "-m", "toy-random", "-"], here, environment())
@@ -327,18 +273,6 @@ def test_told_to_end_while_a_file_is_written(
     status, _, errors = interrupt(partial(writes, here=here), book, here, environment(), number)
     assert (status, errors) == (128 + number, "")
     assert [path.name for path in here.rglob("*") if path.is_file()] == ["lines.txt"]
-
-
-def test_the_window_is_closed_behind_nohup(
-    here: Path, environment: Callable[..., dict[str, str]], book: list[str]
-) -> None:
-    """Whoever has said that it shall go on gets its file."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup hands it over
-    try:
-        came = interrupt(partial(writes, here=here), book, here, environment(), signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    assert (came[0], came[2]) == (0, "wrote a.pdf: 60 of 60 lines\n")
 
 
 # ---------------------------------------------------------------------------------------------- a full disk
@@ -404,10 +338,3 @@ def test_completion(
     result = attnviz(env=variables)
     assert (result.returncode, result.stderr) == (0, "")
     assert set(result.stdout.split()) == offered
-
-
-def test_completion_is_shown(shell: Callable[..., subprocess.CompletedProcess[bytes]]) -> None:
-    """--show-completion prints what bash reads, and bash understands it."""
-    result = shell('eval "$(attnviz --show-completion)" && complete -p attnviz', SHELL="/bin/bash")
-    assert result.stderr == b""
-    assert result.stdout.startswith(b"complete -o ")

@@ -80,26 +80,6 @@ def test_defaults_from_the_environment(
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ("heatmap", *SHOW),
-        ("walkthrough", "--example", "seq2seq", "-o", "a.md"),
-        ("walkthrough", "--exercise", "3"),
-    ],
-)
-def test_a_usual_model_is_in_nobodys_way(
-    typed: Callable[..., Result],
-    saved: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    arguments: tuple[str, ...],
-) -> None:
-    """What needs no model is not refused because the environment names one."""
-    assert saved.exists()
-    monkeypatch.setenv("ATTNVIZ_MODEL", "toy-random")
-    assert typed(*arguments).status == 0
-
-
-@pytest.mark.parametrize(
     ("name", "value", "reason"),
     [
         ("ATTNVIZ_PALETTE", "magmaa", "there is no palette 'magmaa'"),

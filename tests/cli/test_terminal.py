@@ -175,16 +175,6 @@ def test_pipes_and_forced_colours(
     assert "48;2;" in shown["forced"]
 
 
-def test_a_cell_of_a_notebook(terminal: Callable[..., Seen], record: str) -> None:
-    """`!attnviz` writes to what calls itself a terminal with colours, shows a question and answers none."""
-    notebook = {"TERM": "xterm-color", "COLORTERM": "", "FORCE_COLOR": "1", "CLICOLOR_FORCE": "1"}
-    seen = terminal(
-        "heatmap", "--load", record, "-o", "a.json", "--head", "1.2", rows=24, **notebook
-    )
-    scale = next(line for line in seen.text.split("\r\n") if "blank: below" in line)
-    assert scale.startswith("\x1b[48;5;231m "), "light pages have white for 0"
-
-
 def test_escape_characters_reach_no_terminal(terminal: Callable[..., Seen], here: Path) -> None:
     """A record that somebody sent can neither clear the screen nor set the window's title."""
     fields = r'{"weights": [[1, 0], [0, 1]], "tokens": ["\u001b[2J", "[red]x"], "text": "\u001b]0;title\u0007"}'
@@ -194,20 +184,3 @@ def test_escape_characters_reach_no_terminal(terminal: Callable[..., Seen], here
     assert "\x07" not in seen.text
     assert r"“\x1b]0;title\x07”" in seen.lines[0]
     assert any("[red]x" in line for line in seen.lines)
-
-
-PAGER = "sh -c 'cat -v; echo paged $LESS'"
-
-
-def test_a_light_background(terminal: Callable[..., Seen], record: str) -> None:
-    """Colours begin with white where ``COLORFGBG`` says so, else with black."""
-    arguments = ["heatmap", "--load", record, "-o", "a.json"]
-
-    def first_colour(seen: Seen) -> str:
-        """The first cell of the scale, which is that of nothing."""
-        scale = next(line for line in seen.text.split("\r\n") if "blank: below" in line)
-        codes: list[str] = re.findall(r"48;2;\d+;\d+;\d+", scale)
-        return codes[0]
-
-    assert first_colour(terminal(*arguments)) == "48;2;0;0;0"
-    assert first_colour(terminal(*arguments, COLORFGBG="0;15")) == "48;2;255;255;255"

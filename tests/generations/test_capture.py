@@ -9,15 +9,12 @@ import pytest
 import torch
 
 import attnviz
-from attnviz.capture.sources import huggingface
-from attnviz.capture.sources.huggingface import PretrainedSource
 from attnviz.errors import InputError, ModelError, SelectionError, SettingsError, TooLongError
 from attnviz.generations import capture
 from tests.generations.steps import steps_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from attnviz.attention import Attention
     from attnviz.generations.record import Step
@@ -58,19 +55,6 @@ def speaking(zoo: Zoo) -> Callable[[str], tuple[Any, Any]]:
         return model, tokenizer
 
     return made
-
-
-def test_a_long_text_is_generated_by_the_fused_implementation(
-    zoo: Zoo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A short one is not; nor does it matter that the model has run before, and is watched since."""
-    source = attnviz.open_source(str(zoo.folder("gpt2")), generates=True)
-    assert isinstance(source, PretrainedSource)
-    for most, native in ((2**20, "eager"), (1, "sdpa")):
-        monkeypatch.setattr(huggingface, "EAGER_UP_TO", most)
-        for _ in range(2):
-            with source.decoding(PROMPT, chat=False, most=NEW) as decoding:
-                assert decoding.native == native
 
 
 def n_first(record: Attention) -> int:
@@ -126,21 +110,6 @@ def test_the_cache_changes_nothing(
     anew = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
     assert anew.query_tokens == kept.query_tokens
     np.testing.assert_allclose(anew.weights, kept.weights, rtol=0, atol=1e-6)
-
-
-def test_the_fused_implementation_gives_the_same(
-    speaking: Callable[[str], tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A long text runs the fused implementation: a query alone sees all keys before it."""
-    from attnviz.capture.sources import huggingface
-
-    model, tokenizer = speaking("llama")
-    eager = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
-    monkeypatch.setattr(huggingface, "EAGER_UP_TO", 0)
-    fused = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=NEW)
-    assert fused.receipt is not None
-    assert fused.receipt.native == "sdpa"
-    np.testing.assert_allclose(fused.weights, eager.weights, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["bloom", "falcon"])
@@ -314,18 +283,6 @@ def test_chat(speaking: Callable[[str], tuple[Any, Any]]) -> None:
     assert record.text == "[user] I love all\n[bot]"
 
 
-def test_a_folder(speaking: Callable[[str], tuple[Any, Any]], zoo: Zoo, tmp_path: Path) -> None:
-    """From a folder the projection to words is loaded too; one that was saved without it is refused."""
-    model, tokenizer = speaking("llama")
-    model.save_pretrained(tmp_path)
-    tokenizer.save_pretrained(tmp_path)
-    loaded = attnviz.generate(PROMPT, tmp_path, max_new_tokens=3)
-    held = attnviz.generate(PROMPT, model, tokenizer, max_new_tokens=3)
-    np.testing.assert_array_equal(loaded.weights, held.weights)
-    with pytest.raises(ModelError, match="without its projection to words"):
-        attnviz.generate(PROMPT, zoo.folder("llama"))
-
-
 class Own(torch.nn.Module):
     """A module of one's own of random weights, with two heads in each of two layers, which reads 16 tokens."""
 
@@ -408,38 +365,6 @@ class TestOwn:
         assert [note.code for note in record.notes] == ["reads_bytes", "generation_stopped"]
         assert record.proof == "verified: the model's own softmax in 2 layers"
 
-    def test_seeds(self) -> None:
-        """One seed gives one text, another another."""
-        ways: dict[str, Any] = {
-            "model": Own(8),
-            "tokenizer": Words(),
-            "sample": True,
-            "temperature": 9.0,
-        }
-        drawn = [
-            attnviz.generate("abc", **ways, max_new_tokens=8, seed=seed).target
-            for seed in (1, 1, 2)
-        ]
-        assert drawn[0] == drawn[1] != drawn[2]
-
-    def test_a_tokenizer_of_the_library(self, speaking: Callable[[str], tuple[Any, Any]]) -> None:
-        """The end is its own; of vectors that belong to no token, for there are more, none is chosen."""
-        _, tokenizer = speaking("llama")
-        model = Own(len(tokenizer) + 3)
-        model.register_forward_hook(
-            lambda _module, _given, made: (made[0].index_fill(2, torch.tensor([-1]), 99.0),)
-        )
-        record = attnviz.generate("love", model, tokenizer, max_new_tokens=4)
-        numbers = [token.id or 0 for token in record.query_tokens]
-        assert max(numbers) < len(tokenizer)
-        assert record.target == tokenizer.decode(
-            numbers[n_first(record) :], skip_special_tokens=True
-        )
-        tokenizer.eos_token = record.query_tokens[n_first(record) + 1].piece
-        ended = attnviz.generate("love", model, tokenizer, max_new_tokens=4)
-        assert len(ended.query_tokens) <= n_first(record) + 2
-        assert ended.query_tokens[-1].id == tokenizer.eos_token_id
-
     def test_its_positions_end(self) -> None:
         """Where it reads no more, the text ends, in the module's own words; where nothing can follow, it is refused."""
         record = attnviz.generate("abc", Own(8), Words())
@@ -484,22 +409,3 @@ class TestOwn:
             attnviz.generate("a", Own(8, causal=False), Words())
         with pytest.raises(InputError, match="has no chat template"):
             attnviz.generate("abc", Own(8), Words(), chat=True)
-
-    def test_what_code_returns_may_be_of_the_library(
-        self, speaking: Callable[[str], tuple[Any, Any]], tmp_path: Path
-    ) -> None:
-        """A file of code whose function returns a model of transformers generates as its folder does."""
-        model, tokenizer = speaking("llama")
-        model.save_pretrained(tmp_path)
-        tokenizer.save_pretrained(tmp_path)
-        names = ("AutoModelForCausalLM", "AutoTokenizer")
-        loads = ", ".join(f"{name}.from_pretrained({str(tmp_path)!r})" for name in names)
-        (tmp_path / "mine.py").write_text(
-            f"from transformers import {', '.join(names)}\ndef build(): return {loads}\n"
-        )
-        record = attnviz.generate(
-            PROMPT, f"{tmp_path}/mine.py:build", max_new_tokens=3, notify=print
-        )
-        np.testing.assert_array_equal(
-            record.weights, attnviz.generate(PROMPT, tmp_path, max_new_tokens=3).weights
-        )

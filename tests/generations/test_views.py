@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -50,30 +49,6 @@ def test_views(made: dict[str, Attention], golden: Callable[[str], None], width:
     golden("\n".join(shown) + "\n")
 
 
-def test_a_long_text_shows_its_end(made: dict[str, Attention]) -> None:
-    """Where the window has no room for all lines, the newest token is seen all the same."""
-    step = list(steps_of(made["toy-decoder"]))[-2]
-    lines = draw_step(step, GenerationView(screen=Screen(width=20, colour=False)), 11)
-    assert len(lines) <= 11
-    text = "\n".join(line.plain for line in lines)
-    assert "…" in text
-    assert f"{step.token.text}█" in text
-
-
-def test_a_row_spread_thin(made: dict[str, Attention]) -> None:
-    """Where no weight reaches what is named, that is said, and not nothing."""
-    step = list(steps_of(made["toy-decoder"]))[-1]
-    thin = replace(step, weights=np.full_like(step.weights, 0.004))
-    told: dict[Literal["en", "ko"], str] = {
-        "en": "no token by 0.005 or more",
-        "ko": "0.005 이상인 토큰 없음",
-    }
-    for language, said in told.items():
-        view = GenerationView(screen=Screen(width=80, colour=False), language=language)
-        for lines in ([draw_line(thin, view)], draw_step(thin, view, 20)):
-            assert said in "\n".join(line.plain for line in lines)
-
-
 def test_on_a_terminal(in_terminal: Callable[..., Any]) -> None:
     """Each token is drawn over the one before; at the end its text stands once, and the receipt below."""
     with in_terminal("generate", "I love", "-o", "a.png", columns=60) as one:
@@ -113,12 +88,3 @@ def test_in_a_pipe_and_as_files(typed: Callable[..., Result], here: Path) -> Non
     assert typed("generate", "I love", "--max-new-tokens", "0").status == 2
     assert typed("generate", "I love", "-m", "toy").status == 1
     assert typed("generate", "I love", "--top-k", "3").status == 2
-
-
-def test_a_long_prompt_is_shortened() -> None:
-    """The first lines and the last of what was read; all that was generated stands below."""
-    record = replace(attnviz.generate("I love all", "toy-decoder"), text="I love all you " * 200)
-    lines = [line.plain for line in draw_end(record, GenerationView(screen=Screen(width=60)))]
-    assert lines[3] == "…"
-    assert lines[5] == f"→ “{record.target}”"
-    assert len(lines) <= 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ import torch
 
 import attnviz
 from attnviz.attention import NO_RECEIPT, Attention
-from attnviz.errors import RecordError, SelectionError, SettingsError
+from attnviz.errors import RecordError, SelectionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,17 +38,6 @@ def test_an_array_with_tokens() -> None:
     assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
     assert [label.get_text() for label in ax.get_xticklabels()] == ["x", "y"]
     assert NO_RECEIPT in words(ax)
-
-
-def test_an_array_with_the_tokens_of_a_record(make_record: Callable[..., Attention]) -> None:
-    """Their texts are the labels, as where a record is drawn."""
-    record = make_record()
-    drawn = [
-        attnviz.heatmap(record, head="1.2"),
-        attnviz.heatmap(record["1.2"], record.query_tokens),
-    ]
-    one, other = ([label.get_text() for label in ax.get_yticklabels()] for ax in drawn)
-    assert one == other
 
 
 @pytest.mark.parametrize("shape", [(3, 2), (1, 3, 2), (1, 1, 3, 2)])
@@ -132,54 +121,6 @@ def test_colours_of_ones_own(make_record: Callable[..., Attention]) -> None:
     ]
     assert (drawn[0] == drawn[1]).all()
     assert (drawn[1] != drawn[2]).any()
-
-
-@pytest.mark.usefixtures("as_installed")
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"tokens": ["a"]}, RecordError, "tokens are the labels of an array: a record has its own"),
-        ({"lang": "fr"}, SelectionError, "there is no language 'fr'"),
-        ({"palette": 5}, SelectionError, "5 is no colormap: give its name"),
-        ({"palette": ["red"]}, SelectionError, "is no colormap: give its name"),
-        (
-            {"head": "0.0", "layer": 1},
-            SelectionError,
-            "give a layer, or a head with its layer, not both",
-        ),
-        ({"head": "0.0", "ax": 5}, SelectionError, "5 is no Matplotlib axes"),
-        ({"head": "0"}, SelectionError, "is no head: give its layer and its number"),
-        ({"style": "x"}, SettingsError, "'x' is not one of 'sheet', 'slides', 'paper'"),
-    ],
-)
-def test_what_cannot_be_drawn(
-    arguments: dict[str, Any],
-    error: type[Exception],
-    message: str,
-    make_record: Callable[..., Attention],
-) -> None:
-    """What fits no record is refused in one line."""
-    with pytest.raises(error, match=message):
-        attnviz.heatmap(make_record(), **arguments)
-
-
-def test_in_a_grid_of_ones_own(make_record: Callable[..., Attention]) -> None:
-    """One short title a panel, no paragraph, no colour bar unless it is wanted."""
-    from matplotlib.figure import Figure
-
-    record = make_record()
-    figure = Figure(figsize=(8, 4))
-    axes = figure.subplots(1, 4)
-    for head, ax in enumerate(axes[:3]):
-        assert (
-            attnviz.heatmap(record, layer=1, head=head, ax=ax, palette="Purples", annot=False) is ax
-        )
-    assert [ax.get_title() for ax in axes[:3]] == [f"head 1.{head}" for head in range(3)]
-    assert len(figure.axes) == 4
-    attnviz.heatmap(record, layer=0, head=0, ax=axes[3], title=None, cbar=True)
-    assert not axes[3].get_title()
-    with pytest.raises(SelectionError, match="an ax holds one pattern"):
-        attnviz.heatmap(record, ax=axes[0])
 
 
 def test_a_record_gives_its_parts(make_record: Callable[..., Attention], tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 if TYPE_CHECKING:
@@ -155,99 +153,10 @@ def test_files_that_cannot_be_read(
     assert refused("heatmap", "-m", "toy-random", "--file", name) == (1, f"attnviz: {line}")
 
 
-def foreign(weights: object, **more: object) -> bytes:
-    """A record that another program wrote as JSON."""
-    return json.dumps({"weights": weights, "tokens": ["a", "b"], **more}).encode()
-
-
 def half(path: Path) -> bytes:
     """The first half of a file."""
     raw = path.read_bytes()
     return raw[: len(raw) // 2]
-
-
-@pytest.mark.parametrize(
-    ("name", "raw", "reason"),
-    [
-        ("none.json", None, "No such file or directory"),
-        ("empty.npz", b"", "empty"),
-        ("text.json", b"hello", "not JSON"),
-        ("list.json", b"[]", "must hold a JSON object"),
-        (
-            "a.stats",
-            b"{}",
-            "it holds measurements of heads, no record: attnviz compare-heads --load reads it",
-        ),
-        (
-            "walk.json",
-            b'{"format": "attnviz-walkthrough"}',
-            "it holds a walkthrough, no record: attnviz verify reads it",
-        ),
-        (
-            "heads.json",
-            b'{"format": "attnviz-comparison"}',
-            "it holds the numbers of heads compared, for other programs",
-        ),
-        (
-            "story.json",
-            b'{"format": "attnviz-story"}',
-            "it holds the numbers of a story, for other programs",
-        ),
-        (
-            "name.txt",
-            b"{}",
-            "what was saved is read from .safetensors, .npz, .json or .stats, not '.txt'",
-        ),
-        ("bytes.npz", b"\x00" * 99, ".npz file"),
-        ("bytes.safetensors", b"\xff" * 99, "not a readable .safetensors file"),
-        (
-            "sums.json",
-            foreign([[0.5, 0.4], [0, 1]]),
-            "each row must sum to 1: layer 0, head 0, row 0 sums to 0.9",
-        ),
-        ("nan.json", foreign([[float("nan"), 1], [0, 1]]), "NaN"),
-        ("negative.json", foreign([[-1, 2], [0, 1]]), "must not be negative"),
-        ("ragged.json", foreign([[1], [0, 1]]), "rows differ in length"),
-        ("axes.json", foreign([0.5, 0.5]), "must have the axes"),
-        ("tokens.json", foreign([[1, 0, 0]] * 3), "3"),
-        ("words.json", foreign([["a", "b"]] * 2), "numbers"),
-        ("escape.json", foreign([[1, 0], [0, 1]], kind="\x1b[2J\nkind"), "kind"),
-    ],
-)
-def test_records_that_are_none(
-    refused: Callable[..., tuple[int, str]], here: Path, name: str, raw: bytes | None, reason: str
-) -> None:
-    """A file that --load cannot draw is named, with the reason."""
-    if raw is not None:
-        (here / name).write_bytes(raw)
-    status, line = refused("heatmap", "--load", name)
-    assert status == 1
-    assert line.startswith(f"attnviz: {name}: ")
-    assert reason in line
-
-
-@pytest.mark.parametrize("suffix", [".npz", ".json", ".safetensors"])
-def test_truncated_records(
-    refused: Callable[..., tuple[int, str]],
-    here: Path,
-    make_record: Callable[..., object],
-    suffix: str,
-) -> None:
-    """Half of a record's file is refused in every format."""
-    path = here / f"half{suffix}"
-    make_record().save(path)  # type: ignore[attr-defined]
-    path.write_bytes(half(path))
-    status, line = refused("heatmap", "--load", path.name)
-    assert (status, line.partition(": ")[0]) == (1, "attnviz")
-    assert path.name in line
-
-
-def test_a_record_of_python_objects(refused: Callable[..., tuple[int, str]], here: Path) -> None:
-    """A pickle inside an .npz is never opened."""
-    np.savez(here / "a.npz", weights=np.eye(2), tokens=np.array(["a", {}], dtype=object))
-    status, line = refused("heatmap", "--load", "a.npz")
-    assert status == 1
-    assert "Python objects" in line
 
 
 def test_a_record_that_lacks_a_layer(refused: Callable[..., tuple[int, str]], saved: Path) -> None:
@@ -366,42 +275,6 @@ def test_the_default_folder_cannot_be_written(
 def test_usage(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
     """What cannot be understood exits with 2, and says where help is."""
     assert refused("heatmap", *arguments) == (2, f"attnviz heatmap: {line} {SEE}")
-
-
-def test_a_page_of_a_sentence(refused: Callable[..., tuple[int, str]]) -> None:
-    """The command for a page to type in takes none, and names the one that does."""
-    said = 'page takes no sentence: attnviz heatmap "I love" -o page.html writes one'
-    assert refused("page", "I love") == (2, f"attnviz page: {said} (see attnviz page --help)")
-
-
-@pytest.mark.parametrize("option", ["--layer", "--head"])
-@pytest.mark.parametrize(
-    "shown", ["", "a", "1,2", "0-", "0-3-5", "--1", "12345678", "٣", r"\x1b[2J", r"1\n2"]
-)
-def test_numbers_that_are_none(
-    refused: Callable[..., tuple[int, str]], option: str, shown: str
-) -> None:
-    """What is neither a number nor a range is shown, not obeyed."""
-    meant = shown.replace(r"\x1b", "\x1b").replace(r"\n", "\n")
-    line = f"Invalid value for '{option}': '{shown}' is neither a number nor a range such as 0-3"
-    assert refused("heatmap", "-m", "toy-random", "I", option, meant) == (
-        2,
-        f"attnviz heatmap: {line} {SEE}",
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["--rows", "900-1000"], "there is no query token there: there are 4, counted from 0"),
-        (["--keys", "3--2"], "there is no key token there: there are 4, counted from 0"),
-    ],
-)
-def test_parts_that_are_not_there(
-    refused: Callable[..., tuple[int, str]], arguments: list[str], line: str
-) -> None:
-    """A part that holds no token is refused with what there is."""
-    assert refused("heatmap", "--toy", "I love all you", *arguments) == (1, f"attnviz: {line}")
 
 
 def test_usage_of_the_whole(refused: Callable[..., tuple[int, str]]) -> None:

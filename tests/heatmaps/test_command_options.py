@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from attnviz.render.names import PALETTES
 from attnviz.results import load_record
 
 if TYPE_CHECKING:
@@ -58,30 +57,6 @@ def test_layers_and_heads(
         )
 
 
-def test_layers_and_heads_of_a_model(typed: Callable[..., Result], here: Path) -> None:
-    """The same numbers choose what is kept while the model runs."""
-    assert typed("heatmap", "-m", "toy-random", "I love you", "-o", "all.npz").status == 0
-    whole = load_record(here / "all.npz")
-    for layer, head in (("-1", "1-2"), ("0-1", "-1"), ("1", "0")):
-        assert (
-            typed(
-                "heatmap",
-                "-m",
-                "toy-random",
-                "I love you",
-                "--layer",
-                layer,
-                "--head",
-                head,
-                "-o",
-                "some.npz",
-            ).status
-            == 0
-        )
-        some = load_record(here / "some.npz")
-        assert some == whole.select(some.layers, some.heads)
-
-
 def test_one_head_is_shown_large(typed: Callable[..., Result], saved: Path) -> None:
     """With one layer and one head the numbers stand in the cells, and the picture names them."""
     result = typed("heatmap", "--load", saved.name, "--layer", "1", "--head", "-1", "-o", "a.json")
@@ -120,51 +95,6 @@ def test_hide_special(typed: Callable[..., Result], here: Path, saved: Path) -> 
         load_record(here / "a.json").weights, load_record(saved).weights[:, :, 1:-1, 1:-1]
     )
     assert [token.text for token in load_record(here / "a.json").key_tokens] == ["I", "love", "you"]
-
-
-@pytest.mark.parametrize(
-    ("scale", "legend"),
-    [
-        ("shared", "weight 0 to {largest:.3g}, one scale for all; blank: below 0.005; numbers: "),
-        (
-            "panel",
-            "weight, in each panel 0 to its own largest (max); blank: below 0.005 or a fiftieth of that; numbers: ",
-        ),
-        ("unit", "weight 0 to 1; blank: below 0.005; numbers: "),
-    ],
-)
-def test_scale(typed: Callable[..., Result], saved: Path, scale: str, legend: str) -> None:
-    """Where colours end is said."""
-    result = typed(
-        "heatmap",
-        "--load",
-        saved.name,
-        "--scale",
-        scale,
-        "--head",
-        "0-2",
-        "-o",
-        "a.json",
-        columns=200,
-    )
-    said = legend.format(largest=load_record(saved).weights.max())
-    assert f"[ ░▒▓█] {said}" in result.output
-
-
-def test_palette(
-    typed: Callable[..., Result], saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Every palette, either way round, draws another picture."""
-    run = typed
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    shown = {
-        run("heatmap", "--load", saved.name, "--palette", name, "-o", "a.json").output
-        for palette in PALETTES
-        for name in (palette, f"{palette}_r")
-    }
-    assert len(shown) == 2 * len(PALETTES)
-    assert all("\x1b[" in picture for picture in shown)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
@@ -222,15 +152,6 @@ def test_json(typed: Callable[..., Result], here: Path, saved: Path) -> None:
     (here / "again.json").write_text(result.output)
     assert load_record(here / "again.json") == load_record(saved)
     assert sorted(path.name for path in here.iterdir()) == ["again.json", "saved.npz"]
-
-
-def test_json_beside_files(typed: Callable[..., Result], here: Path) -> None:
-    """With -o - the files asked for are written all the same."""
-    result = typed("heatmap", "-m", "toy-random", "나는 너를 사랑해", "-o", "-", "-o", "a.npz")
-    assert result.errors == "wrote a.npz\n"
-    (here / "b.json").write_text(result.output)
-    assert load_record(here / "a.npz") == load_record(here / "b.json")
-    assert "나는" in result.output
 
 
 def test_made_elsewhere(typed: Callable[..., Result]) -> None:
@@ -295,35 +216,6 @@ def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> Non
     assert result.errors == "wrote \\x1b[2J.json\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("I love all you", "heatmap-i-love-all-you-toy-random.png"),
-        ("나는 너희 모두를 사랑해", "heatmap-나는-너희-모두를-사랑해-toy-random.png"),
-        ("../../etc/passwd", "heatmap-etc-passwd-*-toy-random.png"),
-        ("/etc/passwd", "heatmap-etc-passwd-*-toy-random.png"),
-        ("..\\..\\con:", "heatmap-con-*-toy-random.png"),
-        ("🙂🚀", "heatmap-text-*-toy-random.png"),
-        ("?!*", "heatmap-text-*-toy-random.png"),
-        ("a" * 99, f"heatmap-{'a' * 40}-*-toy-random.png"),
-        ("𠀀" * 100, f"heatmap-{'𠀀' * 40}-*-toy-random.png"),
-        ("-rf .", "heatmap-rf-*-toy-random.png"),
-        ("a\x1b[2J\nb", "heatmap-a-2j-b-*-toy-random.png"),
-    ],
-    ids=lambda value: value[:12].encode("ascii", "backslashreplace").decode(),
-)
-def test_a_name_made_from_the_text(
-    typed: Callable[..., Result], here: Path, text: str, name: str
-) -> None:
-    """Whatever the sentence, its picture lies in outputs/, under a name that a person can read."""
-    result = typed("heatmap", "-m", "toy-random", "--layer", "0", "--head", "1", "--", text)
-    assert result.status == 0
-    (picture,) = (path for path in here.rglob("*") if path.is_file())
-    assert picture.parent == here / "outputs"
-    assert picture.match(name.replace("-toy-random", "-toy-random-layer-0-head-1"))
-    assert result.errors.endswith(f"wrote {picture.relative_to(here)}\n")
-
-
 def test_ten_thousand_characters(typed: Callable[..., Result], here: Path) -> None:
     """A word that no window, no sheet and no file name can hold is cut there, and drawn in seconds."""
     result = typed("heatmap", "-m", "toy-random", "a" * 10_000, "--layer", "0", "--head", "1")
@@ -347,26 +239,3 @@ def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
     for arguments in (*commands, *commands[:2]):
         assert typed("heatmap", "-m", "toy-random", *arguments).status == 0
     assert len(list((here / "outputs").iterdir())) == len(commands)
-
-
-def test_names_differ_by_kind_and_target(typed: Callable[..., Result], here: Path) -> None:
-    """Nor does another kind of attention, or another translation of the same sentence; nor a record of one."""
-    commands = [
-        [],
-        ["--kind", "encoder"],
-        ["--kind", "decoder"],
-        ["--target", "나는 너를"],
-        ["--target", "나는 너희를"],
-    ]
-    for arguments in (*commands, commands[0]):
-        assert typed("heatmap", "-m", "toy-transformer", "I love all you", *arguments).status == 0
-    names = {path.name for path in (here / "outputs").iterdir()}
-    assert len(names) == len(commands)
-    kinds = {
-        f"heatmap-i-love-all-you-toy-transformer{kind}.png" for kind in ("-cross", "", "-decoder")
-    }
-    assert kinds <= names
-    for arguments in (["--target", "나는"], ["--target", "너를"]):
-        assert typed("heatmap", "-m", "toy-seq2seq", "I", *arguments, "-o", "a.json").status == 0
-        assert typed("heatmap", "--load", "a.json").status == 0
-    assert len(list((here / "outputs").iterdir())) == len(commands) + 2

@@ -20,15 +20,11 @@ from attnviz.errors import SelectionError
 from attnviz.heatmaps.api import heatmap
 from attnviz.heatmaps.figure import draw
 from attnviz.render.figure.pattern import draw_on
-from attnviz.render.figure.pen import Pen
 from attnviz.render.palette import colours, ink, levels, pixels
 from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.text.display import token_text
-from tests.fixtures.pictures import expect_enlarged_whole
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -39,56 +35,6 @@ Make = Callable[..., Attention]
 Texts = Callable[["Figure"], list[tuple[str, "Bbox"]]]
 
 STYLES = ["dark_background", "ggplot", "fivethirtyeight", "classic"]
-
-STRANGE: dict[str, dict[str, Any]] = {
-    "sizes": {
-        "font.size": 40,
-        "axes.titlesize": 50,
-        "axes.labelsize": 50,
-        "xtick.labelsize": 40,
-        "axes.titlepad": 40,
-    },
-    "fonts": {
-        "font.family": "serif",
-        "font.weight": "bold",
-        "font.style": "italic",
-        "axes.labelweight": "bold",
-    },
-    "colours": {
-        "text.color": "red",
-        "axes.labelcolor": "red",
-        "axes.facecolor": "black",
-        "figure.facecolor": "red",
-    },
-    "TeX": {"text.usetex": True, "text.parse_math": True},
-    "images": {"image.origin": "lower", "image.interpolation": "bicubic", "image.aspect": "auto"},
-    "axes": {
-        "axes.grid": True,
-        "axes.spines.left": False,
-        "axes.linewidth": 9,
-        "axes.xmargin": 0.3,
-        "axes.autolimit_mode": "round_numbers",
-        "axes.axisbelow": False,
-    },
-    "ticks": {
-        "xtick.minor.visible": True,
-        "ytick.right": True,
-        "ytick.labelright": True,
-        "xtick.major.size": 30,
-        "xaxis.labellocation": "left",
-        "xtick.alignment": "left",
-    },
-    "lines": {"lines.marker": "o", "lines.linestyle": "--", "path.sketch": (1, 100, 2)},
-    "tight layout": {"figure.autolayout": True},
-    "constrained layout": {"figure.constrained_layout.use": True},
-    "files": {
-        "figure.dpi": 30,
-        "savefig.dpi": 30,
-        "savefig.bbox": "tight",
-        "savefig.facecolor": "red",
-        "savefig.transparent": True,
-    },
-}
 
 
 def figure(*given: Any, **more: Any) -> Figure:
@@ -280,32 +226,6 @@ def test_a_sheet_names_every_layer_head_and_token(fixed_record: Make, texts_of: 
     ]
 
 
-def test_panels_stand_under_their_head_beside_their_layer(
-    fixed_record: Make, texts_of: Texts
-) -> None:
-    """Each panel's place on the grid is that of its layer's name and of its head's."""
-    sheet = resolve(fixed_record(n_layers=3, n_heads=4))
-    made = figure(sheet)
-    shown = dict(texts_of(made))
-    panels, _ = images(made)
-    for panel, image in zip(sheet.panels, panels, strict=True):
-        box = image.get_window_extent()
-        head, layer = shown[f"head {panel.head}"], shown[f"layer {panel.layer}"]
-        assert box.x0 < (head.x0 + head.x1) / 2 < box.x1
-        assert box.y0 < (layer.y0 + layer.y1) / 2 < box.y1
-
-
-@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 5), (5, 1)])
-def test_panels_of_one_layer_or_head_have_their_names(
-    fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int
-) -> None:
-    """Where panels run on in lines, each says which it is."""
-    sheet = resolve(fixed_record(n_layers=n_layers, n_heads=n_heads))
-    text = words(texts_of(figure(sheet)))
-    for panel in sheet.panels:
-        assert sheet.name(panel) in text
-
-
 @pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 5), (2, 3)])
 def test_panels_on_their_own_scale_say_its_end(
     fixed_record: Make, texts_of: Texts, n_layers: int, n_heads: int
@@ -315,39 +235,6 @@ def test_panels_on_their_own_scale_say_its_end(
     text = words(texts_of(figure(sheet)))
     found = sorted(re.findall(r"max (\d[\d.e-]*)", text.replace(sheet.proof, "")))
     assert found == sorted(f"{panel.top:.3g}" for panel in sheet.panels)
-
-
-def test_a_cut_title_is_said_to_be_cut(fixed_record: Make, texts_of: Texts) -> None:
-    """A very long sentence ends in an ellipsis; its tokens are all in the picture."""
-    labels = [f"extraordinarily{i}" for i in range(40)]
-    shown = [text for text, _ in texts_of(figure(resolve(fixed_record(labels))))]
-    assert any(text.startswith("“") for text in shown)
-    assert sum("…" in text for text in shown) == 1
-    assert not any("… …" in text for text in shown)
-    for label in labels:
-        assert shown.count(label) == 2
-
-
-def test_a_sentence_without_spaces_is_broken(
-    fixed_record: Make, texts_of: Texts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Chinese, or a long address, fills the title's lines; where to break it is not tried letter by letter."""
-    counted = []
-    width = Pen.width
-
-    def count(pen: Pen, text: str, size: float = 10.0) -> float:
-        counted.append(text)
-        return width(pen, text, size)
-
-    monkeypatch.setattr(Pen, "width", count)
-    shown = [
-        text
-        for text, _ in texts_of(
-            figure(resolve(fixed_record("a b", text="나는너희모두를사랑해" * 500)))
-        )
-    ]
-    assert sum("너희모두를사랑해" in text for text in shown) == 3
-    assert len(counted) < 150
 
 
 def test_thinned_labels_are_said(fixed_record: Make, texts_of: Texts) -> None:
@@ -423,29 +310,7 @@ def test_numbers_in_cells_are_the_weights(fixed_record: Make, palette: str) -> N
         assert (text.get_color() == "white") == white[row, column]
 
 
-@pytest.mark.parametrize("tokens", [1, 3, 7, 12, 16, 23, 40, 60])
-def test_numbers_stand_only_where_they_fit(fixed_record: Make, tokens: int) -> None:
-    """A number never reaches over the edge of its cell; where cells are too small there are none."""
-    made = figure(resolve(fixed_record([f"w{i}" for i in range(tokens)])))
-    axes = pattern_axes(made)
-    made.draw_without_rendering()
-    edge = axes.get_window_extent().width / tokens
-    matrix = resolve(fixed_record([f"w{i}" for i in range(tokens)])).panels[0].matrix
-    assert len(axes.texts) in {0, (matrix >= 0.005).sum()}
-    assert bool(axes.texts) == (tokens < 30)
-    for text in axes.texts:
-        box = text.get_window_extent()
-        assert box.width < edge
-        assert box.height < edge
-
-
 # Somebody's own axes.
-
-
-@pytest.mark.parametrize("n_heads", [1, 3])
-def test_all_grows_with_a_picture(fixed_record: Make, n_heads: int) -> None:
-    """One pattern with its labels and numbers, and a sheet of several."""
-    expect_enlarged_whole(figure(resolve(fixed_record("a b c d", n_heads=n_heads)), annot=True))
 
 
 def own_axes(size: tuple[float, float] = (6, 6)) -> Axes:
@@ -486,29 +351,6 @@ def test_ax_says_what_it_is(fixed_record: Make) -> None:
     assert "query" in axes.get_ylabel()
 
 
-@pytest.mark.parametrize("tokens", [1, 5, 11, 40])
-def test_ax_texts_do_not_overlap(fixed_record: Make, texts_of: Texts, tokens: int) -> None:
-    """On axes of a usual size, title, names and numbers keep clear of each other."""
-    axes = own_axes((8, 8))
-    heatmap(fixed_record([f"word{i}" for i in range(tokens)]), ax=axes)
-    shown = texts_of(axes.figure)  # type: ignore[arg-type]
-    for index, (text, box) in enumerate(shown):
-        for other, place in shown[index + 1 :]:
-            across = min(box.x1, place.x1) - max(box.x0, place.x0)
-            down = min(box.y1, place.y1) - max(box.y0, place.y0)
-            assert min(across, down) <= 1, (text, other)
-
-
-@pytest.mark.parametrize(
-    ("title", "shown"), [("auto", "head 0.0"), ("my $x$ {}", "my $x$ {}"), (None, "")]
-)
-def test_ax_has_the_title_wanted(fixed_record: Make, title: str | None, shown: str) -> None:
-    """Layer and head, a title of the user's own, or none."""
-    axes = own_axes()
-    draw_on(axes, resolve(fixed_record()), title=title)
-    assert axes.get_title() == shown
-
-
 @pytest.mark.parametrize(
     ("annot", "tokens", "n"), [(None, 4, 1), (None, 80, 0), (False, 4, 0), (True, 80, 1)]
 )
@@ -520,42 +362,6 @@ def test_ax_has_the_numbers_wanted(
     sheet = resolve(fixed_record([f"w{i}" for i in range(tokens)]))
     draw_on(axes, sheet, annot=annot)
     assert len(axes.texts) == n * (sheet.panels[0].matrix >= 0.005).sum()
-
-
-def test_ax_gives_room_to_a_colour_bar(fixed_record: Make, texts_of: Texts) -> None:
-    """The bar stands at the right of the axes and ends at the largest weight; nothing overlaps."""
-    axes = own_axes((5, 4))
-    sheet = resolve(fixed_record())
-    draw_on(axes, sheet, cbar=True)
-    made = axes.get_figure(root=True)
-    assert made is not None
-    (bar,) = (other for other in made.axes if other is not axes)
-    np.testing.assert_allclose(bar.get_ylim(), (0.0, sheet.panels[0].top), rtol=1e-6)
-    shown = texts_of(made)
-    assert min(box.x0 for text, box in shown if text == "0.0") > axes.get_window_extent().x1
-    made.draw_without_rendering()
-    assert bar.get_window_extent().x0 > axes.get_window_extent().x1
-
-
-def test_ax_in_a_subfigure(fixed_record: Make) -> None:
-    """Axes of a subfigure are drawn on like any others."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    made = Figure((8, 4))
-    FigureCanvasAgg(made)
-    left, right = made.subfigures(1, 2)  # type: ignore[misc]  # an array, where there are several
-    axes = right.add_subplot()
-    assert heatmap(fixed_record(), ax=axes) is axes
-    assert not left.axes
-
-
-def test_ax_on_a_dark_figure(fixed_record: Make) -> None:
-    """On somebody's dark figure the words round the picture are light."""
-    axes = own_axes()
-    axes.figure.set_facecolor("black")
-    heatmap(fixed_record(), ax=axes)
-    assert axes.get_xticklabels()[0].get_color() == "white"
 
 
 def test_ax_holds_one_pattern(fixed_record: Make) -> None:
@@ -588,39 +394,6 @@ def test_an_unknown_palette_is_refused(fixed_record: Make) -> None:
     """So is a palette that does not exist."""
     with pytest.raises(SelectionError, match="no palette 'jets'"):
         heatmap(fixed_record(), palette="jets")
-
-
-@pytest.mark.parametrize("n_heads", [1, 2])
-def test_a_figure_without_title_or_colour_bar(
-    fixed_record: Make, texts_of: Texts, n_heads: int
-) -> None:
-    """Both can be left out, so that the figure is smaller; the notes and the receipt stay."""
-    sheet = resolve(fixed_record(n_layers=n_heads, n_heads=n_heads))
-    whole, bare = figure(sheet), figure(sheet, title=None, cbar=False)
-    assert not images(bare)[1]
-    assert (bare.get_size_inches() <= whole.get_size_inches()).all()
-    assert bare.get_figheight() < whole.get_figheight()
-    text = words(texts_of(bare))
-    assert sheet.sentence not in text
-    assert sheet.model not in text
-    assert sheet.proof in text
-    assert "My own title" in words(texts_of(figure(sheet, title="My own title")))
-
-
-@pytest.mark.parametrize(("annot", "n"), [(None, 0), (False, 0), (True, 1)])
-def test_a_sheet_has_the_numbers_wanted(fixed_record: Make, annot: bool | None, n: int) -> None:
-    """In the panels of a grid numbers stand only if they are asked for; then they can be read and fit."""
-    record = fixed_record(n_layers=2, n_heads=2)
-    made = figure(resolve(record), annot=annot)
-    numbers = [
-        text
-        for text in made.axes[0].texts
-        if re.fullmatch(r"\.\d\d|1", text.get_text()) and text.zorder == 4
-    ]
-    assert len(numbers) == n * (record.weights >= 0.005).sum()
-    panel = images(made)[0][0].get_window_extent()
-    assert all(float(text.get_fontsize()) >= 4.5 for text in numbers)
-    assert all(text.get_window_extent().width < panel.width / 6 for text in numbers)
 
 
 # What is left alone.
@@ -692,33 +465,6 @@ def test_a_style_changes_nothing(
     assert drawn(sheet) == file
     mpl.rcdefaults()  # to measure texts alike
     assert artists(made) == expected
-
-
-@pytest.mark.parametrize("strange", STRANGE)
-@pytest.mark.parametrize("n_heads", [1, 2])
-def test_strange_settings_change_nothing(
-    usual: Usual, user_settings: dict[str, Any], strange: str, n_heads: int
-) -> None:
-    """Whatever single settings a notebook has changed, the artists are the same, and so is the file."""
-    import matplotlib as mpl
-
-    sheet, expected, file = usual[n_heads]
-    user_settings.update(STRANGE[strange])
-    made = figure(sheet)
-    assert drawn(sheet) == file
-    mpl.rcdefaults()  # to measure texts alike
-    assert artists(made) == expected
-
-
-def test_strange_settings_do_not_turn_somebodys_axes_over(
-    fixed_record: Make, user_settings: dict[str, Any]
-) -> None:
-    """On axes of the user's own, too, the first query is at the top, and dollars are no mathematics."""
-    user_settings["image.origin"] = "lower"
-    axes = heatmap(fixed_record(["$a$", "b"]), ax=own_axes())
-    assert axes.images[0].origin == "upper"
-    low, high = axes.get_ylim()
-    assert low > high
 
 
 @pytest.mark.parametrize("n_heads", [1, 3])
@@ -798,36 +544,6 @@ def test_the_same_record_is_the_same_file(fixed_record: Make, suffix: str, n_hea
         drawn(resolve(fixed_record("나는 사랑해", n_heads=n_heads)), suffix) for _ in range(2)
     )
     assert first == second
-
-
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_a_file_is_written_where_it_is_told(
-    fixed_record: Make, tmp_path: Path, suffix: str
-) -> None:
-    """A path is written to as a file is, in the format named, whatever the path ends in."""
-    path = tmp_path / "picture.tmp"
-    draw(resolve(fixed_record())).write(path, suffix)
-    start = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".pdf": b"%PDF-"}[suffix]
-    assert path.read_bytes().startswith(start)
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_wide_sheet_stays_within_its_pixels(fixed_record: Make) -> None:
-    """A PNG of very many heads has no side of more than 5000 pixels."""
-    from PIL import Image
-
-    with Image.open(BytesIO(drawn(resolve(fixed_record(n_layers=12, n_heads=20))))) as image:
-        assert max(image.size) <= 5000
-
-
-def test_a_head_that_gives_nothing_is_drawn(fixed_record: Make, texts_of: Texts) -> None:
-    """A record whose rows are all 0, as after hiding what a head looked at, has the lowest colour everywhere."""
-    record = fixed_record(
-        "a b c", weights=np.zeros((1, 1, 3, 3), np.float32), short_rows=("dropped",)
-    )
-    made = figure(resolve(record))
-    assert (rgb(images(made)[0][0]) == colours()[0]).all()
-    assert texts_of(made)
 
 
 raw_text = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12)

@@ -8,14 +8,12 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pytest
 from PIL import Image
 
-import attnviz
 from attnviz.errors import AttnvizWarning, SettingsError
 from attnviz.heatmaps.figure import draw_record
-from attnviz.render.figure.style import inches, style_of
+from attnviz.render.figure.style import style_of
 from tests.programs import output, printed
 
 if TYPE_CHECKING:
@@ -107,14 +105,6 @@ def test_a_slide(make_record: Make) -> None:
     assert "The animal" in words
 
 
-@pytest.mark.parametrize(("title", "reason"), [("a\ud800", "it holds half a character")])
-def test_titles_that_are_none(make_record: Make, title: Any, reason: str) -> None:
-    """Whether a file or an axes is asked for."""
-    for draw in (draw_record, attnviz.heatmap):
-        with pytest.raises(SettingsError, match=f"'title': {reason}"):
-            draw(make_record().select([0], [0]), title=title)
-
-
 @pytest.mark.parametrize("title", [r"a_b $x^2$ \alpha & % {}", None, "auto"])
 def test_titles(make_record: Make, title: str | None) -> None:
     """A title is shown as it is typed; None and auto have a meaning."""
@@ -132,48 +122,6 @@ def test_what_cannot_be_read_is_told(make_record: Make) -> None:
         match=r"at 2in not every token can be named in letters of 6 pt: all of them need",
     ):
         draw_record(make_record(SIXTEEN).select([0], [0]), style="paper", width="2in")
-
-
-@pytest.mark.parametrize("layers", [1, 6])
-def test_many_heads_in_a_column(make_record: Make, layers: int) -> None:
-    """Laid out for 3.3 inches: heads are named in letters of 6 points; that tokens are not is told."""
-    record = make_record(SIXTEEN, n_layers=layers, n_heads=12)
-    with pytest.warns(
-        AttnvizWarning,
-        match=r"at 3.3in no token can be named in letters of 6 pt: all of them need \d",
-    ):
-        made = draw_record(record, style="paper").figure
-    assert made.get_size_inches()[0] == pytest.approx(3.3, abs=0.005)
-    assert min(sizes(made)) >= 6
-    words = [text.get_text() for text in texts(made)]
-    heads = (
-        [f"head 0.{head}" for head in range(12)]
-        if layers == 1
-        else [str(head) for head in range(12)]
-    )
-    assert set(heads) <= set(words)
-    assert not set(words) & {"animal", "street"}
-    boxes = np.array([text.get_window_extent().extents for text in texts(made)])
-    across = np.minimum.outer(boxes[:, 2], boxes[:, 2]) - np.maximum.outer(boxes[:, 0], boxes[:, 0])
-    down = np.minimum.outer(boxes[:, 3], boxes[:, 3]) - np.maximum.outer(boxes[:, 1], boxes[:, 1])
-    assert not np.triu(np.minimum(across, down) > 1, k=1).any()
-
-
-def test_no_page_is_larger_than_can_be_printed(make_record: Make) -> None:
-    """Of one layer and of all, of few tokens and of many: at most 16 inches, words above and below aside."""
-    for n_layers, n_heads, tokens in (
-        (1, 12, 16),
-        (6, 12, 16),
-        (6, 12, 200),
-        (1, 1, 300),
-        (12, 1, 60),
-    ):
-        record = make_record(
-            " ".join(f"w{i}" for i in range(tokens)), n_layers=n_layers, n_heads=n_heads
-        )
-        wide, high = record.figure().get_size_inches()
-        assert wide <= 18
-        assert high <= 19
 
 
 @pytest.mark.parametrize("layers", [1, 3])
@@ -214,38 +162,6 @@ def test_widths_that_make_no_picture(look: dict[str, Any], message: str) -> None
     assert "\n" not in str(error.value)
 
 
-def test_a_width_without_room_says_what_would_fit(make_record: Make) -> None:
-    """The width that is named is enough."""
-    record = make_record(SIXTEEN).select([0], [0])
-    with pytest.raises(
-        SettingsError, match=r"0\.9in is too narrow for 16 tokens and their names: it takes"
-    ) as error:
-        draw_record(record, style="paper", width="0.9in")
-    least = str(error.value).rpartition(" ")[2]
-    with pytest.warns(AttnvizWarning, match="not every token"):
-        assert draw_record(record, style="paper", width=least).figure.get_size_inches()[
-            0
-        ] == pytest.approx(inches(least))
-
-
-def test_python_and_the_command_draw_the_same(
-    make_record: Make, typed: Callable[..., Any], here: Path
-) -> None:
-    """`heatmap`, `record.figure` and `record.save` take what the command takes; an ax has its own size."""
-    record = make_record().select([0], [1])
-    record.save(here / "r.json")
-    typed("heatmap", "--load", "r.json", "--style", "paper", "--width", "8cm", "-o", "a.pdf")
-    assert (here / "a.pdf").read_bytes() == record.save(
-        here / "b.pdf", style="paper", width="8cm"
-    ).read_bytes()
-    size = record.figure(style="paper", width="8cm").get_size_inches()
-    made = attnviz.heatmap(record, style="paper", width="8cm").get_figure(root=True)
-    assert made is not None
-    assert made.get_size_inches() == pytest.approx(size)
-    with pytest.raises(SettingsError, match="style, width and dpi are of a new figure"):
-        attnviz.heatmap(record, ax=record.figure().axes[0], width="8cm")
-
-
 def dots(path: Path) -> tuple[int, int]:
     """Width and height of a picture in a file."""
     with Image.open(path) as image:
@@ -263,17 +179,3 @@ def test_other_pictures_for_a_slide(
     assert wide == pytest.approx(1920, abs=1) or high == pytest.approx(1080, abs=1)
     assert wide <= 1921
     assert high <= 1081
-
-
-def test_a_walkthrough_in_python_for_a_slide(typed: Callable[..., Any], here: Path) -> None:
-    """`walk.save` and `walk.figure` take what the command takes, and tell of letters that are too small."""
-    typed("walkthrough", "--example", "seq2seq", "--style", "slides", "-o", "a.png")
-    walk = attnviz.walkthrough(example="seq2seq")
-    with pytest.warns(AttnvizWarning, match="the smallest letters are"):
-        walk.save(here / "b.png", style="slides", precision=8)
-    assert (here / "a.png").read_bytes() == (here / "b.png").read_bytes()
-    with pytest.warns(
-        AttnvizWarning, match=r"at 2in the smallest letters are \d.\d pt: they can be read from"
-    ):
-        made = walk.figure(width="2in")
-    assert made.get_size_inches()[0] == pytest.approx(2)

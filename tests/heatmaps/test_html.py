@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import re
-import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,6 @@ from attnviz.heatmaps import html
 from attnviz.heatmaps.html import page
 from attnviz.heatmaps.words import hide_special, merge_words
 from attnviz.render.html import PAPER, build
-from attnviz.render.palette import colours
 from tests.fixtures.browser import OPTIONS, barriers, downloaded, state
 
 if TYPE_CHECKING:
@@ -129,20 +127,6 @@ def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
     ]
 
 
-@pytest.mark.parametrize(("palette", "alpha"), [("teal", 0), ("teal_r", 255)])
-def test_zero_never_looks_like_the_largest(
-    show: Open, fixed_record: Make, palette: str, alpha: int
-) -> None:
-    """What is masked is open to the page, or has the colour of 0 where the page is the colour of the largest."""
-    shown = show(fixed_record(SENTENCE, causal=True, n_heads=2), "head=0.1", palette=palette)
-    corner = shown.evaluate("""() => {
-      const small = document.querySelector(".thumbs canvas");
-      return [...small.getContext("2d").getImageData(small.width - 1, 0, 1, 1).data];
-    }""")
-    assert corner == ([*colours(palette)[0], 255] if alpha else [0, 0, 0, 0])
-    assert ("coloured as 0: below" in shown.inner_text(".legend")) == bool(alpha)
-
-
 def test_a_large_record_is_rounded_and_says_so(
     show: Open, fixed_record: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,31 +148,6 @@ def test_a_large_record_is_rounded_and_says_so(
     shown.locator(".word").first.click()
     values = shown.locator("table.row .value").all_inner_texts()
     assert [value.startswith("≈") for value in values] == [False] * 8 + [True] * 4
-
-
-@pytest.mark.parametrize("width", [390, 800, 1280])
-@pytest.mark.parametrize("chosen", ["head=0.1", "head=0.1&query=1"])
-def test_names_of_links_are_on_one_line(
-    show: Open, fixed_record: Make, width: int, chosen: str
-) -> None:
-    """Beside bars that can be seen; nothing is wider than its panel, however long a name."""
-    words = ["understanding", "attention", "misunderstood", "it", "was", "street"]
-    shown = show(fixed_record(words, n_heads=2), chosen, viewport={"width": width, "height": 900})
-    lines = shown.locator(".row tbody bdi").evaluate_all(
-        "all => all.map((one) => one.getClientRects().length)"
-    )
-    assert {*lines} == {1}
-    tallest = shown.locator(".row tbody tr").evaluate_all(
-        "all => Math.max(...all.map((one) => one.offsetHeight))"
-    )
-    assert tallest < 32
-    assert float(shown.locator(".row .track").first.evaluate("one => one.offsetWidth")) > 24
-    shown = show(
-        fixed_record(["w" * 60, *words], n_heads=2),
-        chosen,
-        viewport={"width": width, "height": 900},
-    )
-    assert shown.locator(".scroll").first.evaluate("one => one.scrollWidth - one.clientWidth") == 0
 
 
 def test_means_words_and_specials(show: Open, pieces: Make) -> None:
@@ -225,26 +184,6 @@ def test_sentence_pairs(show: Open, pieces: Make) -> None:
     ]
     assert [*dict.fromkeys(row["key_token"] for row in rows)] == ["you", "love", "me", "[SEP]"]
     assert np.array_equal(matrix(show(record, "head=0.0&part=BA")), record[0, 0][5:, :5])
-
-
-@pytest.mark.parametrize("kind", ["decoder", "cross"])
-def test_other_kinds_of_attention(show: Open, fixed_record: Make, kind: str) -> None:
-    """Queries and keys of two texts, and rows that see what came before them alone."""
-    record = (
-        fixed_record("a b c", keys="나는 너희 모두를 사랑해")
-        if kind == "cross"
-        else fixed_record("a b c", causal=True)
-    )
-    shown = show(record, "query=1")  # one head: it is open at once
-    assert np.array_equal(matrix(shown), record[0, 0])
-    assert list(listed(shown).values()) == sorted(
-        (
-            round(float(one), 3)
-            for one in record.weights[0, 0, 1][: 2 if kind == "decoder" else None]
-        ),
-        reverse=True,
-    )
-    assert shown.locator(".words").count() == (2 if kind == "cross" else 1)
 
 
 # ------------------------------------------------------------------------------------------- linked views
@@ -295,35 +234,6 @@ def test_the_pointer_reads_the_matrix(show: Open, fixed_record: Make) -> None:
     assert float(words[3]) == pytest.approx(record.weights[0, 0, row, column], abs=5e-5)
     canvas.click(position={"x": box["width"] - 45, "y": box["height"] - 12})
     assert state(shown) == {"query": str(row), "key": str(column)}
-
-
-def test_one_head_alone(show: Open, fixed_record: Make) -> None:
-    """A record of one head is open at once, without an overview and without means; of one layer there is one mean."""
-    shown = show(fixed_record(SENTENCE, layers=(2,), heads=(5,)))
-    assert shown.inner_text(".title h2") == "head 2.5"
-    assert not shown.locator("nav").is_visible()
-    for key in ("ArrowRight", "ArrowDown", "Escape"):
-        shown.keyboard.press(key)
-        assert shown.inner_text(".title h2") == "head 2.5"
-    shown = show(fixed_record(SENTENCE, n_heads=2))
-    names = shown.locator(".thumb").evaluate_all(
-        "all => all.map((one) => one.getAttribute('aria-label'))"
-    )
-    assert names == ["head 0.0", "head 0.1", "mean over the heads of layer 0"]
-
-
-def test_the_command_of_a_row(show: Open, fixed_record: Make, typed: Callable[..., Any]) -> None:
-    """A row of a home-built model whose vectors are not there names the command that computes it; no other does."""
-    record = replace(attnviz.attend("I love all you", model="toy-decoder"), vectors=None)
-    shown = show(record, "head=1.2&query=2")
-    words = shlex.split(shown.inner_text(".steps code"))
-    done = typed(*words[1:], "-o", "x.md")
-    assert done.status == 0, done
-    weights = f"{record.weights[1, 2, 2].max():.3f}"
-    assert weights in done.output
-    shown = show(fixed_record(SENTENCE), "head=0.0&query=1")
-    assert "no queries, keys and values" in shown.inner_text(".steps")
-    assert shown.locator(".steps code").count() == 0
 
 
 def numbers_of(cells: list[str]) -> list[float]:
@@ -685,23 +595,6 @@ def test_a_telephone(show: Open, fixed_record: Make, fragment: str) -> None:
         assert state(shown)["query"] == "4"
 
 
-@pytest.mark.parametrize("lang", ["en", "ko"])
-def test_no_name_of_a_row_is_cut(show: Open, fixed_record: Make, lang: str) -> None:
-    """At 360 pixels each layer, and the word for the mean, has the room that its text takes."""
-    shown = show(
-        fixed_record(SENTENCE, n_layers=12, n_heads=12),
-        lang=lang,
-        viewport={"width": 360, "height": 740},
-    )
-    widths = shown.locator(".thumbs th[scope=row]").evaluate_all("""all => all.map((one) => {
-      const text = document.createRange();
-      text.selectNodeContents(one);
-      return [one.textContent, text.getBoundingClientRect().width, one.clientWidth];
-    })""")
-    assert widths[-1][0] == ("mean" if lang == "en" else "평균")
-    assert [name for name, wanted, room in widths if wanted > room] == []
-
-
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_zero_is_the_pages_colour(show: Open, fixed_record: Make, *, is_dark: bool) -> None:
     """Dark and light follow the reader's system; numbers stand on their cells with a contrast of 4.5 at least."""
@@ -824,26 +717,6 @@ def test_a_group_shows_what_its_tokens_look_at(show: Open, name: str) -> None:
     assert barriers(shown) == []
     shown.set_viewport_size({"width": 360, "height": 640})
     assert shown.evaluate("document.documentElement.scrollWidth") <= 360
-
-
-def test_scripts_share_one_scope() -> None:
-    """No two scripts say what one name means: they stand in the page one after the other."""
-    from attnviz.render.html import SHARED
-
-    texts = [
-        path.read_text("utf-8")
-        for path in (*SHARED, *html.MODEL, *html.OWN)
-        if path.suffix == ".js"
-    ]
-    names = [
-        name
-        for text in texts
-        for name in re.findall(
-            r"^(?:async )?(?:function|class|const|let) (\w+)", text, re.MULTILINE
-        )
-    ]
-    assert len(names) == len(set(names)) > 40
-    assert not re.search(r"innerHTML|eval\(|document\.write|</script", "\n".join(texts))
 
 
 def test_the_picture_of_the_gallery(show: Open, request: pytest.FixtureRequest) -> None:

@@ -85,16 +85,6 @@ def test_signs_and_their_words(
     assert shown.evaluate("document.documentElement.scrollWidth") == width
 
 
-def test_only_the_heads_that_are_shown(record: Attention, show_page: Callable[..., Page]) -> None:
-    """Of a part of the heads those signs alone; without roles there is neither sign nor legend."""
-    shown = show_page(attnviz.page(record.select([1], None), roles=Measured()).html)
-    assert shown.locator(".role-sign").all_inner_texts() == [
-        "rel",
-        "rel",
-    ]  # on the head and in the legend
-    assert show_page(attnviz.page(record).html).locator(".role-sign, .roles:visible").count() == 0
-
-
 @pytest.fixture(scope="module")
 def measured() -> HeadComparison:
     """What was measured of `toy` on few sentences, which establish nothing."""
@@ -143,15 +133,6 @@ def test_from_a_file_and_by_the_command(
     assert (tmp_path / "tour.html").read_text(encoding="utf-8") == attnviz.page(roles=measured).html
     assert measured.signs.of == {}
     assert "No head of this model has an established role" in show_page(html).inner_text(".roles")
-
-
-def test_on_the_page_to_type_in(show_page: Callable[..., Page]) -> None:
-    """The signs stay on the heads, whatever is typed; another model has others."""
-    shown = show_page(attnviz.page(roles=Measured()).html)
-    shown.fill("#typed", "the cat sleeps")
-    assert shown.locator(".thumb .role-sign").all_inner_texts() == ["-1", "rel", "-1"]
-    with pytest.raises(SelectionError, match="cannot be shown on toy-ko"):
-        attnviz.page(model="toy-ko", roles=Measured())
 
 
 @pytest.mark.parametrize(

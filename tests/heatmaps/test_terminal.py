@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pytest
@@ -22,7 +20,7 @@ from attnviz.attention import Attention, Note
 from attnviz.heatmaps.api import record_of
 from attnviz.heatmaps.terminal import draw
 from attnviz.render.palette import colours, has_blanks, levels, luminance
-from attnviz.render.sheet import AXES, Scale, Sheet, blank_below, pool, resolve
+from attnviz.render.sheet import AXES, Scale, Sheet, resolve
 from attnviz.render.terminal.screen import Screen
 from attnviz.text.display import token_text
 
@@ -78,31 +76,9 @@ def test_no_colour_80_columns(fixed_sheet: MakeSheet, printed: Printed, golden: 
     golden(printed(fixed_sheet(), PLAIN))
 
 
-def test_no_colour_60_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
-    """Ten tokens on a narrow screen: percent instead of decimals, keys by number."""
-    golden(
-        printed(
-            fixed_sheet("The quick brown fox jumps over the lazy dog ."),
-            Screen(width=60, colour=False),
-        )
-    )
-
-
-def test_no_colour_200_columns(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
-    """A wide screen: every head of a layer side by side."""
-    golden(printed(fixed_sheet(n_heads=12), Screen(width=200, colour=False)))
-
-
 def test_truecolor_one_pattern(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
     """One head in 24-bit colour on a dark screen."""
     golden(printed(fixed_sheet(), Screen()))
-
-
-def test_truecolor_light_background(
-    fixed_sheet: MakeSheet, printed: Printed, golden: Golden
-) -> None:
-    """The same on a light screen: weight 0 is the lightest colour."""
-    golden(printed(fixed_sheet(), Screen(dark=False)))
 
 
 def test_ascii_only(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
@@ -118,34 +94,9 @@ def test_korean_chinese_emoji(fixed_sheet: MakeSheet, printed: Printed, golden: 
     golden(printed(fixed_sheet(EAST_ASIAN), PLAIN))
 
 
-def test_one_large_head_of_a_pair(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
-    """One head of cross-attention, 3 queries by 5 keys, with notes and without a receipt."""
-    sheet = fixed_sheet(
-        "나는 너를 사랑해",
-        keys="I love you . </s>",
-        receipt=None,
-        layers=(5,),
-        heads=(11,),
-        notes=(Note.of("text", text="cut at 3 tokens"),),
-    )
-    golden(printed(sheet, PLAIN))
-
-
 def test_all_heads_with_overview(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
     """Every layer and head as thumbnails, then the first layer in full."""
     golden(printed(fixed_sheet(n_layers=3, n_heads=5), PLAIN, overview=True))
-
-
-def test_all_heads_with_overview_in_colour(
-    fixed_sheet: MakeSheet, printed: Printed, golden: Golden
-) -> None:
-    """The same in colour, each panel on its own scale; a thumbnail's line holds two rows."""
-    golden(printed(fixed_sheet(n_layers=2, n_heads=3, scale="panel"), Screen(), overview=True))
-
-
-def test_causal_with_blanks(fixed_sheet: MakeSheet, printed: Printed, golden: Golden) -> None:
-    """What a causal mask forbids is exactly 0, and blank."""
-    golden(printed(fixed_sheet("All you need is love", causal=True), PLAIN))
 
 
 def test_a_long_sentence_is_pooled(
@@ -180,18 +131,6 @@ def test_percents_are_the_records(fixed_record: Make) -> None:
         assert found == weights_in_percent(record.pattern(0, head))
 
 
-def test_percents_side_by_side_are_the_records(fixed_record: Make) -> None:
-    """Panels side by side hold the numbers of the heads above them."""
-    record = fixed_record(n_heads=3)
-    sheet = resolve(record)
-    lines = plain(sheet, Screen(width=100))
-    assert sum("head 0.0" in line and "head 0.2" in line for line in lines) == 1
-    expected = np.concatenate(list(record.weights[0]), axis=1)
-    assert [percents(row) for row in rows_of(lines, sheet.query_labels)] == weights_in_percent(
-        expected
-    )
-
-
 def test_decimals_are_the_records(fixed_record: Make) -> None:
     """One head's decimals, read back from the text, are the weights to two places."""
     record = fixed_record()
@@ -200,26 +139,6 @@ def test_decimals_are_the_records(fixed_record: Make) -> None:
     assert found == [
         [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in record.pattern(0, 0)
     ]
-
-
-@pytest.mark.parametrize("n_tokens", [4, 90])
-@pytest.mark.parametrize("dark", [True, False])
-def test_no_cell_is_open_where_the_page_would_be_the_largest(
-    fixed_record: Make, n_tokens: int, dark: bool
-) -> None:
-    """With a palette turned round, what is masked has the colour of 0, in whole and in half lines."""
-    sheet = resolve(fixed_record(["x"] * n_tokens, causal=True))
-    screen = Screen(dark=dark, palette="gray_r")
-    text = draw(sheet, screen)
-    assert "coloured as 0: below" in " ".join(" ".join(line.plain for line in text).split())
-    first = next(line for line in text if line.plain.startswith((" 0 x", "0 x")))
-    zero = screen.paint(0).bgcolor
-    assert zero in {span.style.bgcolor for span in first.spans if isinstance(span.style, Style)} | {
-        span.style.color for span in first.spans if isinstance(span.style, Style)
-    }
-    assert sum(span.end - span.start for span in first.spans) >= len(sheet.panels[0].matrix[0]) // (
-        1 + n_tokens // 60
-    )
 
 
 def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
@@ -243,21 +162,6 @@ def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
         assert len(coloured) == (sum(counts) if screen.colour else 0)
 
 
-def test_shades_keep_the_order(fixed_record: Make) -> None:
-    """Where a larger weight has a number and a shade, a smaller one never has a darker shade."""
-    record = fixed_record()
-    sheet = resolve(record)
-    shaded = []
-    for row, weights in zip(
-        rows_of(plain(sheet), sheet.query_labels), record.pattern(0, 0), strict=True
-    ):
-        cells = re.findall(r"\d\.\d\d(.)", row)
-        shaded += list(zip(weights[weights >= 0.005], cells, strict=True))
-    steps = [" ░▒▓█".index(shade) for _, shade in sorted(shaded)]
-    assert steps == sorted(steps)
-    assert {0, 3} <= set(steps)
-
-
 @pytest.mark.parametrize("scale", ["shared", "panel", "unit"])
 def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
     """The legend's number is the record's largest weight, or each panel's own is above it."""
@@ -272,19 +176,6 @@ def test_panels_say_their_scale(fixed_record: Make, scale: Scale) -> None:
         assert f"0 to {record.weights.max():.3g}" in text
     else:
         assert "0 to 1" in text
-
-
-def test_the_scale_of_pooled_cells_is_said(fixed_record: Make) -> None:
-    """Where cells are pooled, the legend's upper end is the largest pooled cell, not the largest weight."""
-    record = fixed_record([f"w{i}" for i in range(60)])
-    screen = Screen(width=44)
-    sheet = resolve(record)
-    text = " ".join(plain(sheet, screen))
-    note = re.search(r"a cell is (\d+) x (\d+) of 60 x 60 tokens", text)
-    assert note is not None
-    small = pool(sheet, math.ceil(60 / int(note[1])), math.ceil(60 / int(note[2])))
-    assert small.panels[0].top > sheet.panels[0].top
-    assert f"0 to {small.panels[0].top:.3g}" in text
 
 
 def test_everything_is_said(fixed_record: Make) -> None:
@@ -312,19 +203,6 @@ def test_an_unverified_record_says_so(fixed_record: Make) -> None:
     assert plain(resolve(fixed_record(receipt=None)), Screen(width=120))[-1].startswith(
         "not verified"
     )
-
-
-def test_one_panel_names_its_layer_and_head(fixed_record: Make) -> None:
-    """A single pattern says which it is, by the model's numbers."""
-    sheet = resolve(fixed_record(layers=(4,), heads=(11,)))
-    assert any("head 4.11" in line for line in plain(sheet))
-
-
-def test_panels_of_many_layers_name_their_layers(fixed_record: Make) -> None:
-    """Panels of several layers without an overview carry layer and head."""
-    sheet = resolve(fixed_record(n_layers=2, n_heads=2, layers=(1, 3), heads=(0, 7)))
-    text = "\n".join(plain(sheet, Screen(width=120)))
-    assert re.findall(r"head (\d)\.(\d)", text) == [("1", "0"), ("1", "7"), ("3", "0"), ("3", "7")]
 
 
 def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
@@ -400,16 +278,6 @@ def test_in_korean(fixed_record: Make, *, colour: bool) -> None:
         english = plain(resolve(record), screen, overview=True)
         labels = resolve(record).query_labels
         assert rows_of(korean, labels) == rows_of(english, labels)
-
-
-def test_every_name_of_a_step_begins_above_its_column(real_record: Attention) -> None:
-    """Where names stand step by step, each begins one cell into its own column."""
-    lines = plain(resolve(real_record.select([0], [2])), PLAIN)
-    first = next(number for number, line in enumerate(lines) if line.startswith(" 0 [CLS]"))
-    left = lines[first].index("100")
-    steps = lines[first - 2 : first]
-    for column, token in enumerate(real_record.key_tokens):
-        assert steps[column % 2][left + 4 * column + 1 :].startswith(token.text)
 
 
 @pytest.fixture(scope="module")
@@ -488,64 +356,6 @@ def test_numbers_can_be_read_in_their_cells(
     np.testing.assert_array_equal(found, expected)
 
 
-class Cell(NamedTuple):
-    """A character and its style."""
-
-    text: str
-    style: Style
-
-    def half(self, which: int) -> tuple[int, ...] | None:
-        """The colour of its upper or its lower half; None where that is the screen's own."""
-        colour = (
-            self.style.color
-            if self.text == "▀▄"[which]
-            else None
-            if self.text == " "
-            else self.style.bgcolor
-        )
-        return None if colour is None else tuple(colour.get_truecolor())
-
-
-def test_half_lines_hold_two_rows(fixed_record: Make) -> None:
-    """Thin cells: the upper half of a character is one row, the lower half the next, in the palette's colours."""
-    record = fixed_record([f"w{i}" for i in range(70)])
-    sheet = resolve(record)
-    table = colours(on_dark=True)
-    level = levels(sheet.panels[0].matrix, sheet.panels[0].top)
-    halves = [line for line in draw(sheet, Screen(width=90)) if re.search("[▀▄]", line.plain)]
-    assert len(halves) == 35
-    for number, line in enumerate(halves):
-        styles = {span.start: span.style for span in line.spans if isinstance(span.style, Style)}
-        cells = [
-            Cell(line.plain[at], styles.get(at, Style()))
-            for at in range(len(line.plain) - 70, len(line.plain))
-        ]
-        for offset in (0, 1):
-            row = 2 * number + offset
-            weights, least = sheet.panels[0].matrix[row], blank_below(sheet.panels[0].top)
-            expected = [
-                None if weight < least else tuple(colour)
-                for weight, colour in zip(weights, table[level[row]], strict=True)
-            ]
-            assert [cell.half(offset) for cell in cells] == expected
-
-
-def test_256_colours_are_all_that_is_sent(fixed_sheet: MakeSheet, printed: Printed) -> None:
-    """A screen with 256 colours is never sent one of 24 bits."""
-    # A palette of its own: Rich remembers how it wrote a style, whatever the console.
-    text = printed(fixed_sheet(), Screen(palette="cividis"), system="256")
-    assert "48;5;" in text
-    assert "48;2;" not in text
-
-
-def test_more_room_is_used(fixed_record: Make) -> None:
-    """A wider screen puts more panels side by side, and needs fewer lines."""
-    sheet = resolve(fixed_record(n_heads=12))
-    heights = [len(plain(sheet, Screen(width=width))) for width in (40, 80, 160)]
-    assert heights == sorted(heights, reverse=True)
-    assert heights[0] > heights[2]
-
-
 def assert_fits(sheet: Sheet, screen: Screen, *, overview: bool = False) -> list[Text]:
     """A picture's lines, none wider than the screen and none with a character that a terminal would obey."""
     lines = draw(sheet, screen, full=not overview)
@@ -567,30 +377,6 @@ def test_every_size_fits(
     )
     for colour in (True, False):
         assert_fits(sheet, Screen(width=width, colour=colour), overview=colour)
-
-
-@pytest.mark.parametrize(("queries", "keys"), [(1, 70), (70, 1), (3, 130), (130, 3)])
-@pytest.mark.parametrize("scale", ["shared", "panel"])
-def test_lopsided_sizes_fit(fixed_record: Make, queries: int, keys: int, scale: Scale) -> None:
-    """Cross-attention of few queries on many keys, and the reverse, on a narrow screen."""
-    record = fixed_record(
-        [f"질문{i}" for i in range(queries)],
-        keys=[f"key{i}" for i in range(keys)],
-        n_layers=2,
-        n_heads=7,
-    )
-    for width in (30, 61, 100):
-        assert_fits(resolve(record, scale), Screen(width=width), overview=True)
-
-
-def test_groups_with_long_names_fit(fixed_record: Make) -> None:
-    """Fewer columns make larger groups, whose names take more room: so until all fits."""
-    labels = ["漢漢漢漢", "0", "漢漢漢漢", "漢", "0", "漢", "0", "000", "漢"] * 9
-    for n, width in itertools.product(range(40, 60), (30, 31, 32)):
-        assert_fits(
-            resolve(fixed_record(labels[:n], n_layers=2, n_heads=2)),
-            Screen(width=width, colour=False),
-        )
 
 
 def any_label() -> st.SearchStrategy[str]:
@@ -629,21 +415,6 @@ def test_any_labels_on_any_width_fit(
         labels * repeats, n_layers=sizes[0], n_heads=sizes[1], text=" ".join(labels)
     )
     assert_fits(resolve(record, scale), Screen(width=width, colour=colour), overview=overview)
-
-
-@given(
-    text=st.text(st.characters(exclude_categories=[])),
-    model=st.text(max_size=40),
-    width=st.integers(30, 220),
-)
-@settings(max_examples=80)
-def test_any_sentence_and_model_name_fit(
-    fixed_record: Make, text: str, model: str, width: int
-) -> None:
-    """Whatever was typed and whatever the model is called is wrapped, and shown as text."""
-    assert_fits(
-        resolve(fixed_record("a b", text=text, pair=text, model=model)), Screen(width=width)
-    )
 
 
 @pytest.mark.parametrize("text", ["[red]x[/red]", "[link=x]y", ":smile:", r"\[bold]"])

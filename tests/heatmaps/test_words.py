@@ -89,51 +89,6 @@ def test_words_by_hand() -> None:
     assert merged.key_tokens == merged.query_tokens
 
 
-def test_a_merged_word_says_what_it_is_of() -> None:
-    """A word keeps its number, its place in the text and its pieces' spelling; it has no number in the vocabulary."""
-    word = merge_words(record(WEIGHTS, DOGS)).query_tokens[1]
-    assert word == Token(text="playing", piece="play+##ing", id=None, span=(0, 7), word=0)
-
-
-def test_tokens_that_are_words_are_left_alone() -> None:
-    """A token that is a whole word, and a special one, is the same token as before."""
-    merged = merge_words(record(WEIGHTS, DOGS))
-    assert (merged.query_tokens[0], *merged.query_tokens[2:]) == (DOGS[0], DOGS[3], DOGS[4])
-
-
-def test_merging_is_said_once() -> None:
-    """A note says how numbers were joined, behind the notes that were there."""
-    notes = merge_words(record(WEIGHTS, DOGS, notes=(Note("tokens_shuffled"),))).notes
-    assert notes == (Note("tokens_shuffled"), Note("words_merged"))
-    assert "mean" in sentence(notes[1])
-
-
-def test_the_record_itself_does_not_change() -> None:
-    """What is merged is a new record; the old one has its pieces still."""
-    before = record(WEIGHTS, DOGS)
-    merge_words(before)
-    hide_special(before)
-    assert before == record(WEIGHTS, DOGS)
-
-
-def test_merging_twice_is_merging_once() -> None:
-    """Words have no pieces: the second time nothing happens, and nothing is said."""
-    once = merge_words(record(WEIGHTS, DOGS))
-    assert merge_words(once) is once
-
-
-def test_whole_words_are_not_merged() -> None:
-    """A record of whole words comes back as it is, without a note."""
-    words = record([[0.5, 0.5], [0.25, 0.75]], [piece("big", 0), piece("dogs", 1)])
-    assert merge_words(words) is words
-
-
-def test_a_word_written_twice_is_two_words() -> None:
-    """Neighbours with the same text but different numbers stay apart."""
-    words = record([[0.5, 0.5], [0.25, 0.75]], [piece("no", 0), piece("no", 1)])
-    assert merge_words(words) is words
-
-
 def test_tokens_without_a_word_stand_alone() -> None:
     """White space and specials belong to no word, and two in a row are not merged with one another."""
     tokens = [
@@ -175,14 +130,6 @@ def test_cross_attention_has_words_of_two_languages() -> None:
     assert [token.text for token in merged.key_tokens] == ["I", "love", "you"]
 
 
-def test_only_one_side_has_pieces() -> None:
-    """Where only the keys are pieces, only they are merged; the queries are the same tokens."""
-    queries, keys = [piece("a", 0), piece("b", 1)], [piece("c", 0), piece("·d", 0), piece("e", 1)]
-    merged = merge_words(record([[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]], queries, keys))
-    np.testing.assert_allclose(merged.weights[0, 0], [[0.5, 0.5], [0.2, 0.8]], atol=1e-7)
-    assert merged.query_tokens == tuple(queries)
-
-
 def test_the_text_of_a_word_is_what_was_typed() -> None:
     """A word of a lower-casing tokenizer is shown as its writer wrote it, in the second sentence too."""
     tokens = [
@@ -196,26 +143,12 @@ def test_the_text_of_a_word_is_what_was_typed() -> None:
     assert [token.segment for token in merged.query_tokens] == [0, 1]
 
 
-def test_the_text_of_a_word_without_a_place_is_its_pieces() -> None:
-    """Pieces that do not know their place in the text are joined, without the marks of attnviz."""
-    merged = merge_words(record(np.full((2, 2), 0.5), [piece("play", 0), piece("·ing", 0)]))
-    assert merged.query_tokens[0].text == "playing"
-    assert merged.weights.tolist() == [[[[1.0]]]]
-
-
 def test_bytes_of_one_character_become_the_character() -> None:
     """Three tokens that are the bytes of one character are that character again."""
     tokens = [replace(piece(f"한 {part}/3", 0), span=(0, 1)) for part in (1, 2, 3)]
     merged = merge_words(record(np.full((3, 3), 1 / 3), tokens, text="한"))
     assert [token.text for token in merged.query_tokens] == ["한"]
     np.testing.assert_allclose(merged.weights, 1.0, atol=1e-6)
-
-
-def test_control_characters_in_a_word_are_spelled_out() -> None:
-    """What was typed is shown, never obeyed."""
-    tokens = [replace(piece("a", 0), span=(0, 2)), replace(piece("·b", 0), span=(2, 3))]
-    merged = merge_words(record(np.full((2, 2), 0.5), tokens, text="a\x1bb"))
-    assert merged.query_tokens[0].text == r"a\x1bb"
 
 
 def test_a_record_without_words_is_refused() -> None:
@@ -267,34 +200,6 @@ def test_hidden_specials_are_said() -> None:
     )
     assert "not renormalised" in sentence(hidden.notes[1])
     assert hidden.short_rows == ("dropped",)
-
-
-def test_short_rows_keep_their_other_reasons() -> None:
-    """A record that was short already is short for both reasons, each given once."""
-    assert hide_special(record(WEIGHTS, DOGS, short_rows=("pooled",))).short_rows == (
-        "pooled",
-        "dropped",
-    )
-    assert hide_special(record(WEIGHTS, DOGS, short_rows=("dropped",))).short_rows == ("dropped",)
-
-
-def test_hiding_twice_is_hiding_once() -> None:
-    """Without special tokens there is nothing to hide, and nothing to say."""
-    once = hide_special(record(WEIGHTS, DOGS))
-    assert hide_special(once) is once
-
-
-def test_specials_of_one_side_only() -> None:
-    """In cross-attention, keys may have special tokens where queries have none: 2 x 3 become 2 x 2."""
-    keys = [piece("I", 0), piece("love", 1), special("</s>")]
-    hidden = hide_special(
-        record([[0.2, 0.3, 0.5], [0.6, 0.4, 0.0]], [piece("나", 0), piece("너", 1)], keys)
-    )
-    np.testing.assert_array_equal(
-        hidden.weights[0, 0], np.array([[0.2, 0.3], [0.6, 0.4]], np.float32)
-    )
-    assert len(hidden.query_tokens) == 2
-    assert "(</s>)" in sentence(hidden.notes[0])
 
 
 @pytest.mark.parametrize("keys", [None, [piece("a", 0)]])

@@ -16,7 +16,6 @@ from attnviz.errors import ModelError
 from attnviz.models.attention import (
     MultiHeadAttention,
     SelfAttention,
-    attention_scores,
     causal_mask,
     fuse,
     scaled_dot_product_attention,
@@ -49,10 +48,6 @@ class TestTheFormula:
         context, weights = scaled_dot_product_attention(query, key, value)
         assert_close(weights, torch.tensor([[1, math.e]]) / (1 + math.e))
         assert_close(context, torch.tensor([[(2 + 3 * math.e) / (1 + math.e)]]))
-
-    def test_scores_are_divided_by_the_root_of_d_k(self) -> None:
-        """Four ones times four threes are 12, and 12 / sqrt(4) is 6."""
-        assert attention_scores(torch.ones(1, 4), 3 * torch.ones(1, 4)).item() == 6
 
     def test_five_steps_by_hand(self) -> None:
         """The example of the course notes: scores 15, 60, 15, 35 give the context [5, 6.94397194e-11, 1]."""
@@ -120,21 +115,6 @@ class TestCausalMask:
         assert_close(masked[:, -1], unmasked[:, -1])
 
 
-class TestSelfAttention:
-    """One head."""
-
-    def test_is_the_formula_on_three_projections(self) -> None:
-        """The module adds nothing to the function but the projections."""
-        attention, x = SelfAttention(D_MODEL, D_K), torch.randn(BATCH, QUERIES, D_MODEL)
-        projections = (
-            attention.query_projection,
-            attention.key_projection,
-            attention.value_projection,
-        )
-        expected = scaled_dot_product_attention(*(projection(x) for projection in projections))
-        assert_close(attention(x), expected)
-
-
 class TestMultiHeadAttention:
     """Many heads side by side."""
 
@@ -191,23 +171,6 @@ class TestMultiHeadAttention:
 class TestAttendFunction:
     """A caller can stand where the formula stands."""
 
-    def test_it_gets_heads_and_a_full_mask(self) -> None:
-        """Query, key and value come with the axis of the heads, and the mask in full."""
-        seen: list[tuple[int, ...]] = []
-
-        def attend(*parts: Tensor) -> tuple[Tensor, Tensor]:
-            seen.extend(tuple(part.shape) for part in parts)
-            return scaled_dot_product_attention(*parts)
-
-        attention = MultiHeadAttention(D_MODEL, HEADS)
-        x, memory = torch.randn(BATCH, QUERIES, D_MODEL), torch.randn(BATCH, KEYS, D_MODEL)
-        mask = torch.ones(BATCH, 1, KEYS, dtype=torch.bool)
-        assert_close(
-            attention(x, mask, memory=memory, attend=attend), attention(x, mask, memory=memory)
-        )
-        keys = (BATCH, HEADS, KEYS, D_K)
-        assert seen == [(BATCH, HEADS, QUERIES, D_K), keys, keys, (BATCH, 1, QUERIES, KEYS)]
-
     @pytest.mark.parametrize(("kind", "size"), [(MultiHeadAttention, HEADS), (SelfAttention, D_K)])
     def test_rows_may_be_streamed(self, kind: type[nn.Module], size: int) -> None:
         """A function that attends a few rows at a time and keeps no weights gives the same output."""
@@ -261,18 +224,6 @@ class TestFusedProjection:
         for before, after in zip(projections, split(fuse(*projections)), strict=True):
             assert (after.in_features, after.out_features) == (D_MODEL, D_K)
             assert_close(after.state_dict(), before.state_dict(), rtol=0, atol=0)
-
-    def test_multi_head_attention_from_a_fused_projection(self) -> None:
-        """Attention whose projections were fused and split again is the same attention."""
-        attention, x = MultiHeadAttention(D_MODEL, HEADS), torch.randn(BATCH, QUERIES, D_MODEL)
-        before = attention(x)
-        fused = fuse(
-            attention.query_projection, attention.key_projection, attention.value_projection
-        )
-        attention.query_projection, attention.key_projection, attention.value_projection = split(
-            fused
-        )
-        assert_close(attention(x), before, rtol=0, atol=0)
 
     def test_refuses_what_is_not_three_alike(self) -> None:
         """Projections of two widths, or a width that 3 does not divide."""

@@ -10,7 +10,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import scaled_dot_product_attention, weigh
+from attnviz.models.attention import weigh
 from attnviz.models.config import ScoreName
 from attnviz.models.scores import (
     SCORES,
@@ -59,11 +59,6 @@ class TestByHand:
 class TestFunctions:
     """Any number of queries and keys, in any batch."""
 
-    def test_scaled_dot_is_dot_over_the_root(self) -> None:
-        """There is nothing else between the two."""
-        query, key = torch.randn(BATCH, QUERIES, D_K), torch.randn(BATCH, KEYS, D_K)
-        assert_close(scaled_dot(query, key), dot(query, key) / math.sqrt(D_K))
-
     def test_general_against_torch(self) -> None:
         """PyTorch's bilinear form gives the same, also where query and key differ in width."""
         query, key = torch.randn(BATCH, QUERIES, D_QUERY), torch.randn(BATCH, KEYS, D_K)
@@ -75,22 +70,6 @@ class TestFunctions:
         )
         expected = bilinear(*(pair.contiguous() for pair in pairs))[..., 0]
         assert_close(general(query, key, weight), expected, rtol=0, atol=1e-5)
-
-    def test_additive_pair_by_pair(self) -> None:
-        """Each score is the network's output for its own query and key."""
-        query, key = torch.randn(BATCH, QUERIES, D_QUERY), torch.randn(BATCH, KEYS, D_K)
-        query_projection, key_projection, out = (
-            nn.Linear(D_QUERY, D_ADD, bias=False),
-            nn.Linear(D_K, D_ADD, bias=False),
-            torch.randn(D_ADD),
-        )
-        scores = additive(query, key, query_projection.weight, key_projection.weight, out)
-        assert scores.shape == (BATCH, QUERIES, KEYS)
-        for i, j in ((0, 0), (10, 12), (3, 7)):
-            expected = (
-                out * torch.tanh(query_projection(query[1, i]) + key_projection(key[1, j]))
-            ).sum()
-            assert_close(scores[1, i, j], expected)
 
 
 class TestNames:
@@ -113,26 +92,6 @@ class TestNames:
         assert all(
             learned.grad is not None and learned.grad.any() for learned in [query, *parameters]
         )
-
-    def test_scaled_dot_is_the_transformers(self) -> None:
-        """Weighed by this score, attention is the Transformer's."""
-        query, key, value = (
-            torch.randn(QUERIES, D_K),
-            torch.randn(KEYS, D_K),
-            torch.randn(KEYS, D_ADD),
-        )
-        expected = scaled_dot_product_attention(query, key, value)
-        assert_close(
-            weigh(score_named("scaled_dot", D_K)(query, key), value), expected, rtol=0, atol=0
-        )
-
-    def test_modules_are_their_functions(self) -> None:
-        """A module adds to its function only what it learns."""
-        query, key = torch.randn(QUERIES, D_K), torch.randn(KEYS, D_K)
-        assert_close(General(D_K)(query, key).shape, (QUERIES, KEYS))
-        module = Additive(D_K)
-        expected = additive(query, key, module.query_weight, module.key_weight, module.direction)
-        assert torch.equal(module(query, key), expected)
 
 
 @pytest.mark.usefixtures("as_installed")

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.testing import assert_close
 
 from attnviz.errors import ModelError
-from attnviz.models.attention import causal_mask, scaled_dot_product_attention, split
-from attnviz.models.config import Activation, StackConfig
+from attnviz.models.attention import causal_mask, split
+from attnviz.models.config import StackConfig
 from attnviz.models.transformer import Encoder, FeedForward, TransformerLayer, pad
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
@@ -53,18 +53,15 @@ class TestFeedForward:
 class TestLayer:
     """Attention, sum, norm, feed-forward, sum, norm."""
 
-    @pytest.mark.parametrize("activation", ["relu", "gelu"])
     @pytest.mark.parametrize("mask", ["none", "causal", "padding"])
-    def test_parity_with_torch(self, activation: Activation, mask: str) -> None:
+    def test_parity_with_torch(self, mask: str) -> None:
         """PyTorch's layer with the same weights gives the same vectors."""
-        theirs = nn.TransformerEncoderLayer(
-            D_MODEL, HEADS, D_FF, dropout=0, activation=activation, batch_first=True
-        )
+        theirs = nn.TransformerEncoderLayer(D_MODEL, HEADS, D_FF, dropout=0, batch_first=True)
         for parameter in theirs.parameters():
             # the norms' weights and the biases too, which begin as ones and zeros
             nn.init.normal_(parameter)
         mine, x = (
-            TransformerLayer(replace(SIZES, activation=activation)),
+            TransformerLayer(SIZES),
             torch.randn(BATCH, TOKENS, D_MODEL),
         )
         copy_into(mine, theirs)
@@ -99,22 +96,6 @@ class TestEncoder:
         shuffled = torch.randperm(TOKENS)
         assert_close(encoder(x[:, shuffled])[0], encoder(x)[0][:, shuffled], rtol=0, atol=1e-5)
 
-    def test_attend_reaches_every_layer(self) -> None:
-        """The function handed to the stack is called once a layer, and may keep the weights to itself."""
-        streamed: list[Tensor] = []
-
-        def attend(
-            query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
-        ) -> tuple[Tensor, None]:
-            context, weights = scaled_dot_product_attention(query, key, value, mask)
-            streamed.append(weights)
-            return context, None
-
-        encoder, x = Encoder(SIZES), torch.randn(BATCH, TOKENS, D_MODEL)
-        output, weights, _ = encoder(x, attend=attend)
-        assert weights == [None] * LAYERS
-        assert_close((output, streamed), encoder(x)[:2], rtol=0, atol=0)
-
 
 class TestPad:
     """Sentences of different lengths in one batch."""
@@ -146,10 +127,8 @@ class TestRefusals:
     """What makes no sense is refused, and the message says what was expected and what came."""
 
     def test_sizes(self) -> None:
-        """No layer, an activation that is not there, heads that do not divide."""
+        """No layer, heads that do not divide."""
         with pytest.raises(ModelError, match="expected at least 1, got 0"):
             Encoder(replace(SIZES, n_layers=0))
-        with pytest.raises(ModelError, match="expected relu or gelu, got tanh"):
-            FeedForward(D_MODEL, D_FF, "tanh")  # type: ignore[arg-type]
         with pytest.raises(ModelError, match="expected a divisor of 21, got 2 heads"):
             Encoder(replace(SIZES, n_heads=2))

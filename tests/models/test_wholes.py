@@ -15,7 +15,7 @@ from torch.testing import assert_close
 from attnviz.errors import InputError, ModelError, TooLongError
 from attnviz.models.attention import AttendFunction, scaled_dot_product_attention
 from attnviz.models.config import LanguageConfig, TranslationConfig, WordsConfig
-from attnviz.models.embedding import WordEmbedding, after_start, likeliest, sinusoidal_positions
+from attnviz.models.embedding import WordEmbedding, sinusoidal_positions
 from attnviz.models.wholes import LanguageDecoder, LanguageEncoder, TranslationTransformer
 
 # Different primes; only d_model must divide by the heads: 3 x 7.
@@ -68,38 +68,8 @@ class TestWordEmbedding:
         assert here.tolist() == [[True, True, False], [True, False, False]]
 
 
-class TestWords:
-    """What a decoder reads and says."""
-
-    def test_after_start(self) -> None:
-        """The start, then each word but the last."""
-        assert after_start(torch.tensor([[7, 9, 3], [8, 3, 0]]), start=2).tolist() == [
-            [2, 7, 9],
-            [2, 8, 3],
-        ]
-
-    def test_likeliest(self) -> None:
-        """The largest logit wins, but padding and start are no words; the logits stay as they were."""
-        logits = torch.tensor([[9.0, 1, 8, 3, 2], [0, 5, 0, 4, 1]])
-        before = logits.clone()
-        assert likeliest(logits, WordsConfig()).tolist() == [3, 1]
-        assert torch.equal(logits, before)
-
-
 class TestLanguageEncoder:
     """Both directions."""
-
-    def test_is_its_parts(self) -> None:
-        """Embedding, encoder, and a projection each for the hidden word and for what is meant."""
-        model, sentence = LanguageEncoder(LANGUAGE), words(READ, 11)
-        vectors, weights, _ = model.encoder(model.embedding(sentence))
-        expected = (
-            model.word_projection(vectors),
-            model.referent_projection(vectors),
-            vectors,
-            weights,
-        )
-        assert_close(tuple(model(sentence)), expected, rtol=0, atol=0)
 
     def test_padding_changes_nothing(self) -> None:
         """In a batch each sentence gets the numbers that it gets alone."""
@@ -134,15 +104,6 @@ class TestLanguageEncoder:
 class TestLanguageDecoder:
     """From left to right."""
 
-    def test_is_its_parts(self) -> None:
-        """Embedding, decoder without cross attention, and a map to the next word."""
-        model, sentence = LanguageDecoder(LANGUAGE), words(READ, 11)
-        vectors, weights, _ = model.decoder(model.embedding(sentence))
-        assert_close(model(sentence), (model.word_projection(vectors), weights), rtol=0, atol=0)
-        assert [tuple(pattern.shape) for pattern in weights] == [
-            (1, HEADS, SOURCE, SOURCE)
-        ] * LAYERS
-
     def test_a_later_word_changes_nothing_before_it(self) -> None:
         """Neither a logit nor a weight, to the last bit."""
         model, sentence = ready(LanguageDecoder(LANGUAGE)), words(READ, 11)
@@ -162,17 +123,6 @@ class TestLanguageDecoder:
         for row, n in enumerate((11, 1, 5)):
             assert_close(together[row, :n], model(sentences[row : row + 1, :n])[0][0])
 
-    def test_attend_and_positions_are_passed_down(self) -> None:
-        """A caller's function sees every layer; without positions the first of two equal words is the second."""
-        calls: list[tuple[int, int]] = []
-        model, twice = ready(LanguageDecoder(LANGUAGE)), torch.tensor([[7, 7]])
-        without = ready(LanguageDecoder(replace(LANGUAGE, positions=False)))
-        logits, weights = without(twice, attend=counting(calls))
-        assert calls == [(2, 2)] * LAYERS
-        assert weights == [None] * LAYERS
-        assert_close(logits[:, 0], logits[:, 1])
-        assert not torch.allclose(model(twice)[0][:, 0], model(twice)[0][:, 1])
-
 
 def outspoken(model: Any) -> Any:
     """The model with a larger last map, so that it does not say one word again and again."""
@@ -182,17 +132,6 @@ def outspoken(model: Any) -> Any:
 
 class TestTranslationTransformer:
     """It reads one language and says another."""
-
-    def test_is_its_parts(self) -> None:
-        """Two embeddings, encoder-decoder, and a map to the words; the decoder reads what it was to say before."""
-        model, source, target = TranslationTransformer(TRANSLATION), words(READ, 11), words(SAID, 5)
-        read = torch.cat([torch.tensor([[TRANSLATION.start]]), target[:, :-1]], dim=1)
-        vectors, weights = model.transformer(
-            model.source_embedding(source), model.target_embedding(read)
-        )
-        translation = model(source, target)
-        assert_close(translation.logits, model.word_projection(vectors), rtol=0, atol=0)
-        assert_close(tuple(translation.weights), tuple(weights), rtol=0, atol=0)
 
     def test_a_later_word_changes_no_earlier_logit(self) -> None:
         """New words at the end of the target leave what came before as it was, to the last bit."""
@@ -255,20 +194,6 @@ class TestTranslationTransformer:
             lengths.append(n)
         assert min(lengths) == 1 < max(lengths) == together.shape[1]
 
-    def test_it_stops(self) -> None:
-        """At the length asked for, and never after the model's own."""
-        model, source = (
-            TranslationTransformer(replace(TRANSLATION, max_length=5, n_layers=1)),
-            words(READ, 5),
-        )
-        model.word_projection.bias.data[TRANSLATION.end] = -99
-        assert [model.translate(source, max_length=n).words.shape[1] for n in (1, 3, 29)] == [
-            1,
-            3,
-            5,
-        ]
-        assert model.translate(source).words.shape[1] == 5
-
     def test_attend_tells_the_three_kinds_apart(self) -> None:
         """Each function sees its own kind once a layer, for all steps at once."""
         model, source = TranslationTransformer(TRANSLATION), words(READ, 11)
@@ -286,36 +211,6 @@ class TestTranslationTransformer:
         assert torch.equal(translation.words, target)
 
 
-class TestAllWholes:
-    """What holds for each of them."""
-
-    @pytest.mark.parametrize("kind", ["encoder", "decoder", "translation"])
-    def test_training(self, kind: str) -> None:
-        """Gradients reach every parameter, and dropout stops with training."""
-        model: Any
-        if kind == "translation":
-            model = TranslationTransformer(replace(TRANSLATION, dropout=0.5))
-            inputs = [words(READ, 11, 1, 5), words(SAID, 5, 5, 5)]
-        else:
-            whole = {"encoder": LanguageEncoder, "decoder": LanguageDecoder}[kind]
-            model, inputs = whole(replace(LANGUAGE, dropout=0.5)), [words(READ, 11, 1, 5)]
-
-        def logits() -> Tensor:
-            parts = (
-                part
-                for part in model(*inputs)
-                if isinstance(part, Tensor) and part.is_floating_point()
-            )
-            return torch.cat([part.flatten() for part in parts])
-
-        torch.autograd.backward(logits().square().sum())
-        for name, parameter in model.named_parameters():
-            assert parameter.grad is not None, name
-        assert not torch.allclose(logits(), logits())
-        model.eval()
-        assert torch.equal(logits(), logits())
-
-
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
     """What makes no sense is refused, and the message says what was expected and what came."""
@@ -329,10 +224,6 @@ class TestRefusals:
             ({"n_heads": -3}, "expected a divisor of 21, got -3 heads"),
             ({"n_layers": 0}, "n_layers is too small: expected at least 1, got 0"),
             ({"d_ff": -1}, "d_ff is too small: expected at least 1, got -1"),
-            (
-                {"dropout": -0.5},
-                "dropout must be a share: expected at least 0 and less than 1, got -0.5",
-            ),
             ({"max_length": -7}, "max_length is too small: expected at least 1, got -7"),
             ({"mask": 29}, "must hold the special words: expected at least 30, got "),
             (
@@ -367,9 +258,3 @@ class TestRefusals:
                 model(torch.tensor([[7, 23]]))
             with pytest.raises(ModelError, match="expected it after the words, got it before one"):
                 model(torch.tensor([[7, 0, 7]]))
-
-    def test_pairs(self) -> None:
-        """No words to be generated."""
-        model = TranslationTransformer(TRANSLATION)
-        with pytest.raises(ModelError, match="max_length is too small: expected at least 1, got 0"):
-            model.translate(words(READ, 11), max_length=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -12,15 +11,12 @@ from fontTools.fontBuilder import FontBuilder  # type: ignore[import-untyped]  #
 from fontTools.pens.ttGlyphPen import TTGlyphPen  # type: ignore[import-untyped]
 
 from attnviz.attention import Attention
-from attnviz.heatmaps.figure import draw
 from attnviz.render import fonts
-from attnviz.render.fonts import BASE, KOREAN, advice, typefaces_for
-from attnviz.render.sheet import resolve
+from attnviz.render.fonts import BASE, advice, typefaces_for
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from matplotlib.figure import Figure
 
 Make = Callable[..., Attention]
 
@@ -53,19 +49,6 @@ def files(families: Iterable[str]) -> list[str]:
         fontManager.findfont(FontProperties(family=[name]), fallback_to_default=False)
         for name in families
     ]
-
-
-def families_of(made: Figure) -> list[str]:
-    """The fonts of a figure's texts: all have the same."""
-    from matplotlib.text import Text
-
-    found = {
-        tuple(text.get_fontfamily())
-        for text in made.findobj(Text)
-        if isinstance(text, Text) and text.get_text()
-    }
-    (families,) = found
-    return list(families)
 
 
 @pytest.fixture
@@ -156,27 +139,6 @@ def test_scripts_need_no_installed_font(script: str) -> None:
     assert set(text) - set(" ") <= has
 
 
-def test_every_korean_syllable_is_there() -> None:
-    """All 11,172 modern syllables and the letters that stand alone are in the font shipped here."""
-    wanted = {chr(code) for code in (*range(0xAC00, 0xD7A4), *range(0x3131, 0x3164))}
-    assert wanted <= characters(KOREAN)
-
-
-@pytest.mark.usefixtures("no_other_fonts")
-def test_the_korean_figure_has_its_glyphs(fixed_record: Make) -> None:
-    """Every character of every text in the Korean figure is in a font of that figure, and no warning is given."""
-    from matplotlib.text import Text
-
-    made = draw(resolve(fixed_record("나는 너희 모두를 사랑해", n_heads=2))).figure
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        made.canvas.draw()
-    has = set().union(*map(characters, files(families_of(made))))
-    texts = [text.get_text() for text in made.findobj(Text) if isinstance(text, Text)]
-    assert "사랑해" in texts
-    assert set("".join(texts)) - set(" \n") <= has
-
-
 @pytest.mark.usefixtures("no_other_fonts")
 @pytest.mark.parametrize(
     ("text", "missing"), [("爱我们", "们我爱"), (THAI, "กฉนรั"), ("a😀b", ""), ("a🙂b", "🙂")]
@@ -186,19 +148,6 @@ def test_what_no_font_has_is_missing(text: str, missing: str) -> None:
     chosen = typefaces_for([text, text])
     assert chosen.missing == missing
     assert chosen.families[0] == BASE
-
-
-@pytest.mark.usefixtures("no_other_fonts")
-def test_writing_tells_what_is_missing(fixed_record: Make, tmp_path: Path) -> None:
-    """The picture is drawn all the same, and whoever asked for it learns what is not in it."""
-    sheet = resolve(fixed_record(["我", "love", THAI[0]], model="x"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        picture = draw(sheet)
-        missing = picture.write(tmp_path / "x.png", ".png").missing
-    assert missing == "".join(sorted("我" + THAI[0]))
-    texts = [text.get_text() for ax in picture.figure.axes for text in ax.texts]
-    assert f"boxes: no font here has U+{ord(THAI[0]):04X} U+6211" in texts
 
 
 @pytest.mark.parametrize(
@@ -241,19 +190,3 @@ def test_an_installed_font_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     chosen = typefaces_for([THAI])
     assert chosen.families == (BASE, "Thai Squares")
     assert not chosen.missing
-
-
-@pytest.mark.usefixtures("no_other_fonts")
-def test_a_font_of_blanks_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is a font that lists characters and leaves them blank."""
-    install(monkeypatch, (build_font(tmp_path / "blank.ttf", "Blank", THAI, ink=False), "Blank"))
-    assert typefaces_for([THAI]).missing
-
-
-@pytest.mark.usefixtures("no_other_fonts")
-def test_a_broken_font_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A font file that cannot be read, or is gone, does not stop the picture."""
-    torn = tmp_path / "torn.ttf"
-    torn.write_bytes(build_font(tmp_path / "whole.ttf", "Whole", THAI).read_bytes()[:100])
-    install(monkeypatch, (torn, "Torn"), (tmp_path / "gone.ttf", "Gone"))
-    assert typefaces_for([THAI]).missing

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rich.color import Color, ColorSystem
 
 from attnviz.errors import AttnvizWarning, SelectionError
 from attnviz.render.names import PALETTES
@@ -13,7 +12,6 @@ from attnviz.render.palette import (
     MIDDLE,
     colours,
     diverging,
-    has_blanks,
     ink,
     levels,
     luminance,
@@ -95,35 +93,6 @@ def test_the_default_steps_are_nearly_even() -> None:
         assert steps.min() >= 5.0
 
 
-@pytest.mark.parametrize("eye", ["protan", "deutan", "tritan"])
-@pytest.mark.parametrize("name", PALETTES)
-def test_lightness_survives_every_eye(name: str, eye: str) -> None:
-    """Every palette stays in order to every eye, because it is in order by lightness."""
-    table = seen(colours(name)[TENTHS].astype(float), eye)[:, 0]
-    assert (np.diff(table) < 0).all()
-
-
-@pytest.mark.parametrize("name", PALETTES)
-def test_zero_is_nearest_the_background(name: str) -> None:
-    """Weight 0 is the lightest colour on paper and the darkest on a dark screen."""
-    paper, dark = luminance(colours(name)), luminance(colours(name, on_dark=True))
-    assert paper[0] > paper[-1]
-    assert dark[0] < dark[-1]
-    if PALETTES[name] != "attnviz":
-        np.testing.assert_array_equal(colours(name), colours(name, on_dark=True)[::-1])
-
-
-def test_the_default_begins_with_the_background() -> None:
-    """Nothing looks like nothing: white, and black; the other end is one dark or one pale hue, neither red nor blue."""
-    assert (colours()[0] == 255).all()
-    assert (colours(on_dark=True)[0] == 0).all()
-    assert colours()[-1].tolist() == pytest.approx([6, 48, 47], abs=2)
-    for table in (colours(), colours(on_dark=True)):
-        red, green, blue = table[128].astype(int)
-        assert green > 2 * red
-        assert green == pytest.approx(blue, abs=8)
-
-
 @pytest.mark.parametrize("name", PALETTES)
 def test_a_palette_turns_round(name: str) -> None:
     """`_r` turns the palette round, on both backgrounds."""
@@ -148,18 +117,6 @@ def test_a_palette_that_turns_is_used_and_told_of_once(name: str) -> None:
     ):
         colours(name)
     assert colours(name, on_dark=True).shape == (LEVELS, 3)  # a second warning would fail
-
-
-@pytest.mark.filterwarnings("ignore:the palette .* by turns")
-@pytest.mark.parametrize("name", ["jet", "RdBu", "coolwarm", "twilight"])
-def test_a_colormap_without_a_lighter_end_stays_as_it_comes(name: str) -> None:
-    """Its low end stands for weight 0, on paper and on a dark screen; ``_r`` turns it round."""
-    from matplotlib import colormaps
-
-    own = (colormaps[name](np.linspace(0, 1, LEVELS))[:, :3] * 255).round()
-    for on_dark in (False, True):
-        np.testing.assert_array_equal(colours(name, on_dark=on_dark), own)
-        np.testing.assert_array_equal(colours(f"{name}_r", on_dark=on_dark), own[::-1])
 
 
 @pytest.mark.parametrize("on_dark", [False, True])
@@ -206,17 +163,6 @@ def test_text_can_be_read_on_every_colour(name: str, *, on_dark: bool) -> None:
     np.testing.assert_array_equal(chosen, np.maximum(contrast[True], contrast[False]))
 
 
-def test_256_colours_keep_the_order() -> None:
-    """On a screen of 256 colours the default never turns back by more than 1 unit of lightness, and keeps 12 steps."""
-    table = colours(on_dark=True)
-    fewer = [Color.from_rgb(*map(int, rgb)).downgrade(ColorSystem.EIGHT_BIT) for rgb in table]
-    light = lightness(np.array([colour.get_truecolor() for colour in fewer], dtype=float))
-    assert np.diff(light).min() > -1.0
-    assert len({colour.number for colour in fewer}) >= 12
-    assert light[-1] > 90
-    assert light[0] < 5
-
-
 def test_levels_by_hand() -> None:
     """0 is level 0, the top 255, a fifth of it 51; what is above the top stays at 255."""
     found = levels(np.array([[0.0, 0.1, 0.5, 0.7]]), 0.5)
@@ -233,21 +179,3 @@ def test_cells_of_small_weights_stay_blank() -> None:
     shown = pixels(np.array([[0.0003, 0.0005, 0.02]]), 0.02, table)
     assert (shown[0, 0] == 255).all()
     np.testing.assert_array_equal(shown[0, 1:], table[[6, 255]])
-
-
-@pytest.mark.parametrize("palette", ["teal_r", "gray_r", "Blues_r", "crest"])
-def test_zero_never_looks_like_more(palette: str) -> None:
-    """Where the palette does not begin with the page, a cell of weight 0 has the palette's colour of 0."""
-    table = colours(palette)
-    np.testing.assert_array_equal(
-        pixels(np.array([[0.0, 0.0049, 1.0]]), 1.0, table), table[None, [0, 0, 255]]
-    )
-    assert not has_blanks(table)
-    assert not has_blanks(colours(palette, on_dark=True), on_dark=True)
-
-
-@pytest.mark.parametrize("on_dark", [False, True])
-@pytest.mark.parametrize("palette", ["teal", "magma", "viridis", "gray", "mako"])
-def test_palettes_that_begin_near_the_page_leave_blanks(palette: str, on_dark: bool) -> None:
-    """White on paper, and nothing on a screen, is as little as their own colour of 0."""
-    assert has_blanks(colours(palette, on_dark=on_dark), on_dark=on_dark)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from attnviz.attention import NO_RECEIPT, Attention, Note, Token
+from attnviz.attention import NO_RECEIPT, Attention, Token
 from attnviz.render.sheet import Panel, Scale, Sheet, pool, resolve
-
-Make = Callable[..., Attention]
 
 # Two layers of two heads, each 1 query x 3 keys; the largest weights are 0.5, 0.7, 0.6 and 0.9.
 SMALL = [[[[0.5, 0.3, 0.2]], [[0.1, 0.7, 0.2]]], [[[0.2, 0.2, 0.6]], [[0.9, 0.1, 0.0]]]]
@@ -109,41 +104,6 @@ def test_the_legend_says_where_the_scale_ends(scale: Scale, legend: str) -> None
     assert legend in resolve(small(), scale).legend
 
 
-def test_a_sentence_and_its_pair_are_both_quoted() -> None:
-    """Both sentences are in the title, in the order given."""
-    assert (
-        resolve(small(text="I love you", pair="All of you")).sentence
-        == "“I love you” + “All of you”"
-    )
-
-
-def test_notes_and_kind_are_carried(make_record: Make) -> None:
-    """What was done to the record is said again, in order, and so is which attention it is."""
-    sheet = resolve(
-        make_record(
-            notes=(Note.of("text", text="cut at 512 tokens"), Note.of("text", text="merged\x07"))
-        )
-    )
-    assert sheet.notes == ("cut at 512 tokens", r"merged\x07")
-    assert sheet.model == "made by hand · bidirectional self-attention"
-
-
-@pytest.mark.parametrize(
-    ("n_layers", "n_heads", "size"),
-    [
-        (1, 1, "head 0.0"),
-        (2, 3, "2 layers x 3 heads"),
-        (1, 5, "layer 0, 5 heads"),
-        (5, 1, "5 layers, head 0"),
-    ],
-)
-def test_the_size_is_counted_in_words(
-    make_record: Make, n_layers: int, n_heads: int, size: str
-) -> None:
-    """Several are counted, one is named."""
-    assert resolve(make_record(n_layers=n_layers, n_heads=n_heads)).size == size
-
-
 def test_pooled_numbers_by_hand() -> None:
     """5 x 7 in 2 x 3 cells: to a group the sum over its keys, from it the mean over its queries."""
     first, second = pool(sheet_of(MATRIX), 2, 3).panels
@@ -171,33 +131,6 @@ def test_pooling_keeps_sums_and_its_promise(
         assert size == tokens or size > limit / 2 - 1  # no coarser than whole groups make it
     assert (len(pooled.query_labels), len(pooled.key_labels)) == shown.shape
     np.testing.assert_allclose(shown.sum(axis=1), 1.0)
-
-
-def test_a_group_is_named_by_its_ends() -> None:
-    """Groups are called by their first and last token, a token alone by its name."""
-    pooled = pool(sheet_of(MATRIX), 2, 3)
-    assert pooled.query_labels == ("q0…q2", "q3…q4")
-    assert pooled.key_labels == ("k0…k2", "k3…k5", "k6")
-    assert pool(sheet_of(MATRIX), 5, 4).query_labels == ("q0", "q1", "q2", "q3", "q4")
-
-
-def test_even_attention_stays_even() -> None:
-    """Equal weights are equal when pooled, but for the last group; self-attention stays square."""
-    sheet = sheet_of(np.full((97, 97), 1 / 97))
-    same = replace(sheet, query_labels=sheet.key_labels)
-    shown = pool(same, 60, 40).panels[0].matrix
-    assert shown.shape == (33, 33)
-    np.testing.assert_allclose(shown[:, :-1], 3 / 97)
-
-
-def test_pooling_twice_is_pooling_once() -> None:
-    """Groups of groups count each token once, though the last group has fewer; one note says how many."""
-    sheet = sheet_of(np.arange(77.0).reshape(7, 11) / 77)
-    once, twice = pool(sheet, 2, 3), pool(pool(sheet, 4, 6), 2, 3)
-    assert (twice.notes, twice.cell, twice.numbers) == (once.notes, (4, 4), ([0, 4], [0, 4, 8]))
-    assert twice.query_labels == once.query_labels == ("q0…q3", "q4…q6")
-    for one, other in zip(once.panels, twice.panels, strict=True):
-        np.testing.assert_allclose(other.matrix, one.matrix, rtol=1e-12)
 
 
 def test_colours_of_long_texts_end_below_the_largest() -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 
 from attnviz.errors import FileFormatError, RecordError
-from attnviz.storage.encoding import decode, decode_fields, to_text
+from attnviz.storage.encoding import decode, to_text
 
 
 @dataclass(frozen=True)
@@ -84,22 +84,6 @@ def test_another_type_is_refused(changes: dict[str, Any], message: str) -> None:
     """In one line, with the way to the field and what it holds."""
     with pytest.raises(FileFormatError, match=re.escape(message)):
         decode({**GOOD, **changes}, Whole, "it")
-
-
-def test_fields_one_by_one() -> None:
-    """Those that are missing are named together; some are read otherwise."""
-    fields = {"name": "a", "way": "left", "mark": None, "is_done": True, "more": 3}
-    apart = {"by_name", "by_number", "parts"}
-    assert decode_fields(fields, Whole, apart=apart) == {
-        "name": "a",
-        "way": "left",
-        "mark": None,
-        "is_done": True,
-    }
-    with pytest.raises(FileFormatError, match=r"^it lacks parts$"):
-        decode_fields(fields, Whole, apart={"by_name", "by_number"})
-    with pytest.raises(FileFormatError, match=r'^way must be one of left, right, not "up"$'):
-        decode_fields({**fields, "way": "up"}, Whole, apart=apart)
 
 
 @pytest.mark.parametrize("value", [float("nan"), "\udc80"])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
 import os
-import pickle
 import re
 import resource
 import subprocess
@@ -16,10 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-import jaxtyping
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import save as pack_safetensors
 
@@ -27,8 +24,8 @@ import attnviz
 from attnviz.attention import Attention, Kind, Note, Receipt, ShortRows, Token
 from attnviz.errors import FileFormatError, OutputError, RecordError
 from attnviz.results import load_record, save
-from attnviz.storage.files import check_ending, check_writable, write_whole
-from attnviz.storage.record_files import adopt, to_json
+from attnviz.storage.files import check_writable, write_whole
+from attnviz.storage.record_files import to_json
 from attnviz.text.display import visible
 
 if TYPE_CHECKING:
@@ -155,12 +152,6 @@ def record_parts(draw: st.DrawFn) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- round trips
 
 
-@pytest.fixture
-def as_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the tests' own type checks, which would speak before the files' refusals do."""
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One folder for all examples of a property."""
@@ -219,24 +210,6 @@ def test_links_that_do_not_fit(tmp_path: Path, change: dict[str, Any], message: 
         load_record(path)
 
 
-@given(bits=st.lists(st.integers(0, 0x3F800000), min_size=1, max_size=9))
-def test_json_writes_the_shortest_number(bits: list[int]) -> None:
-    """Each float32 from 0 to 1 is written in no more digits than tell it from its neighbours."""
-    weights = np.array(bits, np.uint32).view(np.float32)
-    record = sample(
-        weights=weights.reshape(1, 1, -1, 1),
-        query_tokens=tokens(len(bits)),
-        key_tokens=tokens(1),
-        layers=(0,),
-        heads=(0,),
-        short_rows=("sink",),
-    )
-    texts: list[str] = []
-    json.loads(to_json(record).partition('"weights": ')[2][:-1], parse_float=texts.append)
-    assert [np.float32(text) for text in texts] == list(weights)
-    assert [float(text) for text in texts] == [float(str(number)) for number in weights]
-
-
 def test_json_is_plain_to_read() -> None:
     """Another program finds the labels by their names, in letters, and short numbers."""
     record = sample(weights=np.full((2, 3, 5, 7), 0.1, np.float32), short_rows=("sink",))
@@ -256,29 +229,9 @@ def test_json_is_plain_to_read() -> None:
     assert "\n" not in to_json(record)
 
 
-def test_a_record_saves_itself(tmp_path: Path) -> None:
-    """The record's own method is the same function."""
-    assert load_record(sample().save(tmp_path / "record.npz")) == sample()
-
-
 def test_the_ending_may_be_in_capitals(tmp_path: Path) -> None:
     """Some systems write .JSON."""
     assert load_record(save(sample(), tmp_path / "RECORD.JSON")) == sample()
-
-
-@pytest.mark.usefixtures("as_installed")
-def test_numbers_of_numpy_are_written_as_numbers(tmp_path: Path) -> None:
-    """Layers counted with numpy and differences measured with it save like Python's own."""
-    receipt = Receipt(
-        native="sdpa",
-        dtype="float32",
-        tolerance=1,
-        layers=(3, 5),
-        differences=tuple(np.array([1e-7, 0], np.float32)),
-    )
-    record = sample(layers=tuple(np.array([3, 5])), receipt=receipt)
-    for suffix in SUFFIXES:
-        assert load_record(save(record, tmp_path / f"record{suffix}")) == record
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -388,13 +341,6 @@ def test_an_edit_after_the_receipt_is_refused(
         load_record(path)
 
 
-def test_another_program_may_write_the_file_anew(tmp_path: Path) -> None:
-    """Order, white space and 0 for 0.0 are no change: the receipt still holds."""
-    path = tmp_path / "record.json"
-    path.write_text(json.dumps(as_dict(sample()), sort_keys=True, indent=1).replace("0.0,", "0,"))
-    assert load_record(path) == sample()
-
-
 def test_without_receipt_and_digest_a_record_is_unverified(tmp_path: Path) -> None:
     """Whoever takes the receipt away may edit the file, and the record says that nothing is proved."""
     path = tmp_path / "record.json"
@@ -435,23 +381,6 @@ def test_arrays_of_numpy_are_read(
         None,
     )
     assert (record.short_rows, record.notes) == ((), ())
-
-
-@pytest.mark.parametrize("labels", [np.array(NAMES), np.array(NAMES).astype(bytes)])
-def test_names_may_be_text_or_bytes(tmp_path: Path, labels: np.ndarray) -> None:
-    """Tokens may come as text or, as some programs save them, as bytes in UTF-8; so may the other labels."""
-    path = tmp_path / "mine.npz"
-    np.savez(
-        path,
-        weights=FULL,
-        tokens=labels,
-        model=b"m\xc3\xa9",
-        text="I love all of you",
-        kind="decoder",
-    )
-    record = load_record(path)
-    assert [token.text for token in record.key_tokens] == NAMES
-    assert (record.model, record.text, record.kind) == ("mé", "I love all of you", "decoder")
 
 
 def test_json_of_another_program_is_read(tmp_path: Path) -> None:
@@ -500,42 +429,6 @@ def test_the_kind_is_told_from_weights_and_tokens(
         assert load_record(tmp_path / f"mine{suffix}").kind == kind
 
 
-@pytest.mark.parametrize("last", [0.24, 0.16])
-def test_rounded_numbers_are_read_and_noted(tmp_path: Path, last: float) -> None:
-    """Numbers rounded for reading make a record that says so."""
-    path = tmp_path / "mine.json"
-    rows = [
-        [0.4, 0.2, 0.2, 0.2 - 1e-4],
-        [0.2, 0.2, 0.2 + 0.2, last - 0.025 if last > 0.2 else last + 0.025],
-    ]
-    path.write_text(
-        json.dumps({"weights": rows, "query_tokens": ["a", "b"], "key_tokens": list("cdef")})
-    )
-    record = load_record(path)
-    assert record.short_rows == ("rounded",)
-    assert record.notes == (Note("rounded"),)
-
-
-def test_control_characters_of_another_program_are_spelled_out(tmp_path: Path) -> None:
-    """A token, a piece and a model's name can move no cursor."""
-    path = tmp_path / "mine.json"
-    label = {"text": "\x1b[2J", "piece": "\n"}
-    path.write_text(
-        json.dumps({"weights": [[0.5, 0.5]] * 2, "tokens": [label, "\u202e"], "model": "\x07"})
-    )
-    record = load_record(path)
-    assert [(token.text, token.piece) for token in record.key_tokens] == [
-        (r"\x1b[2J", r"\n"),
-        (r"\u202e", r"\u202e"),
-    ]
-    assert record.model == r"\x07"
-
-
-def test_any_file_name_can_stand_for_the_model() -> None:
-    """A name that is no Unicode, as some file systems allow, is spelled out."""
-    assert adopt({"weights": FULL, "tokens": NAMES}, "\udcff\x1b.npz").model == r"\udcff\x1b.npz"
-
-
 # ------------------------------------------------------------------------------------------- bad files
 
 OURS = as_dict(replace(sample(), receipt=None))
@@ -577,32 +470,9 @@ PACKED = pack_safetensors({"weights": sample().weights})
 BAD_JSON: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
     "not JSON": (b"I love all you", "it is not JSON: Expecting value: line 1 column 1"),
-    "cut short": (json.dumps(OURS).encode()[:-99], "it is not JSON: "),
-    "not Unicode": (b'{"a": "\xff"}', "it is not JSON: 'utf-8' codec can't decode"),
-    "zeros": (bytes(99), "it is not JSON"),
     "a list": (b"[1, 2]", "it must hold a JSON object, not a list"),
-    "a number": (b"7", "it must hold a JSON object, not 7"),
-    "null": (b"null", "it must hold a JSON object, not null"),
     "deep": (b"[" * 10**6, "it is nested too deeply to be a record"),
-    "deep weights": (
-        b'{"weights": ' + b"[" * 99 + b"]" * 99 + b"}",
-        "its weights must be numbers, but hold a list",
-    ),
-    "a name twice": (b'{"kind": 1, "kind": 2}', "it is not JSON: 'kind' is there twice"),
     "NaN": (b'{"weights": [[NaN]], "tokens": ["a"]}', "it is not JSON: NaN is no number"),
-    "infinity": (
-        b'{"weights": [[-Infinity]], "tokens": ["a"]}',
-        "it is not JSON: -Infinity is no number",
-    ),
-    "1e999": (b'{"weights": [[1e999, -1e999]], "tokens": ["a"]}', "must be finite|are named"),
-    "10**400": (
-        b'{"weights": [[1' + b"0" * 400 + b']], "tokens": ["a"]}',
-        "it holds a number too large to be one",
-    ),
-    "10**5000": (
-        b'{"weights": [[1' + b"0" * 5000 + b']], "tokens": ["a"]}',
-        "it is not JSON: .*digits",
-    ),
     # made by another program
     "no weights": (
         changed(MINE, weights=...),
@@ -612,151 +482,43 @@ BAD_JSON: dict[str, tuple[bytes, str]] = {
         changed(MINE, tokens=...),
         "it holds no query_tokens: attnviz needs 'tokens', or both",
     ),
-    "no key tokens": (
-        changed(MINE, tokens=..., query_tokens=NAMES),
-        "it holds no key_tokens: attnviz needs",
-    ),
     "too few tokens": (
         changed(MINE, tokens=NAMES[:4]),
         "weights have 5 query_tokens, but 4 are named",
     ),
     "ragged": (changed(MINE, weights=[[1, 0], [1]]), "its weights' rows differ in length"),
-    "ragged axes": (changed(MINE, weights=[[[1]], 1]), "its weights' rows differ in length"),
     "one axis": (
         changed(MINE, weights=[1, 0]),
         r"its weights must have the axes .* but have shape \(2,\)",
-    ),
-    "no numbers": (
-        changed(MINE, weights=[]),
-        r"its weights must have the axes .* but have shape \(0,\)",
-    ),
-    "no columns": (
-        changed(MINE, weights=[[]], tokens=[]),
-        "weights have 1 query_tokens, but 0 are named",
-    ),
-    "five axes": (
-        changed(MINE, weights=[[[[[1.0]]]]]),
-        "its weights must be numbers, but hold a list",
     ),
     "text for numbers": (
         changed(MINE, weights=[["0.5", "0.5"]]),
         'its weights must be numbers, but hold "0.5"',
     ),
-    "true for 1": (
-        changed(MINE, weights=[[True, 0.0], [0.0, 1.0]]),
-        "its weights must be numbers, but hold true",
-    ),
-    "null for 0": (
-        changed(MINE, weights=[[1, None]]),
-        "its weights must be numbers, but hold null",
-    ),
-    "weights of text": (changed(MINE, weights="many"), 'its weights must be numbers, not "many"'),
     "rows of 0.9": (
         changed(MINE, weights=(FULL * 0.9).tolist()),
         "each row must sum to 1: layer 0, head 0, row 0",
     ),
-    "negative": (
-        changed(MINE, weights=[[1.5, -0.5]] * 2, tokens=["a", "b"]),
-        "must not be negative",
-    ),
-    "tokens a number": (changed(MINE, tokens=5), "tokens must be a list, not 5"),
     "a token a number": (
         changed(MINE, tokens=["a", 2]),
         r"tokens\[1\] must be text, or an object with a text",
     ),
-    "a token without text": (
-        changed(MINE, tokens=[{"id": 1}]),
-        r"tokens\[0\].text must be text, not null",
-    ),
-    "half a character": (
-        changed(MINE, tokens=["\ud83d"]),
-        r"tokens\[0\].text holds half a character",
-    ),
-    "another kind": (
-        changed(MINE, kind="sideways"),
-        'kind must be one of encoder, decoder, cross, not "sideways"',
-    ),
-    "kind a list": (changed(MINE, kind=["encoder"]), "kind must be one of .*, not a list"),
-    "model a number": (changed(MINE, model=7), "model must be text, not 7"),
-    "format a number": (changed(MINE, format=7, weights=7), "its weights must be numbers, not 7"),
     # ours
     "newer": (changed(OURS, version=3), "it is of version 3, but this attnviz reads version 1"),
-    "no version": (changed(OURS, version=...), "version must be a whole number, not null"),
-    "version true": (changed(OURS, version=True), "version must be a whole number, not true"),
-    "ours without weights": (changed(OURS, weights=...), "it lacks weights"),
     "missing fields": (changed(OURS, kind=..., pair=...), "it lacks kind, pair"),
-    "layers of text": (changed(OURS, layers="abc"), 'layers must be a list, not "abc"'),
-    "a layer of text": (
-        changed(OURS, layers=[0, "1"]),
-        r'layers\[1\] must be a whole number, not "1"',
-    ),
     "too few layers": (changed(OURS, layers=[0]), "weights have 2 layers, but 1 are named"),
-    "another reason": (
-        changed(OURS, short_rows=["lazy"]),
-        r"short_rows\[0\] must be one of pooled, .*, not",
-    ),
-    "a token of ours a number": (
-        changed(OURS, key_tokens=[1]),
-        r"key_tokens\[0\] must be an object, not 1",
-    ),
-    "a token lacks its piece": (
-        changed(OURS, key_tokens=[{"text": "a"}]),
-        r"it lacks key_tokens\[0\].piece$",
-    ),
-    "a span of 3": (
-        token_changed(span=[1, 2, 3]),
-        r"key_tokens\[2\].span: expected a list of length 2, got 3",
-    ),
-    "a span of text": (
-        token_changed(span=["a", 2]),
-        r"key_tokens\[2\].span\[0\] must be a whole number",
-    ),
-    "an id of 1.5": (token_changed(id=1.5), r"key_tokens\[2\].id must be a whole number, not 1.5"),
-    "special 1": (
-        token_changed(special=1),
-        r"key_tokens\[2\].special must be true or false, not 1",
-    ),
-    "text with half a character": (
-        changed(OURS, text="\udc80"),
-        r'text holds half a character: "\\udc80"',
-    ),
-    "a receipt of text": (changed(OURS, receipt="yes"), 'receipt must be an object, not "yes"'),
     "an empty receipt": (changed(OURS, receipt={}), "it lacks receipt.native"),
-    "a receipt for nothing": (
-        changed(OURS, receipt={**RECEIPT, "layers": []}),
-        "one difference a layer",
-    ),
-    "a tolerance of text": (
-        changed(OURS, receipt={**RECEIPT, "tolerance": "1"}),
-        "receipt.tolerance must be a num",
-    ),
-    "a tolerance of 10**400": (
-        changed(OURS, receipt={**RECEIPT, "tolerance": 10**400}),
-        r"receipt.tolerance: number out of range",
-    ),
-    "a wrong shape": (
-        changed(OURS, weights=OURS["weights"][0]),
-        "weights have 1 layers, but 2 are named",
-    ),
 }
 BAD_NPZ: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
-    "text": (b"I love all you", "it is not a readable .npz file: File is not a zip file"),
     "cut short": (NPZ[:-40], "it is not a readable .npz file: File is not a zip file"),
-    "torn": (NPZ[:99] + NPZ[140:], "it cannot be read: Invalid argument"),
     "changed": (
         NPZ.replace(FULL.tobytes()[:8], bytes(8), 1),
         "it is not a readable .npz file: Bad CRC-32",
     ),
-    "pickle": (pickle.dumps([1]), "it is not a readable .npz file: File is not a zip file"),
     "objects": (
         pack_npz(weights=FULL, tokens=np.array(NAMES, object)),
         "its tokens.npy is an array of Python objects",
-    ),
-    "no tokens": (pack_npz(weights=FULL), "it holds no query_tokens"),
-    "no floats": (
-        pack_npz(a=np.arange(3), tokens=np.array(NAMES)),
-        "it holds no attention: name the attention",
     ),
     "two floats": (
         pack_npz(a=FULL, b=FULL, tokens=np.array(NAMES)),
@@ -766,56 +528,11 @@ BAD_NPZ: dict[str, tuple[bytes, str]] = {
         pack_npz(weights=FULL * 1j, tokens=np.array(NAMES)),
         "must be numbers, not an array of complex128",
     ),
-    "booleans": (
-        pack_npz(weights=FULL > 0, tokens=np.array(NAMES)),
-        "must be numbers, not an array of bool",
-    ),
-    "text for weights": (
-        pack_npz(weights=np.array(["a"])),
-        'its weights must be numbers, but hold "a"',
-    ),
-    "infinity": (
-        pack_npz(weights=FULL * [1e40, -1e40, 1, 1, 1], tokens=np.array(NAMES)),
-        "must be finite",
-    ),
-    "numbered tokens": (
-        pack_npz(weights=FULL, tokens=np.arange(5)),
-        "tokens must be a list, not an array of int",
-    ),
-    "kind a number": (
-        pack_npz(weights=FULL, tokens=np.array(NAMES), kind=1),
-        "kind must be one of .* an array of",
-    ),
-    "format numbers": (pack_npz(weights=FULL, format=np.arange(3)), "it holds no query_tokens"),
-    "tokens not UTF-8": (
-        pack_npz(weights=FULL, tokens=np.array([b"\xff"] * 5)),
-        "it is not a readable .npz file: ",
-    ),
-    "tokens on two axes": (
-        pack_npz(weights=FULL, tokens=np.array([NAMES])),
-        r"tokens\[0\] must be text, or an object",
-    ),
-    "meta a number": (pack_npz(weights=FULL, meta=1), "its meta is not text"),
     "meta not JSON": (pack_npz(weights=FULL, meta="{"), "it is not JSON: "),
-    "one name twice": (
-        zipped([("a.npy", b""), ("b.npy", b"")]).replace(b"b.npy", b"a.npy"),
-        "two arrays of one name",
-    ),
-    "no array": (zipped([("weights.npy", b"I love all you")]), "it is not a readable .npz file: "),
-    "empty archive": (zipped([]), "it holds no attention"),
     "a shape of 10**13": (
         zipped([("weights.npy", header("(10000000000000,)"))]),
         "too large for this computer",
     ),
-    "a shape of 10**99": (
-        zipped([("weights.npy", header(f"({10**99},)"))]),
-        "it is not a readable .npz file: ",
-    ),
-    "a negative shape": (
-        zipped([("weights.npy", header("(-5, 5)"))]),
-        "it is not a readable .npz file: ",
-    ),
-    "a promise": (zipped([("weights.npy", header("(5, 5)"))]), "it is not a readable .npz file: "),
 }
 BAD_SAFETENSORS: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "it is empty"),
@@ -865,26 +582,6 @@ def test_a_bad_file_is_one_clear_line(
     assert re.search(message, refusal(path))
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(max_examples=300)
-@given(data=st.data())
-def test_a_damaged_file_is_refused_or_read(folder: Path, suffix: str, data: st.DataObject) -> None:
-    """Bytes changed, lost or added anywhere never make another error than the one for files."""
-    path = folder / f"damaged{suffix}"
-    save(sample(), path)
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(1, 3))):
-        start = data.draw(st.integers(0, len(content)))
-        content[start : start + data.draw(st.integers(0, 8))] = data.draw(st.binary(max_size=8))
-    path.write_bytes(content)
-    try:
-        found = load_record(path)
-    except FileFormatError:
-        refusal(path)
-    else:  # what is lost may have been no part of the record, or what told whose file it is
-        assert found == sample() or found.receipt is None
-
-
 def test_a_file_that_unpacks_to_too_much_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -906,20 +603,6 @@ def test_what_is_no_file_is_refused(tmp_path: Path, suffix: str) -> None:
     assert "No such file or directory" in refusal(tmp_path / f"missing\n{suffix}")
     assert "Not a directory" in refusal(tmp_path / "file" / f"record{suffix}")
     assert "no file has such a name" in refusal(tmp_path / f"\0{suffix}")
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_a_file_that_may_not_be_read_is_refused(
-    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Permission denied is said in one line too."""
-
-    def deny(_: Path) -> None:
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-    path = save(sample(), tmp_path / f"record{suffix}")
-    monkeypatch.setattr("attnviz.storage.record_files.check_is_file", deny)
-    assert refusal(path) == f"{path}: it cannot be read: Permission denied"
 
 
 # ------------------------------------------------------------------------------------------ whole or not
@@ -953,34 +636,6 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     save(sample(), link)
     assert link.is_symlink()
     assert load_record(tmp_path / "there" / "record.json") == sample()
-
-
-def test_the_temporary_file_has_the_ending(tmp_path: Path) -> None:
-    """A writer that goes by the ending writes the right format, in the folder where the file will be."""
-    seen: list[Path] = []
-    write_whole(tmp_path / "picture.svg", seen.append)
-    assert seen[0].suffix == ".svg"
-    assert seen[0].parent == tmp_path
-    assert (tmp_path / "picture.svg").read_bytes() == b""
-
-
-@pytest.mark.parametrize(
-    "content", ["나\n", "나\n".encode(), lambda path: path.write_bytes("나\n".encode())]
-)
-def test_text_bytes_or_a_function(tmp_path: Path, content: Any) -> None:
-    """What is in a file may be given, or written by a function; text is UTF-8, its line ends as they are."""
-    assert write_whole(tmp_path / "a.txt", content).read_bytes() == b"\xeb\x82\x98\n"
-
-
-def test_an_ending_that_there_is_not() -> None:
-    """Those that there are are named; capitals are no other ending."""
-    assert check_ending("a.JSON", (".csv", ".json"), "a table is") == ".json"
-    with pytest.raises(
-        OutputError, match=r"^a\.txt: a table is saved as \.csv, \.tsv or \.json, not '\.txt'$"
-    ):
-        check_ending("a.txt", (".csv", ".tsv", ".json"), "a table is")
-    with pytest.raises(OutputError, match=r"^a: tables are saved as \.csv, not ''$"):
-        check_ending("a", (".csv",), "tables are")
 
 
 @pytest.mark.parametrize(
@@ -1067,20 +722,6 @@ def test_a_file_that_may_not_be_written_is_refused(
     with pytest.raises(OutputError, match=r"record\\n\.json cannot be written: Permission denied"):
         save(sample(), path)
     assert path.read_bytes() == b"the old file"
-
-
-def test_checking_leaves_nothing(tmp_path: Path) -> None:
-    """A check beforehand changes no file, and leaves no file and no folder."""
-    path = tmp_path / "new" / "folder" / "record.json"
-    check_writable(path)
-    assert list(tmp_path.iterdir()) == []
-    path.parent.mkdir(parents=True)
-    check_writable(path)
-    assert list(path.parent.iterdir()) == []
-    path.write_bytes(b"the old file")
-    check_writable(path)
-    assert path.read_bytes() == b"the old file"
-    assert list(path.parent.iterdir()) == [path]
 
 
 def test_importing_storage_is_cheap() -> None:

@@ -66,21 +66,10 @@ class TestVisible:
         """Controls, escapes, marks of direction, halves of characters and non-characters show their numbers."""
         assert visible(text) == shown
 
-    def test_put_together(self) -> None:
-        """Letters typed in parts, as Macs store Korean and accents, are put together."""
-        assert visible(unicodedata.normalize("NFD", "사랑 é")) == "사랑 é"
-
     @pytest.mark.parametrize("text", ["👨‍👩‍👧‍👦", "می‌خواهم", "क्‍ष", "അവന്‍"])
     def test_joiners(self, text: str) -> None:
         """Families of emoji, Persian and Indic words keep the joiners that shape them."""
         assert visible(text) == text
-
-    @pytest.mark.parametrize(
-        ("text", "shown"), [("\u200d", r"\u200d"), ("a \u200c\u200db", r"a \u200c\u200db")]
-    )
-    def test_joiners_of_nothing(self, text: str, shown: str) -> None:
-        """A joiner with nothing before it would be a label that nobody sees."""
-        assert visible(text) == shown
 
     @given(st.text())
     def test_nothing_is_obeyed(self, text: str) -> None:
@@ -92,11 +81,6 @@ class TestVisible:
             assert category not in {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"} or (
                 character in JOINERS and index > 0 and not shown[index - 1].isspace()
             )
-
-    @given(st.text(st.characters(codec="utf-8")))
-    def test_twice(self, text: str) -> None:
-        """What can be seen is left as it is."""
-        assert visible(visible(text)) == visible(text)
 
 
 class TestTokenText:
@@ -166,12 +150,6 @@ def test_a_text_is_refused(text: str, said: str) -> None:
     """Each refusal says in one line what is wrong, and where."""
     with pytest.raises(InputError, match=f"^{re.escape(said)}$"):
         check_text(text)
-
-
-def test_what_a_refused_text_is_called() -> None:
-    """Whose text it is can be said."""
-    with pytest.raises(InputError, match=r"^the second sentence is empty$"):
-        check_text("", "the second sentence")
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip))

@@ -81,19 +81,9 @@ class TestAssignWords:
         assert assigned("I love", token(0, 1), token(1, 2), token(2, 6)) == [0, 1, 1]
         assert assigned("I love", token(0, 1), token(2, 2), token(2, 6)) == [0, 1, 1]
 
-    def test_white_space(self) -> None:
-        """Other white space is of no word: a first space of two, a new line, spaces at the end."""
-        assert assigned("I  love", token(0, 1), token(1, 2), token(2, 7)) == [0, None, 1]
-        assert assigned("I\nlove", token(0, 1), token(1, 2), token(2, 6)) == [0, None, 1]
-        assert assigned("I  ", token(0, 1), token(1, 3)) == [0, None]
-
     def test_over_several_words(self) -> None:
         """A token that spans several words is of the first of them."""
         assert assigned("in the end", token(0, 6), token(6, 10)) == [0, 2]
-
-    def test_of_no_length(self) -> None:
-        """A token that stands for no character of its own is of the word where it stands."""
-        assert assigned("사랑", token(0, 1), token(1, 1), token(1, 2)) == [0, 0, 0]
 
     def test_added(self) -> None:
         """Tokens that the tokenizer added, or that have no place, are of none."""
@@ -104,22 +94,3 @@ class TestAssignWords:
         """Words of the second sentence are numbered on from those of the first."""
         tokens = [token(0, 1), token(2, 6), token(0, 3, segment=1), token(4, 7, segment=1)]
         assert assigned("I love", *tokens, pair="all you") == [0, 1, 2, 3]
-
-    def test_nothing_else_changes(self) -> None:
-        """Only the word is new; the tokens given stay as they were."""
-        given_token = Token(text="x", piece="##x", id=7, span=(0, 1), segment=0)
-        (found,) = assign_words([given_token], "x")
-        assert (found.text, found.piece, found.id, found.span, found.word) == (
-            "x",
-            "##x",
-            7,
-            (0, 1),
-            0,
-        )
-        assert given_token.word is None
-
-    def test_many(self) -> None:
-        """Ten thousand words find theirs at once: the search does not begin anew for each."""
-        text = "word " * 10_007
-        tokens = [token(5 * index, 5 * index + 4) for index in range(10_007)]
-        assert assigned(text, *tokens) == list(range(10_007))

@@ -96,7 +96,7 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> tuple[Tensor, Te
         encoded = model.encode(source)
         hook.remove()
         (x,) = kept
-        chain = jacobian_norms(encoded.last[0], x, random).flip(-1)
+        chain = jacobian_norms(encoded.last, x, random).flip(-1)
         if model.attention is None or encoded.key is None or encoded.value is None:
             return chain, None
         state, word, weights, norms = (
@@ -106,7 +106,7 @@ def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> tuple[Tensor, Te
             [],
         )
         for right in target.T:
-            context, looks = model.attention(state[0], encoded.key, encoded.value, encoded.mask)
+            context, looks = model.attention(state, encoded.key, encoded.value, encoded.mask)
             weights.append((looks * (right[:, None] != 0)).detach() if looks is not None else chain)
             norms.append(jacobian_norms(context, x, random))
             state = model.step(word, state, encoded)[1]

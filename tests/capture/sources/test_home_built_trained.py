@@ -11,7 +11,6 @@ import torch
 from attnviz.attention import Note
 from attnviz.capture.attend import attend, attend_all
 from attnviz.capture.source import open_source
-from attnviz.errors import InputError, SelectionError, TooLongError
 from attnviz.models.registry import HOME_BUILT, KINDS, is_random, names
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training import files, measure
@@ -124,35 +123,3 @@ def test_unknown_words_are_said() -> None:
         "먹는다",
         "<end>",
     ]
-
-
-@pytest.mark.parametrize("name", CHOSEN)
-def test_refusals(name: str) -> None:
-    """No known word, no word at all, too many words: each is one line."""
-    word = "사과" if name == "toy-ko" else "love"
-    for text, error, line in (
-        ("Zwetschgen sind blau", InputError, f"{name} knows none of these words"),
-        ("%%%", InputError, "knows none of these words"),
-        (f"{word} " * 129, TooLongError, "129 words, but .* reads at most 128"),
-    ):
-        with pytest.raises(error, match=line) as caught:
-            attend(text, name)
-        assert "\n" not in str(caught.value)
-    record = attend(f"{word} " * 129, name, truncate=True)
-    assert Note.of("input_truncated_words", kept=128, total=129) in record.notes
-
-
-def test_kinds_and_targets_that_are_not_there() -> None:
-    """A model is asked for no attention that it has not, and told to say nothing that it cannot say."""
-    with pytest.raises(
-        SelectionError, match="toy-decoder has no cross attention to show: it has decoder"
-    ):
-        attend(SENTENCE, "toy-decoder", kind="cross")
-    with pytest.raises(
-        SelectionError, match="toy-decoder generates nothing, so it takes no target"
-    ):
-        attend(SENTENCE, "toy-decoder", target="나는")
-    with pytest.raises(SelectionError, match="has no decoder attention to show: it has encoder"):
-        attend(SENTENCE, "toy", kind="decoder")
-    with pytest.raises(InputError, match="the target is empty"):
-        attend(SENTENCE, "toy-seq2seq", target=" ")

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from attnviz.capture.sources.hub import SAFETENSORS_ONLY, locate
-from attnviz.errors import UnknownModelError
 from attnviz.results import load_record
 
 if TYPE_CHECKING:
@@ -22,15 +20,6 @@ DEFAULT = "distilbert-base-uncased"
 SOMEBODY = "somebody/distilbert"
 AT_ONCE = 8.0
 """Seconds in which a model that cannot be had must be refused: 5, and 3 more for a machine that is busy."""
-
-
-def partial_files(folder: Path) -> list[Path]:
-    """What an unfinished download would leave."""
-    return [
-        path
-        for path in folder.rglob("*")
-        if "incomplete" in path.name or path.name.startswith("tmp_")
-    ]
 
 
 def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> None:
@@ -63,21 +52,6 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
         "you",
         "[SEP]",
     ]
-
-
-def test_broken_off_in_the_middle(
-    refused: Callable[..., str], heatmap: Run, hub: Hub, tmp_path: Path
-) -> None:
-    """A download that breaks off is one line and leaves no half of a file; the next one works."""
-    hub.broken = True
-    line = refused("I love all you", "-m", SOMEBODY)
-    assert line.startswith(
-        f"{SOMEBODY} cannot be downloaded: peer closed connection without sending complete message"
-    )
-    assert partial_files(tmp_path) == []
-    hub.broken = False
-    result = heatmap("I love all you", "-m", SOMEBODY, "-o", "a.npz")
-    assert (result.returncode, result.stderr) == (0, "wrote a.npz\n")
 
 
 def test_slow_hub_and_a_model_by_name(refused: Callable[..., str], hub: Hub) -> None:
@@ -150,57 +124,3 @@ def test_somebody_else_answers(refused: Callable[..., str], hub: Hub) -> None:
     assert line.startswith(
         f"{SOMEBODY} is not in the cache, and what answers in the hub's place is not the hub: "
     )
-
-
-def test_unknown_revision(refused: Callable[..., str]) -> None:
-    """A branch that the model does not have is named."""
-    line = refused("I love all you", "-m", f"{SOMEBODY}@nowhere")
-    assert line == f"{SOMEBODY} has no revision 'nowhere' on the hub"
-
-
-@pytest.mark.parametrize(
-    ("files", "line"),
-    [
-        (
-            ["config.json", "pytorch_model.bin"],
-            f"no/model has no model.safetensors on the hub: {SAFETENSORS_ONLY}",
-        ),
-        (["README.md"], "no/model on the hub holds no model: it has no config.json"),
-    ],
-)
-def test_not_what_attnviz_reads(
-    refused: Callable[..., str],
-    hub: Hub,
-    tmp_path_factory: pytest.TempPathFactory,
-    files: list[str],
-    line: str,
-) -> None:
-    """A model without safetensors, and what is no model, are refused before anything is downloaded or converted."""
-    folder = tmp_path_factory.mktemp("other")
-    for name in files:
-        (folder / name).write_text("{}")
-    hub.models["no/model"] = folder
-    assert refused("I love all you", "-m", "no/model") == line
-    assert not [
-        asked for asked in hub.asked if asked.startswith("GET /no/") or "/api/models/" in asked
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("./nowhere", "there is no folder ./nowhere"),
-        ("a/b/c", "there is no folder a/b/c"),
-        ("a b", "'a b' is neither a folder nor a model's name on the hub"),
-        ("", "'' is neither a folder nor a model's name on the hub"),
-        ("\x1b[2J", r"'\x1b[2J' is neither a folder nor a model's name on the hub"),
-        ("a\nb", r"'a\nb' is neither a folder nor a model's name on the hub"),
-        ("가" * 500, f"'{'가' * 99}…' is neither a folder nor a model's name on the hub"),
-        ("~nobody-of-this-name", "there is no folder ~nobody-of-this-name"),
-    ],
-)
-def test_names_that_are_none(name: str, line: str) -> None:
-    """What cannot be a model's name is refused without asking, and shown, not obeyed."""
-    with pytest.raises(UnknownModelError) as caught:
-        locate(name)
-    assert str(caught.value) == line

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +10,8 @@ import pytest
 from attnviz.attention import Note
 from attnviz.capture.attend import attend
 from attnviz.capture.sources import huggingface, interface
-from attnviz.capture.sources.tokens import generated_tokens, meaning
 from attnviz.errors import (
     InputError,
-    ModelError,
     NoAttentionError,
     NotVerifiedError,
     SelectionError,
@@ -23,8 +19,6 @@ from attnviz.errors import (
 from tests.fixtures.zoo import SENTENCES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from attnviz.attention import Attention
     from tests.fixtures.zoo import Zoo
 
@@ -77,56 +71,6 @@ class TestLabels:
         )
         assert {token.word for token in said} == {0, 1, 2, 3}
 
-    def test_places_of_what_is_said_freely(self, zoo: Zoo) -> None:
-        """Tokens that no tokenizer would make of their text are placed by how far it gets with each."""
-        tokenizer, _ = zoo.library("bart")
-        pieces = ["l", "o", "ve", "Ġ", *"ìĤ¬", "!", "</s>"]
-        ids = tokenizer.convert_tokens_to_ids(pieces)
-        text = meaning(tokenizer, ids)
-        assert text == "love 사!"
-        assert tokenizer(text)["input_ids"] != ids
-        said = generated_tokens(tokenizer, ids, text)
-        spans = [(0, 1), (1, 2), (2, 4), (4, 5), (5, 6), (5, 6), (5, 6), (6, 7), None]
-        assert [token.span for token in said] == spans
-        assert [token.text for token in said] == [
-            "l",
-            "·o",
-            "·ve",
-            "␣",
-            "사 1/3",
-            "사 2/3",
-            "사 3/3",
-            "!",
-            "</s>",
-        ]
-        assert [token.word for token in said] == [0, 0, 0, 1, 1, 1, 1, 2, None]
-
-    @pytest.mark.parametrize("name", ["bart_wordpiece", "marian_wordpiece"])
-    def test_cut(self, zoo: Zoo, name: str) -> None:
-        """A target that is cut, of a tokenizer that writes it otherwise: each token stands where the text has it."""
-        target = "The Animal Didn't Cross The Street, Because It Was Too Tired: The Street Was Much Too Wide For It."
-        record = attend("I love all you", zoo.source(name), target=target, truncate=True)
-        said = record.query_tokens
-        assert len(said) == 24
-        assert record.notes[0] == Note.of("target_truncated", kept=24, total=26)
-        marked = [token.text.removeprefix("·").lower() for token in said if not token.special]
-        assert [target[slice(*token.span)].lower() for token in said if token.span] == marked
-
-    def test_written_otherwise(self, zoo: Zoo) -> None:
-        """Tokens that mean another text than the one given: they stand somewhere in it, and nothing ends."""
-        tokenizer, _ = zoo.library("bart_wordpiece")
-        said = generated_tokens(
-            tokenizer, tokenizer.convert_tokens_to_ids(["the", "##ani", "##mal"]), "THE ANIMAL"
-        )
-        assert all(
-            token.span is not None and 0 <= token.span[0] <= token.span[1] <= 10 for token in said
-        )
-
-    def test_nothing(self, zoo: Zoo) -> None:
-        """What another model generated may be its end alone: it is a row as others are."""
-        batch = zoo.source("t5").encode(["I love all you"], kind="cross", targets=[""])
-        assert [token.piece for token in batch.sentences[0].tokens] == ["<s>"]
-
 
 class TestRefused:
     """What cannot be shown, or cannot be proved."""
@@ -150,17 +94,6 @@ class TestRefused:
                 attend(SENTENCES[0], zoo.source("t5"), target=target)
         with pytest.raises(InputError, match="finds no token in this target: '<pad></s>'"):
             attend(SENTENCES[0], zoo.source("bart"), target="<pad></s>")
-
-    def test_where_it_starts_is_unknown(self, zoo: Zoo, tmp_path: Path) -> None:
-        """A configuration that does not say what the decoder reads first."""
-        folder = shutil.copytree(zoo.folder("t5"), tmp_path / "t5")
-        path = folder / "config.json"
-        saved = json.loads(path.read_text(encoding="utf-8"))
-        path.write_text(json.dumps(saved | {"decoder_start_token_id": None}), encoding="utf-8")
-        with pytest.raises(
-            ModelError, match=r"cannot be forced to a target: [^\n]*decoder_start_token_id[^\n]*$"
-        ):
-            attend(SENTENCES[0], str(folder), target="I")
 
     @pytest.mark.parametrize(
         ("cross_names", "self_names"),

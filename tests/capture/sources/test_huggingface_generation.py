@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from attnviz.capture.attend import attend, attend_all
+from attnviz.capture.attend import attend
 from attnviz.capture.source import open_source
 from attnviz.capture.sources import Source
 from attnviz.capture.sources import huggingface as pretrained
@@ -118,37 +118,6 @@ class TestForced:
             assert record.receipt is not None
             assert record.layers == record.receipt.layers == tuple(range(len(record.weights)))
 
-    def test_padded_batch(self, zoo: Zoo, name: str, kind: Kind) -> None:
-        """In batches of two, the longer source with the shorter target, and of all."""
-        for chosen in (slice(0, 2), slice(None)):
-            records = attend_all(
-                SENTENCES[chosen], zoo.source(name), targets=TARGETS[chosen], kind=kind
-            )
-            expected = zoo.forced(name, SENTENCES[chosen], TARGETS[chosen])
-            for record, own, text, target in zip(
-                records, expected, SENTENCES, TARGETS, strict=False
-            ):
-                assert np.array_equal(record.weights, own[kind])
-                close(record.weights, zoo.forced(name, [text], [target])[0][kind])
-
-    def test_fused(self, zoo: Zoo, name: str, kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The fused implementation gives the same; the eager one does after it, and after the encoder alone.
-
-        Each adds in an order of its own, as the processor likes it. So both compute in double precision, where what is
-        left of that is far below the one rounding to single precision that the record makes.
-        """
-        source, rounding = zoo.source(name, "float64"), float(np.finfo(np.float32).eps) / 2
-        for most, native in ((0, "sdpa"), (2**20, "eager")):
-            monkeypatch.setattr(pretrained, "EAGER_UP_TO", most)
-            attend(SENTENCES[1], source)
-            records = attend_all(SENTENCES, source, targets=TARGETS, kind=kind)
-            for record, own in zip(
-                records, zoo.forced(name, SENTENCES, TARGETS, "float64"), strict=True
-            ):
-                np.testing.assert_allclose(record.weights, own[kind], rtol=rounding, atol=1e-12)
-                assert record.receipt is not None
-                assert record.receipt.native == native
-
 
 @pytest.mark.parametrize("name", TINY)
 class TestKinds:
@@ -184,16 +153,6 @@ class TestFree:
             assert free.target == target
             assert free == attend(text, taught, kind=kind, target=target)
             assert texts(free)[0][-1] == "</s>"
-
-    def test_a_batch(self, taught: Source) -> None:
-        """A neighbour does not change what is said; some may be forced and others not."""
-        for targets in ([None, None], [None, "Yes!"]):
-            records = attend_all(list(TAUGHT), taught, kind="cross", targets=targets)
-            for record, target in zip(records, targets, strict=True):
-                alone = attend(record.text, taught, kind="cross", target=target)
-                assert record.target == alone.target
-                close(record.weights, alone.weights)
-                assert texts(record) == texts(alone)
 
     @pytest.mark.parametrize("name", TINY)
     def test_the_likeliest(self, zoo: Zoo, name: str) -> None:

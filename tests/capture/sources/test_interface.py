@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 from attnviz.capture import stream
 from attnviz.capture.attend import attend, attend_all
@@ -85,33 +83,6 @@ def test_a_model_that_looks_into_its_mask(
     assert set(sizes) == {4}
 
 
-def test_keys_that_rows_may_see() -> None:
-    """A block of rows is computed on the keys from the first to the last that one of them may see."""
-    whole = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril()
-    assert stream.span_of(whole[:, :, 1:3]) == (0, 3)
-    assert stream.span_of(~whole[:, :, 1:3]) == (2, 5)
-    assert stream.span_of(whole & ~whole) == (0, 5)
-
-
-class TestConfig:
-    """Choosing an implementation writes into the configuration: into no other than the model's own."""
-
-    def test_others_stay(self, zoo: Zoo) -> None:
-        """A configuration and a model of the caller's, from the same folder, are as before; so are the files."""
-        from transformers import AutoConfig, AutoModel
-
-        folder = zoo.folder("distilbert")
-        files = {path.name: path.read_bytes() for path in folder.iterdir()}
-        config = AutoConfig.from_pretrained(folder)
-        model = AutoModel.from_pretrained(folder, config=config)
-        before = config.to_dict()
-        attend("I love all you", str(folder), device="cpu")
-        assert config.to_dict() == before
-        assert model.config._attn_implementation == "sdpa"
-        assert AutoModel.from_pretrained(folder).config._attn_implementation == "sdpa"
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == files
-
-
 class TestForwardPass:
     """The forward pass is the model's own."""
 
@@ -168,34 +139,3 @@ class TestState:
         assert after == (verbosity, mine)
         assert bars == (True, True)
         assert capfd.readouterr() == ("", "")
-
-    def test_random_numbers(self, zoo: Zoo, tmp_path: Path) -> None:
-        """Weights that are missing behind all attention are drawn at random, but not from the caller's numbers."""
-        folder = shutil.copytree(zoo.folder("roberta"), tmp_path / "without-pooler")
-        weights = load_file(folder / "model.safetensors")
-        kept = {name: tensor for name, tensor in weights.items() if "pooler" not in name}
-        assert len(kept) == len(weights) - 2
-        save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
-        before = torch.get_rng_state(), np.random.get_state(legacy=False)
-        record = attend("I love all you", str(folder), device="cpu")
-        after = torch.get_rng_state(), np.random.get_state(legacy=False)
-        assert torch.equal(before[0], after[0])
-        assert str(before[1]) == str(after[1])
-        np.testing.assert_array_equal(record.weights, zoo.eager("roberta", "I love all you")[0])
-
-    def test_torch_and_environment(self, zoo: Zoo) -> None:
-        """Neither torch's settings nor the process's environment change."""
-
-        def settings() -> tuple[object, ...]:
-            return (
-                torch.get_default_dtype(),
-                torch.is_grad_enabled(),
-                torch.is_inference_mode_enabled(),
-                torch.get_num_threads(),
-                torch.backends.cuda.matmul.allow_tf32,
-                dict(os.environ),
-            )
-
-        before = settings()
-        attend("I love all you", str(zoo.folder("distilbert")), device="cpu", dtype="bfloat16")
-        assert settings() == before

@@ -13,15 +13,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.functional import scaled_dot_product_attention as by_another_name
-from torch.utils.checkpoint import checkpoint
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.capture import stream
 from attnviz.capture.sources import modules
 from attnviz.capture.stream import Scoring
 from attnviz.errors import (
-    InputError,
     ModelError,
     NoAttentionError,
     NotVerifiedError,
@@ -243,22 +240,6 @@ def test_all_is_as_before_afterwards(x: Tensor, *, fails: bool) -> None:
     assert fails or model.layers[0].self_attn.in_proj_weight.grad is not None
 
 
-def test_training_goes_on_as_without(x: Tensor) -> None:
-    """Gradients are the same numbers."""
-    gradients = []
-    for watched in (False, True):
-        torch.manual_seed(1)
-        model = ByHand()
-        if watched:
-            with attnviz.watch(model):
-                model(x).pow(2).sum().backward()
-        else:
-            model(x).pow(2).sum().backward()
-        assert model.project.weight.grad is not None
-        gradients.append(model.project.weight.grad)
-    assert torch.equal(gradients[0], gradients[1])
-
-
 def test_a_part_is_seen_while_the_whole_runs(x: Tensor) -> None:
     """The decoder's attention is not the encoder's, and that of another model, as a teacher's, is not its pupil's."""
     model = nn.Transformer(16, 4, 1, 1, 32, batch_first=True)
@@ -266,17 +247,6 @@ def test_a_part_is_seen_while_the_whole_runs(x: Tensor) -> None:
         model(x, x)
         ByHand()(x)
     assert [layer.path for layer in seen.layers] == ["layers.0.self_attn"]
-
-
-@pytest.mark.parametrize(
-    "model", [nn.TransformerEncoderLayer(16, 4, 32, batch_first=True), ByHand()]
-)
-def test_a_block_within_a_block(x: Tensor, model: nn.Module) -> None:
-    """Both see the module, as where a training loop under watch looks at its model in between."""
-    with attnviz.watch(model) as outer, attnviz.watch(model) as inner:
-        model(x)
-    assert len(outer.layers) == len(inner.layers) == 1
-    assert np.array_equal(outer.attention().weights, inner.attention().weights)
 
 
 def test_several_threads(x: Tensor) -> None:
@@ -299,40 +269,6 @@ def test_several_threads(x: Tensor) -> None:
     assert found == [1, 1]
     assert functional.scaled_dot_product_attention is fused
     assert torch.backends.mha.get_fastpath_enabled()
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-def test_what_gradients_compute_again_is_no_run(x: Tensor, *, reentrant: bool) -> None:
-    """As where a model is trained whose activations are computed again (gradient checkpointing)."""
-    model = ByHand()
-    with attnviz.watch(model) as seen:
-        checkpoint(model, x.requires_grad_(), use_reentrant=reentrant).sum().backward()
-    assert len(seen.layers) == 1
-
-
-def test_weights_are_computed_where_a_record_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the module runs nothing is computed for it, of the batch one input then; it may write over its output."""
-    q, k, v = torch.randn(3, 2, 4, 5, 8)
-    want = Fused(is_causal=True)(q, k, torch.eye(5).expand(2, 4, 5, 5))
-    computed: list[Tensor] = []
-    compute = stream.weights_in_blocks
-
-    def counted(query: Tensor, key: Tensor, scoring: Scoring) -> Any:
-        computed.append(query)
-        return compute(query, key, scoring)
-
-    monkeypatch.setattr(stream, "weights_in_blocks", counted)
-    model = Fused(is_causal=True)
-    with attnviz.watch(model) as seen:
-        for _ in range(3):
-            model(q, k, v).zero_()
-    assert str(seen) == "0: Fused, decoder, 4 heads, 5 queries x 5 keys"
-    assert computed == []
-    np.testing.assert_allclose(seen.attention(index=-1).weights[0], want[1], atol=1e-6)
-    assert [tuple(one.shape) for one in computed] == [(1, 4, 5, 8)]
-    q.zero_()
-    with pytest.raises(NotVerifiedError):
-        seen.attention()
 
 
 class TestRefused:
@@ -377,14 +313,6 @@ class TestRefused:
         for number in range(2):
             with pytest.raises(NotVerifiedError, match=f"layer {number} is not verified"):
                 seen.attention(layers=[number])
-
-    def test_too_much(self, x: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(modules, "KEEP_AT_MOST", 100)
-        model = ByHand()
-        with attnviz.watch(model) as seen:
-            model(x)
-        with pytest.raises(InputError, match="choose fewer layers="):
-            seen.attention()
 
     def test_what_does_not_fit(self, x: Tensor) -> None:
         model = ByHand()

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import attnviz
 from attnviz.attention import Note
-from attnviz.errors import AttnvizWarning, InputError, ModelError, NoAttentionError, SelectionError
+from attnviz.errors import AttnvizWarning, ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -85,28 +85,6 @@ class ByHand(nn.Module):
             scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -torch.inf), dim=-1
         )
         y: Tensor = self.weights @ x
-        return y
-
-
-class Causal(nn.Module):
-    """A decoder of one head by the fused function; it makes a table of positions for each length, once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embed, self.project, self.words = (
-            nn.Embedding(256, 16),
-            nn.Linear(16, 48),
-            nn.Linear(16, 256),
-        )
-        self.tables = dict[int, Tensor]()
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Logits of each token."""
-        table = self.tables.setdefault(ids.shape[1], torch.linspace(-1, 1, ids.shape[1])[:, None])
-        q, k, v = self.project(self.embed(ids) * table)[:, None].chunk(3, dim=-1)
-        y: Tensor = self.words(
-            nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)[:, 0]
-        )
         return y
 
 
@@ -187,20 +165,6 @@ class TestFromCode:
         assert str(refused.value).startswith(line.replace("FILE", str(file)))
         assert "\n" not in str(refused.value)
 
-    def test_a_text_that_its_tokenizer_cannot_read(self, file: Path) -> None:
-        """The fault is the text's, and the tokenizer's error is told; so is a text that it finds nothing in."""
-        source = attnviz.open_source(f"{file}:build", notify=print)
-        with pytest.raises(
-            InputError, match=r"the tokenizer of mine.py:build cannot read this text: ValueError: "
-        ):
-            source.encode(["x"])
-        with pytest.raises(InputError, match="finds no token"):
-            source.encode([""])
-        with pytest.raises(InputError, match="it reads one sentence, and no pair"):
-            source.encode(["a"], ["b"])
-        with pytest.raises(SelectionError, match="has no cross attention to show: it has encoder"):
-            source.encode(["a b"], kind="cross")
-
 
 class TestInMemory:
     """A module that is there already."""
@@ -223,22 +187,6 @@ class TestInMemory:
             training,
         )
         assert not model.weights.requires_grad
-
-    def test_two_are_compared(self) -> None:
-        """As before and after training; they are known to be decoders when they have read something."""
-        before, after = attnviz.as_source(Causal()), attnviz.as_source(Causal())
-        found = attnviz.compare_heads(["abcdef", "ghijkl"], before, against=after)
-        assert found.against is not None
-        assert (found.kind, found.against.kind) == ("decoder", "decoder")
-        assert found.heads[0].change is not None
-        other = nn.Sequential(
-            nn.Embedding(256, 16), nn.TransformerEncoderLayer(16, 1, 24, batch_first=True)
-        )
-        with pytest.raises(
-            ModelError,
-            match=r"Causal in memory has decoder attention to compare, and .* has encoder",
-        ):
-            attnviz.compare_heads(["abcdef", "ghijkl"], before, against=attnviz.as_source(other))
 
     def test_a_tokenizer_of_the_library(self, zoo: Any) -> None:
         """Hugging Face's tokens have their marks and words; those of `tokenizers` are placed in the text."""
@@ -265,21 +213,6 @@ class TestInMemory:
             ModelError, match="nothing tells it where padding is: give it sentences of one length"
         ):
             attnviz.attend_all(["abcd", "dc"], source)
-
-    def test_heads_put_together_with_the_batch(self) -> None:
-        """(batch x head, query, key): of one sentence these are its heads; of several nothing says which are whose."""
-
-        class Together(ByHand):
-            def forward(self, ids: Tensor) -> Tensor:
-                x = self.embed(ids).unflatten(-1, (4, 4)).transpose(1, 2).flatten(0, 1)
-                self.weights = torch.softmax(x @ x.mT, dim=-1)
-                y: Tensor = self.weights @ x
-                return y
-
-        record = attnviz.attend("abc", model := Together())
-        assert torch.equal(torch.tensor(record.weights[0]), model.weights)
-        with pytest.raises(NoAttentionError, match=r"has the shape \(8, 1, 3, 3\)"):
-            attnviz.attend_all(["abc", "cba"], attnviz.as_source(model))
 
     def test_untrained(self) -> None:
         """Its layers draw their weights anew, the same from one seed; a weight that nobody can draw is refused."""

@@ -11,8 +11,6 @@ from attnviz.capture.attend import attend
 from attnviz.text.notes import sentence
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from attnviz.attention import Token
     from tests.fixtures.zoo import Zoo
 
@@ -81,11 +79,6 @@ class TestByteLevel:
         assert shown(zoo, name, "I 너") == ["I", "␣", "너 1/3", "너 2/3", "너 3/3"]
         assert shown(zoo, name, "🙂🙂") == [f"🙂 {part}/4" for part in (1, 2, 3, 4)] * 2
 
-    def test_words(self, zoo: Zoo, name: str) -> None:
-        """The bytes of a character, and the space before it, belong to one word; a new line to none."""
-        assert [token.word for token in tokens_of(zoo, name, "I 너")] == [0, 1, 1, 1, 1]
-        assert [token.word for token in tokens_of(zoo, name, "I\n너")] == [0, None, 1, 1, 1]
-
 
 class TestByteFallback:
     """``▁`` for a space, ``<0xED>`` for a byte that stands for itself."""
@@ -117,21 +110,6 @@ class TestByteFallback:
             "<0x9C>",
         ]
         assert shown(zoo, "llama", "I\nI") == ["I", "\\n", "I"]
-
-
-def test_without_a_fast_tokenizer(tmp_path: Path) -> None:
-    """ByT5 has no fast tokenizer, so nobody knows where a token stands: letters are shown, and what is broken said."""
-    import transformers
-
-    config = transformers.T5Config(
-        vocab_size=384, d_model=6, num_heads=2, d_kv=3, d_ff=7, num_layers=2
-    )
-    transformers.T5Model(config).save_pretrained(tmp_path)
-    transformers.ByT5Tokenizer().save_pretrained(tmp_path)
-    record = attend("a 한", str(tmp_path), device="cpu")
-    assert [token.text for token in record.query_tokens] == ["a", "␣", "�", "�", "�", "</s>"]
-    assert {token.span for token in record.query_tokens} == {None}
-    assert record.query_tokens[-1].special
 
 
 class TestKorean:

@@ -53,18 +53,6 @@ def test_forms_of_rules(rule: Any, texts: set[str]) -> None:
     assert set(said(rule)) == texts
 
 
-def test_shares() -> None:
-    """One of ten, and nine of ten."""
-    assert 60 < said([{"10%": "a"}, {"90%": "b"}], 1000)["a"] < 140
-
-
-def test_variables_are_known_to_phrases() -> None:
-    """A phrase says the noun of the sentence, and may leave it a variable."""
-    rule = {"noun": "<animals>", "what": "<phrase>", "say": "<what> <end>"}
-    phrase = {"end": "!", "say": "the <noun>"}
-    assert set(said(rule, phrase=phrase)) == {"the dog !", "the owl !"}
-
-
 def test_facts_follow_the_text() -> None:
     """The kind before it, the reference and the link after it."""
     rules = {

@@ -175,12 +175,6 @@ class TestParticles:
         found = [noun + particle(noun, role) for role in ("topic", "subject", "object")]
         assert found == [topic, subject, object_]
 
-    def test_final_consonant_is_unicodes(self) -> None:
-        """A syllable that canonical decomposition splits in three has a final consonant, one split in two has none."""
-        for syllable in map(chr, range(0xAC00, 0xD7A4, 7)):
-            has_final = len(unicodedata.normalize("NFD", syllable)) == 3
-            assert particle(syllable, "topic") == ("은" if has_final else "는")
-
 
 class TestAlignment:
     """Which Korean word comes from which English word."""
@@ -199,39 +193,6 @@ class TestAlignment:
         crossing = [(a, b) for a, b in itertools.combinations(sorted(sure), 2) if a[1] > b[1]]
         assert crossing == [((1, 3), (2, 2)), ((1, 3), (3, 1)), ((2, 2), (3, 1))]
 
-    def test_reason_first(self) -> None:
-        """The clause after "because" or "before" comes first, in a form of its own; each keeps to its own links."""
-        random = seeded(4)
-        pairs = [pair(random, 2) for _ in range(300)]
-        seen = dict.fromkeys(("because", "before", "and"), 0)
-        for found in pairs:
-            joint = next(word for word in seen if word in found.english)
-            seen[joint] += 1
-            at = found.english.index(joint)
-            cut = next(row for row, column in found.sure if column == at)
-            assert (
-                found.korean[cut] == {"because": "때문에", "before": "전에", "and": "그리고"}[joint]
-            )
-            for row, column in found.possible - {(cut, at)}:
-                if found.english[column] != ".":
-                    assert (row < cut) == ((column < at) if joint == "and" else (column > at))
-            if joint != "and":
-                assert found.korean[cut - 1].endswith("기")
-                # inside a sentence there is no topic
-                assert not any(word in TOPICS for word in found.korean[:cut])
-        assert min(seen.values()) > 50
-
-    def test_a_full_stop_is_aligned_to_its_own(self) -> None:
-        """Where one ends the English sentence, one ends the Korean."""
-        random = seeded(5)
-        stops = [found for found in (pair(random) for _ in range(200)) if found.english[-1] == "."]
-        assert len(stops) > 80
-        for found in stops:
-            assert found.korean[-1] == "."
-            assert {link for link in found.possible if link[0] == len(found.korean) - 1} == {
-                (len(found.korean) - 1, len(found.english) - 1)
-            }
-
 
 @pytest.fixture(scope="module")
 def many() -> list[Pair]:
@@ -244,9 +205,6 @@ def many() -> list[Pair]:
 
 WORDS = GRAMMAR.words
 LIVING = [word["korean"] for word in WORDS["people"] + WORDS["animals"]]
-TOPICS = {word["topic"] for word in WORDS["pronouns"]} | {
-    noun + particle(noun, "topic") for noun in LIVING
-}
 
 
 class TestEveryPair:
@@ -300,36 +258,6 @@ class TestEveryPair:
                     assert is_closed == (word[-1] in "은이을")
         assert seen == set("은는이가을를")
 
-    def test_english_agrees(self, many: list[Pair]) -> None:
-        """He, she and nouns take "is", "does" and "loves"; I takes "am"; the others "are", "do" and "love"."""
-        thirds, bases = ({verb[form] for verb in WORDS["verbs"]} for form in ("one", "many"))
-        groups = ("people", "animals", "places", "food", "drinks", "writings", "pictures")
-        nouns = {noun["english"] for group in groups for noun in WORDS[group]}
-        for found in many[:3000]:
-            subject, verb = (found.english[0], found.english[1])
-            if subject in {"although", "there", "is"}:
-                continue
-            if subject in {"the", "a", "an"}:
-                place = next(i for i, word in enumerate(found.english) if word in nouns)
-                subject, verb = "he", found.english[place + 1]
-            right = {
-                "i": {"am", "was", "do", "don't"},
-                "he": {"is", "was", "does", "doesn't"},
-                "she": {"is", "was", "does", "doesn't"},
-            }.get(subject, {"are", "were", "do", "don't"})
-            assert (
-                verb
-                not in {"am", "is", "are", "was", "were", "do", "don't", "does", "doesn't"} - right
-            )
-            assert verb not in (bases if subject in {"he", "she"} else thirds)
-
-    def test_articles(self, many: list[Pair]) -> None:
-        """It is "an" before a vowel, "a" before any other sound."""
-        for found in many:
-            for article, after in itertools.pairwise(found.english):
-                if article in {"a", "an"}:
-                    assert (article == "an") == (after[0] in "aeiou")
-
 
 class TestVocabulary:
     """Words and numbers."""
@@ -345,24 +273,12 @@ class TestVocabulary:
         assert UNKNOWN not in english.decode(english.encode(words))
         assert [word.lower() for word in words] == list(english.decode(english.encode(words)))
 
-    def test_capitals_do_not_matter(self) -> None:
-        """THE, The and the are one word."""
-        english = load_vocabulary("english")
-        assert len(set(english.encode(["THE", "The", "the", "tHe"]))) == 1
-        assert english.knows("TOEFL")
-
     def test_unknown_words(self) -> None:
         """A stranger has the number of the unknown, in both languages."""
         for words in (load_vocabulary("english"), load_vocabulary("target")):
             assert words.encode(["xylophone", "실로폰", ""]) == [1, 1, 1]
             assert not words.knows("xylophone")
             assert words.decode([0, 1, 2, 3, 4]) == SPECIAL
-
-    def test_numbers_there_and_back(self) -> None:
-        """Each word has a number of its own."""
-        for words in (load_vocabulary("english"), load_vocabulary("target")):
-            assert words.decode(words.encode(words.words)) == words.words
-            assert len(set(words.words)) == len(words) == len(words.encode(words.words))
 
 
 class TestConstruction:
@@ -396,10 +312,3 @@ class TestConstruction:
     def test_none_that_does(self, sentence: str) -> None:
         """What is built otherwise never comes up."""
         assert not could_be_generated(sentence.split())
-
-    @pytest.mark.parametrize(
-        "sentence", ["i <unknown> you", "the <unknown> is <unknown> .", "i love <unknown>"]
-    )
-    def test_unknown(self, sentence: str) -> None:
-        """A word that is not known may be any."""
-        assert could_be_generated(sentence.split())

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from attnviz.errors import FileFormatError
 from attnviz.models.language.vocabulary import load_vocabulary
-from attnviz.models.registry import HOME_BUILT, is_random, names, trained
-from attnviz.models.training import files, measure
+from attnviz.models.registry import is_random, names, trained
+from attnviz.models.training import files
 from attnviz.models.training.files import ModelCard
-from attnviz.models.training.tasks import new_model, task_of
+from attnviz.models.training.tasks import task_of
 from tests.models.training.conftest import KINDS
 
 if TYPE_CHECKING:
@@ -88,28 +87,6 @@ class TestRoundTrip:
             for one, other in zip(model.double().eval()(*given), loaded(*given), strict=True):
                 if isinstance(one, torch.Tensor):
                     assert torch.equal(one, other)
-
-    def test_is_readable_without_attnviz(
-        self, written: Callable[[str], tuple[Path, ModelCard, Any]], kind: str
-    ) -> None:
-        """The file begins with JSON that holds the card as JSON: nothing in it is code, so nothing is unpickled."""
-        path, card, model = written(kind)
-        told = json.loads(header(path)["__metadata__"]["card"])
-        assert (told["name"], told["kind"], told["learns"]) == (f"tiny-{kind}", kind, "a little")
-        assert told["recipe"]["seed"] == 5
-        assert told["quality"] == {"words right": 0.125, "layer": 1}
-        has_no_target = kind in {"encoder", "decoder"}
-        assert told["source"][:6] == [
-            "<pad>",
-            "<unknown>",
-            "<start>",
-            "<end>",
-            "<mask>",
-            "!" if has_no_target else ",",
-        ]
-        assert (told["target"] is None) == has_no_target
-        assert load_file(path).keys() == model.state_dict().keys()
-        assert card.source.words == tuple(told["source"])
 
 
 class TestRefused:
@@ -185,42 +162,3 @@ class TestPlans:
         """Every trained model of the table has its file, and nothing else lies there."""
         assert {path.stem for path in files.FOLDER.iterdir()} == set(trained())
         assert set(names()) - set(trained()) == {name for name in names() if is_random(name)}
-
-    @pytest.mark.parametrize(
-        "name", ["toy", "toy-ko", "toy-decoder", "toy-seq2seq", "toy-transformer"]
-    )
-    def test_make_sense(self, name: str) -> None:
-        """Each can be built, reads every word, and prints whole: heads at most 12 wide, the toy's at most 8."""
-        plan = HOME_BUILT[name].plan()
-        model: Any = new_model(plan)
-        if plan.kind in {"recurrent", "translation"}:
-            model(
-                *(
-                    torch.tensor([[len(words) - 1]])
-                    for words in (load_vocabulary("source"), load_vocabulary("target"))
-                )
-            )
-        else:
-            model(torch.tensor([[len(load_vocabulary(plan.config.language)) - 1]]))  # type: ignore[union-attr]  # as its kind says
-        if name == "toy":
-            assert model.config.d_model // model.config.n_heads <= 8
-
-
-@pytest.mark.usefixtures("unchecked")
-@pytest.mark.parametrize("kind", KINDS)
-def test_quality(plan: Callable[..., TrainingPlan], kind: str) -> None:
-    """Whatever is measured is a number of a known unit, and shares are shares."""
-    found = measure.quality(task_of(plan(kind)).model.eval(), n=10)
-    assert all(isinstance(value, float | int) for value in found.values())
-    for what, value in found.items():
-        if not what.endswith((" layer", " head")) and what != "nats a word":
-            assert 0 <= value <= 1
-    assert ("alignment error" in found) == (kind in {"recurrent", "translation"})
-
-
-def test_quality_without_attention(plan: Callable[..., TrainingPlan]) -> None:
-    """A model without attention has no alignment."""
-    given = plan("recurrent")
-    bare = replace(given, config=replace(given.config, attention=None))  # type: ignore[arg-type]
-    found = measure.quality(task_of(bare).model.eval(), n=10)
-    assert set(found) == {"translated without a fault", "words right"}

@@ -8,10 +8,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from attnviz.errors import InputError, OutputError, SettingsError
-from attnviz.models.registry import HOME_BUILT, trained
+from attnviz.errors import InputError, OutputError
 from attnviz.models.training import files, measure
-from attnviz.models.training.run import plan_of, train
+from attnviz.models.training.run import train
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,20 +45,6 @@ def test_the_same_seed_gives_the_same_file(name: str, tmp_path: Path) -> None:
     train(name, other, steps=3)
     assert same(one, other)
     assert files.load_card(one) == card
-
-
-def test_the_recipe_is_the_tables() -> None:
-    """Nothing is changed but what is given."""
-    for name in trained():
-        assert plan_of(name) == HOME_BUILT[name].plan()
-    changed = plan_of("toy", seed=0, steps=7)
-    assert (changed.recipe.seed, changed.recipe.steps) == (0, 7)
-    assert changed.config == HOME_BUILT["toy"].plan().config
-    for wrong in ({"seed": -1}, {"steps": 0}):
-        with pytest.raises(
-            SettingsError, match="a seed is at least 0, and there is at least one step"
-        ):
-            plan_of("toy", **wrong)
 
 
 def test_the_callers_torch_stays_as_it_was(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from attnviz.models.language.grammar import load_grammar
 from attnviz.models.language.vocabulary import load_vocabulary
 from attnviz.models.registry import Recipe
 from attnviz.models.training.run import rate_at, take_steps
-from attnviz.models.training.tasks import Task, dropping_heads, hide, task_of
+from attnviz.models.training.tasks import dropping_heads, hide, task_of
 from tests.models.language.conftest import seeded
 from tests.models.training.conftest import KINDS
 
@@ -67,12 +67,6 @@ class TestTrain:
 
         task.model.register_forward_hook(withhold)
         assert torch.equal(task.loss(3), told)
-
-    def test_the_step_decides_the_batch(self, plan: Callable[..., TrainingPlan], kind: str) -> None:
-        """The same step, the same loss; another step, another."""
-        task = task_of(plan(kind))
-        assert torch.equal(task.loss(2), task.loss(2))
-        assert not torch.equal(task.loss(2), task.loss(3))
 
 
 class TestRate:
@@ -141,26 +135,3 @@ class TestTasks:
         rest = ~asked & (words != 0)
         assert 0.03 < (shown[rest] == 1).sum() / n < 0.07
         assert ((shown[rest] == words[rest]) | (shown[rest] == 1)).all()
-
-    def test_forgetting_is_reading_only(self, plan: Callable[..., TrainingPlan]) -> None:
-        """A decoder that is shown only unknown words is still asked for the right ones."""
-        task: Task = task_of(plan("translation", forget=1.0, unknown=0.0, drop_heads=0.0))
-        read: list[torch.Tensor] = []
-        task.model.register_forward_pre_hook(lambda _, given: read.append(given[1]))
-        assert task.loss(0) > 4
-        assert set(read[0].flatten().tolist()) == {0, 1}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-class TestFirstWeights:
-    """A plan's model."""
-
-    def test_leave_other_random_numbers_alone(
-        self, plan: Callable[..., TrainingPlan], kind: str
-    ) -> None:
-        """Making one draws nothing from the program's own random numbers."""
-        torch.manual_seed(5)
-        task_of(plan(kind))
-        drawn = torch.rand(3)
-        torch.manual_seed(5)
-        assert torch.equal(torch.rand(3), drawn)

@@ -7,7 +7,6 @@ from itertools import pairwise
 import pytest
 
 from attnviz.render.figure.export import blank_figure, usual_settings
-from attnviz.render.figure.pen import upward
 
 TEXTS = {
     "English": "The animal didn't cross the street because it was too tired. AVATAR To Ty “WAVE” office ffl 7.1e-07",
@@ -15,19 +14,6 @@ TEXTS = {
     "Arabic and Hebrew": "أحبكم جميعا صِف خَلقَ אני אוהב את כולכם and you",
     "a long word": "I love Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft all you",
 }
-
-
-@pytest.mark.parametrize("size", [6.0, 7.5, 9.0])
-def test_a_number_and_its_unit_stand_in_one_line(size: float) -> None:
-    """However wide lines are; what looks like a unit and begins a word is none."""
-    text = "어텐션은 148.0 %(사슬), 3.9 nats 또는 2.5 s, 3 sentences"
-    with usual_settings():
-        pen = blank_figure([text])
-        ways = [pen.wrap(text, width / 20, size) for width in range(24, 60)]
-    assert all(" ".join(lines) == text for lines in ways)
-    beginnings = {line.split()[0] for lines in ways for line in lines}
-    assert not beginnings & {"%(사슬),", "nats", "s,"}
-    assert "sentences" in beginnings
 
 
 @pytest.mark.parametrize("name", TEXTS)
@@ -46,19 +32,3 @@ def test_lines_are_as_full_as_can_be(name: str, width: float, size: float) -> No
                 or after.split()[0] not in TEXTS[name].split()
             )
         assert pen.wrap(TEXTS[name], width, size, most=2) == lines[:2]
-
-
-@pytest.mark.parametrize(
-    ("text", "shown", "turned"),
-    [
-        ("layer 2", "layer 2", 90.0),
-        ("층", "층", 0.0),
-        ("층 12", "층\n12", 0.0),
-        ("쿼리", "쿼\n리", 0.0),
-        ("쿼리: 디코딩 단계", "쿼리: 디코딩 단계", 90.0),
-        ("가중치의 합", "가중치의 합", 90.0),
-    ],
-)
-def test_a_word_of_few_syllables_stands_upright(text: str, shown: str, turned: float) -> None:
-    """All else is turned."""
-    assert upward(text) == (shown, turned)

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from attnviz.render.terminal.screen import Screen
 from attnviz.render.terminal.table import Column, folded_table, table
-from attnviz.render.terminal.text import fit, legend, spell, wrap
+from attnviz.render.terminal.text import legend, spell, wrap
 
 if TYPE_CHECKING:
     from rich.color import Color
@@ -29,17 +29,6 @@ def plain(lines: list[Text]) -> list[str]:
     return [line.plain for line in lines]
 
 
-@given(text=st.text(max_size=40), width=st.integers(2, 30), unicode=st.booleans())
-def test_what_is_cut_fits_and_says_so(text: str, width: int, *, unicode: bool) -> None:
-    """A text that fits is whole; of another there is a beginning, and a mark."""
-    screen = Screen(colour=False, unicode=unicode)
-    whole, cut = spell(text, screen), fit(text, width, screen)
-    assert cell_len(cut) <= width
-    if cut != whole:
-        assert cut.endswith("…" if unicode else "~")
-        assert whole.startswith(cut[:-1])
-
-
 MARKED = "“나” → 2 \N{MULTIPLICATION SIGN} 3 — ●"
 
 
@@ -49,21 +38,6 @@ def test_ascii() -> None:
     assert spell(MARKED, PLAIN) == MARKED
     assert spell("toy · q·k of ·ing", ASCII) == "toy - q*k of -ing"
     assert spell("a\x1b[2J", PLAIN) == r"a\x1b[2J"
-
-
-def test_korean_without_unicode() -> None:
-    """A screen of Windows in Korea knows Korean, and little else; one of western Europe knows no Korean."""
-    korean, western = (
-        Screen(colour=False, unicode=False, encoding=name) for name in ("cp949", "latin-1")
-    )
-    assert spell(f"{MARKED} é", korean) == r'"나" > 2 x 3 - * \xe9'
-    assert spell(f"{MARKED} é", western) == r'"\ub098" > 2 x 3 - * é'
-    assert [one.language("ko") for one in (korean, western, ASCII, PLAIN)] == [
-        "ko",
-        "en",
-        "en",
-        "ko",
-    ]
 
 
 WORDS = st.lists(

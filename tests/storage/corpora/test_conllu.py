@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnviz.models.language.vocabulary import load_vocabulary
-from attnviz.storage.corpora.conllu import MOST_LINES, read_conllu
-from attnviz.text.corpus import COREFERENCE, BadLine, CorpusLine, Link, universal
+from attnviz.storage.corpora.conllu import read_conllu
+from attnviz.text.corpus import COREFERENCE, BadLine, CorpusLine, Link
 from attnviz.text.words import split_words
 
 TREEBANK = Path(__file__).parents[3] / "sample_inputs" / "treebank.conllu"
@@ -117,27 +117,10 @@ def test_the_nearest_mention_before() -> None:
     assert referring(nested) == [(1, 0)]
 
 
-def test_words_written_as_one() -> None:
-    """Letters that cannot be shared out belong to all the words; capitals do not matter."""
-    text = (
-        "1-2\tzum\t_\t_\t_\t_\t_\t_\t_\t_\n1\tzu\t_\tADP\t_\t_\t3\tcase\t_\t_\n2\tdem\t_\tDET\t_\t_\t3\tdet\t_\t_\n"
-        "3\tHaus\t_\tNOUN\t_\t_\t0\troot\t_\t_\n"
-    )
-    assert words(parsed(text)) == ((0, 3), (0, 3), (4, 8))
-    capital = text.replace("zum", "CAN'T").replace("zu", "ca").replace("dem", "n't")
-    assert words(parsed(capital)) == ((0, 2), (2, 5), (6, 10))
-
-
 def test_text_made_from_the_words() -> None:
     """Without a text it is the words, with a space between them unless they say otherwise."""
     found = parsed(rows("Yes 0 root SpaceAfter=No", "! 1 punct"))
     assert (found.text, words(found)) == ("Yes!", ((0, 3), (3, 4)))
-
-
-def test_wide_spaces_and_forms_with_spaces() -> None:
-    """A text may have several spaces, or one of another kind, where a space is due; a word may have one inside."""
-    text = "# text = a  b\u00a0c d\n" + rows("a 0 root", "b 1 x", "c_d 1 x").replace("c_d", "c d")
-    assert words(parsed(text)) == ((0, 1), (3, 4), (5, 8))
 
 
 # ------------------------------------------------------------------------------------------- what is malformed
@@ -185,18 +168,6 @@ def test_no_words() -> None:
     assert list(read_conllu(["# a comment", "", "# another"])) == []
 
 
-def test_words_left_out() -> None:
-    """Empty nodes are no words; a mention that is only of them is none, one that begins there begins after it."""
-    text = (
-        "0.1\tnobody\t_\t_\t_\t_\t_\t_\t0:x\tEntity=(e1)(e2\n"
-        "1\tcome\t_\tVERB\t_\t_\t0\troot\t_\t_\n1.1\tone\t_\t_\t_\t_\t_\t_\t1:x\tEntity=e2)\n"
-        "1.2\ttwo\t_\t_\t_\t_\t_\t_\t1:x\t_\n2\there\t_\tADV\t_\t_\t1\tadvmod\t_\tEntity=(e2)\n"
-    )
-    found = parsed(text)
-    assert [found.text[slice(*span)] for span in words(found)] == ["come", "here"]
-    assert referring(found) == [(1, 0)]
-
-
 def test_entities_as_others_write_them() -> None:
     """The declared field names the entity; of two pieces the first is kept; the head is the top of the tree."""
     declared = "# newdoc id = x\n# global.Entity = etype-eid-head\n" + rows(
@@ -217,27 +188,6 @@ def test_entities_as_others_write_them() -> None:
         "a 0 root Entity=(e1", "b 1 x Entity=(e2", "c 1 x Entity=e1)", "d 1 x Entity=e2)(e1)"
     )
     assert referring(parsed(crossing)) == [(3, 0)]
-
-
-def test_a_sentence_without_end() -> None:
-    """A file without empty lines is refused as one sentence, not held in memory."""
-    lines = [
-        f"{number}\tx\t_\tX\t_\t_\t{number - 1}\tx\t_\t_" for number in range(1, MOST_LINES + 5)
-    ]
-    (found,) = read_conllu(lines)
-    assert found == BadLine(
-        number=MOST_LINES + 1, reason=f"the sentence has more than {MOST_LINES:,} lines"
-    )
-    (fits,) = read_conllu(lines[:MOST_LINES])
-    assert isinstance(fits, CorpusLine)
-
-
-def test_a_long_chain() -> None:
-    """Thousands of words, each the head of the next, do not go too deep."""
-    n = 3_000
-    found = first(rows(*(f"w {number + 1 if number < n else 0} x" for number in range(1, n + 1))))
-    assert isinstance(found, CorpusLine)
-    assert links(found)[0] == Link(query=0, key=1, relation="x")
 
 
 # ------------------------------------------------------------------------------------------------- our treebank
@@ -319,29 +269,6 @@ def test_any_text(text: str) -> None:
         if isinstance(found, BadLine):
             assert 1 <= found.number <= len(lines)
             assert found.reason.isprintable()
-
-
-@given(st.data(), st.integers(1, 8))
-def test_any_heads(data: st.DataObject, n: int) -> None:
-    """Heads are a tree exactly if a walk from every word reaches the only root."""
-    heads = data.draw(st.lists(st.integers(0, n), min_size=n, max_size=n))
-
-    def reaches(word: int) -> bool:
-        for _ in range(n + 1):
-            if word == 0:
-                return True
-            word = heads[word - 1]
-        return False
-
-    is_tree = heads.count(0) == 1 and all(reaches(word) for word in range(1, n + 1))
-    found = first(rows(*(f"w {head} dep" for head in heads)))
-    assert isinstance(found, CorpusLine) == is_tree
-    if isinstance(found, CorpusLine):
-        assert {link.query: link.key + 1 for link in links(found)} == {
-            n: head for n, head in enumerate(heads) if head
-        }
-        assert {universal(link.relation) for link in links(found)} <= {"dep"}
-        assert len(links(found)) == n - 1
 
 
 def test_the_treebank_in_the_package_is_the_sample() -> None:

@@ -9,10 +9,8 @@ import lzma
 import os
 import subprocess
 import sys
-import threading
 import tracemalloc
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +30,8 @@ SENTENCE = (
     "2\tsing\tsing\tVERB\t_\t_\t0\troot\t_\tSpaceAfter=No\n"
     "3\t.\t.\tPUNCT\t_\t_\t2\tpunct\t_\t_\n\n"
 )
-LINES = [Random(number).randbytes(320).hex() for number in range(2_000)]
+
+
 """More than any of the packers packs at a time."""
 
 
@@ -85,20 +84,6 @@ def test_a_bad_line_stops_nothing(tmp_path: Path, line: bytes, reason: str) -> N
     assert told(write(tmp_path, b"before\n" + line)) == [(1, "before"), (2, "!" + reason)]
 
 
-@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
-def test_the_longest_line(tmp_path: Path, end: bytes) -> None:
-    """A line of exactly so many bytes is read, whatever ends it."""
-    assert told(write(tmp_path, b"x" * LONGEST + end + b"after" * bool(end)))[0] == (
-        1,
-        f"{LONGEST} characters",
-    )
-
-
-def test_an_empty_file(tmp_path: Path) -> None:
-    """Nothing in it is no error here: whoever needs a sentence says so."""
-    assert told(write(tmp_path, b"")) == []
-
-
 # -------------------------------------------------------------------------------------------------- treebanks
 
 
@@ -119,15 +104,6 @@ def test_a_treebank(tmp_path: Path) -> None:
     assert line.annotated is not None
     assert [line.text[slice(*span)] for span in line.annotated.words] == ["Birds", "sing", "."]
     assert [link.relation for link in line.annotated.links] == ["nsubj"]
-
-
-def test_a_treebank_with_bytes_that_are_no_text(tmp_path: Path) -> None:
-    """The sentence they stand in is bad, with the line they stand on, and the next sentence keeps its number."""
-    content = SENTENCE.encode().replace(b"sing\tsing", b"s\xefng\tsing") + SENTENCE.encode()
-    assert told(write(tmp_path, content, "a.conllu")) == [
-        (2, "!not UTF-8: byte 4 is 0xef"),
-        (5, "Birds sing."),
-    ]
 
 
 # -------------------------------------------------------------------------------------- files that cannot be read
@@ -206,45 +182,7 @@ def test_a_slow_pipe() -> None:
             assert process.stdout.readline() == word
 
 
-def test_a_named_pipe(tmp_path: Path) -> None:
-    """As a shell's <(command) hands one over: nobody knows its size, and it can be read only once."""
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    assert fingerprint(path) is None
-    writer = threading.Thread(target=path.write_text, args=("one\ntwo\n",))
-    writer.start()
-    corpus = read_corpus(path)
-    assert corpus.size is None
-    assert [line.number for line in corpus] == [1, 2]
-    writer.join()
-
-
 # ------------------------------------------------------------------------------------- how far, and which file
-
-
-def test_how_much_was_read(tmp_path: Path) -> None:
-    """Bytes of the file as it lies on the disk: they only grow, and end at its size."""
-    path = write(tmp_path, "\n".join(LINES), "a.txt")
-    corpus = read_corpus(path)
-    counts = [corpus.read for _ in corpus]
-    assert counts == sorted(counts)
-    assert 0 < counts[0] < path.stat().st_size
-    assert (corpus.read, corpus.size) == (path.stat().st_size,) * 2
-
-
-def test_left_before_the_end(tmp_path: Path) -> None:
-    """A corpus that nobody reads to its end, or at all, leaves no file open (an unclosed one fails every test here)."""
-    path = write(tmp_path, "one\ntwo\n")
-    corpus = read_corpus(path)
-    lines = iter(corpus)
-    next(lines)
-    source = corpus._stream
-    del corpus, lines
-    assert source.closed
-    for line in read_corpus(path):
-        assert line.number == 1
-        break
-    read_corpus(path)
 
 
 def test_fingerprint(tmp_path: Path) -> None:
@@ -287,23 +225,6 @@ def test_memory_does_not_grow(
 
 
 # -------------------------------------------------------------------------------------------------- any file at all
-
-
-@given(lines=st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\n"))))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
-def test_order(tmp_path: Path, lines: list[str]) -> None:
-    """Numbers rise; each sentence is its line's."""
-    content = "\n".join(lines).encode()
-    found = told(write(tmp_path, content, "any.txt"))
-    numbers = [number for number, _ in found]
-    assert numbers == sorted(set(numbers))
-    expected = [
-        line.removeprefix("\ufeff" if number == 0 else "").strip()
-        for number, line in enumerate(lines)
-    ]
-    for number, text in found:
-        assert text.startswith("!") or text == expected[number - 1]
-    assert {number for number, line in enumerate(expected, start=1) if line} == set(numbers)
 
 
 @given(content=st.binary(), name=st.sampled_from(["a.txt", "a.jsonl", "a.conllu", "a.gz"]))
