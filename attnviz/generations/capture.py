@@ -33,8 +33,8 @@ def choose(logits: Float[Tensor, " word"], sampling: Sampling, random: torch.Gen
         least = logits.topk(min(sampling.top_k, len(logits))).values[-1]
         logits = logits.masked_fill(logits < least, -torch.inf)
     if sampling.top_p is not None:
-        chances, order = logits.softmax(dim=-1).sort(descending=True, stable=True)
-        before = chances.cumsum(dim=-1) - chances  # the likeliest is always kept
+        probabilities, order = logits.softmax(dim=-1).sort(descending=True, stable=True)
+        before = probabilities.cumsum(dim=-1) - probabilities  # the likeliest is always kept
         logits = logits.index_fill(0, order[before >= sampling.top_p], -torch.inf)
     return int(torch.multinomial(logits.softmax(dim=-1), 1, generator=random))
 
@@ -105,7 +105,7 @@ class Generation:
             number=len(self.numbers),
             most=self.most,
             token=so_far[-1],
-            chance=float(logits.softmax(dim=-1)[number]),
+            probability=float(logits.softmax(dim=-1)[number]),
             keys=keys if decoding.kind == "cross" else (*keys, *so_far),
             so_far=so_far,
             weights=weights,

@@ -22,7 +22,7 @@ class Step:
     most: int  # how many there may be
     token: Token
     # how likely the model found it among all tokens; None where it is not known any more
-    chance: float | None
+    probability: float | None
     # that can be attended to: of a decoder the text so far; else the sentence to translate
     keys: tuple[Token, ...]
     so_far: tuple[Token, ...]  # the tokens generated so far, this one included

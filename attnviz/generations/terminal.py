@@ -26,7 +26,8 @@ from attnviz.text.messages import _, in_language
 from attnviz.text.notes import proof, sentence
 
 LABEL = 14  # cells of a token's name in a line of its own
-BEFORE = LABEL + 14  # cells before the tokens that it attends to
+PROBABILITY = 11  # cells of a probability, and of its heading
+BEFORE = 4 + 1 + LABEL + 1 + PROBABILITY + 2  # cells before the tokens that it attends to
 TOP = 4  # tokens that are named, of those that the newest attends to most
 
 
@@ -49,7 +50,9 @@ class GenerationView:
         between = spell(" · ", self.screen)
         while room is not None and len(parts) > 1 and cell_len(between.join(parts)) > room:
             parts.pop()
-        return between.join(parts) or self.say(_("no token by {least} or more").format(least=LEAST))
+        return between.join(parts) or self.say(
+            _("no token with a weight of {least} or more").format(least=LEAST)
+        )
 
 
 def draw_head(step: Step, view: GenerationView) -> list[Text]:
@@ -64,21 +67,20 @@ def draw_head(step: Step, view: GenerationView) -> list[Text]:
 
 def draw_table_head(step: Step, view: GenerationView) -> list[Text]:
     """Draw the heading above the lines of a pipe."""
-    names = (view.say(_("token")), view.say(_("chance")), view.say(_("attends to")))
+    names = (view.say(_("token")), view.say(_("probability")), view.say(_("attends to")))
     return [*draw_head(step, view), _row("", *names, view)]
 
 
 def draw_line(step: Step, view: GenerationView) -> Text:
     """One token in one line, for a pipe: its number, itself, how likely it was, and what it attends to."""
-    chance = "" if step.chance is None else f"{step.chance:.2f}"
-    return _row(
-        str(step.number), step.token.text, chance, view.top(step, view.screen.width - BEFORE), view
-    )
+    probability = "" if step.probability is None else f"{step.probability:.2f}"
+    attended = view.top(step, view.screen.width - BEFORE)
+    return _row(str(step.number), step.token.text, probability, attended, view)
 
 
-def _row(number: str, name: str, chance: str, rest: str, view: GenerationView) -> Text:
+def _row(number: str, name: str, probability: str, rest: str, view: GenerationView) -> Text:
     name = set_cell_size(fit(name, LABEL, view.screen), LABEL)
-    line = f"{number:>4} {name} {' ' * (6 - cell_len(chance))}{chance}  {rest}"
+    line = f"{number:>4} {name} {' ' * (PROBABILITY - cell_len(probability))}{probability}  {rest}"
     return Text(fit(line, view.screen.width, view.screen), no_wrap=True)
 
 
@@ -89,14 +91,14 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
     title = view.say(
         _("token {number} of at most {most}").format(number=step.number, most=step.most)
     )
-    chance = (
+    probability = (
         ""
-        if step.chance is None
-        else view.say(_(" (chance {chance:.2f})").format(chance=step.chance))
+        if step.probability is None
+        else view.say(_(" (probability {probability:.2f})").format(probability=step.probability))
     )
     below = [
         Text(),
-        *wrap(f"{spell(step.token.text, screen)}{chance}", screen, "bold", most=screen.width),
+        *wrap(f"{spell(step.token.text, screen)}{probability}", screen, "bold", most=screen.width),
         *wrap(
             view.say(_("attends to: {tokens}").format(tokens=view.top(step))),
             screen,
@@ -105,7 +107,7 @@ def draw_step(step: Step, view: GenerationView, room: int) -> list[Text]:
             most=screen.width,
         ),
         *legend(
-            view.say(_("0 to {top:.2g}: the weights of the newest token's row").format(top=top)),
+            view.say(_("0 to {top:.2g}: weights of the newest token's row").format(top=top)),
             screen,
             cells=8,
             most=screen.width,

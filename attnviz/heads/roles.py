@@ -89,7 +89,7 @@ CONTROLS = {
     CHANCE: ControlKind(
         name=CHANCE,
         narrow_title="chance",
-        title=pgettext("control", "chance"),
+        title=pgettext("control", "probability"),
         words=_("this head's weights dealt out at random"),
         too=_("chance does as much"),
         too_briefly=_("chance too"),

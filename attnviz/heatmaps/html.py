@@ -497,9 +497,9 @@ def _guide(name: str) -> list[dict[str, object]]:
     heads = _(
         "Each small picture is one head: rows are the words that look, columns the words looked at."
     )
-    row = _("In head 1.3, “{it}” looks most at “{noun}”, the noun it stands for.")
-    turned = _("Say “{last}” instead of “{first}”, and it looks most at “{noun}”.")
-    column = _("Turn it round: which words look at “{noun}”?")
+    row = _("In layer 1, head 3, “{it}” attends most to “{noun}”, the noun it refers to.")
+    turned = _("Change “{first}” to “{last}”, and it attends most to “{noun}”.")
+    column = _("In reverse: which words attend to “{noun}”?")
     lines = _("The same weights as lines: the wider a line, the larger the weight.")
     first_end, last_end = _LAST[name]
     steps = {

@@ -63,13 +63,16 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
     large = replace(sheet, panels=(one,), layers=(one.layer,), heads=(one.head,))
     scaled, cell = _fit_one(large, screen)
     place = one.place
-    what, title, more = (
-        sheet.say(text.format(size=sheet.size, place=place))
-        for text in (
-            _("{size}, layers down; {place} (below) differs most"),
-            _("head {place}: its pattern differs most from the others'"),
-            _("more: --head {place} one head; -o FILE.html every head"),
+    what = sheet.say(
+        _("{size}, one row per layer; shown below: {place}").format(size=sheet.size, place=place)
+    )
+    title = sheet.say(
+        _("Layer {layer}, head {head} differs most from the other heads").format(
+            layer=one.layer, head=one.head
         )
+    )
+    more = sheet.say(
+        _("More: --head {place} (one head), -o FILE.html (every head)").format(place=place)
     )
     above = [*_head(sheet, screen, ""), *_wrap(what, screen)]
     below = [
@@ -116,7 +119,7 @@ def _foot(
         axes += "; " + sheet.say(_("{dot} is a small weight").format(dot=screen.dot))
     remarks = [axes, *(note for note in scaled.notes if note not in sheet.notes)]
     if cell.halves:
-        remarks.append(sheet.say(_("each line holds two rows, and names the upper one")))
+        remarks.append(sheet.say(_("Each line shows two rows and names the upper one")))
     remarks += [*more, *(note for note in sheet.notes if note in scaled.notes)]
     return [
         Text(),
@@ -324,8 +327,10 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
     tall, broad = small.cell
     top = f"{max(panel.top for panel in small.panels):.3g}"
     own = sheet.scale == "panel"
-    ends = _("each to its own largest") if own else _("0 to {top}").format(top=top)
-    note = _("thumbnails: {tall} x {broad} tokens a cell (keys: sum, queries: mean), {ends}")
+    ends = _("each scaled to its own maximum") if own else _("0 to {top}").format(top=top)
+    note = _(
+        "Thumbnails: {tall} x {broad} tokens per cell (sum over keys, mean over queries), {ends}"
+    )
     return lines, [sheet.say(note.format(tall=tall, broad=broad, ends=ends))]
 
 

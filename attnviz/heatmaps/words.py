@@ -140,7 +140,7 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
         f"{name(of.query_tokens, query, 0)} → {name(of.key_tokens, key, 1)} {_figure(weight)}"
         for query, key, weight in record.links(layer, head, SHOWN)
     )
-    said = [_("strongest links between tokens: {links}").format(links=links)] if links else []
+    said = [_("Strongest links between tokens: {links}").format(links=links)] if links else []
     if record.exact is not None and record.exact.statistics:
         row, column = record.layers.index(layer), record.heads.index(head)
         means = [
@@ -150,7 +150,7 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
             if name != "next" or record.kind != "decoder"
         ]
         listed = join_phrases(means, ", ")
-        said.append(_("each query on average: {listed}").format(listed=listed))
+        said.append(_("Each query on average: {listed}").format(listed=listed))
     return said
 
 

@@ -26,7 +26,7 @@ MANY = 64  # rows and columns of a pooled pattern from which on its colours end 
 MOST_COMPARED = 32  # rows and columns of the patterns that are compared with one another
 
 # how every picture is read
-AXES = _("rows are queries, columns are keys; layers and heads count from 0")
+AXES = _("Rows are queries, columns are keys; layers and heads count from 0")
 
 KINDS: dict[Kind, Phrase] = {
     "encoder": _("bidirectional self-attention"),
@@ -91,7 +91,7 @@ class Sheet:
         blank = _("blank") if self.has_blanks else _("coloured as 0")
         least = str(BLANK)
         if self.scale == "panel" and len(self.panels) > 1:
-            weight = _("weight, in each panel 0 to its own largest (max)")
+            weight = _("weight, 0 to the largest of each panel (max)")
             below = _("{blank}: below {least} or a fiftieth of that")
         elif self.scale == "unit":
             weight, below = _("weight 0 to 1"), _("{blank}: below {least}")
@@ -102,7 +102,7 @@ class Sheet:
         if over > largest and self.scale != "unit":
             parts.append(_(" (darkest above, up to {over:.3g})").format(over=over))
         if self.scale == "shared" and len(self.panels) > 1:
-            parts.append(_(", one scale for all"))
+            parts.append(_(", same scale in all panels"))
         below = below.format(blank=blank, least=least)
         return self.say(join_phrases([join_phrases(parts, ""), below], "; "))
 

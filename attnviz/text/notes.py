@@ -18,51 +18,50 @@ NOTES: Templates = {
     "row_generates_word": _("each row is the step that generates its word"),
     "row_generates_token": _("each row is the step that generates its token"),
     "column_read_words": _(
-        "each column is what the decoder has read: its start, then the words generated before"
+        "each column is a word that the decoder has read: its start, then the words "
+        "generated so far"
     ),
     "column_read_tokens": _(
-        "each column is what the decoder has read: its start, then the tokens generated before"
+        "each column is a token that the decoder has read: its start, then the tokens "
+        "generated so far"
     ),
     "input_truncated_words": _("input truncated: {kept:,} of {total:,} words"),
     "input_truncated_tokens": _("input truncated: {kept:,} of {total:,} tokens"),
     "target_truncated": _("target truncated: {kept:,} of {total:,} tokens"),
-    "generation_stopped": _("stopped after {n:,} tokens: it had not come to an end"),
-    "generation_cut": _("cut: the keyboard stopped it after {n:,} tokens"),
-    "positions_end": _("stopped after {n:,} tokens, where the model's positions end"),
+    "generation_stopped": _("stopped after {n:,} tokens, before the end of the text"),
+    "generation_cut": _("interrupted after {n:,} tokens"),
+    "positions_end": _("stopped after {n:,} tokens: the model has no more positions"),
     "reads_no_more": _("stopped after {n:,} tokens: {why}"),
     "sampled": _("sampled: {how}"),
     "syllables_broken": _(
-        "the vocabulary lacks Korean syllables: it has only their letters or bytes ({syllable} "
-        "is {n} tokens)"
+        "the vocabulary has no Korean syllables, only their letters or bytes "
+        "({syllable} is {n} tokens)"
     ),
-    "reads_bytes": _("this module came without a tokenizer: it reads the bytes of the text"),
+    "reads_bytes": _("no tokenizer was given: the module reads the bytes of the text"),
     "never_saw": _(
-        "built unlike all sentences that this model was trained on: what it generates may be wrong"
+        "this sentence is built unlike those the model was trained on, so its output may be wrong"
     ),
     "unknown_words": _("read as unknown words: {words}"),
-    "sentences_run_together": _(
-        "the two sentences run together: this model puts no token between them"
-    ),
+    "sentences_run_together": _("this model puts no token between the two sentences"),
     "vocabulary_smaller": _(
         "the tokenizer has {pieces:,} tokens, the model {vectors:,} word vectors: they may not "
         "belong together"
     ),
-    "sinks": _("heads have sinks: a row sums to less than 1 where its head looks at nothing"),
-    "dropout": _("dropout was on: these are the weights before it set some of them to zero"),
-    "tokens_shuffled": _("its tokens are shuffled"),
-    "words_merged": _("word pieces merged: to a word the sum over its pieces, from it the mean"),
-    "specials_hidden": _(
-        "special tokens hidden ({tokens}); rows not renormalised: what they lack went there"
-    ),
+    "sinks": _("heads have sinks: a row sums to less than 1 if its head attends to nothing"),
+    "dropout": _("dropout was on; these are the weights before dropout"),
+    "tokens_shuffled": _("tokens shuffled"),
+    "words_merged": _("word pieces merged into words (sum over keys, mean over queries)"),
+    "specials_hidden": _("special tokens hidden ({tokens}); rows are not renormalised"),
     "pooled": _(
-        "pooled: a cell is {cell} x {wide} of {n_queries:,} x {n_keys:,} tokens (to a group the "
-        "sum, from it the mean)"
+        "pooled: a cell is {cell} x {wide} of {n_queries:,} x {n_keys:,} tokens (sum "
+        "over keys, mean over queries)"
     ),
     "part": _(
-        "a part: queries {query_first:,} to {query_last:,} of {query_all:,}, keys {key_first:,} "
-        "to {key_last:,} of {key_all:,} (counted from 0)"
+        "part of the text: queries {query_first:,} to {query_last:,} of "
+        "{query_all:,}, keys {key_first:,} to {key_last:,} of {key_all:,} (counted "
+        "from 0)"
     ),
-    "rounded": _("the rows sum to 1 only roughly: the file's numbers were rounded"),
+    "rounded": _("rows sum only approximately to 1: the numbers in the file were rounded"),
 }
 """The notes of records. A feature has more, for what it alone does."""
 

@@ -29,7 +29,7 @@ def steps_of(record: Attention) -> Iterator[Step]:
             number=number,
             most=len(places),
             token=record.query_tokens[place],
-            chance=None,
+            probability=None,
             keys=record.key_tokens[:n_keys],
             so_far=generated[:number],
             weights=record.weights[:, :, place, :n_keys],

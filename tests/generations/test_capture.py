@@ -162,7 +162,7 @@ def test_home_built(name: str) -> None:
     for step, again in zip(steps, steps_of(record), strict=True):
         np.testing.assert_array_equal(step.weights, again.weights)
         assert [t.text for t in step.keys] == [t.text for t in again.keys]
-        assert 0 < (step.chance or 0) <= 1
+        assert 0 < (step.probability or 0) <= 1
 
 
 def test_seeds() -> None:
@@ -343,7 +343,7 @@ class TestOwn:
             record.weights, torch.cat(model.weights).detach().numpy(), rtol=0, atol=1e-6
         )
         chances = [logits[0, 1 + step.number].softmax(dim=-1).max().item() for step in steps]
-        np.testing.assert_allclose([step.chance or 0.0 for step in steps], chances, rtol=1e-4)
+        np.testing.assert_allclose([step.probability or 0.0 for step in steps], chances, rtol=1e-4)
         assert (record.kind, [token.segment for token in record.query_tokens]) == (
             "decoder",
             [0] * 3 + [2] * 6,

@@ -107,7 +107,7 @@ def test_words(typed: Callable[..., Result], here: Path, tiny_bert: str) -> None
     to_word = pieces.weights[:, :, :, inside].sum(axis=3)
     assert np.allclose(words.weights[:, :, 0, 1], to_word[:, :, 0], atol=1e-6)
     assert np.allclose(words.weights[:, :, 1, 1], to_word[:, :, inside].mean(axis=2), atol=1e-6)
-    assert "word pieces merged: to a word the sum over its pieces, from it the mean" in " ".join(
+    assert "word pieces merged into words (sum over keys, mean over queries)" in " ".join(
         result.output.split()
     )
 

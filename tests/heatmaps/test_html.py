@@ -199,13 +199,13 @@ def test_a_choice_in_one_view_shows_in_all(show: Open, fixed_record: Make) -> No
     assert shown.inner_text(".title h2") == "head 1.2"
     shown.get_by_role("button", name="love", exact=True).first.click()
     assert state(shown) == {"head": "1.2", "query": "2"}
-    assert shown.inner_text("#row-title") == "“love” looks at"
+    assert shown.inner_text("#row-title") == "“love” attends to"
     assert listed(shown) == pytest.approx(
         dict(zip(SENTENCE.split(), record.weights[1, 2, 2], strict=True)), abs=5e-4
     )
     shaded = shown.locator(".word").nth(int(record.weights[1, 2, 2].argmax()))
     assert shaded.evaluate("word => word.style.background") != ""
-    shown.get_by_role("button", name="Who looks at it").click()
+    shown.get_by_role("button", name="What attends to it").click()
     assert state(shown) == {"head": "1.2", "toward": "to", "key": "2"}
     assert listed(shown) == pytest.approx(
         dict(zip(SENTENCE.split(), record.weights[1, 2, :, 2], strict=True)), abs=5e-4
@@ -257,7 +257,9 @@ def test_the_calculation_is_the_models(show: Open, model: str, query: int, key: 
     assert [row[0] for row in rows] == [token.text for token in record.key_tokens[:n]]
     wanted = np.stack([k @ q, k @ q * vectors.scaling[1], weights], axis=1)
     np.testing.assert_allclose([numbers_of(row[-3:]) for row in rows], wanted, atol=6e-4)
-    assert float(re.findall(r"at most (\S+) from", shown.inner_text(".calculation"))[0]) < html.NEAR
+    assert (
+        float(re.findall(r"weights to (\S+)\.", shown.inner_text(".calculation"))[0]) < html.NEAR
+    )
     shown.get_by_role("button", name=record.key_tokens[key].text, exact=True).last.click()
     assert state(shown)["key"] == str(key)
     assert shown.evaluate(
@@ -683,7 +685,7 @@ def test_long_texts_go_together(
     np.testing.assert_allclose(matrix(shown).sum(axis=1), 1, atol=1e-5)
     (query, key, weight), *_ = record.links(0, 1)
     assert (
-        f"strongest links between tokens: w{query} ({query}) → w{key} ({key}) {weight:.2f}"
+        f"Strongest links between tokens: w{query} ({query}) → w{key} ({key}) {weight:.2f}"
         in shown.inner_text(".steps")
     )
     assert show(record, "head=0.*").inner_text(".steps") == ""

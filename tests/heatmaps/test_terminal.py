@@ -109,7 +109,7 @@ def test_a_long_sentence_is_pooled(
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_a_pooled_record_has_its_links(lang: str, printed: Printed, golden: Golden) -> None:
-    """Of groups of tokens the strongest links between tokens are named, and what a query does on average."""
+    """Of groups of tokens the Strongest links between tokens are named, and what a query does on average."""
     record = attnviz.attend("the animal crossed the street " * 9, model="toy", memory=40_000)
     assert record.cell > 1
     golden(printed(resolve(record.select([1], [2]), language=lang), Screen(width=60, colour=False)))
@@ -210,12 +210,12 @@ def test_thumbnails_have_every_layer_and_head(fixed_record: Make) -> None:
     sheet = resolve(fixed_record(n_layers=3, n_heads=4, layers=(0, 2, 5), heads=(1, 3, 5, 7)))
     lines = plain(sheet, Screen(width=120, colour=False), overview=True)
     one = sheet.distinct
-    assert f"3 layers x 4 heads, layers down; {one.place} (below) differs most" in lines
+    assert f"3 layers x 4 heads, one row per layer; shown below: {one.place}" in lines
     named = [line.split()[1] for line in lines if re.match(r"layer \d [^,]", line)]
     assert named == ["0", "2", "5"]
     assert any(line.split() == ["1", "3", "5", "7"] for line in lines)
-    assert lines.count(f"head {one.place}: its pattern differs most from the others'") == 1
-    assert f"more: --head {one.place} one head; -o FILE.html every head" in lines
+    assert lines.count(f"Layer {one.layer}, head {one.head} differs most from the other heads") == 1
+    assert any(line.startswith(f"More: --head {one.place} ") for line in lines)
     rows = rows_of(lines, sheet.query_labels)
     assert [re.findall(r"\d\.\d\d", row) for row in rows] == [
         [f"{weight:.2f}" for weight in row if weight >= 0.005] for row in one.matrix
@@ -232,9 +232,9 @@ def test_the_first_screen_answers(
         screen = Screen(width=width, colour=colour, dark=dark)
         lines = plain(resolve(real_record), screen, overview=True)
         assert len(lines) <= most
-        assert any("0.2 (below) differs most" in line for line in lines[:10])
+        assert any("shown below: 0.2" in line for line in lines[:10])
         assert any(line.startswith("layer 0 ") for line in lines[:10])
-        start = lines.index("head 0.2: its pattern differs most from the others'")
+        start = lines.index("Layer 0, head 2 differs most from the other heads")
         header = next(
             number
             for number in range(start + 1, start + 5)
@@ -433,7 +433,7 @@ def test_a_part_keeps_its_numbers(typed: Callable[..., Result], here: Path) -> N
     )
     assert now.output == loaded.output
     assert re.search(r"^1 love .*\n2 all  ", now.output, re.MULTILINE)
-    assert "a part: queries 1 to 2 of 4, keys 2 to 3 of 4" in now.output
+    assert "part of the text: queries 1 to 2 of 4, keys 2 to 3 of 4" in now.output
 
 
 def test_long_sentences_are_cut_in_the_terminal(fixed_record: Make) -> None:

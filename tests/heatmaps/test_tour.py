@@ -159,7 +159,7 @@ def test_the_chosen_word_stays_and_the_address_keeps_the_sentence(show: Open) ->
     assert "query" not in state(shown)
     again = show(fragment="head=0.2&text=the+cat+sleeps&query=1")
     assert again.locator(".word").all_inner_texts() == ["the", "cat", "sleeps"]
-    assert "“cat” looks at" in again.inner_text("#row-title")
+    assert "“cat” attends to" in again.inner_text("#row-title")
 
 
 def test_hostile_texts_stay_text(show: Open) -> None:

@@ -97,7 +97,11 @@ def test_each_scale_has_its_limits(scale: Scale, tops: list[float]) -> None:
 
 @pytest.mark.parametrize(
     ("scale", "legend"),
-    [("shared", "0 to 0.9, one scale"), ("panel", "its own largest"), ("unit", "0 to 1")],
+    [
+        ("shared", "0 to 0.9, same scale"),
+        ("panel", "the largest of each panel"),
+        ("unit", "0 to 1"),
+    ],
 )
 def test_the_legend_says_where_the_scale_ends(scale: Scale, legend: str) -> None:
     """The colours' meaning is said in words, with the numbers at both ends."""
@@ -142,7 +146,7 @@ def test_colours_of_long_texts_end_below_the_largest() -> None:
     strongest = (0.9 + 3 * 0.001) / 2
     assert small.panels[0].top == pytest.approx(strongest / 20)
     assert (
-        f"0 to {strongest / 20:.3g} (darkest above, up to {strongest:.3g}), one scale for all"
+        f"0 to {strongest / 20:.3g} (darkest above, up to {strongest:.3g}), same scale in all panels"
         in small.legend
     )
     assert "darkest" not in pool(sheet, 40, 40).legend

@@ -12,7 +12,7 @@
  */
 
 const HEAD_WORDS = {
-  map: gettext("Map of roles: a filled sign is established"),
+  map: gettext("Map of roles; filled: established"),
   head: gettext("head"), role: gettext("role"), score: pgettext("heads", "score"), interval: ["95 %", "95 %"],
   none: gettext("no clear role"), sure: gettext("established"), unsure: gettext("not established"),
   all: gettext("All roles"), choose: gettext("Role"), example: gettext("Example"),

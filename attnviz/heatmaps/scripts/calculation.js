@@ -35,7 +35,7 @@ class Vectors {
 /** What the calculation says, in English and in Korean. @type {Record<string, [string, string]>} */
 const STEPS = {
   title: gettext("How “{0}” gets its weights in head {1}"),
-  proof: gettext("Attention(q, K, V) = softmax(q Kᵀ {0}) V, computed in this page from the model's own q, K and V; at most {1} from its weights."),
+  proof: gettext("Attention(q, K, V) = softmax(q Kᵀ {0}) V, computed in this page from the model's own q, K and V; it matches the model's weights to {1}."),
   products: gettext("q × k, number by number"),
   dot: ["q · k", "q · k"],
   scaled: ["q · k {0}", "q · k {0}"],
@@ -44,10 +44,10 @@ const STEPS = {
   score: gettext("1. Score of “{0}”: q · k = {1}"),
   scale: gettext("2. Scaled: {0} {1} = {2}"),
   softmax: gettext("3. Softmax: exp({0} − {1}) / {2} = {3}"),
-  context: gettext("4. Context: the weights times the values, added up"),
-  scoreIs: gettext("score = Σᵢ qᵢ kᵢ: large where query and key point the same way"),
-  scaleIs: gettext("longer vectors have larger products: {0} keeps the softmax from giving all to one key"),
-  softmaxIs: gettext("weightⱼ = exp(scoreⱼ − largest) / Σ exp(score − largest): all above 0, together 1"),
+  context: gettext("4. Context: the sum of weights times values"),
+  scoreIs: gettext("score = Σᵢ qᵢ kᵢ: large if query and key point in the same direction"),
+  scaleIs: gettext("longer vectors give larger dot products; {0} keeps softmax from putting all weight on one key"),
+  softmaxIs: gettext("weightⱼ = exp(scoreⱼ − largest) / Σ exp(score − largest): all positive, summing to 1"),
   contextIs: gettext("context = Σⱼ weightⱼ vⱼ: what the head passes on for “{0}”"),
   number: ["i", "i"],
   sum: gettext("sum"),

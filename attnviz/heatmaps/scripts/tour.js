@@ -1,11 +1,11 @@
 /** What the tour says beside the views, in English and in Korean. @type {Record<string, [string, string]>} */
 const TOUR = {
   type: gettext("Your sentence"),
-  empty: gettext("Type a word: the model reads what stands here."),
+  empty: gettext("Type a word: the model reads what you type here."),
   unknown: gettext("not known, read as [UNK]."),
   like: gettext("Like it:"),
   long: gettext("The model reads {0} words at most; the rest is left out."),
-  words: gettext("All {0} words that it knows"),
+  words: gettext("All {0} known words"),
   search: gettext("Search these words"),
 };
 

@@ -137,11 +137,11 @@ def draw_pattern(
     place = ax.get_subplotspec()  # in a grid of one's own only the outer axes say what they are
     if place is None or place.is_last_row():
         ax.set_xlabel(
-            sheet.say(_("key: looked at")) + thinned, labelpad=4, **pen.style(color=pen.quiet)
+            sheet.say(_("key (attended to)")) + thinned, labelpad=4, **pen.style(color=pen.quiet)
         )
     if place is None or place.is_first_col():
         ax.set_ylabel(
-            sheet.say(_("query: looking")) + thinned, labelpad=4, **pen.style(color=pen.quiet)
+            sheet.say(_("query (attends)")) + thinned, labelpad=4, **pen.style(color=pen.quiet)
         )
     ax.spines[:].set(color=FRAME, linewidth=0.6)
     write_numbers(

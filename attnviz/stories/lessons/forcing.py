@@ -297,11 +297,11 @@ def _wrong_word(free: Sequence[ForcedStep], forced: Sequence[ForcedStep]) -> Tab
         (
             _("step"),
             _("free: generates"),
-            _("chance"),
+            _("probability"),
             _("forced: given"),
-            _("chance"),
+            _("probability"),
             _("expects itself"),
-            _("chance"),
+            _("probability"),
         ),
         rows,
     )

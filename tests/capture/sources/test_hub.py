@@ -27,7 +27,7 @@ def test_first_download_then_cache(heatmap: Run, hub: Hub, tmp_path: Path) -> No
     first = heatmap("I love all you", "-o", "first.npz")
     assert (first.returncode, first.stderr) == (0, "wrote first.npz\n")
     assert first.stdout.splitlines()[1] == f"{DEFAULT} · bidirectional self-attention"
-    assert first.stdout.splitlines()[2].startswith("3 layers x 2 heads, layers down; ")
+    assert first.stdout.splitlines()[2].startswith("3 layers x 2 heads, one row per layer; ")
     assert "GET" in " ".join(hub.asked)
     hub.asked.clear()
 

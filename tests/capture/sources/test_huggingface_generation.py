@@ -173,7 +173,7 @@ class TestFree:
         """Who does not stop is stopped, and a note says so."""
         record = attend(SENTENCES[0], zoo.source("mt5"), kind="cross")
         assert len(record.query_tokens) == pretrained.AT_MOST == 128
-        assert sentence(record.notes[0]) == "stopped after 128 tokens: it had not come to an end"
+        assert sentence(record.notes[0]) == "stopped after 128 tokens, before the end of the text"
 
     @pytest.mark.parametrize("name", ["bart", "t5"])
     def test_without_a_head(self, zoo: Zoo, tmp_path: Path, name: str) -> None:
