@@ -32,7 +32,7 @@ from attnviz.render.figure.pen import (
 )
 from attnviz.render.figure.style import STYLES, Style, StyleName, enlarge, style_of
 from attnviz.render.palette import DEFAULT, Palette, colours, has_blanks, pixels
-from attnviz.render.sheet import AXES, Scale, Sheet, pool, resolve
+from attnviz.render.sheet import AXES, Panel, Scale, Sheet, pool, resolve
 from attnviz.text.display import clip
 from attnviz.text.messages import Phrase, _, expect_language
 
@@ -74,7 +74,7 @@ def draw(
     sheet = replace(sheet, has_blanks=has_blanks(colours(palette)))
     with usual_settings():
         pen = blank_figure([*texts_of(sheet), title or ""])
-        options = _Drawing(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
+        options = _Options(palette=palette, style=style, title=title, cbar=cbar, annot=annot)
         (_draw_one if len(sheet.panels) == 1 else _draw_grid)(sheet, options, pen)
     return Picture(pen, sheet.model, sheet.description, style)
 
@@ -114,7 +114,7 @@ def check_title(title: str | None) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawing:
+class _Options:
     palette: Palette  # the colours
     style: Style  # what the picture is for
     title: str | None  # `auto`, another one, or None for none
@@ -142,7 +142,7 @@ class _Caption:
 
 
 def _caption(
-    sheet: Sheet, pen: Pen, options: _Drawing, width: float, margin: float, *more: str
+    sheet: Sheet, pen: Pen, options: _Options, width: float, margin: float, *more: str
 ) -> _Caption:
     """The words of a sheet and `more` on a page of this width, as far as its style has them."""
     style, room = options.style, width - 2 * margin
@@ -185,8 +185,8 @@ def _colour_bar(
     page.colour_bar(colours(palette), place, marks)
 
 
-def _tell(style: Style, what: str, needed: float) -> None:
-    """Tell what a page has no room for, and the width that has it, in inches."""
+def _warn_unnamed(style: Style, what: str, needed: float) -> None:
+    """Warn that tokens have no room for their names, and say which width has, in inches."""
     warnings.warn(
         f"at {style.width:.3g}in {what} in letters of {style.sizes[-1]:g} pt: all of them need "
         f"{math.ceil(10 * needed) / 10:g}in",
@@ -196,7 +196,7 @@ def _tell(style: Style, what: str, needed: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _One:
+class _OnePlace:
     """Where one pattern stands on its page, in inches for letters of the usual size."""
 
     width: float
@@ -208,67 +208,84 @@ class _One:
     caption: _Caption
 
 
-def _draw_one(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
-    """Draw one pattern, large: with the largest letters of the style in which every token has room for its name."""
+def _draw_one(sheet: Sheet, options: _Options, pen: Pen) -> None:
+    """Draw one pattern with the largest letters of the style in which every token can be named."""
     sheet, style = pool(sheet, MOST_CELLS, MOST_CELLS), options.style
     for size in style.sizes:
         pen = replace(pen, least=style.least * TEXT / size)
-        it = _place_one(sheet, pen, options, size / TEXT)
-        if it.cell >= NAMED:
+        placed = _place_one(sheet, pen, options, size / TEXT)
+        if placed.cell >= NAMED:
             break
-    n_rows, n_columns, cell = len(sheet.query_labels), len(sheet.key_labels), it.cell
+    n_rows, n_columns, cell = len(sheet.query_labels), len(sheet.key_labels), placed.cell
     pattern = pen.figure.add_axes((0, 0, 1, 1))
-    page = page_of(pen, it.width, it.height)
-    page.move(pattern, (it.left, it.top, n_columns * cell, n_rows * cell))
+    page = page_of(pen, placed.width, placed.height)
+    page.move(pattern, (placed.left, placed.top, n_columns * cell, n_rows * cell))
     draw_pattern(
-        pattern, sheet, options.palette, pen, cell=cell, upright=it.upright, annot=options.annot
+        pattern, sheet, options.palette, pen, cell=cell, upright=placed.upright, annot=options.annot
     )
-    it.caption.write(page)
+    placed.caption.write(page)
     if options.cbar:
-        place = (it.left + n_columns * cell + 0.12, it.top, min(max(0.8, n_rows * cell * 0.6), 2.5))
-        _colour_bar(page, sheet, options.palette, place)
+        right = placed.left + n_columns * cell
+        length = min(max(0.8, n_rows * cell * 0.6), 2.5)
+        _colour_bar(page, sheet, options.palette, (right + 0.12, placed.top, length))
     enlarge(pen.figure, size / TEXT)
     if style.width and cell < NAMED:
-        _tell(
-            style,
-            "not every token can be named",
-            style.width + (NAMED - cell) * n_columns * size / TEXT,
-        )
+        needed = style.width + (NAMED - cell) * n_columns * size / TEXT
+        _warn_unnamed(style, "not every token can be named", needed)
 
 
-def _place_one(sheet: Sheet, pen: Pen, options: _Drawing, zoom: float) -> _One:
-    """The largest cells in which one pattern fits its style, whose page is made larger by `zoom` afterwards."""
+def _place_one(sheet: Sheet, pen: Pen, options: _Options, zoom: float) -> _OnePlace:
+    """Find the largest cells in which one pattern fits its style; the page is enlarged by `zoom` afterwards."""
     style = options.style
     queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    longest, margin = max(len(queries), len(keys)), style.margin / zoom
+    margin = style.margin / zoom
     before = margin + 0.3 + pen.widest(queries) + 0.08
-    after = (
-        BAR if style.width is None else 0.26 + pen.widest(["0.25"], max(SMALL, pen.least))
-    ) * options.cbar + margin
-    cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
-    width = max(before + len(keys) * cell + after, 4.5)
-    if style.width is not None:
+    after = margin
+    if options.cbar:
+        after += _bar_width(style, pen, 0.26)
+    if style.width is None:
+        longest = max(len(queries), len(keys))
+        cell = min(0.5, max(PITCH, 6.0 / longest), LARGEST / longest)
+        width = max(before + len(keys) * cell + after, 4.5)
+    else:
+        largest = LARGEST if style.height else 0.5
         width = style.width / zoom
-        cell = min((width - before - after) / len(keys), 0.5 if style.height is None else LARGEST)
+        cell = min((width - before - after) / len(keys), largest)
     more = [sheet.say(ROUNDED)] if number_size(cell, options.annot, pen.least) else []
     caption = _caption(sheet, pen, options, width, margin, *more)
-    widest = pen.widest(keys)
-    top = (
-        caption.head
-        + (widest if widest > cell - 0.06 else PITCH)
-        + (0.36 if style.width is None else 0.26)
-    )
+    widest_key = pen.widest(keys)
+    upright = widest_key > cell - 0.06
+    top = caption.head + (widest_key if upright else PITCH) + (0.26 if style.width else 0.36)
     if style.height is not None:
         cell = min(cell, (style.height / zoom - top - 0.12 - caption.foot) / len(queries))
     if style.width is not None and cell * zoom < NARROWEST_CELL:
-        least = (before + after + len(keys) * NARROWEST_CELL / zoom) * zoom
+        needed = (before + after + len(keys) * NARROWEST_CELL / zoom) * zoom
         raise SettingsError(
-            f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: it takes {least + 0.05:.1f}in"
+            f"{style.width:.3g}in is too narrow for {len(keys)} tokens and their names: "
+            f"it takes {needed + 0.05:.1f}in"
         )
-    # the colour bar's at least
-    height = top + max(len(queries) * cell, 0.8 * options.cbar) + 0.12 + caption.foot
-    spare = width - before - after - len(keys) * cell if style.width is not None else 0.0
-    return _One(width, height, before + spare / 2, top, cell, widest > cell - 0.06, caption)
+    pattern_height = len(queries) * cell
+    if options.cbar:
+        pattern_height = max(pattern_height, 0.8)  # the colour bar's
+    left = before
+    if style.width is not None:  # in the middle
+        left += (width - before - after - len(keys) * cell) / 2
+    return _OnePlace(
+        width=width,
+        height=top + pattern_height + 0.12 + caption.foot,
+        left=left,
+        top=top,
+        cell=cell,
+        upright=widest_key > cell - 0.06,
+        caption=caption,
+    )
+
+
+def _bar_width(style: Style, pen: Pen, gap: float) -> float:
+    """Return the width of a colour bar with its numbers, `gap` inches before these."""
+    if style.width is None:
+        return BAR
+    return gap + pen.widest(["0.25"], max(SMALL, pen.least))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,65 +311,45 @@ class _Grid:
         return self.left + column * across, self.top + row * down, *self.panel
 
 
-def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
+def _draw_grid(sheet: Sheet, options: _Options, pen: Pen) -> None:
+    """Draw many patterns: layers down and heads across, or the panels of one layer or head in lines."""
     style = options.style
-    zoom, n = style.sizes[-1] / TEXT, len(sheet.panels)
-    wrapped, margin = len(sheet.layers) == 1 or len(sheet.heads) == 1, style.margin / zoom
+    zoom = style.sizes[-1] / TEXT  # the figure is enlarged by this at the end
+    margin = style.margin / zoom
     pen = replace(pen, least=style.least / zoom)
-    around = 1.5
+    words_height = 1.5
     if style.width:
         words = _caption(sheet, pen, options, style.width / zoom, margin)
-        around = words.head + words.foot + 0.15
-    across = len(sheet.heads)
-    if wrapped:  # a sheet a little wider than high, with the fewest places left empty
-        least = math.ceil(math.sqrt(n))
-        across = min(
-            range(least, min(n, math.ceil(1.3 * least)) + 1),
-            key=lambda across: (-n % across, across),
-        )
-    if wrapped and style.height:  # on a slide as many side by side as make the largest
-        across = max(
-            range(1, n + 1),
-            key=lambda a: _grid(sheet, pen, options, (a, math.ceil(n / a)), around).cell,
-        )
-    down = math.ceil(n / across)
-    most = [int((style.width or SHARP) * 100 * 0.8 / many) for many in (down, across)]
-    sheet = pool(sheet, max(most[0], LEAST_CELLS), max(most[1], LEAST_CELLS))
-    grid = _grid(sheet, pen, options, (across, down), around)
-    if style.width is None:
-        pen = replace(pen, larger=min(1.6, max(1.0, grid.panel[0] * across / 10)))
-        grid = _grid(sheet, pen, options, (across, down), around, size=grid.print)
-    x, y, wide, high = grid.place(across * down - 1)
-    right = x + wide + (grid.gaps[0] - GAP if style.width is None else 0.0)
-    width = style.width / zoom if style.width else max(right + BAR * options.cbar + margin, 4.5)
-    more = []
-    if grid.step > 1:
-        nth = Phrase(ordinal(grid.step), str(grid.step))
-        more.append(sheet.say(_("every {nth} token is named").format(nth=nth)))
-    if options.annot:
-        more.append(sheet.say(ROUNDED))
-    caption = _caption(sheet, pen, options, width, margin, *more)
-    spare = max(0.0, width - margin - 0.6 * options.cbar - right) / 2 if style.width else 0.0
-    grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
-    page = page_of(
-        pen, width, caption.head + y + high + max(0.15, grid.gaps[1] - GAP) + caption.foot
+        words_height = words.head + words.foot + 0.15
+    across = _panels_across(sheet, pen, options, words_height)
+    down = math.ceil(len(sheet.panels) / across)
+    pixels_across = (style.width or SHARP) * 100 * 0.8
+    sheet = pool(
+        sheet,
+        max(int(pixels_across / down), LEAST_CELLS),
+        max(int(pixels_across / across), LEAST_CELLS),
     )
+    grid = _fit_grid(sheet, pen, options, (across, down), words_height)
+    if style.width is None:  # the words of a large sheet are larger
+        pen = replace(pen, larger=min(1.6, max(1.0, grid.panel[0] * across / 10)))
+        grid = _fit_grid(sheet, pen, options, (across, down), words_height, size=grid.print)
+
+    x, y, panel_width, panel_height = grid.place(across * down - 1)
+    right = x + panel_width
+    if style.width:
+        width = style.width / zoom
+        bar = 0.6 if options.cbar else 0.0
+        spare = max(0.0, width - margin - bar - right) / 2  # on each side
+    else:
+        right += grid.gaps[0] - GAP
+        bar = BAR if options.cbar else 0.0
+        width, spare = max(right + bar + margin, 4.5), 0.0
+    caption = _caption(sheet, pen, options, width, margin, *_grid_remarks(sheet, grid, options))
+    grid = replace(grid, top=grid.top + caption.head, left=grid.left + spare)
+    below = max(0.15, grid.gaps[1] - GAP)
+    page = page_of(pen, width, caption.head + y + panel_height + below + caption.foot)
     caption.write(page)
-    # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
-    table = np.pad(colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
-    for index, panel in enumerate(sheet.panels):
-        place = grid.place(index)
-        page.image(pixels(panel.matrix, panel.top, table), place)
-        if options.annot:
-            corner = (*place[:2], grid.cell)
-            write_numbers(
-                page.ax,
-                panel,
-                options.palette,
-                pen,
-                number_size(grid.cell, annot=True),
-                place=corner,
-            )
+    _draw_panels(page, sheet, grid, options)
     _label(page, sheet, grid, caption.head, margin)
     if options.cbar:
         length = min(1.5, max(0.6, grid.panel[1]))
@@ -360,72 +357,116 @@ def _draw_grid(sheet: Sheet, options: _Drawing, pen: Pen) -> None:
     enlarge(pen.figure, zoom)
     if style.width and grid.step != 1:
         needed = style.width + (PITCH - grid.cell) * len(sheet.key_labels) * across * zoom
-        _tell(
-            style, "not every token can be named" if grid.step else "no token can be named", needed
-        )
+        what = "not every token can be named" if grid.step else "no token can be named"
+        _warn_unnamed(style, what, needed)
 
 
-def _grid(
+def _panels_across(sheet: Sheet, pen: Pen, options: _Options, words_height: float) -> int:
+    """Return how many panels stand side by side."""
+    if not _is_wrapped(sheet):
+        return len(sheet.heads)
+    n = len(sheet.panels)
+    if options.style.height:  # on a slide as many as make the panels largest
+
+        def cell(across: int) -> float:
+            shape = (across, math.ceil(n / across))
+            return _fit_grid(sheet, pen, options, shape, words_height).cell
+
+        return max(range(1, n + 1), key=cell)
+
+    def empty_places(across: int) -> tuple[int, int]:
+        return -n % across, across
+
+    least = math.ceil(math.sqrt(n))  # a sheet a little wider than high
+    return min(range(least, min(n, math.ceil(1.3 * least)) + 1), key=empty_places)
+
+
+def _is_wrapped(sheet: Sheet) -> bool:
+    """Return whether panels are of one layer or one head, so that they run on from line to line."""
+    return len(sheet.layers) == 1 or len(sheet.heads) == 1
+
+
+def _grid_remarks(sheet: Sheet, grid: _Grid, options: _Options) -> list[str]:
+    remarks = []
+    if grid.step > 1:
+        nth = Phrase(ordinal(grid.step), str(grid.step))
+        remarks.append(sheet.say(_("every {nth} token is named").format(nth=nth)))
+    if options.annot:
+        remarks.append(sheet.say(ROUNDED))
+    return remarks
+
+
+def _draw_panels(page: Page, sheet: Sheet, grid: _Grid, options: _Options) -> None:
+    # With an alpha channel Matplotlib resamples each panel in one pass instead of two.
+    table = np.pad(colours(options.palette), ((0, 0), (0, 1)), constant_values=255)
+    for index, panel in enumerate(sheet.panels):
+        place = grid.place(index)
+        page.image(pixels(panel.matrix, panel.top, table), place)
+        if options.annot:
+            corner = (*place[:2], grid.cell)
+            size = number_size(grid.cell, annot=True)
+            write_numbers(page.ax, panel, options.palette, page.pen, size, place=corner)
+
+
+def _fit_grid(
     sheet: Sheet,
     pen: Pen,
-    options: _Drawing,
+    options: _Options,
     shape: tuple[int, int],
-    around: float,
+    words_height: float,
     *,
     size: float = TEXT,
 ) -> _Grid:
-    """Cells as large as their labels need, smaller where the sheet would grow too large; from below its words on."""
+    """Find the largest cells in which panels of this shape (across, down) fit the style with their labels.
+
+    The places are counted from below the words at the top of the page. `size` is that of the labels, in points.
+    """
     across, down = shape
     style, zoom = options.style, options.style.sizes[-1] / TEXT
-    margin, room = style.margin / zoom, (style.width / zoom if style.width else LARGEST)
-    wrapped, own = len(sheet.layers) == 1 or len(sheet.heads) == 1, sheet.scale == "panel"
-    bar = BAR if style.width is None else 0.3 + pen.widest(["0.25"], max(SMALL, pen.least))
-    names = tuple(
-        " · ".join(
-            [*([sheet.name(panel)] if wrapped else []), *([f"max {panel.top:.3g}"] if own else [])]
-        )
-        for panel in sheet.panels
-    )
-    small, n_rows, n_columns = max(SMALL, pen.least), len(sheet.query_labels), len(sheet.key_labels)
+    margin = style.margin / zoom
+    page_width = style.width / zoom if style.width else LARGEST
+    page_height = style.height / zoom if style.height else LARGEST
+    wrapped = _is_wrapped(sheet)
     numbered = bool(style.width) and not wrapped
-    named, edge = (
-        (PITCH if wrapped or own else 0.0),
-        (0.0 if wrapped else 0.36 if numbered else 0.22 * pen.larger),
-    )
-    least = LEAST_TEXT * POINT / 0.35 if options.annot else PITCH
+    n_rows, n_columns = len(sheet.query_labels), len(sheet.key_labels)
+    small = max(SMALL, pen.least)
+    bar = _bar_width(style, pen, 0.3) if options.cbar else 0.0
+    names = tuple(_panel_name(sheet, panel) for panel in sheet.panels)
+    names_height = PITCH if any(names) else 0.0
+    edge = 0.0  # for the names of layers and heads
+    if not wrapped:
+        edge = 0.36 if numbered else 0.22 * pen.larger
     if style.width:
-        least = room
-    for labels in ((sheet.query_labels, sheet.key_labels), ((), ())):
-        label_width, label_height = (
-            pen.widest(clipped(those), size) + 0.1 * bool(those) for those in labels
+        wanted = page_width
+    else:
+        wanted = max(
+            LEAST_TEXT * POINT / 0.35 if options.annot else PITCH,
+            (1.5 if wrapped else 0.9) / max(n_rows, n_columns),
+            pen.widest(names, small) / n_columns,
         )
-        left, top = margin + edge + label_width, edge + label_height + named
-        gap = GAP if labels[0] else CLOSE
-        cell = min(
-            max(
-                least,
-                (1.5 if wrapped else 0.9) / max(n_rows, n_columns),
-                pen.widest(names, small) / n_columns,
-            ),
-            (room - left - bar * options.cbar - margin - across * gap) / (across * n_columns),
-            (
-                (style.height / zoom if style.height else LARGEST)
-                - top
-                - around
-                - down * (gap + named)
-            )
-            / (down * n_rows),
-        )
+    # Where tokens cannot be named even at every third, they are left out, and the panels are larger.
+    for has_labels in (True, False):
+        left = margin + edge
+        top = edge + names_height
+        gap = CLOSE
+        if has_labels:
+            left += pen.widest(clipped(sheet.query_labels), size) + 0.1
+            top += pen.widest(clipped(sheet.key_labels), size) + 0.1
+            gap = GAP
+        cell_across = (page_width - left - bar - margin - across * gap) / (across * n_columns)
+        rows_height = page_height - top - words_height - down * (gap + names_height)
+        cell = min(wanted, cell_across, rows_height / (down * n_rows))
         size = max(pen.least, min(TEXT, cell / POINT / 1.15))
-        step = max(1, math.ceil(1.15 * size * POINT / cell - 0.01)) if labels[0] else 0
+        step = max(1, math.ceil(1.15 * size * POINT / cell - 0.01)) if has_labels else 0
         if style.width is None or (cell > 0 and step <= MOST_STEP):
             break
     # Where panels are narrower or lower than the names along them, they stand further apart.
-    wide, high = pen.widest(names, small), 0.0
+    panel_width, panel_height = n_columns * cell, n_rows * cell
+    name_width, name_height = pen.widest(names, small), 0.0
     if not wrapped and not numbered:
-        wide = max(wide, pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger))
-        high = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
-    panel = n_columns * cell, n_rows * cell
+        heads = pen.widest([f"head {head}" for head in sheet.heads], TEXT * pen.larger)
+        name_width = max(name_width, heads)
+        name_height = pen.widest([f"layer {layer}" for layer in sheet.layers], TEXT * pen.larger)
     return _Grid(
         across=across,
         wrapped=wrapped,
@@ -433,63 +474,82 @@ def _grid(
         cell=cell,
         left=left,
         top=top,
-        panel=panel,
+        panel=(panel_width, panel_height),
         names=names,
-        gaps=(max(gap, wide + 0.06 - panel[0]), max(gap + named, high + 0.06 - panel[1])),
+        gaps=(
+            max(gap, name_width + 0.06 - panel_width),
+            max(gap + names_height, name_height + 0.06 - panel_height),
+        ),
         print=size,
         step=step,
     )
 
 
+def _panel_name(sheet: Sheet, panel: Panel) -> str:
+    """Return what stands above a panel: its head where panels run on, and the end of its own scale."""
+    parts = []
+    if _is_wrapped(sheet):
+        parts.append(sheet.name(panel))
+    if sheet.scale == "panel":
+        parts.append(f"max {panel.top:.3g}")
+    return " · ".join(parts)
+
+
 def _label(page: Page, sheet: Sheet, grid: _Grid, head: float, margin: float) -> None:
-    """Tokens along the first column and the first row; names of layers and heads, or of each panel."""
-    queries, keys = clipped(sheet.query_labels), clipped(sheet.key_labels)
-    large, small = TEXT * page.pen.larger, max(SMALL, page.pen.least)
-    every = slice(0, None if grid.step else 0, grid.step or 1)
-    layer, number = sheet.say(_("layer")), sheet.say(_("head"))
-    apart = math.ceil(
-        (page.pen.widest([f"{sheet.heads[-1]}"], large) + 0.04) / (grid.panel[0] + grid.gaps[0])
-    )
-    for index, (panel, name) in enumerate(zip(sheet.panels, grid.names, strict=True)):
-        x, y, width, height = grid.place(index)
+    """Write tokens along the first column and row, and the names of layers and heads, or of each panel."""
+    small = max(SMALL, page.pen.least)
+    for index, name in enumerate(grid.names):
+        x, y, _width, _height = grid.place(index)
         if name:
             page.text(x, y - 0.03, name, small, va="bottom", color=GREY)
         if index % grid.across == 0:
-            edge = margin + (0.14 if grid.numbered else 0.0)
-            for i, query in list(enumerate(queries))[every]:
-                page.text(
-                    x - 0.04, y + (i + 0.5) * grid.cell, query, grid.print, ha="right", va="center"
-                )
-            if not grid.wrapped:
-                write = page.text if grid.numbered else page.write_upward
-                text = f"{panel.layer}" if grid.numbered else f"{layer} {panel.layer}"
-                write(edge, y + height / 2, text, large, va="center")
+            _label_row(page, sheet, grid, index, margin)
         if index < grid.across:
-            above = y - 0.04 - (PITCH if name else 0)
-            for i, key in list(enumerate(keys))[every]:
-                middle = x + (i + 0.5) * grid.cell
-                page.text(middle, above, key, grid.print, rotation=90, ha="center", va="bottom")
-            if not grid.wrapped and (not grid.numbered or index % apart == 0):
-                text = f"{panel.head}" if grid.numbered else f"{number} {panel.head}"
-                page.text(
-                    x + width / 2,
-                    head + 0.08 + edge - margin,
-                    text,
-                    large,
-                    ha="center",
-                    va="center",
-                )
-    if grid.numbered:
+            _label_column(page, sheet, grid, index, head, margin)
+    if grid.numbered:  # what the numbers along the edges count
+        style = {"va": "center", "color": GREY}
         x, y, width, height = grid.place(len(sheet.panels) - 1)
-        page.text(
-            (grid.left + x + width) / 2,
-            head + 0.06,
-            number,
-            small,
-            ha="center",
-            va="center",
-            color=GREY,
-        )
-        page.write_upward(
-            margin, (grid.top + y + height) / 2, layer, small, va="center", color=GREY
-        )
+        middle = (grid.left + x + width) / 2
+        page.text(middle, head + 0.06, sheet.say(_("head")), small, ha="center", **style)
+        middle = (grid.top + y + height) / 2
+        page.write_upward(margin, middle, sheet.say(_("layer")), small, **style)
+
+
+def _label_row(page: Page, sheet: Sheet, grid: _Grid, index: int, margin: float) -> None:
+    """Name the queries before the first panel of a row, and its layer."""
+    x, y, _width, height = grid.place(index)
+    queries = clipped(sheet.query_labels)
+    for i in range(0, len(queries), grid.step) if grid.step else ():
+        middle = y + (i + 0.5) * grid.cell
+        page.text(x - 0.04, middle, queries[i], grid.print, ha="right", va="center")
+    if grid.wrapped:
+        return
+    layer, size = sheet.panels[index].layer, TEXT * page.pen.larger
+    if grid.numbered:
+        page.text(margin + 0.14, y + height / 2, f"{layer}", size, va="center")
+    else:
+        name = f"{sheet.say(_('layer'))} {layer}"
+        page.write_upward(margin, y + height / 2, name, size, va="center")
+
+
+def _label_column(
+    page: Page, sheet: Sheet, grid: _Grid, index: int, head: float, margin: float
+) -> None:
+    """Name the keys above a panel of the first row, and its head."""
+    x, y, width, _height = grid.place(index)
+    above = y - 0.04 - (PITCH if grid.names[index] else 0)
+    keys = clipped(sheet.key_labels)
+    style = {"ha": "center", "rotation": 90, "va": "bottom"}
+    for i in range(0, len(keys), grid.step) if grid.step else ():
+        page.text(x + (i + 0.5) * grid.cell, above, keys[i], grid.print, **style)
+    if grid.wrapped:
+        return
+    size = TEXT * page.pen.larger
+    number_width = page.pen.widest([f"{sheet.heads[-1]}"], size) + 0.04
+    every = math.ceil(number_width / (grid.panel[0] + grid.gaps[0]))  # so that numbers keep apart
+    if grid.numbered and index % every:
+        return
+    number = sheet.panels[index].head
+    name = f"{number}" if grid.numbered else f"{sheet.say(_('head'))} {number}"
+    top = head + 0.08 + (0.14 if grid.numbered else 0.0)
+    page.text(x + width / 2, top, name, size, ha="center", va="center")
