@@ -1,4 +1,4 @@
-"""A page as a value: what every result is in a browser."""
+"""The HTML page of a result."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from attnviz.storage.files import check_ending, write_whole
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page as text."""
+    """An HTML page, which saves itself and shows itself in notebooks."""
 
     html: str  # all of it
 
     def __repr__(self) -> str:
-        """How large it is, in place of its text."""
+        """Return the size of the page instead of its text."""
         return (
             f"<WebPage of {len(self.html.encode()) / 1000:,.0f} KB: .save('page.html') writes it>"
         )
@@ -36,5 +36,5 @@ class WebPage:
         return write_whole(path, self.html)
 
     def _repr_html_(self) -> str:
-        """How a notebook shows it: in a frame of its own."""
+        """Return the page in a frame, for notebooks."""
         return frame(self.html)

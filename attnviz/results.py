@@ -1,4 +1,4 @@
-"""Results of any kind as pages and files: ``attnviz.page``, ``attnviz.save`` and ``attnviz.load``."""
+"""``attnviz.page``, ``attnviz.save`` and ``attnviz.load``, for results of any kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def page(
     lang: str = "en",
     **look: Any,
 ) -> WebPage:
-    """A result as one HTML page to explore, which needs no network and asks for none; without one, a page to type in.
+    """Make one HTML page of a result, which works offline; without a result, a page to type in.
 
     Args:
         result: what `attend`, `generate`, `walkthrough` or `compare_heads` returned, or what `load` did; None for a
@@ -82,7 +82,7 @@ def save(result: Result, path: str | os.PathLike[str], **look: Any) -> Path:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read what was saved: a record, a walkthrough, or what was measured of heads.
+    """Read a saved record, walkthrough, or measurements of heads.
 
     Args:
         path: a record (``.safetensors``, ``.npz``, ``.json``), also one that another program made (see docs/files.md);
@@ -117,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def load_record(path: str | os.PathLike[str]) -> Attention:
-    """Read a record; or FileFormatError: the file holds something else, or cannot be read."""
+    """Read a record. Raises FileFormatError: the file holds something else, or cannot be read."""
     path = Path(path)
     if path.suffix.lower() == ".stats":
         holds, command = "measurements of heads", "attnviz compare-heads --load"

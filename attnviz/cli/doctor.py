@@ -1,4 +1,4 @@
-"""``attnviz doctor``: what each layer of a model's attention is, and whether what attnviz sees of it is the model's."""
+"""``attnviz doctor``: a report on each layer of a model's attention."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``attnviz models``: which models there are, and how good the home-built ones are."""
+"""``attnviz models``."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def models(
 
 
 def _tell_words(name: str) -> None:
-    """All words that a trained home-built model knows; a particle, which continues a word, begins with a dot."""
+    """Print the words that a trained home-built model knows; particles begin with a dot."""
     from rich.text import Text
 
     from attnviz.models.language.vocabulary import PIECE, SPECIAL
@@ -112,7 +112,7 @@ def _tell_trained(name: str, *, measure: bool) -> None:
 
 
 def _tell_bottleneck(*, measure: bool) -> None:
-    """The translators that differ in attention alone, and how far they are apart."""
+    """Print the translators with and without attention, and how far apart they are."""
     names = " and ".join(
         f"bottleneck-{which}-{SEEDS[0]} to -{SEEDS[-1]}" for which, *_ in BOTTLENECK
     )

@@ -1,4 +1,4 @@
-"""``attnviz train``: the home-built models, made again from their recipes."""
+"""``attnviz train``."""
 
 from __future__ import annotations
 

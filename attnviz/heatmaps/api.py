@@ -104,7 +104,7 @@ def heatmap(
 
 
 def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
-    """The panels of a sheet with the scale of the whole record: one for all axes of a grid."""
+    """Return a sheet whose panels have the scale of the whole record, so that axes of a grid can be compared."""
     shown, every = (
         {panel.place for panel in sheet.panels},
         resolve(record, sheet.scale, sheet.language).panels,
@@ -113,7 +113,7 @@ def _on_one_scale(sheet: Sheet, record: Attention) -> Sheet:
 
 
 def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = None) -> Attention:
-    """A record, without a receipt, of weights that another program computed.
+    """Return a record, without a receipt, of weights that another program computed.
 
     All is as for `heatmap`. Raises RecordError: they are no attention.
     """
@@ -154,7 +154,7 @@ def record_of(attention: np.ndarray | Sequence[Any], tokens: Labels | None = Non
 
 
 def _may_be_dropped(weights: np.ndarray) -> bool:
-    """Whether rows that are else as they should be do not sum to 1, as dropout leaves them."""
+    """Return whether weights look like shares whose rows do not sum to 1, as after dropout."""
     if weights.ndim not in {2, 3, 4} or weights.dtype.kind != "f":
         return False
     is_share = np.isfinite(weights).all() and weights.min(initial=0) >= 0
@@ -162,7 +162,7 @@ def _may_be_dropped(weights: np.ndarray) -> bool:
 
 
 def _one_sentence(weights: np.ndarray) -> np.ndarray:
-    """The weights of a layer (head, query, key), of a batch that holds one sentence."""
+    """Return the weights of a layer (head, query, key) from a batch of one sentence."""
     if weights.ndim != 4 or weights.shape[0] != 1:
         raise RecordError(
             f"each layer must have the shape (1, head, query, key), of one sentence, but one has {weights.shape}: "

@@ -60,7 +60,7 @@ def draw(
     annot: bool | None = None,
     style: Style = STYLES["sheet"],
 ) -> Picture:
-    """A picture of a sheet: one pattern large, or all panels on a grid, as `attnviz.heatmap` has them.
+    """Draw a sheet: one pattern large, or all panels on a grid; the arguments are as for `attnviz.heatmap`.
 
     Without a `title` the model below it is left out, too. It is laid out for the width of its `style`, and an
     `AttnvizWarning` tells of names that have no room there.
@@ -107,7 +107,7 @@ def draw_record(
 
 
 def check_title(title: str | None) -> str | None:
-    """Return the title; or SettingsError: half a character, which no picture can show."""
+    """Return the title. Raises SettingsError: it holds half a character."""
     if re.search("[\ud800-\udfff]", title or ""):
         raise SettingsError("it holds half a character", "title")
     return title
@@ -125,7 +125,7 @@ class _Options:
 
 @dataclass(frozen=True, slots=True)
 class _Caption:
-    """The words above the picture and those below it, with the inches that each takes with its margin."""
+    """The words above and below a picture, with their heights in inches, margins included."""
 
     above: list[Line]
     below: list[Line]
@@ -144,7 +144,7 @@ class _Caption:
 def _caption(
     sheet: Sheet, pen: Pen, options: _Options, width: float, margin: float, *more: str
 ) -> _Caption:
-    """The words of a sheet and `more` on a page of this width, as far as its style has them."""
+    """Break the words of a sheet, and `more`, into lines for a page of this width, as far as its style has words."""
     style, room = options.style, width - 2 * margin
     size = TEXT * pen.larger
     shown = sheet.sentence if options.title == "auto" else options.title or ""

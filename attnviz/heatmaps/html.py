@@ -1,4 +1,4 @@
-"""A record as one page to explore: all heads, each matrix, lines between words, the shaded sentence.
+"""A record as one page to explore; or a page in which a home-built encoder runs.
 
 Or a home-built encoder: the reader types a sentence, and the model runs in the browser.
 """
@@ -122,7 +122,7 @@ class StoryText:
         return {"told": [self.title, self.introduction], "steps": steps}
 
     def opens(self, number: int = 0) -> Mapping[str, object]:
-        """The view that a record opens on: the first sentence about it."""
+        """Return the view on which a record opens, that of the first sentence about it."""
         return next((state for _, state in self.views if state.get("record", 0) == number), {})
 
 
@@ -134,7 +134,7 @@ def tour(
     lang: str = "en",
     roles: Roles = None,
 ) -> WebPage:
-    """A page to type in, in which `toy` or `toy-ko` runs; the rest is as for `attnviz.page`."""
+    """Make a page to type in, in which `toy` or `toy-ko` runs; the arguments are as for `attnviz.page`."""
     return _page(_signed(_tour(model, palette, scale, lang), model, roles), MODEL)
 
 
@@ -146,7 +146,7 @@ def page(
     lang: str = "en",
     roles: Roles = None,
 ) -> WebPage:
-    """A record as one HTML page to explore; the rest is as for `attnviz.page`."""
+    """Make one HTML page of a record; the arguments are as for `attnviz.page`."""
     expect_language(lang)
     content = _explore(record, DEFAULT if palette is None else palette, scale, lang)
     return _page(_signed(content, record.model, roles))
@@ -177,7 +177,7 @@ def _page(content: Content, more: Sequence[Path] = ()) -> WebPage:
 
 
 def _signed(content: Content, model: str, roles: Roles) -> Content:
-    """With what the overview must know to show signs of roles: each once, and which of them each head has."""
+    """Add the signs of roles, each once, and which of them each head has."""
     if roles is None:
         return content
     measured = roles
@@ -207,7 +207,7 @@ def story(
     more: Mapping[str, object],
     own: Sequence[Path],
 ) -> WebPage:
-    """A story as a page: sentences that set the views of its records, or of `toy`, which then runs in it.
+    """Make a page of a story: sentences that set the views of its records, or of `toy`, which runs in the page.
 
     Its `own` scripts read `more` labels; the rest is as for `attnviz.page`.
 
@@ -329,7 +329,7 @@ def _vectors(record: Attention) -> tuple[QKV | None, Phrase]:
 
 
 def _walkthrough(record: Attention) -> str:
-    """The command that computes a row from the model on; empty where nobody can tell by its name which model it was."""
+    """Return the command that walks through a row; empty where the model is not known by its name."""
     model = record.model.removesuffix(" (seed 0)")
     changed = {note.code for note in record.notes} & {
         "part",
@@ -345,7 +345,7 @@ def _walkthrough(record: Attention) -> str:
 
 
 def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
-    """Weights (head, query, key) as bytes, and what a reader must know to read them.
+    """Return weights (head, query, key) as bytes, and how to read them.
 
     Where all fit, they are float32. Else the few largest of each row are, with their keys (two bytes, from the largest
     to the smallest), and each weight that is none of these is a byte: a 255th of its head's largest is 1.
@@ -376,7 +376,7 @@ def _pack(weights: np.ndarray) -> tuple[dict[str, object], bytes]:
 
 
 def _token_links(record: Attention, found: TokenStatistics) -> bytes:
-    """Of each token of a pooled record its strongest link to another that is no special one: keys, then weights."""
+    """Return the strongest link of each token of a pooled record to another ordinary one: keys, then weights."""
     weights = np.where(is_trivial_link(record, found.link_keys), np.float32(0), found.link_weights)
     best = weights.argmax(axis=-1)[..., None]
     sides = np.take_along_axis(found.link_keys, best, -1), np.take_along_axis(weights, best, -1)
@@ -387,7 +387,7 @@ def _token_links(record: Attention, found: TokenStatistics) -> bytes:
 
 
 def _side(tokens: Sequence[Token], record: Attention) -> dict[str, object]:
-    """The rows, or the columns: texts, words and sentences of tokens."""
+    """Return the texts, words and sentences of the tokens along one side."""
     words = word_groups(tokens)
     names = zip(words, merged_tokens(tokens, words, record), strict=True)
     segments: list[int] = []

@@ -1,4 +1,4 @@
-"""Many sentences: each drawn, as a file of its own or as a page of one PDF."""
+"""``attnviz.heatmap_all``: many sentences, each drawn as a file or as a page of one PDF."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def heatmap_all(
 
 
 def _numbered(texts: Sequence[str]) -> list[tuple[int, str]]:
-    """The sentences that are not blank, each with its number from 1; or InputError: there is none."""
+    """Return the sentences that are not blank, each with its number from 1. Raises InputError: there is none."""
     numbered = [(number, text) for number, text in enumerate(texts, start=1) if text.strip()]
     if not numbered:
         raise InputError("there is no sentence: all lines are blank")
@@ -135,7 +135,7 @@ def _expect(found: Attention | AttnvizError) -> Attention:
 
 
 def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
-    """Pictures in a folder by their names, or as the pages of one PDF, which is not written where there is none."""
+    """Write pictures into a folder, or as the pages of one PDF, if there are any."""
     from matplotlib.backends.backend_pdf import PdfPages
 
     if not path.suffix:
@@ -159,7 +159,7 @@ def _write(path: Path, pictures: Iterator[tuple[str, Picture]]) -> None:
 def _records(
     numbered: Sequence[tuple[int, str]], source: Source, choose: Mapping[str, Any]
 ) -> Iterator[tuple[int, str, Attention | AttnvizError]]:
-    """The record of each sentence, or why there is none, in their order; those of like length run together."""
+    """Yield the record of each sentence, or an error, in order; sentences of similar length run together."""
     from attnviz.capture.batching import in_batches, join
 
     def run(together: Collection[Batch]) -> list[Attention | AttnvizError]:

@@ -1,4 +1,4 @@
-"""Heatmaps in a terminal: coloured cells where there is colour, shades and numbers where there is none.
+"""Heatmaps in a terminal: coloured cells, or shades and numbers without colour.
 
 Every function returns lines no wider than the screen. Labels are measured in cells, so that Korean, Chinese and emoji
 keep their columns.
@@ -35,7 +35,7 @@ GAP = 2
 
 @dataclass(frozen=True, slots=True)
 class CellFormat:
-    """How a weight is shown."""
+    """The width and digits of a cell."""
 
     width: int  # cells across
     # `decimals` (0.34), `percent` (34), or nothing but the colour
@@ -45,7 +45,7 @@ class CellFormat:
 
 
 def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
-    """The whole view of a sheet: of many heads an overview, then the one whose pattern is most its own.
+    """Return the lines of a sheet: an overview of many heads, then the one that differs most from the others.
 
     With `full` every head by itself instead.
     """
@@ -92,7 +92,7 @@ def draw(sheet: Sheet, screen: Screen, *, full: bool = False) -> list[Text]:
 
 
 def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
-    """Draw the exact statistics of single tokens where the pattern shows groups of them."""
+    """Return the links and statistics of single tokens where the pattern shows groups of tokens."""
     if len(scaled.panels) > 1 or max(scaled.cell) == 1:
         return []
     said = exactly(scaled.record, scaled.panels[0].layer, scaled.panels[0].head)
@@ -102,7 +102,7 @@ def _exactly(scaled: Sheet, screen: Screen) -> list[Text]:
 
 
 def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
-    """The sentence, the model and how much is shown, where that is not said below."""
+    """Return the sentence, the model, and the number of layers and heads."""
     lines = shortened(_wrap(sheet.sentence, screen, "bold"), screen)
     return [*lines, *_wrap(" · ".join(filter(None, [sheet.model, size])), screen)]
 
@@ -110,7 +110,7 @@ def _head(sheet: Sheet, screen: Screen, size: str) -> list[Text]:
 def _foot(
     sheet: Sheet, scaled: Sheet, cell: CellFormat, screen: Screen, more: Sequence[str] = ()
 ) -> list[Text]:
-    """Draw the legend, the notes and the receipt."""
+    """Return the legend, the notes and the receipt."""
     percent, axes = cell.digits == "percent", sheet.say(AXES)
     numbers = ""
     if cell.digits:
@@ -134,7 +134,7 @@ def _wrap(text: str, screen: Screen, style: str = "") -> list[Text]:
 
 
 def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """The largest cells in which one pattern fits the screen; pooled where even the smallest do not."""
+    """Find the largest cells in which one pattern fits the screen; pool it where even the smallest do not fit."""
     room = screen.width - _label_width(sheet) - 1
     n = len(sheet.key_labels)
     labels = max(cell_len(label) for label in sheet.key_labels) + 1
@@ -151,7 +151,7 @@ def _fit_one(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
 
 
 def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
-    """A sheet pooled to at most so many rows and columns, and to no more than fit: larger groups have longer names."""
+    """Pool a sheet to at most so many rows and columns, and until it fits: larger groups have longer names."""
     small = pool(sheet, rows, columns)
     while len(small.key_labels) > (room := max(1, screen.width - _label_width(small) - 1)):
         small = pool(sheet, rows, room)
@@ -159,7 +159,7 @@ def _pooled(sheet: Sheet, screen: Screen, rows: int, columns: int) -> Sheet:
 
 
 def _fit_many(sheet: Sheet, screen: Screen) -> tuple[Sheet, CellFormat]:
-    """The largest cells in which all panels stay within a few screens; pooled where even the smallest do not."""
+    """Find the largest cells in which all panels fit on a few screens; pool them where even the smallest do not fit."""
     room = screen.width - _label_width(sheet) - 1
     n_rows, n_keys = len(sheet.query_labels), len(sheet.key_labels)
     for cell in (
@@ -194,7 +194,7 @@ def _label_width(sheet: Sheet) -> int:
 
 
 def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
-    """Labelled panels, as many side by side as the screen holds; the labels stand once at the left of each band."""
+    """Yield the panels, as many side by side as fit; the labels stand at the left of each band."""
     left, titles = _label_width(sheet), _titles(sheet) if len(sheet.panels) > 1 else []
     digits = len(str(sheet.numbers[0][-1]))
     labels = [
@@ -225,7 +225,7 @@ def _bands(sheet: Sheet, screen: Screen, cell: CellFormat) -> Iterator[Text]:
 
 
 def _column_header(labels: Sequence[str], numbers: Sequence[int], cell: CellFormat) -> list[str]:
-    """The keys by name where names fit, if need be step by step over some lines, else by their number as rows."""
+    """Return the names of the keys, spread over some lines if need be; or their numbers where names do not fit."""
     longest = max(cell_len(label) for label in labels)
     if longest < cell.width:
         return ["".join(centre(label, cell.width) for label in labels)]
@@ -276,7 +276,7 @@ def _matrix(panel: Panel, screen: Screen, cell: CellFormat) -> list[Text]:
 
 
 def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
-    """Two rows in a line: the upper half of each character is one cell, the lower half the next row's."""
+    """Return two rows in one line: the upper and the lower half of each character."""
     line = Text(no_wrap=True)
     for cells in zip(*pair, strict=True):
         upper, *lower = (
@@ -290,14 +290,14 @@ def _half_line(pair: Sequence[Sequence[int]], screen: Screen) -> Text:
 
 
 def _digits(weight: float, cell: CellFormat) -> str:
-    """A weight in the digits that fit; none where they would be 0."""
+    """Return the digits of a weight; none where they would be 0."""
     if weight < BLANK or not cell.digits:
         return ""
     return f"{weight:.2f}" if cell.digits == "decimals" else str(math.floor(100 * weight + 0.5))
 
 
 def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], list[str]]:
-    """All panels small, a line of them a layer, and what must be said of them.
+    """Return all panels as thumbnails, one line per layer, and remarks about them.
 
     They are as large as so many lines have room for; heads go on in further lines where the screen is narrow.
     """
@@ -337,7 +337,7 @@ def _thumbnails(sheet: Sheet, screen: Screen, room: int) -> tuple[list[Text], li
 def _thumbnail_lines(
     sheet: Sheet, small: Sheet, screen: Screen, margin: int, across: int, *, apart: bool
 ) -> Iterator[Text]:
-    """Thumbnails, so many side by side; with a line between layers where they stand apart."""
+    """Yield thumbnails, so many side by side, with a blank line between layers if they stand `apart`."""
     width, cell = max(len(small.key_labels), len(str(sheet.heads[-1]))), _thin(screen)
     for start in range(0, len(sheet.heads), across):
         chosen = range(start, min(start + across, len(sheet.heads)))

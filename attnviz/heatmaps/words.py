@@ -1,4 +1,4 @@
-"""Records seen otherwise: word pieces merged into words, special tokens hidden, a large head told in words."""
+"""Word pieces merged into words, special tokens hidden, and the strongest links of a large head in words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATED = {
 
 
 def merge_words(record: Attention) -> Attention:
-    """Word pieces merged into words: attention to a word is the sum over its pieces, from it the mean.
+    """Merge word pieces into words: attention to a word is the sum over its pieces, attention from it their mean.
 
     Rows still sum to what they summed to. Source: Clark et al. 2019, "What Does BERT Look At?", section 4.1.
 
@@ -59,7 +59,7 @@ def merge_words(record: Attention) -> Attention:
 
 
 def hide_special(record: Attention) -> Attention:
-    """Rows and columns of special tokens left out; the other weights stay as the model computed them.
+    """Leave out rows and columns of special tokens; the other weights stay as the model computed them.
 
     Rows are not renormalised: what a row lacks is what the model gave to the special tokens.
 
@@ -97,7 +97,7 @@ def _expect_tokens(record: Attention) -> None:
 
 
 def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
-    """The indices of the tokens, those of one word together."""
+    """Return the indices of the tokens, grouped by word."""
     words = [(index,) if token.word is None else token.word for index, token in enumerate(tokens)]
     return [list(group) for _, group in groupby(range(len(tokens)), key=words.__getitem__)]
 
@@ -105,7 +105,7 @@ def word_groups(tokens: Sequence[Token]) -> list[list[int]]:
 def merged_tokens(
     tokens: Sequence[Token], groups: Sequence[Sequence[int]], record: Attention
 ) -> tuple[Token, ...]:
-    """The tokens, those of one word as one, named as it was typed."""
+    """Return one token for each word, named as it was typed."""
     return tuple(_merge([tokens[i] for i in group], record) for group in groups)
 
 
@@ -127,7 +127,7 @@ def _merge(pieces: Sequence[Token], record: Attention) -> Token:
 
 
 def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
-    """The strongest links of a head too large to be shown by token, and of a pooled one what its queries do on average.
+    """Return the strongest links of a large head in words, and for a pooled one the means over its queries.
 
     Special tokens are left out of the links, which are each to another key; tokens are counted from 0.
     """
@@ -155,6 +155,6 @@ def exactly(record: Attention, layer: int, head: int) -> list[Phrase]:
 
 
 def _figure(value: float) -> str:
-    """A number in two or three digits that count."""
+    """Return a number with two or three significant digits."""
     form = ",.0f" if value >= 100 else ".3g" if value > 1 else ".2f" if value >= 0.01 else ".2g"
     return f"{value:{form}}"

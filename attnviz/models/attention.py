@@ -35,7 +35,7 @@ None too: whoever streams them, a block of rows at a time, never holds them all.
 
 
 def causal_mask(n: int, device: torch.device | None = None) -> Bool[Tensor, "query key"]:
-    """Each token may look at itself and at those before it: shape [query, key], both n long.
+    """Return the causal mask: each token may attend to itself and to earlier ones; shape [query, key], both n long.
 
     Source: Vaswani et al. 2017, section 3.2.3.
     """
@@ -46,7 +46,7 @@ def causal_mask(n: int, device: torch.device | None = None) -> Bool[Tensor, "que
 def attention_scores(
     query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
 ) -> Float[Tensor, "*batch query key"]:
-    """Return how well each query fits each key, before the softmax: shape [..., query, key].
+    """Return how well each query matches each key, before the softmax: shape [..., query, key].
 
     The dot product of two vectors of d_k independent numbers of variance 1 has variance d_k; divided by
     sqrt(d_k) it has 1, so the softmax stays where its gradient is not tiny.
@@ -66,7 +66,7 @@ def scaled_dot_product_attention(
     value: Float[Tensor, "*batch key d_v"],
     mask: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
-    """The context [..., query, d_v] and beside it the weights [..., query, key], whose rows each sum to 1.
+    """Return the context [..., query, d_v] and the weights [..., query, key], whose rows each sum to 1.
 
     Source: Vaswani et al. 2017, equation 1.
     """
@@ -80,7 +80,7 @@ def weigh(
     value: Float[Tensor, "*batch key d_v"],
     mask: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> tuple[Float[Tensor, "*batch query d_v"], Float[Tensor, "*batch query key"]]:
-    """Return what attention makes of scores: the context [..., query, d_v] and the weights.
+    """Return the context [..., query, d_v] and the weights of these scores.
 
     Source: Vaswani et al. 2017, equation 1, from its softmax on.
     """
@@ -92,7 +92,7 @@ def weigh(
 
 
 def full_mask(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """The mask in its full shape, refused where it does not fit or where the softmax would divide 0 by 0."""
+    """Return the mask in its full shape. Raises ModelError: it does not fit, or leaves a query no key."""
     if mask.dtype != torch.bool:
         raise ModelError(
             f"a mask says True where a query may look: expected torch.bool, got {mask.dtype}"
@@ -189,7 +189,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | None:
-    """The mask in full, with the axis of the heads: (Q, K) or (B, Q, K) -> (B, 1, Q, K)."""
+    """Return the full mask with an axis for the heads: (Q, K) or (B, Q, K) -> (B, 1, Q, K)."""
     return None if mask is None else full_mask(mask, (len(x), x.shape[1], memory.shape[1]))[:, None]
 
 
@@ -197,7 +197,7 @@ def _for_all_heads(mask: Tensor | None, x: Tensor, memory: Tensor) -> Tensor | N
 def fuse(
     query_projection: nn.Linear, key_projection: nn.Linear, value_projection: nn.Linear
 ) -> nn.Linear:
-    """One projection from d_model to 3 h d_k that gives query, key and value side by side, in one multiplication."""
+    """Return one projection from d_model to 3 h d_k that computes query, key and value in one multiplication."""
     projections = (query_projection, key_projection, value_projection)
     kinds = {(*p.weight.shape, "no bias" if p.bias is None else "bias") for p in projections}
     if len(kinds) > 1:
@@ -209,7 +209,7 @@ def fuse(
 
 
 def split(fused: nn.Linear) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-    """The three projections that one fused projection holds: the inverse of ``fuse``."""
+    """Return the three projections of a fused one: the inverse of ``fuse``."""
     if fused.out_features % 3:
         raise ModelError(
             f"a fused projection holds three: expected a width that 3 divides, got {fused.out_features}"

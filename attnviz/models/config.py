@@ -1,4 +1,4 @@
-"""The sizes of the home-built models, each model's as one frozen value, and how what does not fit is refused.
+"""The sizes of the home-built models.
 
 To read them needs no torch. Sizes are refused with a ModelError: what was expected, and what came.
 """
@@ -17,7 +17,7 @@ ScoreName = Literal["dot", "scaled_dot", "general", "additive"]
 
 @dataclass(frozen=True, kw_only=True)
 class StackConfig:
-    """The sizes of a stack of layers; as they stand here, those of the paper (Vaswani et al. 2017, table 3, "base")."""
+    """The sizes of a stack of layers; the defaults are the paper's "base" model (Vaswani et al. 2017, table 3)."""
 
     d_model: int = 512  # the width of the words' vectors
     n_heads: int = 8  # how many heads share it

@@ -1,4 +1,4 @@
-"""Words as vectors: how their numbers become vectors, where each word stands, and how a word is chosen again.
+"""Word embeddings, positions, and the choice of the most likely word.
 
 Attention by itself sees a set of words, not a sequence: shuffle the words, and each gets the vector it had. So a vector
 for its position is added to the word's own.
@@ -21,7 +21,7 @@ from attnviz.models.config import WordsConfig, expect_sizes
 
 # PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same)
 def sinusoidal_positions(n: int, d_model: int) -> Float[Tensor, "position d_model"]:
-    """The first n positions as waves of ever lower frequency: shape [position, d_model].
+    """Return sines and cosines of ever lower frequency for the first n positions: shape [position, d_model].
 
     Source: Vaswani et al. 2017, section 3.5.
     """
@@ -57,7 +57,10 @@ class WordEmbedding(nn.Module):
     def forward(
         self, words: Int[Tensor, "batch tokens"], *, positions: bool = True
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """The words' vectors [batch, tokens, d_model]; without positions where either this or the module says so."""
+        """Return the words' vectors [batch, tokens, d_model], with positions unless this call or the module leaves them out.
+
+        Eturn the words' vectors [batch, tokens, d_model], with positions unless this call or the module leaves them out.
+        """
         d_model = self.table.embedding_dim
         x: Tensor = self.table(words) * d_model**0.5  # (B, T) -> (B, T, D)
         if positions and self.positions:
@@ -101,7 +104,7 @@ def after_start(words: Int[Tensor, "batch tokens"], start: int) -> Int[Tensor, "
 
 
 def likeliest(logits: Float[Tensor, "*batch words"], config: WordsConfig) -> Int[Tensor, "*batch"]:
-    """The word with the largest logit; padding and start are never chosen."""
+    """Return the word with the largest logit; padding and start are never chosen."""
     never = torch.tensor([config.pad, config.start], device=logits.device)
     return logits.index_fill(-1, never, -torch.inf).argmax(dim=-1)  # (.., W) -> (..)
 

@@ -1,4 +1,4 @@
-"""The home-built models: one table says all there is to know of each before its weights are read.
+"""The table of the home-built models.
 
 To add a model is to add an entry. Reading the table needs no torch, so that names can be completed at once.
 """
@@ -88,7 +88,7 @@ class HomeBuiltModel:
     weights: Path | None = None  # the file of its weights; None is the one that comes with attnviz
 
     def plan(self) -> TrainingPlan:
-        """How it is trained. Raises ValueError: it is not; its weights are random."""
+        """Return how it is trained. Raises ValueError: its weights are random."""
         config = self.config()
         if self.recipe is None or isinstance(config, ToyConfig):
             raise ValueError(f"{self.name} is not trained: its weights are random")

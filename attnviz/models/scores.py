@@ -31,7 +31,7 @@ ScoreFunction: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 def dot(
     query: Float[Tensor, "*batch query d_k"], key: Float[Tensor, "*batch key d_k"]
 ) -> Float[Tensor, "*batch query key"]:
-    """The dot product alone: shape [..., query, key].
+    """Return the dot products of queries and keys: shape [..., query, key].
 
     Source: Luong et al. 2015, equation 8, "dot".
     """
@@ -49,7 +49,7 @@ def general(
     key: Float[Tensor, "*batch key d_k"],
     weight: Float[Tensor, "d_q d_k"],
 ) -> Float[Tensor, "*batch query key"]:
-    """The dot product after a learned projection, so query and key may be of two kinds: shape [..., query, key].
+    """Return dot products after a learned projection, so query and key may differ in width: shape [..., query, key].
 
     Source: Luong et al. 2015, equation 8, "general".
     """
@@ -66,7 +66,7 @@ def additive(
     key_weight: Float[Tensor, "d_a d_k"],
     direction: Float[Tensor, " d_a"],
 ) -> Float[Tensor, "*batch query key"]:
-    """A small network that sees the sum of query and key: shape [..., query, key].
+    """Return the scores of a small network that reads the sum of query and key: shape [..., query, key].
 
     Source: Bahdanau et al. 2015, appendix A.1.2.
     """
@@ -120,7 +120,7 @@ SCORES: Mapping[ScoreName, Callable[[int], ScoreFunction]] = {
 
 
 def score_named(name: ScoreName, d_k: int) -> ScoreFunction:
-    """The score function of this name, for queries and keys d_k wide; a module where it has something to learn."""
+    """Return a score function by its name, for queries and keys d_k wide; a module if it has parameters."""
     if name not in SCORES:
         raise ModelError(f"no such score function: expected {', '.join(SCORES)}, got {name}")
     return SCORES[name](d_k)

@@ -34,7 +34,7 @@ from attnviz.models.scores import score_named
 
 # context = softmax(score(s W^Q, H W^K)) H W^V
 class RecurrentAttention(nn.Module):
-    """The decoder's state s asks, the encoder's states H answer; ``scaled_dot`` divides by sqrt(d_hidden).
+    """Attention with the decoder's state s as query and the encoder's states H as keys and values.
 
     Source: Bahdanau et al. 2015, section 3.1.
     """
@@ -51,7 +51,7 @@ class RecurrentAttention(nn.Module):
     def keys_and_values(
         self, states: Float[Tensor, "batch source hidden"]
     ) -> tuple[Float[Tensor, "batch source hidden"], Float[Tensor, "batch source hidden"]]:
-        """The encoder's states, projected: the same at every step, so computed once."""
+        """Project the encoder's states to keys and values, which are the same at every step."""
         return self.key_projection(states), self.value_projection(states)  # (B, S, D) each
 
     def forward(
@@ -63,7 +63,7 @@ class RecurrentAttention(nn.Module):
         *,
         attend: AttendFunction | None = None,
     ) -> tuple[Float[Tensor, "batch hidden"], Float[Tensor, "batch source"] | None]:
-        """One step's context [batch, hidden] and weights [batch, source].
+        """Return the context [batch, hidden] and the weights [batch, source] of one step.
 
         ``attend`` takes the place of the formula, the score function included, which ``self.attend`` keeps. It
         sees one head and one query: (B, 1, 1, D), twice (B, 1, S, D) and the mask (B, 1, 1, S).
@@ -76,7 +76,7 @@ class RecurrentAttention(nn.Module):
     def attend(
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None
     ) -> tuple[Tensor, Tensor | None]:
-        """The formula with this model's own score function: context and weights."""
+        """Return context and weights, with this model's score function."""
         return weigh(self.score(query, key), value, mask)
 
 
@@ -103,7 +103,9 @@ class RecurrentTranslation(NamedTuple):
 
 # s_t = cell([y_(t-1), context(s_(t-1))], s_(t-1)), logits_t = s_t W^O
 class RecurrentTranslator(nn.Module):
-    """Encoder, decoder and the attention between them; without it the encoder's last state alone.
+    """An encoder and a decoder with attention between them, or without.
+
+    Then only the encoder's last state is passed on.
 
     Source: Bahdanau et al. 2015, section 3; without attention Sutskever et al. 2014, section 2.
     """
@@ -130,7 +132,7 @@ class RecurrentTranslator(nn.Module):
             forget(self.encoder)
 
     def encode(self, source: Int[Tensor, "batch source"]) -> Encoded:
-        """The sentences read, each to its own last word, and no further."""
+        """Read the sentences, each to its last word."""
         here = self.source_embedding.expect_words(source)
         x = self.source_embedding(source)  # (B, S) -> (B, S, E)
         packed = pack_padded_sequence(
@@ -157,7 +159,7 @@ class RecurrentTranslator(nn.Module):
         Float[Tensor, "batch hidden"],
         Float[Tensor, "batch source"] | None,
     ]:
-        """From the previous word and state to the next word's logits, the new state, and the weights."""
+        """Return the next word's logits, the new state, and the weights, given the previous word and state."""
         x, weights = self.target_embedding(word[:, None])[:, 0], None  # (B) -> (B, E)
         if self.attention is not None and encoded.key is not None and encoded.value is not None:
             context, weights = self.attention(
@@ -174,7 +176,7 @@ class RecurrentTranslator(nn.Module):
         *,
         attend: AttendFunction | None = None,
     ) -> RecurrentTranslation:
-        """Teacher forcing: at each step it reads the right word before, whatever it would have chosen itself.
+        """Translate with teacher forcing: each step reads the right previous word.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
         """
@@ -185,7 +187,7 @@ class RecurrentTranslator(nn.Module):
     def translate(
         self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
     ) -> RecurrentTranslation:
-        """Free running: at each step it reads its own word, the likeliest, until the end."""
+        """Translate freely: each step reads the model's own most likely word, until the end."""
         return self._generate(source, None, most_steps(max_length, self.config))
 
     def _generate(

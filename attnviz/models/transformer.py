@@ -35,7 +35,7 @@ from attnviz.models.config import StackConfig, expect_sizes
 
 # FFN(x) = max(0, x W_1 + b_1) W_2 + b_2
 class FeedForward(nn.Module):
-    """A small network, applied at every position on its own.
+    """A small network, applied to each position separately.
 
     Source: Vaswani et al. 2017, equation 2.
     """
@@ -49,7 +49,7 @@ class FeedForward(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch tokens d_model"]
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """The network's output [batch, tokens, d_model]."""
+        """Return the output [batch, tokens, d_model]."""
         # (B, T, D) -> (B, T, F) -> (B, T, D)
         out: Tensor = self.narrow(self.widen(x).relu())
         return out
@@ -92,7 +92,7 @@ class TransformerLayer(nn.Module):
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
     ) -> LayerOutput:
-        """The output [batch, tokens, d_model], the weights of self-attention and those of cross attention."""
+        """Return the output [batch, tokens, d_model] and the weights of self-attention and of cross-attention."""
         if (memory is None) != (self.cross_attention is None):
             expected, got = (
                 ("no memory", "one") if self.cross_attention is None else ("a memory", "none")
@@ -143,7 +143,7 @@ class Stack(nn.Module):
         attend: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
     ) -> StackOutput:
-        """The last states [batch, tokens, d_model], each layer's weights and each layer's cross weights.
+        """Return the last states [batch, tokens, d_model], and each layer's weights and cross weights.
 
         A causal mask is made here; ``mask`` may hide more.
         """
@@ -172,14 +172,14 @@ class Stack(nn.Module):
 
 
 class Encoder(Stack):
-    """A stack in which every token looks at every token: BERT's kind, and the left half of the Transformer."""
+    """A stack in which every token attends to every token, as in BERT and in the left half of the Transformer."""
 
     def __init__(self, config: StackConfig) -> None:
         super().__init__(config, causal=False, cross=False)
 
 
 class Decoder(Stack):
-    """A stack in which no token looks ahead.
+    """A stack in which no token attends to later ones.
 
     With cross attention it is the right half of the Transformer; with ``cross=False`` it stands alone, as GPT does.
     """
@@ -216,7 +216,7 @@ class EncoderDecoder(nn.Module):
         attend_decoder: AttendFunction = scaled_dot_product_attention,
         attend_cross: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch target d_model"], Weights]:
-        """The last output [batch, target, d_model] and the weights by kind.
+        """Return the last output [batch, target, d_model] and the weights by kind.
 
         ``source_mask`` says which source words are there, for both halves, which look at them.
         """
@@ -234,7 +234,9 @@ class EncoderDecoder(nn.Module):
 def pad(
     sequences: Sequence[Float[Tensor, "_ d_model"]],
 ) -> tuple[Float[Tensor, "batch tokens d_model"], Bool[Tensor, "batch 1 tokens"]]:
-    """Sequences of different lengths as one batch [batch, tokens, d_model], and its mask [batch, 1, key].
+    """Pad sequences of different lengths to one batch [batch, tokens, d_model].
+
+    Return it with its mask [batch, 1, key].
 
     The mask hides the padding from every query, so each sequence gets the numbers that it gets alone; what
     comes out at the padding itself means nothing. With ``& causal_mask(tokens)`` it is causal too.

@@ -1,4 +1,4 @@
-"""Whole Transformers: of any words, with random weights; of one language and of two, to be trained.
+"""Transformers with embeddings and outputs: one with random weights, and those of one or two languages.
 
 The first takes words, and shows how attention is computed, not what a trained model has learned. The others take the
 numbers of words, and say for each place how likely each word is.
@@ -43,7 +43,7 @@ Layers: TypeAlias = list[Float[Tensor, "batch head tokens tokens"] | None]
 
 
 def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_model"]:
-    """The word's own vector [d_model]: normal numbers drawn from a generator that the word itself seeds.
+    """Return the vector of a word [d_model]: normal numbers from a generator that the word itself seeds.
 
     One word spelled in two ways that look alike (a Korean syllable whole, or as its letters) has one vector.
     """
@@ -53,7 +53,7 @@ def word_vector(word: str, d_model: int, seed: int = 0) -> Float[Tensor, " d_mod
 
 
 class ToyEncoder(nn.Module):
-    """Word vectors, positions and an encoder, all drawn from one seed.
+    """An encoder with word vectors and positions, all drawn from one seed.
 
     For several sentences at once: ``toy.encoder(*pad([toy.embed(words) for words in sentences]))``.
     """
@@ -76,7 +76,7 @@ class ToyEncoder(nn.Module):
         self.eval()
 
     def embed(self, words: Sequence[str]) -> Float[Tensor, "tokens d_model"]:
-        """Each word's vector plus its position's: shape [tokens, d_model]; one string is no sequence of words."""
+        """Return each word's vector plus its position's: shape [tokens, d_model]."""
         if isinstance(words, str) or not words:
             raise InputError(f"no words: expected a sequence of at least 1, got {words!r}")
         d_model, seed = self.config.d_model, self.config.seed
@@ -86,7 +86,7 @@ class ToyEncoder(nn.Module):
         return vectors.to(next(self.parameters()))
 
     def positions(self, n: int) -> Float[Tensor, "position d_model"] | None:
-        """The vectors of the first n positions [position, d_model]; None in a model without."""
+        """Return the vectors of the first n positions [position, d_model]; None without positions."""
         config = self.config
         if config.positions == "learned":  # a table of numbers, one row a position, as BERT has it
             rows = [
@@ -104,7 +104,7 @@ class ToyEncoder(nn.Module):
     ) -> tuple[
         Float[Tensor, "1 tokens d_model"], list[Float[Tensor, "1 head tokens tokens"] | None]
     ]:
-        """One sentence's output [1, tokens, d_model] and each layer's weights [1, head, query, key]."""
+        """Return the output of one sentence [1, tokens, d_model] and each layer's weights [1, head, query, key]."""
         output, weights, _ = self.encoder(self.embed(words)[None], mask, attend=attend)
         return output, weights
 
@@ -119,7 +119,7 @@ class Reading(NamedTuple):
 
 
 class LanguageEncoder(nn.Module):
-    """It reads in both directions, names hidden words, and names what a pronoun stands for.
+    """A bidirectional encoder that predicts hidden words and what pronouns refer to.
 
     Source: Devlin et al. 2019, section 3.1.
     """
@@ -141,7 +141,7 @@ class LanguageEncoder(nn.Module):
         positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> Reading:
-        """Sentences read whole; padding is seen by no word. ``positions=False`` reads them as sets of words."""
+        """Read sentences; no word sees padding. ``positions=False`` reads them as bags of words."""
         x, weights = self.encode(words, positions=positions, attend=attend)
         # (B, T, D) -> (B, T, W)
         return Reading(self.word_projection(x), self.referent_projection(x), x, weights)
@@ -153,7 +153,7 @@ class LanguageEncoder(nn.Module):
         positions: bool = True,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """The words' vectors and each layer's weights, without the projections to words, which cost the most."""
+        """Return the words' vectors and each layer's weights, without the projections to words, which cost the most."""
         here = self.embedding.expect_words(words)  # (B, T)
         x = self.embedding(words, positions=positions)  # (B, T) -> (B, T, D)
         x, weights, _ = self.encoder(x, here[:, None], attend=attend)
@@ -161,7 +161,7 @@ class LanguageEncoder(nn.Module):
 
 
 class LanguageDecoder(nn.Module):
-    """It reads from left to right and predicts at each word which one comes next.
+    """A decoder that predicts, at each word, which one comes next.
 
     Source: Radford et al. 2018, section 3.1.
     """
@@ -181,7 +181,7 @@ class LanguageDecoder(nn.Module):
         *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens words"], Layers]:
-        """The logits of the word after each [batch, tokens, words], and each layer's weights.
+        """Return the logits of the next word at each place [batch, tokens, words], and each layer's weights.
 
         The padding comes after the words, and no word looks ahead, so none sees it.
         """
@@ -194,7 +194,7 @@ class LanguageDecoder(nn.Module):
         *,
         attend: AttendFunction = scaled_dot_product_attention,
     ) -> tuple[Float[Tensor, "batch tokens d_model"], Layers]:
-        """The words' vectors and each layer's weights, without the projection to words, which costs the most."""
+        """Return the words' vectors and each layer's weights, without the projection to words, which costs the most."""
         self.embedding.expect_words(words)
         x = self.embedding(words)  # (B, T) -> (B, T, D)
         x, weights, _ = self.decoder(x, attend=attend)
@@ -210,7 +210,7 @@ class Translation(NamedTuple):
 
 
 class TranslationTransformer(nn.Module):
-    """The Transformer whole: embeddings, encoder, decoder, and a projection to the words it can generate.
+    """The complete Transformer: embeddings, encoder, decoder, and a projection to words.
 
     Source: Vaswani et al. 2017, figure 1.
     """
@@ -235,7 +235,7 @@ class TranslationTransformer(nn.Module):
         target: Int[Tensor, "batch target"],
         **attend: AttendFunction,
     ) -> Translation:
-        """Teacher forcing: at each step it has read the right words before it, whatever it would have chosen itself.
+        """Translate with teacher forcing: each step has read the right words before it.
 
         ``target`` is what it should generate, its end included; ``logits[:, i]`` is about ``target[:, i]``.
         ``attend_encoder``, ``attend_decoder`` and ``attend_cross`` are as in `EncoderDecoder`.
@@ -257,7 +257,7 @@ class TranslationTransformer(nn.Module):
     def translate(
         self, source: Int[Tensor, "batch source"], *, max_length: int | None = None
     ) -> Translation:
-        """Free running: at each step it has read its own words, each the likeliest, until the end.
+        """Translate freely: each step has read the model's own most likely words, until the end.
 
         Since no word looks ahead, what it computed on the way is what it computes under teacher forcing of its own
         words; the logits and the weights come from that last pass.
@@ -283,7 +283,7 @@ class TranslationTransformer(nn.Module):
 
 
 def initialise(model: nn.Module) -> None:
-    """Draw every projection anew, as The Annotated Transformer does: PyTorch's own are smaller, attention flat."""
+    """Draw every projection again, as The Annotated Transformer does: with PyTorch's own weights attention is flat."""
     for module in model.modules():
         if isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight)

@@ -1,4 +1,4 @@
-"""The one typed encoder: frozen dataclasses as JSON and back, and as ``.stats`` files, with arrays beside them.
+"""Frozen dataclasses as JSON and back, each value checked against the type of its field; and ``.stats`` files.
 
 A ``.stats`` file is safetensors: the arrays, and in its metadata everything else as JSON. A dataclass is written with a
 name that stands for it, and read back as the class of that name only, each value checked by msgspec.
@@ -47,7 +47,7 @@ _WANTED = {
 
 
 def to_text(labels: object, what: str) -> str:
-    """Fields as JSON on one line, with dataclasses and numpy's numbers; or RecordError: half a character, NaN."""
+    """Return fields as JSON on one line. Raises RecordError: they hold half a character or NaN."""
     try:
         text = json.dumps(labels, ensure_ascii=False, allow_nan=False, default=plain)
         text.encode()
@@ -57,7 +57,10 @@ def to_text(labels: object, what: str) -> str:
 
 
 def from_text(text: str | bytes) -> dict[str, object]:
-    """The fields of a JSON text, or FileFormatError: it is none, holds NaN, or a field twice, or is no object."""
+    """Return the fields of a JSON object.
+
+    Raises FileFormatError: it is not JSON, no object, or has NaN or a field twice.
+    """
     try:
         found = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_each_once)
     except ValueError as error:
@@ -77,7 +80,7 @@ def plain(value: object) -> object:
 
 
 def with_nulls(value: object) -> object:
-    """A value in what JSON knows, at any depth: lists for arrays and tuples, null for what is no finite number."""
+    """Convert a value for JSON, at any depth: arrays and tuples become lists, numbers that are not finite null."""
     match value:
         case np.ndarray() | np.generic():
             return with_nulls(value.tolist())
@@ -91,7 +94,7 @@ def with_nulls(value: object) -> object:
 
 
 def show(value: object) -> str:
-    """A value as an error's message names it: short."""
+    """Return a value in a few words, for error messages."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype}"
     if isinstance(value, dict | list):
@@ -112,7 +115,10 @@ def _each_once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def decode(value: object, kind: Any, where: str) -> Any:
-    """A value from JSON as of a type, or FileFormatError, which names the field, as ``key_tokens[2].id``."""
+    """Convert a value from JSON to a type.
+
+    Raises FileFormatError, which names the field, as in ``key_tokens[2].id``.
+    """
     import msgspec
 
     _check_text(value, where)
@@ -125,7 +131,7 @@ def decode(value: object, kind: Any, where: str) -> Any:
 def decode_fields(
     found: Mapping[str, object], kind: type, *, apart: Collection[str] = ()
 ) -> dict[str, Any]:
-    """The fields of a dataclass from JSON, each of its type, or FileFormatError; others may stand beside them.
+    """Convert the fields of a dataclass from JSON; unknown fields are ignored. Raises FileFormatError.
 
     Fields `apart` are left out.
     """
@@ -173,14 +179,14 @@ def _explain(error: str, value: Any, kind: Any, where: str) -> str:
 
 
 def _words(types: str) -> str:
-    """Types as msgspec names them, such as ``int | null``, in our words; that nothing may stand there is left out."""
+    """Return types such as ``int | null`` in words, without null."""
     return (
         " or ".join(_WANTED.get(one, one) for one in types.split(" | ") if one != "null") or types
     )
 
 
 def _options(kind: Any) -> tuple[str, ...]:
-    """The texts that a type such as ``Literal["a", "b"] | None`` or a tuple of them allows; none for other types."""
+    """Return the texts that a type such as ``Literal["a", "b"] | None`` allows; none for other types."""
     inner = get_args(kind)
     return (
         inner
@@ -190,7 +196,7 @@ def _options(kind: Any) -> tuple[str, ...]:
 
 
 def _check_shapes(made: object) -> None:
-    """Refuse arrays of other types and shapes than their fields say; an axis of a name has one length."""
+    """Refuse arrays whose types or shapes differ from their annotations; axes of one name have one length."""
     kind: type = type(made)
     with jaxtyped("context"):
         for name, hint in _hints(kind).items():
@@ -199,13 +205,13 @@ def _check_shapes(made: object) -> None:
 
 
 def write(value: object, path: str | os.PathLike[str]) -> Path:
-    """Write a frozen dataclass as a ``.stats`` file; or OutputError."""
+    """Write a frozen dataclass as a ``.stats`` file. Raises OutputError."""
     check_ending(path, (SUFFIX,), "what was measured is")
     return write_whole(path, to_bytes(value))
 
 
 def to_bytes(value: object) -> bytes:
-    """Return the content of such a file."""
+    """Return the content of a ``.stats`` file."""
     from safetensors.numpy import save as serialised
 
     arrays: dict[str, np.ndarray] = {}
@@ -219,7 +225,7 @@ def read(
     wanted: type[_T],
     fits: Callable[[_T], bool],
 ) -> _T:
-    """Read a ``.stats`` file: the class `wanted`, whose parts must fit together.
+    """Read a value of the class `wanted` from a ``.stats`` file.
 
     It may hold values of these classes. Raises FileFormatError: the file cannot be read, or holds something else; the
     message is one line.
@@ -243,7 +249,7 @@ def read(
 
 @contextmanager
 def as_file_error(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever goes wrong while numbers of a ``.stats`` file are read or reckoned with becomes one FileFormatError."""
+    """Turn any error of reading or using the numbers of a ``.stats`` file into a FileFormatError."""
     from msgspec import ValidationError
     from safetensors import SafetensorError
 
@@ -270,7 +276,7 @@ def as_file_error(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _pack(value: object, arrays: dict[str, np.ndarray]) -> object:
-    """A value as JSON can write it; arrays are put aside, and their numbers stand for them."""
+    """Convert a value for JSON; arrays are collected in `arrays` and replaced by their keys."""
     if isinstance(value, np.ndarray):
         name, whole = str(len(arrays)), np.ascontiguousarray(value)
         arrays[name], deflated = (
@@ -296,7 +302,10 @@ def _pack(value: object, arrays: dict[str, np.ndarray]) -> object:
 
 
 def _inflated(deflated: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """An array as it was; what would take more room than `MOST_DEFLATED` allows, or other than it says, is refused."""
+    """Decompress an array. Raises ValueError.
+
+    It would be larger than `MOST_DEFLATED` allows, or not as large as it says.
+    """
     kind = np.dtype(dtype)
     n_bytes = kind.itemsize * math.prod(shape)
     if kind.kind not in "biuf" or not 0 < n_bytes <= MOST_DEFLATED * deflated.nbytes:

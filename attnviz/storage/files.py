@@ -1,4 +1,4 @@
-"""Files written whole or not at all: what a record, a picture and a page have in common."""
+"""Write files whole or not at all, and check paths before any work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from attnviz.text.display import visible
 def write_whole(
     path: str | os.PathLike[str], content: str | bytes | Callable[[Path], object]
 ) -> Path:
-    """Write a temporary file beside `path`, then put it in its place in one step; OutputError where that fails.
+    """Write a file whole or not at all: a temporary file beside `path` replaces it at the end. Raises OutputError.
 
     Whatever goes wrong in between, an interrupt included, the old file stays as it was and nothing else stays
     behind. A missing folder is made. Its content is text, which is written as UTF-8; bytes; or a function that fills
@@ -35,7 +35,7 @@ def write_whole(
 
 
 def _encode(text: str, path: Path) -> bytes:
-    """Return a text as UTF-8 with a line end; or RecordError: half a character, which no file holds."""
+    """Return a text as UTF-8 with a line end. Raises RecordError: it holds half a character."""
     try:
         return text.encode() if text.endswith("\n") else f"{text}\n".encode()
     except UnicodeEncodeError as error:
@@ -43,7 +43,10 @@ def _encode(text: str, path: Path) -> bytes:
 
 
 def check_ending(path: str | os.PathLike[str], endings: Collection[str], what: str) -> str:
-    """The ending of a path, in small letters, or OutputError: it is none of these; `what` is such as "a record is"."""
+    """Return the ending of a path in lower case.
+
+    Raises OutputError: it is none of these; `what` is such as "a record is".
+    """
     ending = Path(path).suffix
     if ending.lower() in endings:
         return ending.lower()
@@ -65,13 +68,13 @@ def use_instead(ending: str) -> str | None:
 
 
 def listed(endings: Collection[str]) -> str:
-    """Endings in words: ``.png, .svg or .pdf``."""
+    """Return endings in words, such as ``.png, .svg or .pdf``."""
     *most, last = endings
     return f"{', '.join(most)} or {last}" if most else last
 
 
 def check_is_file(path: Path, largest: int | None = None) -> None:
-    """Refuse what is no file, is empty, or has more bytes than `largest`, before it is opened.
+    """Refuse a path that is no file, an empty file, or one of more bytes than `largest`.
 
     Raises FileFormatError, without the path, for `as_file_error` to name; OSError: it is not there.
     """
@@ -113,7 +116,7 @@ def as_file_error(path: str | os.PathLike[str], what: str) -> Iterator[None]:
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Make sure, before hours of work, that its result can be written there, or raise OutputError.
+    """Check, before hours of work, that a file can be written there. Raises OutputError.
 
     Where its folder is missing, a file is tried in the folder that it would be made in; nothing stays behind.
     """
@@ -126,7 +129,10 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
-    """A new empty file in the folder of `target`, gone at the end; errors name the `path` that was given."""
+    """Create an empty file in the folder of `target` and delete it at the end.
+
+    Errors name the `path` that was given.
+    """
     try:
         folder = next(place for place in target.parents if place.exists())
         if not folder.is_dir():
@@ -148,7 +154,7 @@ def _temporary_beside(path: Path, target: Path) -> Iterator[Path]:
 
 
 def _mode(target: Path) -> int | None:
-    """The permissions of the file there now, if any; those that open() would refuse are refused here."""
+    """Return the permissions of an existing file, None where there is none; refuse what open() would refuse."""
     try:
         mode = target.stat().st_mode
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The record as a file: ``.safetensors``, ``.npz`` without pickle, ``.json``; and attention made elsewhere.
+"""Records as ``.safetensors``, ``.npz`` (without pickle) and ``.json`` files; attention from other programs.
 
 The formats hold the same labels, one dictionary, and differ only in how the numbers lie beside it: JSON is one object,
 the others have `meta`, the labels as JSON text, beside `weights`.
@@ -39,7 +39,7 @@ _PACKED = 200  # How many times smaller than what it unpacks to a larger archive
 
 
 def to_json(record: Attention) -> str:
-    """The record as JSON, on one line; each weight is the shortest number that gives back the same float32."""
+    """Return a record as JSON on one line; each weight is the shortest decimal that gives back the same float32."""
     numbers = {
         name: _shortest(one) if one.dtype == np.float32 else one
         for name, one in arrays(record).items()
@@ -50,7 +50,7 @@ def to_json(record: Attention) -> str:
 
 
 def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
-    """As float64, which Python writes in full, the decimals that float32 needs: 0.1, not 0.10000000149."""
+    """Return float32 weights as float64 with few decimals: 0.1, not 0.10000000149."""
     texts = map(str, weights.ravel())
     short = np.fromiter(map(float, texts), np.float64, count=weights.size).reshape(weights.shape)
     # Read by way of float64, decimals close to the middle between two float32 may give the other of them.
@@ -58,7 +58,7 @@ def _shortest(weights: Weights) -> Float64[np.ndarray, "layer head query key"]:
 
 
 def npz(record: Attention) -> Callable[[Path], None]:
-    """The record as an archive of NumPy's: what fills it."""
+    """Return a function that writes a record as an ``.npz`` archive."""
 
     def fill(path: Path) -> None:
         with path.open("wb") as file:
@@ -73,7 +73,7 @@ def npz(record: Attention) -> Callable[[Path], None]:
 
 
 def safetensors(record: Attention) -> bytes:
-    """The record as safetensors."""
+    """Return a record as safetensors."""
     from safetensors.numpy import save  # a library that few commands need
 
     return save(arrays(record), {"meta": to_text(describe(record), _WHAT)})
@@ -135,7 +135,10 @@ def _read_array(archive: zipfile.ZipFile, name: str) -> object:
 
 
 def _record(path: Path, read: Callable[[Path], dict[str, object]]) -> Attention:
-    """The record whose fields `read` finds in a file that attnviz or another program saved, or FileFormatError."""
+    """Return the record in a file of attnviz or of another program, whose fields `read` returns.
+
+    Raises FileFormatError.
+    """
     with as_file_error(path, "a record"):
         fields = _fields(path, read)
         ours = isinstance(fields.get("format"), str) and fields["format"] == FORMAT
@@ -163,7 +166,7 @@ def _fields(path: Path, read: Callable[[Path], dict[str, object]]) -> dict[str, 
 
 
 def describe(record: Attention) -> dict[str, object]:
-    """Everything but the numbers; a receipt brings a digest, which ties it to the numbers and the labels."""
+    """Return everything but the numbers; with a receipt also a digest, which ties it to numbers and labels."""
     described = {"format": FORMAT, "version": VERSION, **_labels(record)}
     return described if record.receipt is None else {**described, "digest": _digest(record)}
 
@@ -182,13 +185,13 @@ def _labels(record: Attention) -> dict[str, object]:
 
 
 def arrays(record: Attention) -> dict[str, np.ndarray]:
-    """The numbers: the weights, and of a pooled record the links."""
+    """Return the weights, and for a pooled record the links."""
     exact = {} if record.exact is None else {name: getattr(record.exact, name) for name in LINKS}
     return {"weights": record.weights, **exact}
 
 
 def rebuild(found: Mapping[str, object]) -> Attention:
-    """The record of a file of attnviz's.
+    """Return the record in a file that attnviz wrote.
 
     Raises RecordError: a label is missing, of another type, or changed since; FileFormatError: of another version.
     """
@@ -222,7 +225,7 @@ def _exact(found: Mapping[str, object]) -> TokenStatistics:
 
 
 def _digest(record: Attention) -> str:
-    """Return a digest of all labels and numbers, whichever program wrote them down."""
+    """Return a digest of all labels and numbers; it does not depend on how they are written."""
     text = json.dumps([_labels(record), record.weights.shape], default=plain)
     canonical = json.dumps(json.loads(text, parse_int=float), sort_keys=True)  # to some, 1.0 is 1
     digest = hashlib.sha256(canonical.encode())
@@ -232,7 +235,7 @@ def _digest(record: Attention) -> str:
 
 
 def _harmless(record: Attention) -> Attention:
-    """The record with nothing in it, of what every view prints, that a terminal would obey.
+    """Return a record whose texts hold no escape sequences that a terminal would obey.
 
     attnviz writes none, but a file with an escape sequence for a token is easily made and sent to someone.
     """
@@ -257,7 +260,7 @@ def _harmless(record: Attention) -> Attention:
 
 
 def harmless_note(note: Note) -> Note:
-    """The note with nothing in it that a terminal would obey."""
+    """Return a note whose texts hold no escape sequences."""
     fields = (
         (visible(name), visible(value) if isinstance(value, str) else value)
         for name, value in note.fields
@@ -284,7 +287,7 @@ def _as_weights(value: object) -> Weights:
 
 
 def _check_numbers(value: list[object], axes: int = 1) -> None:
-    """Refuse what numpy would take for a number without a word, such as "0.5" and true."""
+    """Refuse values that NumPy would silently convert to numbers, such as "0.5" and true."""
     if value and isinstance(value[0], list) and axes < len(AXES):
         for inner in value:
             if not isinstance(inner, list):
@@ -304,7 +307,7 @@ OTHER = {
 
 
 def adopt(found: Mapping[str, object], name: str) -> Attention:
-    """The record of what another program's file of this name holds, without a receipt; or RecordError.
+    """Return a record, without a receipt, of another program's fields. Raises RecordError.
 
     Such a file is an ``.npz`` or ``.json`` with ``weights``, of shape (layer, head, query, key) or without the first
     axis or two, and ``tokens``, or both ``query_tokens`` and ``key_tokens``; ``model``, ``text`` and ``kind`` if it
@@ -365,7 +368,7 @@ def _tokens(found: Mapping[str, object], name: str) -> tuple[Token, ...]:
 
 
 def _in_full(label: object, where: str) -> dict[str, object]:
-    """A label, which may be text alone, as an object with the text to show and the vocabulary's piece."""
+    """Return a label as an object with the text to show and the vocabulary's piece."""
     if isinstance(label, str):
         return {"text": label, "piece": label}
     if isinstance(label, dict):

@@ -48,5 +48,5 @@ class BadLine:
 
 
 def universal(relation: str) -> str:
-    """A relation without its subtype: ``nsubj`` for ``nsubj:pass``."""
+    """Return a relation without its subtype: ``nsubj`` for ``nsubj:pass``."""
     return relation.partition(":")[0]

@@ -1,4 +1,4 @@
-"""Text that a model can read, that a person can read, and that no terminal obeys."""
+"""Checks of texts before a model reads them, and texts made safe and readable for people."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ READ = (
 
 
 def check_sentence(text: str | None) -> None:
-    """Refuse a sentence that is the name of a file, which was meant to be read, by a `SettingsError`."""
+    """Refuse a sentence that is the name of a file. Raises SettingsError."""
     if isinstance(text, str) and text.endswith(READ) and os.path.isfile(text):
         raise SettingsError(
             f"{text!r} is a file, not a sentence: load what was saved, or read sentences from it"
@@ -44,7 +44,7 @@ def check_text(text: object, what: str = "the text") -> None:
 
 
 def visible(text: str) -> str:
-    r"""The text with every control, format, surrogate, private and non-character spelled out, as in ``\x1b``.
+    r"""Return the text with every control, format, surrogate, private and non-character spelled out, as in ``\x1b``.
 
     Nothing that comes back can move a cursor, change a colour or turn the direction of writing. Letters that were typed
     in parts, as Macs store Korean, are put together.
@@ -72,7 +72,7 @@ def _spelled(characters: str) -> str:
 
 
 def hold_units(text: str, space: str = "\u00a0") -> str:
-    """The text with a space at which no line ends between a number and its unit."""
+    """Return the text with non-breaking spaces between numbers and their units."""
     return re.sub(rf"(?<=\d) (?=(?:{UNITS})(?![a-zA-Z]))", space, text)
 
 
@@ -85,7 +85,7 @@ HANGUL = re.compile("[\u1100-\u11ff\u3131-\u318e가-힣]")  # a Korean syllable 
 
 
 def is_korean(text: str) -> bool:
-    """Whether most letters of a text are Korean."""
+    """Return whether most letters of a text are Korean."""
     return 2 * len(HANGUL.findall(text)) > sum(map(str.isalpha, text))
 
 
@@ -94,7 +94,7 @@ WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-
 
 
 def from_utf8(raw: bytes) -> str:
-    """The text of bytes. Raises InputError: they are no UTF-8; what they look like, and how they become what is."""
+    """Decode UTF-8. Raises InputError, which says what encoding the bytes seem to have and how to convert them."""
     try:
         return raw.decode()
     except UnicodeDecodeError as error:
@@ -140,7 +140,7 @@ def token_text(
 
 
 def _whole_letter(character: str) -> str:
-    """A conjoining Korean letter, which fonts draw as an empty box where it stands alone, in the form they draw."""
+    """Return a conjoining Korean letter in the form that fonts can draw on its own."""
     if not "\u1100" <= character <= "\u11ff":
         return character
     try:
@@ -152,7 +152,7 @@ def _whole_letter(character: str) -> str:
 
 
 def clip(text: str, length: int) -> str:
-    """The text cut to so many characters as a person counts them, the last an ellipsis where something was cut."""
+    """Cut a text to so many characters, as a person counts them; an ellipsis marks the cut."""
     if len(text) <= length:
         return text
     if text.isascii():

@@ -231,7 +231,7 @@ class _Draft:
 
 
 def could_be_generated(words: Sequence[str]) -> bool:
-    """Whether an English sentence is built like those that are translated; False is certain, True is not."""
+    """Return whether an English sentence may be built like the training pairs; False is certain, True is not."""
     return _translated_sentences().fullmatch(" ".join(words)) is not None
 
 

@@ -29,7 +29,7 @@ class Reference:
 
     @property
     def swapped(self) -> Reference:
-        """A reference of this pronoun to the other noun."""
+        """Return the reference of the same pronoun to the other noun."""
         return Reference(self.pronoun, self.other, self.noun)
 
 

@@ -39,7 +39,7 @@ class Vocabulary:
         return tuple(self.words[number] for number in numbers)
 
     def knows(self, word: str) -> bool:
-        """Whether the vocabulary has a word; capitals do not matter."""
+        """Return whether the vocabulary has a word; capitals do not matter."""
         word = normalize("NFC", word)
         return word in self.numbers or word.lower() in self.numbers
 

@@ -86,7 +86,7 @@ def weights_from_it(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -
 
 
 def _right(from_it: Tensor, sentences: Sequence[GoldSentence]) -> Tensor:
-    """Whether the largest weight from "it" is on the right noun, or on its particle [..., sentence]."""
+    """Return whether the largest weight from "it" is on the right noun, or on its particle [..., sentence]."""
     looked, nouns = from_it.argmax(dim=-1), places(sentences)[1]
     has_particle = torch.tensor(
         [

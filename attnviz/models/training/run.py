@@ -1,4 +1,4 @@
-"""A home-built model trained from its recipe, from the first weights to the file.
+"""Train a home-built model from its recipe.
 
 The loop is the same for every model, and deterministic on a processor.
 """
@@ -59,7 +59,7 @@ def train(
     steps: int | None = None,
     progress: Callable[[int, float], None] | None = None,
 ) -> ModelCard:
-    """Train a home-built model again, as the one that comes with attnviz was: the same seed gives the same weights.
+    """Train a home-built model again; the same seed gives the same weights.
 
     Args:
         name: one of those that were trained, such as ``toy``.
@@ -114,7 +114,7 @@ def take_steps(task: Task, *, progress: Callable[[int, float], None] | None = No
 
 
 def rate_at(step: int, recipe: Recipe) -> float:
-    """The learning rate of a step: up over the first twentieth, then down to 0 as a cosine.
+    """Return the learning rate of a step: it rises over the first twentieth, then falls to 0 as a cosine.
 
     Source of the cosine: Loshchilov and Hutter 2017, "SGDR", equation 5.
     """
@@ -140,7 +140,7 @@ def exchange_heads(attention: MultiHeadAttention, one: int, other: int) -> None:
 
 
 def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
-    """All that is known about a trained model, measured on unseen sentences."""
+    """Return the card of a trained model, with its quality on unseen sentences."""
     language = plan.config.language if isinstance(plan.config, LanguageConfig) else None
     return ModelCard(
         name=name,
@@ -153,7 +153,7 @@ def card_of(name: str, plan: TrainingPlan, model: Model) -> ModelCard:
 
 @contextmanager
 def _reproducible() -> Iterator[None]:
-    """Within it sums are added in one order; one thread is as fast for models this small."""
+    """Use deterministic algorithms and one thread, which is as fast for models this small, until the block ends."""
     threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(mode=True)
     torch.set_num_threads(1)

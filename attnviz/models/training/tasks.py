@@ -1,4 +1,4 @@
-"""The tasks that the home-built models learn: hidden words and referents, next words, translations.
+"""Tasks of the home-built models: hidden words and referents, next words, translations.
 
 Only words are targets. What the heads look at is whatever helped to name the right word.
 """
@@ -46,7 +46,7 @@ ARCHITECTURES: Mapping[Architecture, tuple[type[Model], type[Config]]] = {
 
 
 def new_model(plan: TrainingPlan) -> Model:
-    """A model with its first weights, drawn from the seed of its recipe."""
+    """Return a model with its initial weights, drawn from the seed of its recipe."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(plan.recipe.seed)
         return ARCHITECTURES[plan.kind][0](plan.config)  # type: ignore[arg-type]  # each architecture has its own config
@@ -63,7 +63,7 @@ class Task:
 
 
 def task_of(plan: TrainingPlan) -> Task:
-    """The model with its first weights, and what it learns."""
+    """Return the model with its initial weights, and its loss."""
     model, recipe = new_model(plan), plan.recipe
     if isinstance(model, LanguageEncoder):
         return Task(model, recipe, functools.partial(hidden_words, model, recipe))
@@ -103,7 +103,7 @@ def hidden_words(model: LanguageEncoder, recipe: Recipe, step: int) -> Tensor:
 def hide(
     random: Random, words: Tensor, config: LanguageConfig, unknown: float
 ) -> tuple[Tensor, Tensor]:
-    """One noun, adjective or verb in four is to be named, and one other word in ten.
+    """Choose words to be predicted: one noun, adjective or verb in four, and one other word in ten.
 
     Of those three in five are hidden, one in five is another word, one as it was. BERT shows eight in ten hidden, and
     any other word. With fewer, and with another of the same form, words that stand there in plain sight are doubted
@@ -149,7 +149,7 @@ def next_word(model: LanguageDecoder, recipe: Recipe, step: int) -> Tensor:
 def _loss_at(
     targets: Tensor, vectors: Tensor, projection: nn.Module, ignored: int = IGNORED
 ) -> Tensor:
-    """Cross entropy where there is a target; only there are vectors projected to words."""
+    """Return the cross entropy where there is a target; only there are vectors projected to words."""
     there = targets != ignored
     return cross_entropy(projection(vectors[there]), targets[there])
 
@@ -184,7 +184,7 @@ def _with_unknown(random: Random, words: Tensor, share: float, config: WordsConf
 
 
 def encode_pairs(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:
-    """Pairs as numbers: the sources, and the targets with their end."""
+    """Return pairs as numbers: the sources, and the targets with their end."""
     english, korean = load_vocabulary("source"), load_vocabulary("target")
     source = pad_numbers([english.encode(pair.english) for pair in pairs])
     target = pad_numbers([[*korean.encode(pair.korean), end] for pair in pairs])
@@ -192,12 +192,12 @@ def encode_pairs(pairs: Sequence[Pair], end: int) -> tuple[Tensor, Tensor]:
 
 
 def pad_numbers(rows: Sequence[Sequence[int]]) -> Tensor:
-    """Rows of numbers as one tensor [batch, tokens], zeros after the shorter ones."""
+    """Return rows of numbers as one tensor [batch, tokens], padded with zeros."""
     return nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True)
 
 
 def dropping_heads(share: float, random: Random) -> AttendFunction:
-    """Attention in which each sentence does without this share of the heads, another choice each time."""
+    """Return attention that drops this share of the heads at random, separately for each sentence."""
     if not share:
         return scaled_dot_product_attention
     generator = torch.Generator().manual_seed(random.randrange(2**62))
@@ -213,5 +213,5 @@ def dropping_heads(share: float, random: Random) -> AttendFunction:
 
 
 def _perhaps_open(random: Random, words: Sequence[str]) -> Sequence[str]:
-    """The sentence, three times in ten without its full stop, as people type."""
+    """Return the sentence, three times in ten without its full stop, as people type."""
     return words[:-1] if words[-1] == "." and random.random() < 0.3 else words

@@ -52,7 +52,7 @@ def read_conllu(lines: Iterable[str | BadLine]) -> Iterator[CorpusLine | BadLine
 
 
 def _blocks(lines: Iterable[str | BadLine]) -> Iterator[tuple[int, list[str | BadLine]]]:
-    """The lines of each sentence, with the number of the first."""
+    """Yield the lines of each sentence, with the number of the first."""
     block: list[str | BadLine] = []
     first = 1
     for number, line in enumerate(chain(lines, [""]), start=1):

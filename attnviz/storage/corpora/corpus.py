@@ -43,7 +43,7 @@ class Fingerprint:
 
 
 class Corpus:
-    """The sentences of a file or of standard input, one after another, and in their places the lines not to be used.
+    """The sentences of a file or of standard input, in order, with lines that cannot be used.
 
     The file is closed at its end, or when nobody holds the corpus any more. Raises InputError: it cannot be read, is
     compressed, or is no UTF-8.
@@ -81,7 +81,7 @@ class Corpus:
             yield line if isinstance(line, BadLine) else _check(line)
 
     def _lines(self) -> Iterator[str | BadLine]:
-        """Every line without its end, or in its place why it cannot be read."""
+        """Yield each line without its end, or the reason why it cannot be read."""
         number = 1
         try:
             while (raw := self._readline(LONGEST + 2)) != b"":
@@ -174,7 +174,7 @@ def _sentences(lines: Iterator[str | BadLine]) -> Iterator[CorpusLine | BadLine]
 
 
 def _check(line: CorpusLine) -> CorpusLine | BadLine:
-    """The sentence, if a model can read it and a person can see it."""
+    """Return the sentence. Raises InputError: no model could read it, or no person see it."""
     number, text = line.number, line.text
     if "\0" in text:
         return BadLine(number=number, reason=f"a NUL (\\0) at character {text.index(chr(0)) + 1}")
