@@ -57,9 +57,9 @@ class WordEmbedding(nn.Module):
     def forward(
         self, words: Int[Tensor, "batch tokens"], *, positions: bool = True
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Return the words' vectors [batch, tokens, d_model], with positions unless this call or the module leaves them out.
+        """Return the words' vectors [batch, tokens, d_model].
 
-        Eturn the words' vectors [batch, tokens, d_model], with positions unless this call or the module leaves them out.
+        Positions are added unless this call or the module leaves them out.
         """
         d_model = self.table.embedding_dim
         x: Tensor = self.table(words) * d_model**0.5  # (B, T) -> (B, T, D)

@@ -103,9 +103,9 @@ class RecurrentTranslation(NamedTuple):
 
 # s_t = cell([y_(t-1), context(s_(t-1))], s_(t-1)), logits_t = s_t W^O
 class RecurrentTranslator(nn.Module):
-    """An encoder and a decoder with attention between them, or without.
+    """An encoder and a decoder with attention between them, or without it.
 
-    Then only the encoder's last state is passed on.
+    Without attention only the encoder's last state is passed on.
 
     Source: Bahdanau et al. 2015, section 3; without attention Sutskever et al. 2014, section 2.
     """

@@ -302,9 +302,9 @@ def _pack(value: object, arrays: dict[str, np.ndarray]) -> object:
 
 
 def _inflated(deflated: np.ndarray, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """Decompress an array. Raises ValueError.
+    """Decompress an array.
 
-    It would be larger than `MOST_DEFLATED` allows, or not as large as it says.
+    Raises ValueError: it would be larger than `MOST_DEFLATED` allows, or not as large as it says.
     """
     kind = np.dtype(dtype)
     n_bytes = kind.itemsize * math.prod(shape)
