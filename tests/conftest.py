@@ -1,4 +1,4 @@
-"""What all tests share: the real pretrained model, records made by hand, and the command as a user runs it."""
+"""Fixtures of all tests: the real pretrained model, records made by hand, the command as a user runs it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported and collected is here to stay: it is looked through for garbage no more, and the rest less."""
+    """Freeze imported and collected objects, so that garbage collection does not search them again and again."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000)

@@ -51,7 +51,7 @@ def program(name: str) -> str:
 
 
 def output(name: str, *arguments: str | Path, folder: Path | None = None) -> str:
-    """What a program writes; the test fails with all that it said where it fails."""
+    """The output of a program; if it fails, the test fails with all its output."""
     done = subprocess.run(
         [program(name), *map(str, arguments)],
         cwd=folder,
@@ -73,7 +73,7 @@ def printed(pdf: Path) -> str:
 
 
 def browser(page: Path, *options: str) -> tuple[str, str]:
-    """What a browser without a window writes of a page, and what the page says on its console."""
+    """The content and console of a page in a headless browser."""
     profile = page.parent / "profile"
     done = subprocess.run(
         [program("chromium"), *_QUIET, f"--user-data-dir={profile}", *options, page.as_uri()],

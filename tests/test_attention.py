@@ -221,7 +221,7 @@ def test_select_keeps_the_order_and_each_once(wanted: Any, heads: tuple[int, ...
     ],
 )
 def test_select_takes_numbers(chosen: Any, error: type[Exception], message: str) -> None:
-    """What are no numbers, or none, is refused; so is what names no head."""
+    """Selections that are no numbers, or empty, or name no head are refused."""
     with pytest.raises(error, match=message):
         record().select(heads=chosen)
     with pytest.raises(errors.SelectionError, match="is no head: give its layer and its number"):

@@ -48,11 +48,11 @@ class Page:
 
     @property
     def prose(self) -> str:
-        """What stands outside fences."""
+        """The text outside fences."""
         return re.sub(r"^```.*?^```$", "", self.text, flags=re.MULTILINE | re.DOTALL)
 
     def fences(self, language: str) -> list[str]:
-        """What stands in fences of one language."""
+        """The fences of one language."""
         return re.findall(rf"^```{language}\n(.*?)^```$", self.text, flags=re.MULTILINE | re.DOTALL)
 
     @property
@@ -133,7 +133,7 @@ class Clone:
     ready: dict[str, Ready]  # by the cache of models that its commands have
 
     def run(self, line: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-        """What a line of a page does with the attnviz under test; the same line is not run twice.
+        """Run a line of a page, once, with the attnviz under test.
 
         What it reads is made first, by the command that writes it.
         """
@@ -165,7 +165,7 @@ class Clone:
     def process(
         self, words: list[str], folder: Path, environment: dict[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        """What a program does in a folder, in a process of its own."""
+        """Run a program in a folder, in a process of its own."""
         home = environment["HF_HOME"]
         if home not in self.ready:
             self.ready[home] = Ready.start(environment)
@@ -272,7 +272,7 @@ def looks(picture: Path) -> tuple[tuple[int, int], dict[str, str]]:
 def test_sessions_show_what_is_printed(
     page: Page, session: str, clone: Clone, hub: Path, environment: Environment, *, rewrite: bool
 ) -> None:
-    """What a page shows of a terminal is what the terminal shows; a line of `...` alone stands for any lines."""
+    """Terminal sessions show what the terminal prints; a line `...` stands for any lines."""
     line, _, shown = session.partition("\n")
     printed = clone.run(line.removeprefix("$ "), environment(HF_HOME=str(hub))).stdout
     lines = settled(shown).splitlines()
@@ -383,7 +383,7 @@ OTHERS = {"--no-deps", "--rewrite-golden", "--with-bertviz", "--with-seaborn"}
 
 
 def test_no_table_has_an_option_twice() -> None:
-    """What an option does stands in one line of a table."""
+    """No table explains an option twice."""
     for page in PAGES:
         for table in re.findall(r"(?:^\|.*\n)+", page.text, re.MULTILINE):
             named = OPTION.findall(" ".join(re.findall(r"^\| (`-[^|]*)\|", table, re.MULTILINE)))
@@ -471,7 +471,7 @@ def test_the_table_of_measures_is_that_of_the_code() -> None:
 
 
 def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
-    """What is said of the trained models is what their own files say was measured."""
+    """The figures of the trained models are those on their cards."""
     from attnviz.models.training import files
 
     text = (ROOT / "docs" / "models.md").read_text(encoding="utf-8")

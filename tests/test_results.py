@@ -34,7 +34,7 @@ def test_a_record(make_record: Callable[..., Attention], tmp_path: Path) -> None
 
 
 def test_a_comparison(tmp_path: Path) -> None:
-    """What was measured of heads comes back with the same numbers."""
+    """Measurements of heads are loaded with the same numbers."""
     compared = attnviz.compare_heads(["I love you", "You love me"], model="toy-random")
     again = attnviz.load(attnviz.save(compared, tmp_path / "a.stats"))
     assert isinstance(again, attnviz.HeadComparison)
@@ -43,7 +43,7 @@ def test_a_comparison(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [*RESULTS, "page", "diagnosis"])
 def test_each_says_itself_in_a_line(kind: str) -> None:
-    """What a prompt prints of a result is one line, not all its numbers."""
+    """The repr of a result is one line."""
     more = {
         "page": lambda: attnviz.page(RESULTS["walkthrough"]()),
         "diagnosis": lambda: attnviz.doctor("toy-random"),
@@ -91,7 +91,7 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", RESULTS)
 def test_every_result_has_its_page(kind: str, tmp_path: Path) -> None:
-    """The same from the function, the method, a file and a notebook; Korean at first where asked for."""
+    """A page is the same from the function, the method, a file and a notebook; in Korean if asked for."""
     result = RESULTS[kind]()
     made = attnviz.page(result, tmp_path / "a.html")
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == made.html == result.page("en").html

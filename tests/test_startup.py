@@ -1,4 +1,4 @@
-"""What starting costs: which libraries are loaded, and which are not."""
+"""Start-up: the libraries that a command loads, and those that it must not."""
 
 from __future__ import annotations
 

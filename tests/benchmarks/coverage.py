@@ -122,7 +122,7 @@ def of_measures(
 def of_relations(
     population: Population, draws: int, rng: np.random.Generator
 ) -> dict[str, list[str]]:
-    """Likewise of each frequent relation, for the head that finds it best, on the half that scores."""
+    """Coverage for each frequent relation, for the head that finds it best, on the half that scores."""
     names = [name for one in population.links if one is not None for name in one.names]
     found = relations.count_links(
         enumerate(one for one in population.links if one is not None), 6, 12

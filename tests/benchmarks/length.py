@@ -1,4 +1,4 @@
-"""What a long input costs: the pooled picture and the receipt of one layer, beside fused attention without weights.
+"""Time and memory of a long input: the pooled picture and receipt of one layer, compared with fused attention.
 
 The second line of each is with the 8 strongest links of each row and all statistics, as records have them.
 

@@ -56,7 +56,7 @@ def share(true: Iterable[bool]) -> str:
 
 
 def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
-    """What the first table says of a treebank."""
+    """The figures of a treebank's text."""
     with path.open(encoding="utf-8") as file:
         sentences = {one.metadata.get("text"): one for one in conllu.parse_incr(file)}
     parses = [
@@ -91,7 +91,7 @@ def text(path: Path, lines: Sequence[CorpusLine]) -> dict[str, str]:
 
 
 def measured(lines: Sequence[CorpusLine], source: Source) -> Relations:
-    """What every head finds in a treebank."""
+    """Measure every head on a treebank."""
     found = survey_model(lines, source, SurveySettings(controls=0)).relations
     assert found is not None
     return found

@@ -1,4 +1,4 @@
-"""What `attnviz.watch` costs a module: nothing asked for, and a record asked for; ratios of one run.
+"""Time of a module under `attnviz.watch`, without and with a record, as ratios in one run.
 
 An encoder of torch of BERT's size (6 layers, 12 heads of 64), 8 inputs of 256 tokens, random numbers; beside it what
 its weights alone cost, softmax(q k^T) and times v, which a record must compute again for its one input.

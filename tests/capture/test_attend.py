@@ -44,7 +44,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestRecord:
-    """What comes back."""
+    """The record that `attend` returns."""
 
     def test_public_name(self, zoo: Zoo) -> None:
         """`attnviz.attend(text, model=folder)` is all that it takes."""
@@ -279,7 +279,7 @@ class TestModel:
         "model", ["", "./no/such/folder", "a/b/c", "no model\x1b[2J", "no\ud800model"]
     )
     def test_no_model(self, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What can be no model's name is refused in one line that obeys no control character."""
+        """An impossible model name is refused in one printable line."""
         monkeypatch.chdir(tmp_path)
         with pytest.raises(UnknownModelError) as refused:
             attend(TEXT, model)
@@ -333,7 +333,7 @@ class TestModel:
 
     @pytest.mark.parametrize("sizes", ["width=8", "n_heads", "n_heads=two", "d_model=-4", ""])
     def test_no_such_size(self, sizes: str) -> None:
-        """What is no size is refused, and those that there are are named."""
+        """An unknown size is refused with the list of sizes."""
         known = "seed=N, d_model=N, n_heads=N, n_layers=N"
         with pytest.raises(InputError, match=f"is no size of toy-random: expected {known}$"):
             open_source(f"toy-random:{sizes}")

@@ -42,7 +42,7 @@ def test_architecture(name: str, tmp_path: Path, request: pytest.FixtureRequest)
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefused:
-    """What cannot be proved, or not be made."""
+    """Models that cannot be verified or built."""
 
     @pytest.mark.parametrize(
         ("name", "planted"),

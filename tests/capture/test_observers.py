@@ -1,4 +1,4 @@
-"""What may be kept of a stream: everything, or a picture, the strongest links, running sums; one interface for all."""
+"""Observers: all weights, pooled pictures, strongest links, running sums."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class TestWeightCollector:
         )
 
     def kept(self, *layers: int, **choice: Any) -> WeightCollector:
-        """What was kept of these layers."""
+        """A collector that has seen these layers."""
         keep = WeightCollector(**choice)
         keep.begin(self.batch())
         for layer in layers:
@@ -73,7 +73,7 @@ class TestWeightCollector:
         return keep
 
     def test_memory(self) -> None:
-        """What would not fit goes together, however many layers there turn out to be; what does is as it is."""
+        """Weights that do not fit are pooled, whatever the number of layers; others are kept."""
         layer = 3 * 5 * 5 * 4
         assert (
             self.kept(0, 1, memory=2 * layer).cell,
@@ -88,7 +88,7 @@ class TestWeightCollector:
         )
 
     def test_memory_for_nothing(self) -> None:
-        """What has not even room for one number a head is refused, and what would do is said."""
+        """A memory too small for one number a head is refused, with the size that is needed."""
         with pytest.raises(
             InputError,
             match=r"^20 bytes are too few for 3 heads of 2 layers: at least 24 are needed",

@@ -81,7 +81,7 @@ def make(tokenizer: Any) -> Callable[..., Any]:
 
 
 def state(model: Any) -> tuple[object, ...]:
-    """What must not change: configurations, what trains, the implementation, the generation's settings, the weights."""
+    """The state of a model that must not change: configurations, modes, implementation, settings, weights."""
     generation = getattr(model, "generation_config", None)
     return (
         dict(vars(model.config)),
@@ -172,7 +172,7 @@ def test_a_tokenizer_of_another_model(make: Callable[..., Any], tokenizer: Any) 
 
 @pytest.mark.usefixtures("as_installed")
 def test_refused(make: Callable[..., Any], tokenizer: Any) -> None:
-    """What is no model, no tokenizer, or a model that is loaded already and is to be loaded otherwise."""
+    """Wrong models and tokenizers, and ways to load a model that is loaded already, are refused."""
     with pytest.raises(ModelError, match="a torch module, not of type dict"):
         attnviz.attend(TEXT, {}, tokenizer)  # type: ignore[arg-type]
     model = make("BertModel")

@@ -173,7 +173,7 @@ def batch_of(*lengths: int) -> Batch:
 
 
 def layer_of(scoring: Scoring | None = None, number: int = -1) -> Layer:
-    """What a layer is given, and the right output."""
+    """A layer with its correct output."""
     query, key = numbers(BATCH, HEADS, TOKENS, WIDTH), numbers(BATCH, GROUPS, TOKENS, WIDTH, seed=6)
     value = numbers(BATCH, GROUPS, TOKENS, 5, seed=7)
     scoring = scoring or Scoring()
@@ -186,7 +186,7 @@ class TestRun:
     """A forward pass watched."""
 
     def test_difference(self) -> None:
-        """What is planted in one number of the output is the difference on the receipt."""
+        """An error planted in one number of the output is the difference on the receipt."""
         given = layer_of()
         given.output[1, 4, 3, 2] += 7e-6
         run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")
@@ -209,7 +209,7 @@ class TestRun:
                 run.layer(replace(given, number=3))
 
     def test_padding_does_not_count(self) -> None:
-        """What a model computes where there is no token is nobody's business, NaN included."""
+        """Numbers at padding do not matter, not even NaN."""
         given = layer_of()
         given.output[1, 7:] = torch.nan
         run = ForwardPass(batch=batch_of(13, 7), observers=[], native="eager")

@@ -48,7 +48,7 @@ def test_cache(
 
 
 def test_from_python(here: Path) -> None:
-    """The same in Python: names, the card of each that was trained, and what was trained again here."""
+    """`list_models` returns names and cards, and models that were trained here."""
     (here / "outputs").mkdir()
     shutil.copy(files.FOLDER / "toy-decoder.safetensors", here / "outputs" / "mine.safetensors")
     (here / "record.safetensors").write_bytes(b"no model")

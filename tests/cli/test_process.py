@@ -136,7 +136,7 @@ def test_a_screen_of_ascii(
 def test_a_screen_of_korean_windows(
     shell: Callable[..., subprocess.CompletedProcess[bytes]],
 ) -> None:
-    """What is redirected to a file there is neither Unicode nor ASCII: Korean stays Korean, in the whole view."""
+    """Output redirected in code page 949 keeps Korean."""
     result = shell("attnviz walkthrough -m toy-ko --lang ko -o 너.json", PYTHONIOENCODING="cp949")
     assert result.returncode == 0
     shown = result.stdout.decode("cp949")
@@ -294,7 +294,7 @@ def test_a_full_disk(
     small_disk: Callable[[], None],
     suffix: str,
 ) -> None:
-    """What does not fit is one line; the old file stays whole, and no half of the new one stays behind."""
+    """A full disk gives one line; the old file stays whole, and no half of the new one is left."""
     path = here / f"a{suffix}"
     path.write_bytes(b"old")
     small_disk()

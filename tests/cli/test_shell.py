@@ -1,4 +1,4 @@
-"""What all commands share: how much they say, colours in a pipe, defaults from the environment."""
+"""Common behaviour of commands: messages, colours in a pipe, defaults from the environment."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ main()
 
 @dataclass(frozen=True)
 class Seen:
-    """What came to a terminal.
+    """The output that reached a terminal.
 
     Attributes:
         text: as it was sent.
@@ -85,7 +85,7 @@ def terminal(here: Path, environment: Callable[..., dict[str, str]]) -> Callable
 
 
 def read(controller: int) -> bytes:
-    """What a terminal shows next; nothing once all who write to it have gone."""
+    """Read the next output of a terminal; empty once all writers have gone."""
     try:
         return os.read(controller, 65536)
     except OSError:

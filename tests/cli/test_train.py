@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """What the command sets for its own process is set back."""
+    """Settings that the command changes for its own process are restored."""
     handler, threads = signal.getsignal(signal.SIGINT), torch.get_num_threads()
     # who starts tests in the background ignores Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -108,7 +108,7 @@ def test_ctrl_c(here: Path, environment: Callable[..., dict[str, str]]) -> None:
 
 
 def read(terminal: int) -> bytes:
-    """What is written to a terminal next; nothing when nobody writes any more."""
+    """Read the next output of a terminal; empty once nobody writes any more."""
     try:
         return os.read(terminal, 4096)
     except OSError:

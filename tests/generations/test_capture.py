@@ -241,7 +241,7 @@ def test_of_a_long_prompt_the_last_rows_are_kept(
 
 
 def test_bad_input(zoo: Zoo, speaking: Callable[[str], tuple[Any, Any]]) -> None:
-    """What cannot go on is refused in one line that says what can."""
+    """Models that cannot generate are refused in one line that says which can."""
     model, tokenizer = speaking("gpt2")
     for prompt, which, error, words in (
         ("", "toy-decoder", InputError, "the prompt is empty"),
@@ -382,7 +382,7 @@ class TestOwn:
             attnviz.generate("abcdefgh" * 3, Own(8), Words())
 
     def test_refused(self) -> None:
-        """What gives no logits over its vocabulary, or looks ahead, in one line."""
+        """Modules without logits over the vocabulary, or with attention to later tokens, are refused."""
         states = Own(8)
         states.register_forward_hook(lambda _module, _given, made: made[0] @ states.words.weight)
         more = Words()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, Attention]:
-    """What two home-built models generate."""
+    """The records that two home-built models generate."""
     return {
         name: attnviz.generate("The big animal", name) for name in ("toy-decoder", "toy-seq2seq")
     }

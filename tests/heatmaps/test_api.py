@@ -86,7 +86,7 @@ TRAINING = r": if the model was in training mode, call model.eval\(\) before it 
     ],
 )
 def test_refused(attention: np.ndarray, tokens: list[str] | None, message: str) -> None:
-    """What is no attention is refused in one line."""
+    """Arrays that are no attention are refused in one line."""
     with pytest.raises(RecordError, match=message) as error:
         attnviz.heatmap(attention, tokens)
     assert "\n" not in str(error.value)
@@ -163,7 +163,7 @@ def test_save(ending: str, make_record: Callable[..., Attention], tmp_path: Path
 
 
 def test_words_and_special_tokens(make_record: Callable[..., Attention]) -> None:
-    """What the command's --words and --hide-special do, Python does too."""
+    """`merge_words` and `hide_special` do what --words and --hide-special do."""
     record = make_record()
     assert attnviz.merge_words(record) is record
     assert len(attnviz.hide_special(record).query_tokens) == 3

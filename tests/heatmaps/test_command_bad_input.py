@@ -55,7 +55,7 @@ PALETTE = "'--palette'"
 def test_text_and_numbers(
     refused: Callable[..., tuple[int, str]], arguments: list[str], line: str
 ) -> None:
-    """What is wrong with the sentence, or which layers and heads there are."""
+    """Errors name the mistake in the sentence, or the existing layers and heads."""
     assert refused("heatmap", "-m", "toy-random", *arguments) == (1, f"attnviz: {line}")
 
 
@@ -273,7 +273,7 @@ def test_the_default_folder_cannot_be_written(
     ],
 )
 def test_usage(refused: Callable[..., tuple[int, str]], arguments: list[str], line: str) -> None:
-    """What cannot be understood exits with 2, and says where help is."""
+    """Wrong usage exits with 2 and points to the help."""
     assert refused("heatmap", *arguments) == (2, f"attnviz heatmap: {line} {SEE}")
 
 

@@ -201,7 +201,7 @@ def test_shown_but_never_obeyed(
 
 
 def test_a_record_is_not_obeyed(typed: Callable[..., Result], here: Path) -> None:
-    """Nor are those of a file that somebody sent."""
+    """Control characters in a file are shown, not obeyed."""
     fields = {
         "weights": [[1, 0], [0, 1]],
         "tokens": ["\x1b[2J", "[red]"],
@@ -224,7 +224,7 @@ def test_ten_thousand_characters(typed: Callable[..., Result], here: Path) -> No
 
 
 def test_names_differ(typed: Callable[..., Result], here: Path) -> None:
-    """The same command writes the same file again; another sentence, pair, layer or head never overwrites it."""
+    """A command overwrites only its own file: another sentence, pair, layer or head has another name."""
     commands = [
         ["Let's eat, grandma"],
         ["Let's eat grandma"],

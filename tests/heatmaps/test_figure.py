@@ -112,7 +112,7 @@ def look(artist: Artist) -> tuple[object, ...] | None:
 
 
 def artists(made: Figure) -> list[tuple[str, ...]]:
-    """What every visible artist of a figure looks like, and where it is."""
+    """The look and place of every visible artist of a figure."""
     made.draw_without_rendering()
     renderer = made.canvas.get_renderer()  # type: ignore[attr-defined]
     found: list[tuple[object, ...]] = [

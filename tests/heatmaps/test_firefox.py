@@ -30,7 +30,7 @@ def rows(firefox: Firefox, selector: str) -> list[list[str]]:
 
 
 def test_weights(firefox: Firefox) -> None:
-    """What is listed, and saved as a table, is the record."""
+    """The listed and saved weights are those of the record."""
     record = attnviz.attend("I love all you", model="toy")
     firefox.open(page(record).html, "head=1.2&query=2")
     listed = [(name.strip(), float(weight)) for name, weight in rows(firefox, "table.row tbody tr")]

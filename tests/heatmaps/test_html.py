@@ -88,12 +88,12 @@ def pieces(fixed_record: Make) -> Make:
 
 
 def table(shown: Page) -> list[dict[str, str]]:
-    """What CSV holds of what is shown."""
+    """The CSV of the view."""
     return [*csv.DictReader(io.StringIO(downloaded(shown, "CSV").decode("utf-8-sig"), newline=""))]
 
 
 def matrix(shown: Page) -> np.ndarray:
-    """The same as a matrix of weights."""
+    """The CSV of the view as a matrix of weights."""
     rows = table(shown)
     n = len({row["query"] for row in rows})
     return np.array([float(row["weight"]) for row in rows], dtype=np.float32).reshape(n, -1)
@@ -112,7 +112,7 @@ def listed(shown: Page) -> dict[str, float]:
 
 
 def test_every_weight_is_the_records(show: Open, fixed_record: Make) -> None:
-    """What is saved as a table is the record to the bit, head by head; the drawn numbers are it in two decimals."""
+    """The saved table equals the record to the bit, head by head; drawn numbers have two decimals."""
     record = fixed_record(SENTENCE, n_layers=2, n_heads=3)
     shown = show(record)
     rows = table(shown)
@@ -257,9 +257,7 @@ def test_the_calculation_is_the_models(show: Open, model: str, query: int, key: 
     assert [row[0] for row in rows] == [token.text for token in record.key_tokens[:n]]
     wanted = np.stack([k @ q, k @ q * vectors.scaling[1], weights], axis=1)
     np.testing.assert_allclose([numbers_of(row[-3:]) for row in rows], wanted, atol=6e-4)
-    assert (
-        float(re.findall(r"weights to (\S+)\.", shown.inner_text(".calculation"))[0]) < html.NEAR
-    )
+    assert float(re.findall(r"weights to (\S+)\.", shown.inner_text(".calculation"))[0]) < html.NEAR
     shown.get_by_role("button", name=record.key_tokens[key].text, exact=True).last.click()
     assert state(shown)["key"] == str(key)
     assert shown.evaluate(
@@ -659,7 +657,7 @@ def test_in_a_notebook(show: Open, fixed_record: Make) -> None:
 
 
 def test_the_file(fixed_record: Make, tmp_path: Path) -> None:
-    """The same record makes the same bytes, by whichever way it is written; 16 tokens of 6 x 12 heads are 250 KB."""
+    """A record always makes the same bytes; 16 tokens of 6 x 12 heads take 250 KB."""
     record = fixed_record([f"word{i}" for i in range(16)], n_layers=6, n_heads=12)
     made = attnviz.page(record, tmp_path / "a.html").html
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == made == page(record).html

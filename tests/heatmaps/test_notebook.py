@@ -15,7 +15,7 @@ Make = Callable[..., Attention]
 
 
 def shown(record: Attention) -> dict[str, bytes | str]:
-    """What IPython would show of a record, by media type."""
+    """The forms of a record that IPython shows, by media type."""
     data, _ = DisplayFormatter().format(record)  # type: ignore[no-untyped-call]
     assert isinstance(data, dict)
     return data

@@ -38,7 +38,7 @@ SIGNS = HeadSigns(
 
 
 class Measured:
-    """What was measured of heads, by hand."""
+    """Measurements of heads, made by hand."""
 
     signs = SIGNS
 
@@ -87,7 +87,7 @@ def test_signs_and_their_words(
 
 @pytest.fixture(scope="module")
 def measured() -> HeadComparison:
-    """What was measured of `toy` on few sentences, which establish nothing."""
+    """Measurements of `toy` on few sentences, which establish nothing."""
     words = ("you", "all", "cats", "dogs", "apples", "tea", "him", "her", "us", "them", "it")
     return attnviz.compare_heads([f"I love {word}" for word in words], model="toy")
 

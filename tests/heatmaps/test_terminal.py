@@ -46,7 +46,7 @@ def plain(sheet: Sheet, screen: Screen = PLAIN, *, overview: bool = False) -> li
 
 
 def rows_of(lines: list[str], labels: tuple[str, ...]) -> list[str]:
-    """What stands behind each row's number and label, panels one after the other."""
+    """The cells of each row, panel by panel."""
     found = []
     for line in lines:
         match = re.match(r" *(\d+) ", line)
@@ -64,7 +64,7 @@ def percents(row: str) -> list[int]:
 
 
 def weights_in_percent(matrix: np.ndarray) -> list[list[int]]:
-    """What the percent numbers must be; a weight that rounds to nothing has none."""
+    """The expected percentages; a weight that rounds to nothing has none."""
     return [[round(100 * float(weight)) for weight in row if weight >= 0.005] for row in matrix]
 
 
@@ -142,7 +142,7 @@ def test_decimals_are_the_records(fixed_record: Make) -> None:
 
 
 def test_weights_that_round_to_nothing_are_blank(fixed_record: Make) -> None:
-    """What is masked or below 0.005 is blank, with no colour either, and the text says what blank is."""
+    """Masked cells and weights below 0.005 are blank and uncoloured, and the legend says so."""
     record = fixed_record("All you need is love", causal=True)
     sheet = resolve(record)
     for screen in (Screen(width=34, colour=False), PLAIN, Screen()):
@@ -380,7 +380,7 @@ def test_every_size_fits(
 
 
 def any_label() -> st.SearchStrategy[str]:
-    """What any Unicode text at all is shown as, as a whole token or as a part of one."""
+    """Labels of any Unicode text, as a whole token or as a part of one."""
     raw = st.text(st.characters(exclude_categories=[]), min_size=1, max_size=12)
     return st.builds(
         lambda text, continues: token_text(text, typed=text, continues=continues),

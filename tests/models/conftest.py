@@ -1,4 +1,4 @@
-"""What the tests of the home-built models share."""
+"""Fixtures of the home-built models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def seeded() -> Iterator[None]:
-    """The same random numbers for every test, in whatever order they run."""
+    """Seed the random numbers of every test."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         yield

@@ -147,7 +147,7 @@ class TestMultiHeadAttention:
         assert_close(mine(x, mask), expected)
 
     def test_parity_with_torch_cross(self) -> None:
-        """The same between two sequences, the second padded."""
+        """PyTorch's module gives the same cross-attention, with padding."""
         theirs, mine = (
             nn.MultiheadAttention(D_MODEL, HEADS, batch_first=True),
             MultiHeadAttention(D_MODEL, HEADS),
@@ -237,7 +237,7 @@ class TestFusedProjection:
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
-    """What makes no sense is refused, and the message says what was expected and what came."""
+    """Impossible arguments are refused; the message names the expected and the given value."""
 
     @pytest.mark.parametrize("n_heads", [0, -1, 3, 40])
     def test_heads_that_do_not_divide(self, n_heads: int) -> None:

@@ -66,7 +66,7 @@ def trained(here: Path) -> Path:
 
 
 def test_a_file_of_weights(typed: Callable[..., Result], trained: Path) -> None:
-    """What was trained is used by its path in every command and in Python, and listed where it lies."""
+    """A trained file works by its path in every command and in Python, and is listed."""
     name = f"./{trained.name}"
     for arguments in (
         ("heatmap", "I love you"),

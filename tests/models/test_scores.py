@@ -38,7 +38,7 @@ class TestByHand:
         assert dot(QUERY, KEY).tolist() == [[13, 29]]
 
     def test_scaled_dot(self) -> None:
-        """The same, divided by the root of 2."""
+        """The dot products divided by the square root of 2."""
         assert_close(scaled_dot(QUERY, KEY), torch.tensor([[13, 29]]) / math.sqrt(2))
 
     def test_general(self) -> None:
@@ -96,7 +96,7 @@ class TestNames:
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
-    """What makes no sense is refused, and the message says what was expected and what came."""
+    """Impossible arguments are refused; the message names the expected and the given value."""
 
     def test_names_and_sizes(self) -> None:
         """A score function of no known name, and one of no width."""

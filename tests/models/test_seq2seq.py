@@ -295,7 +295,7 @@ class TestAttendFunction:
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
-    """What makes no sense is refused, and the message says what was expected and what came."""
+    """Impossible arguments are refused; the message names the expected and the given value."""
 
     def test_sizes(self) -> None:
         """Sizes below 1, names that are not there, a vocabulary without room for the special words."""

@@ -124,7 +124,7 @@ class TestPad:
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
-    """What makes no sense is refused, and the message says what was expected and what came."""
+    """Impossible arguments are refused; the message names the expected and the given value."""
 
     def test_sizes(self) -> None:
         """No layer, heads that do not divide."""

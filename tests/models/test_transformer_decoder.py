@@ -231,7 +231,7 @@ class TestEncoderDecoder:
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
-    """What makes no sense is refused, and the message says what was expected and what came."""
+    """Impossible arguments are refused; the message names the expected and the given value."""
 
     def test_sizes(self) -> None:
         """No layer, no width, heads that do not divide."""

@@ -213,7 +213,7 @@ class TestTranslationTransformer:
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
-    """What makes no sense is refused, and the message says what was expected and what came."""
+    """Impossible arguments are refused; the message names the expected and the given value."""
 
     @pytest.mark.parametrize(
         ("change", "message"),

@@ -38,12 +38,12 @@ class TestToyEncoder:
     """Words in, vectors and attention out."""
 
     def test_one_seed_one_model(self) -> None:
-        """The same configuration gives the same numbers to the last bit; another seed does not."""
+        """One configuration gives the same numbers to the last bit; another seed does not."""
         assert_close(ToyEncoder()(WORDS), ToyEncoder(ToyConfig())(WORDS), rtol=0, atol=0)
         assert not torch.allclose(ToyEncoder()(WORDS)[0], ToyEncoder(ToyConfig(seed=1))(WORDS)[0])
 
     def test_word_plus_position(self) -> None:
-        """What the encoder reads is the word's vector plus its position's."""
+        """The encoder reads the word's vector plus its position's."""
         vectors = torch.stack([word_vector(word, 20) for word in WORDS])
         assert torch.equal(ToyEncoder().embed(WORDS), vectors + sinusoidal_positions(4, 20))
         assert torch.equal(ToyEncoder(ToyConfig(positions="none")).embed(WORDS), vectors)
@@ -66,7 +66,7 @@ class TestToyEncoder:
 
 @pytest.mark.usefixtures("as_installed")
 class TestRefusals:
-    """What makes no sense is refused, and the message says what was expected and what came."""
+    """Impossible arguments are refused; the message names the expected and the given value."""
 
     @pytest.mark.parametrize("words", [[], "I love you all"])
     def test_words(self, words: list[str]) -> None:

@@ -53,7 +53,7 @@ def files(families: Iterable[str]) -> list[str]:
 
 @pytest.fixture
 def fresh() -> Iterator[None]:
-    """What is remembered about the machine's fonts, forgotten before and after."""
+    """Forget cached fonts before and after a test."""
 
     def forget() -> None:
         for name in ("_best_installed", "_drawn_by", "_family"):
@@ -169,7 +169,7 @@ def test_advice_names_characters_and_a_package(missing: str, package: str) -> No
 
 @pytest.mark.usefixtures("no_other_fonts")
 def test_the_font_of_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What `pip install attnviz[cjk]` brings is taken for what the shipped fonts lack; the advice names it."""
+    """The font of attnviz[cjk] is used where shipped fonts lack characters; the advice names it."""
     assert "pip install attnviz[cjk]" in advice("我爱")
     assert "pip" not in advice("ก")
     package = tmp_path / "noto_cjk_sans_jp_regular"

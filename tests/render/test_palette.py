@@ -66,7 +66,7 @@ def oklab(light: np.ndarray) -> np.ndarray:
 
 
 def seen(rgb: np.ndarray, eye: str) -> np.ndarray:
-    """What an eye makes of colours, in OKLab."""
+    """Colours as an eye sees them, in OKLab."""
     light = linear(rgb)
     if eye == "tritan":
         above = (light @ TRITAN_PLANE >= 0)[:, None]

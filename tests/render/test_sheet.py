@@ -1,4 +1,4 @@
-"""What a heatmap shows, before anything is drawn: labels, limits, sentences, and rows that are pooled."""
+"""The content of a heatmap before it is drawn: labels, limits, sentences, pooled rows."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def sample(**changes: Any) -> Attention:
 
 
 def as_dict(record: Attention) -> dict[str, Any]:
-    """What the JSON file of a record holds."""
+    """The content of a record's JSON file."""
     fields: dict[str, Any] = json.loads(to_json(record))
     return fields
 
@@ -563,7 +563,7 @@ BAD = [
 
 
 def refusal(path: Path) -> str:
-    """What `load` says of a bad file: one line that names it."""
+    """The error of `load` for a bad file: one line that names it."""
     with pytest.raises(FileFormatError) as caught:
         load_record(path)
     message = str(caught.value)
@@ -629,7 +629,7 @@ def test_an_old_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 def test_a_link_is_followed(tmp_path: Path) -> None:
-    """What a link points at is replaced, not the link."""
+    """The target of a link is replaced, not the link."""
     (tmp_path / "there").mkdir()
     link = tmp_path / "link.json"
     link.symlink_to(tmp_path / "there" / "record.json")

@@ -34,7 +34,7 @@ from attnviz.text.display import JOINERS, check_text, clip, from_utf8, token_tex
     ],
 )
 def test_other_encodings(raw: bytes, reason: str) -> None:
-    """What a file looks like is said, and what to do; of what may be anything the byte."""
+    """The error names the likely encoding and the remedy, or else the wrong byte."""
     assert from_utf8("나는".encode()) == "나는"
     with pytest.raises(InputError, match=f"^{reason}"):
         from_utf8(raw)

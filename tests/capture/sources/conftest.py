@@ -34,7 +34,7 @@ LFS = (".safetensors", ".bin")
 
 @dataclass
 class Hub:
-    """What the server serves, how it misbehaves, and what it was asked.
+    """A fake hub: the models it serves, how it misbehaves, and the requests it got.
 
     Attributes:
         models: the folder of each model.
@@ -62,7 +62,7 @@ class Hub:
 
     @property
     def url(self) -> str:
-        """What ``HF_ENDPOINT`` is set to."""
+        """The value of ``HF_ENDPOINT``."""
         return f"http://127.0.0.1:{self.server.server_port}"
 
     def close(self) -> None:
@@ -136,7 +136,7 @@ class _Answer(BaseHTTPRequestHandler):
         return self._reply(302 if large else 307, headers)
 
     def _api(self, path: str) -> None:
-        """What the library asks beside files: which model it is, and which files there are."""
+        """Answer questions about the model and its list of files."""
         found = re.fullmatch(r"/api/models/(?P<model>.+?)(?P<rest>/(revision|tree)/.+)?", path)
         if found is None:
             return self._refuse(404, "")

@@ -18,7 +18,7 @@ TEXTS = ["I love all you", "Yes!", "The animal didn't cross the street.", "ë‚˜ëŠ
 
 
 class TestToySource:
-    """The same model, seen through the stream."""
+    """The toy encoder as a source."""
 
     def test_weights(self) -> None:
         """The record holds what the model itself returns beside its output."""

@@ -31,7 +31,7 @@ def loaded(name: str) -> tuple[ModelCard, Model]:
 
 
 def test_quality_is_good_enough() -> None:
-    """What each model must reach on sentences that it never saw, and how far what learned nothing stays behind."""
+    """Each model reaches its quality on unseen sentences, far above random weights."""
     toy = loaded("toy")[0].quality
     assert toy["decided words right"] >= 0.9
     assert toy["reference head looks right"] >= 0.95
@@ -47,7 +47,7 @@ def test_quality_is_good_enough() -> None:
 
 @pytest.mark.parametrize("name", CHOSEN)
 def test_quality_is_what_is_measured(name: str) -> None:
-    """What a model's file says of its quality is what measuring it again gives."""
+    """The quality on a model's card equals a new measurement."""
     card, model = loaded(name)
     assert measure.quality(model) == pytest.approx(dict(card.quality), abs=0.005)
 

@@ -1,4 +1,4 @@
-"""What architectures do differently: biases, caps, windows, sinks, groups, shared layers, limits, and none of it."""
+"""Features of architectures: windows, shared layers, sinks, limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What encoder-decoders say: how it is labelled, followed through a head, and refused where nothing is proved."""
+"""Encoder-decoders with a forced target: labels, and refusals where nothing can be proved."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TARGETS = ("나는 너희 모두를 사랑해", "The animal was too tired")
 
 
 def texts(record: Attention) -> tuple[list[str], list[str]]:
-    """What rows and columns are called."""
+    """The labels of rows and columns."""
     return [token.text for token in record.query_tokens], [
         token.text for token in record.key_tokens
     ]
 
 
 class TestLabels:
-    """What rows and columns are called."""
+    """The labels of rows and columns."""
 
     def test_cross(self, zoo: Zoo) -> None:
         record = attend("I love all you", zoo.source("bart"), target="The love too")
@@ -73,7 +73,7 @@ class TestLabels:
 
 
 class TestRefused:
-    """What cannot be shown, or cannot be proved."""
+    """Attention that cannot be shown or proved."""
 
     @pytest.mark.parametrize("name", ["distilbert", "gpt2", "llama"])
     def test_others_say_nothing(self, zoo: Zoo, name: str) -> None:

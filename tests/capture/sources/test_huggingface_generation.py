@@ -98,7 +98,7 @@ def close(one: np.ndarray, other: np.ndarray) -> None:
 
 
 def texts(record: Attention) -> tuple[list[str], list[str]]:
-    """What rows and columns are called."""
+    """The labels of rows and columns."""
     return [token.text for token in record.query_tokens], [
         token.text for token in record.key_tokens
     ]

@@ -88,7 +88,7 @@ class TestForwardPass:
 
     @pytest.mark.parametrize("name", ["distilbert", "gpt2", "t5", "llama"])
     def test_same_output(self, zoo: Zoo, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What comes out of a watched model is, to the bit, what comes out of it unwatched."""
+        """A watched model returns exactly what it returns unwatched."""
         source = zoo.source(name)
         assert isinstance(source, pretrained.PretrainedSource)
         batch = source.encode([zoo.sentences[1]])

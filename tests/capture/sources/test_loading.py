@@ -30,7 +30,7 @@ def folder(zoo: Zoo, tmp_path: Path) -> Path:
 
 
 def refusal(folder: Path) -> str:
-    """What is said of a folder: one line that any terminal can show."""
+    """The error for a folder, in one printable line."""
     with pytest.raises(ModelError) as refused:
         open_source(str(folder), device="cpu")
     said = str(refused.value)
@@ -221,7 +221,7 @@ class TestOtherSenses:
 
 
 def refusal_to_read(folder: Path) -> str:
-    """What is said of a sentence for a model that cannot be run on it."""
+    """The error for a model that cannot be run on text."""
     with pytest.raises(ModelError) as refused:
         attend(TEXT, str(folder), device="cpu")
     said = str(refused.value)

@@ -82,7 +82,7 @@ def x() -> Tensor:
 def weights_of(
     layer: nn.MultiheadAttention, query: Tensor, key: Tensor, **masks: Tensor
 ) -> np.ndarray:
-    """What torch itself says."""
+    """The weights that torch itself returns."""
     found: Tensor = layer(query, key, key, average_attn_weights=False, **masks)[1]
     return found.detach().numpy()
 
@@ -272,7 +272,7 @@ def test_several_threads(x: Tensor) -> None:
 
 
 class TestRefused:
-    """What cannot be shown is said, where the record is asked for."""
+    """Errors when a record is asked for."""
 
     def test_no_attention(self, x: Tensor) -> None:
         """A softmax that chooses classes is none."""

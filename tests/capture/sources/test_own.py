@@ -159,7 +159,7 @@ class TestFromCode:
         ],
     )
     def test_refused(self, file: Path, name: str, line: str) -> None:
-        """What is wrong, in one line."""
+        """Each mistake gives one line."""
         with pytest.raises(ModelError) as refused:
             attnviz.attend("ab ba", f"{file}{name}")
         assert str(refused.value).startswith(line.replace("FILE", str(file)))

@@ -1,4 +1,4 @@
-"""What is shown for each token, by the kinds of vocabulary that models have."""
+"""Labels of tokens for each kind of vocabulary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def tokens_of(zoo: Zoo, name: str, text: str) -> list[Token]:
 
 
 def shown(zoo: Zoo, name: str, text: str) -> list[str]:
-    """What is shown for each of them."""
+    """The labels of the tokens of a text."""
     return [token.text for token in tokens_of(zoo, name, text)]
 
 
@@ -56,7 +56,7 @@ class TestWordPiece:
         assert shown(zoo, "distilbert", "사랑") == ["ㅅ", "·ㅏ", "·ㄹ", "·ㅏ", "·ㅇ"]
 
     def test_unknown(self, zoo: Zoo) -> None:
-        """What the model reads as unknown is shown beside what was typed."""
+        """An unknown word is shown with the token that the model reads."""
         assert shown(zoo, "distilbert", "I 🙂 you") == ["i", "🙂→[UNK]", "you"]
 
     def test_han(self, zoo: Zoo) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of the small language share."""
+"""Fixtures of the small language."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class TestAgreement:
                     assert word not in MANY - ONE
 
     def test_adjectives_go_with_their_nouns(self, many: dict[str, list[GoldSentence]]) -> None:
-        """What is green, what is ripe, as the grammar's file lists it; all of them come up."""
+        """Adjectives go with the nouns that the grammar lists; all of them come up."""
         qualities = GRAMMAR.rules["adjectives"]["qualities"]
         nouns = {
             form: noun["one"]
@@ -137,7 +137,7 @@ def test_decided_words(many: dict[str, list[GoldSentence]]) -> None:
 
 
 class TestReference:
-    """What "it" stands for."""
+    """The referent of "it"."""
 
     def test_the_last_word_decides(self, many: dict[str, list[GoldSentence]]) -> None:
         """Feelings are the animal's, shapes the place's; both come up equally often."""

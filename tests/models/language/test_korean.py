@@ -108,7 +108,7 @@ def test_a_particle_is_a_piece_of_its_own(pieces: str) -> None:
 
 
 def test_no_sentence_is_in_two_splits() -> None:
-    """Nor one whose particles alone differ: 왕자가 공주를 and 왕자를 공주가."""
+    """No sentence is in two splits, not even with other particles: 왕자가 공주를 and 왕자를 공주가."""
     rows = {}
     for split in SPLITS:
         made = islice(splits.sentences(split, language="korean"), 800)

@@ -40,7 +40,7 @@ def linked(line: CorpusLine) -> list[tuple[str, str, str]]:
 
 
 class TestLinks:
-    """What is said to belong together does."""
+    """Links connect words that belong together."""
 
     @pytest.mark.parametrize("kind", ["reference", "copula", "reflexive"])
     def test_of_each_kind(self, kind: str) -> None:
@@ -100,7 +100,7 @@ class TestSplits:
             assert one.isdisjoint(other)
 
     def test_pinned(self) -> None:
-        """The same on every machine and version: what was trained on them can be trained again."""
+        """Sentences are the same on every machine, so training can be repeated."""
         assert " ".join(next(splits.sentences("train")).words) == PINNED[0]
         pair = next(splits.pairs("test"))
         assert (" ".join(pair.english), " ".join(pair.korean)) == PINNED[1:]

@@ -208,7 +208,7 @@ LIVING = [word["korean"] for word in WORDS["people"] + WORDS["animals"]]
 
 
 class TestEveryPair:
-    """What holds of whatever is made."""
+    """Properties of all generated pairs."""
 
     def test_words_are_in_the_vocabularies(self, many: list[Pair]) -> None:
         """No sentence has a word without a number, and no number is that of a word that never comes up."""
@@ -310,5 +310,5 @@ class TestConstruction:
         ],
     )
     def test_none_that_does(self, sentence: str) -> None:
-        """What is built otherwise never comes up."""
+        """Sentences of another construction never come up."""
         assert not could_be_generated(sentence.split())

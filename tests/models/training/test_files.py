@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def header(path: Path) -> dict[str, Any]:
-    """What a safetensors file says before its numbers: a length in 8 bytes, then JSON."""
+    """The header of a safetensors file: a length in 8 bytes, then JSON."""
     raw = path.read_bytes()
     return json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])  # type: ignore[no-any-return]
 
@@ -90,7 +90,7 @@ class TestRoundTrip:
 
 
 class TestRefused:
-    """What is no model of attnviz."""
+    """Files that hold no model of attnviz."""
 
     def test_foreign(self, tmp_path: Path) -> None:
         """Tensors without a card, with another's card, and files that are something else."""

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("unchecked")
 
 @pytest.fixture(autouse=True)
 def few_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a model of three steps is worth is measured on a few sentences."""
+    """Measure models of three steps on a few sentences."""
     whole = measure.quality
     monkeypatch.setattr(
         measure, "quality", lambda model, clauses=(None,): whole(model, n=5, clauses=clauses)
@@ -37,7 +37,7 @@ def same(one: Path, other: Path) -> bool:
 
 @pytest.mark.parametrize("name", ["toy-decoder", "toy-seq2seq"])
 def test_the_same_seed_gives_the_same_file(name: str, tmp_path: Path) -> None:
-    """The same weights to the last bit, and the card that was returned."""
+    """A seed gives the same weights to the last bit, and the file has the returned card."""
     one, other = tmp_path / "one.safetensors", tmp_path / "other.safetensors"
     steps: list[int] = []
     card = train(name, one, steps=3, progress=lambda step, _: steps.append(step))

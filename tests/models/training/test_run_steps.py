@@ -85,7 +85,7 @@ class TestRate:
 
 
 class TestTasks:
-    """What the batches are made of."""
+    """The content of batches."""
 
     def test_dropping_heads(self) -> None:
         """A head that is left out adds nothing; the others add more, so that the sum is the same on average."""

@@ -17,7 +17,7 @@ Make = Callable[..., Attention]
 
 @pytest.mark.parametrize("suffix", OPTIONS)
 def test_a_file_does_not_hold_when_it_was_made(fixed_record: Make, suffix: str) -> None:
-    """The same picture is the same file, whenever it is written."""
+    """A picture is the same file, whenever it is written."""
     picture = draw(resolve(fixed_record("a b")))
     first, second = BytesIO(), BytesIO()
     picture.write(first, suffix)

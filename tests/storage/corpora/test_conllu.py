@@ -39,7 +39,7 @@ def first(text: str) -> CorpusLine | BadLine:
 
 
 def parsed(text: str) -> CorpusLine:
-    """The same, where it is a good one."""
+    """The only sentence, which must be a good one."""
     found = first(text)
     assert isinstance(found, CorpusLine), found
     return found
@@ -272,6 +272,6 @@ def test_any_text(text: str) -> None:
 
 
 def test_the_treebank_in_the_package_is_the_sample() -> None:
-    """What heads are compared on without a sentence is what a newcomer finds among the sample inputs."""
+    """The packaged treebank is the one among the sample inputs."""
     root = Path(__file__).parents[3]
     assert (root / "attnviz" / "text" / "treebank.conllu").read_bytes() == TREEBANK.read_bytes()

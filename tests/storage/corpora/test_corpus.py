@@ -143,7 +143,7 @@ def test_packed_or_encoded_otherwise(
 
 @pytest.mark.parametrize("name", ["missing.txt", "", "a\0b", "bad\x1b[31m.txt"])
 def test_no_file(tmp_path: Path, name: str) -> None:
-    """What is missing, a folder, or no name at all: one line, with nothing in it that a terminal obeys."""
+    """A missing file, a folder and an empty name each give one printable line."""
     for ask in (read_corpus, fingerprint):
         with pytest.raises(InputError, match="cannot be read: ") as caught:
             ask(tmp_path / name)
