@@ -1,14 +1,11 @@
-"""Models, sentences as word ids, panels and formatting that several stories use.
-
-A model is one that comes with attnviz, or of the reader's choice: its self-attention, a row and a column for each word.
-"""
+"""Models, sentences, panels and number formats that several stories share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, SupportsFloat, TypeAlias, TypeVar
+from typing import NamedTuple, SupportsFloat, TypeAlias, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +13,6 @@ from torch import Tensor
 
 from attnviz.attention import Attention, Kind, Note
 from attnviz.capture.attend import attend_all
-from attnviz.capture.observers import Batch
 from attnviz.capture.source import Model as AnyModel
 from attnviz.capture.source import as_source
 from attnviz.capture.sources import Source
@@ -32,30 +28,25 @@ from attnviz.models.training.files import ModelCard, load_home_built
 from attnviz.models.training.measure import Head
 from attnviz.models.training.tasks import Model, pad_numbers
 from attnviz.models.wholes import LanguageEncoder
-from attnviz.stories.record import Cell, Matrix, Panel, Story, StoryView, Table
+from attnviz.stories.record import Matrix, StoryView
 from attnviz.text.display import clip, visible
-from attnviz.text.messages import Phrase, _, join_phrases
+from attnviz.text.messages import Phrase, _
 from attnviz.text.notes import proof, sentence
 from attnviz.text.words import split_words
 
 M = TypeVar("M", bound=Model)
 
-# under every picture of patterns
-ROWS = _("Rows are queries, columns are keys; layers and heads count from 0.")
-
-LEAST = 1e-3  # what three digits after the point can tell from 0
-CERTAIN = 1.96  # standard errors on each side of a mean, between which it lies in 95 % of such experiments
-# how many other sentences a head is chosen on, and as many more that it is tried on
-OWN_SENTENCES = 100
-AT_ONCE = 50  # sentences that run together
+CERTAIN = 1.96  # standard errors on each side of a mean in its 95% interval
+OWN_SENTENCES = 100  # sentences a head of the user's model is chosen on, and as many to test it on
+BATCH = 50
 SELF_ATTENTION: tuple[Kind, ...] = ("encoder", "decoder")
 
-Look: TypeAlias = Callable[[Sequence[GoldSentence]], Tensor]
-"""A function from sentences to the key with the largest weight [sentence, layer, head, word]."""
+TopKeys: TypeAlias = Callable[[Sequence[GoldSentence]], Tensor]
+"""A function from sentences to the key with the largest weight [sentence, layer, head, query]."""
 
 
 class Estimate(NamedTuple):
-    """A mean with the ends of its 95 % interval."""
+    """A mean and the ends of its 95% interval."""
 
     mean: float
     low: float
@@ -63,7 +54,7 @@ class Estimate(NamedTuple):
 
     @classmethod
     def of_share(cls, share: float, n: int) -> Estimate:
-        """A share of n things, with Wilson's interval."""
+        """Return a share of n observations with its Wilson interval."""
         return cls(share, *wilson(share, n))
 
     def shown(self) -> Phrase:
@@ -71,53 +62,24 @@ class Estimate(NamedTuple):
         return _("{mean:.3f} ({low:.3f} to {high:.3f})").format(**self._asdict())
 
 
-def story(
-    *,
-    title: Phrase,
-    receipt: Phrase,
-    parts: Iterable[Phrase | Table],
-    picture: Iterable[Panel],
-    views: Iterable[StoryView] = (),
-    records: Iterable[Attention] = (),
-) -> Story:
-    """Return a story of these parts."""
-    return Story(
-        title=title,
-        receipt=receipt,
-        parts=tuple(parts),
-        picture=tuple(picture),
-        views=tuple(views),
-        records=tuple(records),
+def row_view(record: Attention, head: Head, query: int, number: int = 0) -> StoryView:
+    """Return a view of one row of the record with this number."""
+    row = record.pattern(*head)[query]
+    text = _("“{word}” attends most to “{at}” ({weight:.2f}).").format(
+        word=record.query_tokens[query].text,
+        at=record.key_tokens[int(row.argmax())].text,
+        weight=row.max(),
     )
-
-
-def table(
-    title: Phrase, columns: Iterable[str], rows: Iterable[Iterable[Cell]], **more: Any
-) -> Table:
-    """Return a table of these rows."""
-    return Table(title, tuple(columns), tuple(map(tuple, rows)), **more)
-
-
-def row_view(
-    text: Phrase, record: Attention, head: Head, query: int, number: int, **values: object
-) -> StoryView:
-    """Return a view of one row of the record of this number.
-
-    The text may name the model, the row's word, what it attends to most, and that weight.
-    """
-    row, word = record.pattern(*head)[query], record.query_tokens[query].text
-    at = record.key_tokens[int(row.argmax())].text
-    text = text.format(name=record.model, word=word, at=at, weight=row.max(), **values)
-    return StoryView(text=text, head=head, query=query, record=number)
+    return StoryView(text=text, sentence=record.text, record=number, head=head, query=query)
 
 
 def words_of(text: str) -> list[str]:
-    """The words and punctuation marks of a sentence."""
+    """Split a sentence into words and punctuation marks."""
     return [text[start:end] for start, end in split_words(text)]
 
 
 def open_model(name: str, kind: type[M]) -> tuple[ModelCard, M]:
-    """A trained model of this kind, with its card. Raises FileFormatError: its file holds another kind of model."""
+    """Open a trained model of a kind, with its card; FileFormatError if the file holds another kind."""
     card, model = load_home_built(name)
     if not isinstance(model, kind):
         raise FileFormatError(
@@ -126,75 +88,81 @@ def open_model(name: str, kind: type[M]) -> tuple[ModelCard, M]:
     return card, model
 
 
-def numbers(vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]) -> torch.Tensor:
-    """Sentences as numbers of words [batch, tokens], zeros after the shorter ones."""
+def encode(vocabulary: Vocabulary, sentences: Sequence[Sequence[str]]) -> Tensor:
+    """Return sentences as ids of words [sentence, word], with zeros after the shorter ones."""
     return pad_numbers([vocabulary.encode(words) for words in sentences])
 
 
 def largest(sums: np.ndarray) -> Head:
-    """The head with the largest mean over its rows [layer, head, query]."""
+    """Return the head with the largest mean over its rows [layer, head, query]."""
     layer, head = np.unravel_index(sums.mean(axis=-1).argmax(), sums.shape[:2])
     return int(layer), int(head)
 
 
 def small(difference: SupportsFloat) -> str:
-    """A difference: exactly 0, or three digits, or where it is too small for them its size."""
+    """Format a difference: 0, three decimals, or its size where it is below 0.001."""
     size = float(difference)
-    return "0" if not size else f"{size:.1e}" if abs(size) < LEAST else f"{size:.3f}"
-
-
-def number_names(n: int) -> tuple[Phrase, ...]:
-    """Names for the numbers of a vector."""
-    return tuple(_("number {i}").format(i=i) for i in range(n))
+    if size == 0:
+        return "0"
+    return f"{size:.1e}" if abs(size) < 1e-3 else f"{size:.3f}"
 
 
 def percent(share: SupportsFloat) -> str:
-    """A share in percent."""
-    return f"{100 * float(share):.1f} %"
+    """Format a share in percent."""
+    return f"{100 * float(share):.1f}%"
+
+
+def component_names(n: int) -> list[Phrase]:
+    """Return names for the components of a vector."""
+    return [_("component {i}").format(i=i) for i in range(n)]
 
 
 def receipt_of(record: Attention) -> Phrase:
-    """The receipt of a record."""
+    """Return the receipt of a record."""
     return proof(record.receipt)
 
 
 def head_name(head: Head) -> Phrase:
-    """A head as text: ``head 2.3`` is head 3 of layer 2."""
-    return _("head {layer}.{head}").format(layer=head[0], head=head[1])
+    """Return a head's name in a sentence."""
+    return _("layer {layer}, head {head}").format(layer=head[0], head=head[1])
 
 
-def square(title: str, values: np.ndarray, words: Sequence[str], top: float = 1.0) -> Matrix:
-    """A panel of the weights between the words of one sentence."""
-    return Matrix(title, values, tuple(words), tuple(words), limits=(0.0, top))
+def head_title(name: str, head: Head) -> Phrase:
+    """Return the title of a panel that shows a head of a model."""
+    return _("{name}, layer {layer}, head {head}").format(name=name, layer=head[0], head=head[1])
 
 
-def signed(
-    title: str, values: np.ndarray, axes: Sequence[str], top: float | None = None, **names: Any
+def weights_panel(title: str, weights: np.ndarray, words: Sequence[str], top: float = 1) -> Matrix:
+    """Return a panel of the weights between the words of one sentence."""
+    return Matrix(title, weights, words, words, limits=(0.0, top))
+
+
+def signed_panel(
+    title: str,
+    values: np.ndarray,
+    axes: tuple[str, str],
+    rows: Sequence[str] = (),
+    columns: Sequence[str] = (),
 ) -> Matrix:
-    """A panel of numbers on both sides of 0, between -top and top; without a top up to the largest of them."""
-    limit = float(np.abs(values).max()) if top is None else top
+    """Return a panel of signed numbers, with the titles of its rows and columns."""
+    limit = float(np.abs(values).max())
+    return Matrix(title, values, rows, columns, *axes, (-limit, limit), diverging=True)
+
+
+def translation_panel(title: str, record: Attention, head: Head) -> Matrix:
+    """Return a panel of the English words that each decoding step attends to."""
     return Matrix(
         title,
-        values,
-        row_title=axes[0],
-        column_title=axes[1],
-        limits=(-limit, limit),
-        diverging=True,
-        **names,
+        record.pattern(*head),
+        [token.text for token in record.query_tokens],
+        [token.text for token in record.key_tokens],
+        _("query: decoding step"),
+        _("key: English word"),
     )
-
-
-def steps_panel(title: str, record: Attention, head: Head) -> Matrix:
-    """A panel of what each step of a decoder looks at in the English sentence."""
-    rows, columns = (
-        tuple(token.text for token in tokens) for tokens in (record.query_tokens, record.key_tokens)
-    )
-    row_title, column_title = _("query: decoding step"), _("key: English word")
-    return Matrix(title, record.pattern(*head), rows, columns, row_title, column_title)
 
 
 def open_own(model: AnyModel) -> Source:
-    """The model that a story is told with. Raises ModelError: it has no self-attention, or cannot be used."""
+    """Open the model that a story is told with; ModelError if it has no self-attention."""
     source = as_source(model)
     if not set(source.kinds) & set(SELF_ATTENTION):
         raise ModelError(
@@ -204,128 +172,84 @@ def open_own(model: AnyModel) -> Source:
 
 
 def read_words(source: Source, texts: Sequence[str]) -> Iterator[Attention]:
-    """The self-attention of sentences, word by word: pieces merged, special tokens left out.
+    """Yield the self-attention of sentences by word: pieces merged, special tokens left out.
 
     Raises:
         InputError: the model knows none of a sentence's words, or has no token of its own for one of them.
-        TooLongError: the model takes no sentence so long.
+        TooLongError: a sentence is too long for the model.
     """
     kind = next(kind for kind in SELF_ATTENTION if kind in source.kinds)
-    for first in range(0, len(texts), AT_ONCE):
-        some = texts[first : first + AT_ONCE]
-        # A home-built translator would generate a translation, which its encoder's attention does not need.
-        translates = source.generates and isinstance(
-            getattr(source, "usual", source), TrainedSource
-        )
-        targets = ["."] * len(some) if translates else None
+    translates = isinstance(source, TrainedSource) and source.generates
+    for first in range(0, len(texts), BATCH):
+        batch = texts[first : first + BATCH]
+        # an encoder's attention needs no translation, which a home-built translator would generate
+        targets = ["."] * len(batch) if translates else None
         try:
-            records = attend_all(some, source, kind=kind, targets=targets)
+            records = attend_all(batch, source, kind=kind, targets=targets)
         except TooLongError:
             raise TooLongError(
                 f"a sentence of this story has more tokens than {source.name} takes"
             ) from None
-        yield from map(_in_words, records)
+        yield from map(_by_word, records)
 
 
-def _in_words(record: Attention) -> Attention:
-    words, found = words_of(record.text), hide_special(merge_words(record))
-    places = [token.word for token in found.query_tokens]
-    if places != list(range(len(words))):
-        missing = next((word for place, word in enumerate(words) if place not in places), "a space")
+def _by_word(record: Attention) -> Attention:
+    words = words_of(record.text)
+    merged = hide_special(merge_words(record))
+    found = [token.word for token in merged.query_tokens]
+    if found != list(range(len(words))):
+        missing = next((word for i, word in enumerate(words) if i not in found), "a space")
         raise InputError(
             f"{record.model} cannot be shown word by word: it has no token of its own for “{missing}”"
         )
-    pieces = [
-        (token.word or 0, "→" in token.text) for token in record.query_tokens if not token.special
-    ]
-    unknown = sorted({word for word, is_unknown in pieces if is_unknown})
+    # an arrow in the text of a token stands for the unknown token that the model reads
+    unknown = sorted({t.word or 0 for t in record.query_tokens if not t.special and "→" in t.text})
     if len(unknown) == len(words):
         raise InputError(f"{record.model} knows none of the words of “{clip(record.text, 60)}”")
-    if not unknown or any(note.code == "unknown_words" for note in found.notes):
-        return found
-    note = Note.of("unknown_words", words=", ".join(words[place] for place in unknown))
-    return replace(found, notes=(*found.notes, note))
+    if unknown and all(note.code != "unknown_words" for note in merged.notes):
+        note = Note.of("unknown_words", words=", ".join(words[i] for i in unknown))
+        return replace(merged, notes=(*merged.notes, note))
+    return merged
 
 
-class AtOnePlace:
-    """A model every word of which is told that it stands at position 0; it passes for a source.
+def top_keys(source: Source, n: int) -> tuple[TopKeys, TopKeys, int]:
+    """Return where a model and one with random weights attend most, and how many sentences to test on.
 
-    Models that take no position numbers read as before.
-    """
-
-    def __init__(self, source: Source) -> None:
-        self.usual = source
-        self.name, self.kinds, self.generates = source.name, source.kinds, source.generates
-        self.has_sinks = source.has_sinks
-        self.digest, self.untrained, self.stream = source.digest, source.untrained, source.stream
-
-    def encode(self, texts: Sequence[str], *pairs: Any, **more: Any) -> Batch:
-        """The source's own batch, with a 0 for each position."""
-        batch = self.usual.encode(texts, *pairs, **more)
-        if "input_ids" not in batch.inputs:
-            return batch
-        return replace(
-            batch,
-            inputs={**batch.inputs, "position_ids": torch.zeros_like(batch.inputs["input_ids"])},
-        )
-
-
-def without_positions(source: Source, texts: Sequence[str]) -> list[Attention] | None:
-    """The self-attention of sentences without positions, word by word; None where they cannot be taken away."""
-    try:
-        bare, usual = (list(read_words(one, texts)) for one in (AtOnePlace(source), source))
-    except ModelError:
-        return None
-    return (
-        None
-        if all(np.array_equal(a.weights, b.weights) for a, b in zip(bare, usual, strict=True))
-        else bare
-    )
-
-
-def looks_of(source: Source, n: int) -> tuple[Look, Look, int]:
-    """Where a model looks, and one like it with random weights; and on how many sentences to see it: n of toy.
-
-    What they find after the end of a sentence means nothing.
+    The number is n for toy. Keys after the end of a sentence are meaningless.
     """
     if source.name != TOY:
-        return partial(_looks_in, source), partial(_looks_in, source.untrained()), OWN_SENTENCES
+        untrained = source.untrained()
+        return partial(_top_keys, source), partial(_top_keys, untrained), OWN_SENTENCES
     toy = open_model(TOY, LanguageEncoder)[1]
-    at_once, at_random = (
-        partial(_looks_at_once, one) for one in (toy, measure.untrained(toy.config))
-    )
-    return at_once, at_random, n
+    untrained_toy = measure.untrained(toy.config)
+    return partial(_top_keys_of_toy, toy), partial(_top_keys_of_toy, untrained_toy), n
 
 
-def _looks_at_once(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
+def _top_keys_of_toy(model: LanguageEncoder, sentences: Sequence[GoldSentence]) -> Tensor:
     return measure.weights(model, sentences).argmax(dim=-1)
 
 
-def _looks_in(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
-    """Return the key word with the largest weight for each word, in any model."""
-    rows = [
-        torch.from_numpy(one.weights.argmax(axis=-1))
-        for one in read_words(source, [*map(sentence_text, sentences)])
-    ]
-    longest = max(row.shape[-1] for row in rows)
+def _top_keys(source: Source, sentences: Sequence[GoldSentence]) -> Tensor:
+    texts = [sentence_text(one) for one in sentences]
+    tops = [torch.from_numpy(one.weights.argmax(axis=-1)) for one in read_words(source, texts)]
+    longest = max(top.shape[-1] for top in tops)
     return torch.stack(
-        [torch.nn.functional.pad(row, (0, longest - row.shape[-1]), value=-1) for row in rows]
+        [torch.nn.functional.pad(top, (0, longest - top.shape[-1]), value=-1) for top in tops]
     )
 
 
-def sentence_text(made: GoldSentence) -> str:
-    """A sentence of the small language as a person writes it."""
-    text = " ".join(made.words)
+def sentence_text(gold: GoldSentence) -> str:
+    """Return a sentence of the small language as a person would write it."""
+    text = " ".join(gold.words)
     return text[0].upper() + text[1:].replace(" .", ".").replace(" ,", ",").replace(" i ", " I ")
 
 
-def name_of(source: Source) -> str:
-    """Return a model's name in a story."""
+def short_name(source: Source) -> str:
+    """Return the name of a model without its folder or owner."""
     return clip(visible(source.name.rstrip("/").rpartition("/")[2]), 30)
 
 
-def notes_of(records: Iterable[Attention]) -> tuple[Phrase, ...]:
-    """Return the notes on the sentences that are shown, such as truncation."""
+def notes_of(records: Iterable[Attention]) -> list[Phrase]:
+    """Return the notes on sentences, such as unknown words, as paragraphs."""
     notes = dict.fromkeys(note for record in records for note in record.notes)
-    sentences = [_("Note: {note}.").format(note=sentence(note)) for note in notes]
-    return (join_phrases(sentences),) if sentences else ()
+    return [_("Note: {note}.").format(note=sentence(note)) for note in notes]

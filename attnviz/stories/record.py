@@ -1,11 +1,11 @@
-"""A story: sentences, tables and a picture, as a value. Demos compute one, views show it."""
+"""A story: paragraphs, tables and a picture, as a value. Lessons compute it, views show it."""
 
 from __future__ import annotations
 
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from attnviz.pages import WebPage
     from attnviz.render.figure.style import StyleName
 
-Cell: TypeAlias = str | int | float  # what a table holds; a float is shown with the table's digits
+Cell: TypeAlias = str | int | float  # a float is shown with the digits of its table
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Numbers with their names."""
+    """A table of numbers and texts."""
 
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
     digits: int = 3  # after the point of a float
-    # the values of the lightest and of the darkest shade; None shades nothing
+    # values of the lightest and the darkest shade; None for a table without shades
     shade: tuple[float, float] | None = None
 
 
@@ -41,74 +41,66 @@ class Matrix:
     """A panel of shaded cells."""
 
     title: str
-    values: np.ndarray  # [row, column]; nan for a cell that is masked, and so has no number
-    rows: tuple[str, ...] = ()  # a label for each row; empty where they are only counted
-    columns: tuple[str, ...] = ()  # likewise
+    values: np.ndarray  # [row, column]; nan for a masked cell
+    rows: Sequence[str] = ()  # a label for each row; empty where rows are only counted
+    columns: Sequence[str] = ()
     row_title: str = _("query")
     column_title: str = _("key")
-    limits: tuple[float, float] = (0.0, 1.0)  # the values at the two ends of the colours
-    # whether the middle of the limits is a zero from which both sides differ
-    diverging: bool = False
+    limits: tuple[float, float] = (0.0, 1.0)  # values at the two ends of the colours
+    diverging: bool = False  # whether the middle of the limits is zero, with a colour on each side
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Series:
-    """One row of numbers with its name, and perhaps the interval that each lies in."""
+    """A named row of numbers, perhaps with an interval around each."""
 
     name: str
-    values: tuple[float, ...]
-    low: tuple[float, ...] = ()  # the lower ends of the intervals; empty where there are none
-    high: tuple[float, ...] = ()
+    values: Sequence[float]
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
 
     @classmethod
     def of(cls, name: str, estimates: Iterable[tuple[float, float, float]]) -> Series:
-        """Means, each with the two ends of its interval."""
+        """Return the series of estimates, each a mean and the ends of its interval."""
         values, low, high = zip(*estimates, strict=True)
-        return cls(name=name, values=values, low=low, high=high)
-
-    @classmethod
-    def each(cls, rows: Mapping[str, Iterable[float]]) -> tuple[Series, ...]:
-        """Rows of numbers by their names."""
-        return tuple(cls(name=name, values=tuple(map(float, row))) for name, row in rows.items())
+        return cls(name, values, low, high)
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A panel of lines over numbers."""
+    """A panel of lines."""
 
     title: str
-    x: tuple[float, ...]
+    x: Sequence[float]
     x_title: str
-    series: tuple[Series, ...]
+    series: Sequence[Series]
     y_title: str
-    # the ends of the axis; None where the values decide
-    y_limits: tuple[float, float] | None = None
-    # whether the places double, so that equal ratios stand at equal distances
-    doubling: bool = False
-    y_doubling: bool = False  # likewise the values
+    y_limits: tuple[float, float] | None = None  # None for the values' own
+    doubling: bool = False  # whether the x axis is logarithmic, in powers of 2
+    y_doubling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A panel of bars over words, side by side where there are several series."""
+    """A panel of bars, those of several series side by side."""
 
     title: str
-    labels: tuple[str, ...]
-    series: tuple[Series, ...]
+    labels: Sequence[str]
+    series: Sequence[Series]
     y_title: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoryView:
-    """A sentence of a page, and the view that it speaks of."""
+    """A sentence of a page and the view of attention that it speaks of."""
 
     text: str
-    sentence: str = ""  # what the model reads, where it runs in the page
-    record: int = 0  # else the number of the story's record that is shown
-    head: tuple[int, int] | None = None  # the layer and the head; None for all of them
-    query: int | None = None  # the word whose row is looked at
-    key: int | None = None  # the word that it looks at
-    step: str = ""  # of the calculation that is open
+    sentence: str = ""  # what the model reads, in a page in which it runs
+    record: int = 0  # index of the record shown, in a page that has records
+    head: tuple[int, int] | None = None  # layer and head; None for all heads
+    query: int | None = None
+    key: int | None = None
+    step: str = ""  # name of the step of the calculation that is open
 
 
 Panel: TypeAlias = Matrix | Lines | Bars
@@ -122,16 +114,13 @@ class Story:
 
     name: str = ""
     title: str
-    parts: tuple[str | Table, ...]  # paragraphs and tables, in the order to be read
-    picture: tuple[Panel, ...]  # from left to right
-    receipt: (
-        str  # how the numbers were proved, or from which formula they are computed, in one line
-    )
-    views: tuple[StoryView, ...] = ()  # what its page shows beside text, tables and panels
-    # what the views show; none where the model runs in the page
-    records: tuple[Attention, ...] = ()
+    parts: Sequence[str | Table]  # paragraphs and tables, in reading order
+    picture: Sequence[Panel]
+    receipt: str  # how the numbers were verified, or the formula they come from
+    views: Sequence[StoryView] = ()  # what the page shows beside text, tables and panels
+    records: Sequence[Attention] = ()  # shown by the views; empty where the model runs in the page
     language: str = "en"
-    original: Story | None = None  # in both languages, where this one is in Korean alone
+    original: Story | None = None  # the English story, of one in Korean
 
     def __repr__(self) -> str:
         return f"<Story {self.name!r}: {self.title}>"
@@ -141,22 +130,18 @@ class Story:
         return in_language(text, self.language)
 
     def translated(self, language: str) -> Story:
-        """The story, which is in English, in a language of `attnviz.text.messages.LANGUAGES`."""
+        """Return the story in one of `attnviz.text.messages.LANGUAGES`."""
         if language == self.language:
             return self
         if self.original is not None:
             return self.original
-        return replace(
-            korean(replace(self, records=())),
-            records=self.records,
-            language=language,
-            original=self,
-        )
+        translated = korean(replace(self, records=()))
+        return replace(translated, records=self.records, language=language, original=self)
 
     def page(self, lang: str | None = None, palette: str = DEFAULT) -> WebPage:
-        """The story as a page: its text, tables and panels, and live views where it speaks of patterns.
+        """Return the story as a page: text, tables and panels, and live views of attention patterns.
 
-        It has both languages; None opens it in the story's own.
+        It has both languages; `lang=None` opens it in the story's own.
 
         Raises:
             SelectionError: a palette or a language that is not there.
@@ -175,7 +160,7 @@ class Story:
         dpi: int | None = None,
         lang: str | None = None,
     ) -> Path:
-        """Write it by the path's ending: its numbers (`.json`), a page (`.html`), or its panels as a picture.
+        """Write a picture, a page (`.html`) or the numbers (`.json`), by the path's ending.
 
         Raises:
             OutputError: another ending, or a file that cannot be written.
@@ -203,7 +188,7 @@ class Story:
 
 
 def decimals(value: float, digits: int) -> str:
-    """A number with so many digits after the point, without a minus before nothing."""
+    """Format a number with so many digits after the point, and no minus before zero."""
     text = f"{value:.{digits}f}"
     return text if text.strip("-0.") else text.removeprefix("-")
 
@@ -218,18 +203,22 @@ def cell_text(cell: Cell, digits: int) -> str:
 
 
 def is_number(cell: Cell) -> bool:
-    """Whether a cell is a number, or reads as one: ``99.6 %``."""
-    return not isinstance(cell, str) or re.fullmatch(r"[-+]?[\d.,]+( ?%)?", cell) is not None
+    """Return whether a cell is a number, or a text such as ``99.6%``."""
+    return not isinstance(cell, str) or re.fullmatch(r"[-+]?[\d.,]+%?", cell) is not None
 
 
 def to_json(story: Story) -> str:
-    """The story for programs: its sentences, its tables and the numbers of its panels; null for what is no number."""
+    """Return the paragraphs, tables and panels as JSON; null stands for a masked or missing number."""
     parts = [
         {"text": part} if isinstance(part, str) else {"table": asdict(part)} for part in story.parts
     ]
-    picture = [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture]
-    about = {"format": "attnviz-story", "version": 1, "name": story.name, "title": story.title}
-    return to_text(
-        with_nulls(about | {"parts": parts, "picture": picture, "receipt": story.receipt}),
-        "the story",
-    )
+    content = {
+        "format": "attnviz-story",
+        "version": 1,
+        "name": story.name,
+        "title": story.title,
+        "parts": parts,
+        "picture": [{type(panel).__name__.lower(): asdict(panel)} for panel in story.picture],
+        "receipt": story.receipt,
+    }
+    return to_text(with_nulls(content), "the story")

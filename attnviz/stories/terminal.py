@@ -1,4 +1,4 @@
-"""A story in a terminal: sentences wrapped to be read, tables that fit the window, the receipt last."""
+"""A story in a terminal: wrapped paragraphs, tables that fit the window, the receipt last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from attnviz.text.messages import Phrase, _, in_language
 
 
 def draw(story: Story, screen: Screen) -> list[Text]:
-    """The whole story, in lines no wider than the screen."""
+    """Return the whole story, in lines no wider than the screen."""
     lines = wrap(story.title, screen, "bold")
     for part in story.parts:
         lines.append(Text())
@@ -30,7 +30,7 @@ def draw(story: Story, screen: Screen) -> list[Text]:
 def draw_list(
     chapters: Mapping[Phrase, Mapping[str, Phrase]], screen: Screen, language: str = "en"
 ) -> list[Text]:
-    """Names by chapter, and beside each what it is, in lines no wider than the screen; last how to choose one."""
+    """Return the list of demos by chapter, each with its description, and last how to choose one."""
     narrow = replace(screen, width=min(READABLE, screen.width))
     longest = max(cell_len(name) for names in chapters.values() for name in names)
     lines = []
@@ -43,11 +43,11 @@ def draw_list(
             Column("", [spell(meaning, screen) for meaning in about]),
         ]
         lines += [Text(in_language(title, language), "dim"), *folded_table(columns, narrow), Text()]
-    return [*lines, Text(in_language(_("Tell one: attnviz demo NAME"), language))]
+    return [*lines, Text(in_language(_("To see one: attnviz demo NAME"), language))]
 
 
 def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
-    """A table's title, its columns in as many blocks as the window needs, and what its shades mean."""
+    """Yield a table's title, its columns in as many blocks as the window needs, and the scale of its shades."""
     yield from wrap(table.title, screen, "bold")
     columns = [
         Column(
@@ -61,13 +61,12 @@ def _draw_table(table: Table, screen: Screen, story: Story) -> Iterator[Text]:
     if table.shade is not None:
         low, high = table.shade
         yield Text()
-        what = _("colour") if screen.colour else _("shade")
-        text = _("{what}: {low:.3g} to {high:.3g}").format(what=what, low=low, high=high)
+        text = _("From {low:.3g} to {high:.3g}").format(low=low, high=high)
         yield from legend(story.say(text), screen)
 
 
 def _text(cell: Cell, table: Table, screen: Screen) -> Text:
-    """One cell; a float on a shaded table stands on its colour, or before its shade where there are no colours."""
+    """Return a cell; in a shaded table a float stands on its colour, or before a shade character."""
     text = cell_text(cell, table.digits)
     if isinstance(cell, str):
         return Text(spell(text, screen))

@@ -33,7 +33,7 @@ def test_list(typed: Typed, here: Path, columns: int) -> None:
     assert (result.status, result.errors) == (0, "")
     lines = result.output.splitlines()
     assert max(map(len, lines)) <= min(columns, 100)
-    assert lines[-2:] == ["", "Tell one: attnviz demo NAME"]
+    assert lines[-2:] == ["", "To see one: attnviz demo NAME"]
     assert len(lines) <= 40
     widest = max(map(len, DEMOS)) + 2
     titles = [line for line in lines if line in CHAPTERS]

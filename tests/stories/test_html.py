@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 from attnviz.errors import OutputError
 from attnviz.stories import DEMOS, tell
-from attnviz.stories.common import head_name
 from attnviz.stories.record import Matrix, Table, cell_text
 from attnviz.text.display import hold_units
 from attnviz.text.messages import korean
@@ -107,15 +105,11 @@ def test_sentences_set_the_views_of_records(
             )
             continue
         assert view.query is not None
-        assert shown.inner_text(".pattern h2") == head_name(view.head)
+        assert shown.inner_text(".pattern h2") == "head {}.{}".format(*view.head)
         row = record.pattern(*view.head)[view.query]
         first = shown.locator("table.row tbody tr").first.inner_text().split()
         assert first == [record.key_tokens[int(row.argmax())].text, f"{row.max():.3f}"]
         assert f"“{record.query_tokens[view.query].text}”" in view.text
-        if weights := re.findall(r"[(]([01][.]\d\d)[)]", view.text):
-            assert weights == [f"{row.max():.2f}"]
-            assert f"“{first[0]}”" in view.text
-        assert shown.locator("details[open] > summary").count() == bool(view.step)
         if view.record:
             fragment = shown.evaluate("location.hash.slice(1)")
             again = show_page(page, fragment)
@@ -165,4 +159,4 @@ def test_another_models_story(show_page: Callable[..., Page]) -> None:
     button.click()
     assert shown.locator("#typed").count() == 0
     assert view.head is not None
-    assert shown.inner_text(".pattern h2") == head_name(view.head)
+    assert shown.inner_text(".pattern h2") == "head {}.{}".format(*view.head)

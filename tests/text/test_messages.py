@@ -77,10 +77,15 @@ def test_what_is_shipped_is_compiled_from_the_catalogue(catalogue: Catalog) -> N
 
 def test_a_phrase() -> None:
     """It is its English, carries its Korean, and fills the places of both."""
-    phrase = _("head {layer}.{head}").format(layer=2, head=3)
-    assert both(phrase) == ("head 2.3", "헤드 2.3")
-    assert copy.deepcopy(phrase).ko == "헤드 2.3"
-    assert korean((phrase, ["a", phrase], 3, None)) == ("헤드 2.3", ["a", "헤드 2.3"], 3, None)
+    phrase = _("layer {layer}, head {head}").format(layer=2, head=3)
+    assert both(phrase) == ("layer 2, head 3", "층 2, 헤드 3")
+    assert copy.deepcopy(phrase).ko == "층 2, 헤드 3"
+    assert korean((phrase, ["a", phrase], 3, None)) == (
+        "층 2, 헤드 3",
+        ["a", "층 2, 헤드 3"],
+        3,
+        None,
+    )
     assert [in_language(phrase, language) for language in ("en", "ko")] == list(both(phrase))
     assert in_language("as it is", "ko") == "as it is"
 

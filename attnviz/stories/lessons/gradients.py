@@ -1,4 +1,4 @@
-"""Why attention: the gradient that comes back to a word fades along a recurrent chain, and not along attention.
+"""Why attention: gradients fade along a recurrent chain, and not along attention.
 
 Source: Bengio et al. 1994, "Learning Long-Term Dependencies with Gradient Descent is Difficult":
 https://doi.org/10.1109/72.279181
@@ -17,151 +17,139 @@ from attnviz.models.language import splits
 from attnviz.models.language.sentences import Pair
 from attnviz.models.seq2seq import RecurrentTranslator
 from attnviz.models.training.tasks import encode_pairs
-from attnviz.stories.common import CERTAIN, Estimate, open_model, percent, story, table
-from attnviz.stories.record import Cell, Lines, Series, Story
+from attnviz.stories.common import CERTAIN, Estimate, open_model, percent
+from attnviz.stories.record import Lines, Series, Story, Table
 from attnviz.text.messages import _
 
 MODEL, WITHOUT = "toy-seq2seq", "bottleneck-without-0"
 LENGTH = 14  # words of each English sentence
-N_SENTENCES, PROBES = 16, 4
+N_SENTENCES, N_PROBES = 16, 4
 SEED = 0
-SHOWN = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances that the table has, of those of the picture
-TITLE = _(
-    "{far} words back: {chained} of the last word's gradient along the chain, {attended} along "
-    "attention"
-)
-CHAIN = _(
-    "Along the chain the first of {length} words gets {chained} of what the last one gets: every "
-    "step multiplies by what the gates let through. So a model learns little from what stood far "
-    "back. Attention reaches every word in one step, whatever its distance: {attended}."
-)
-RECEIPT = _(
-    "gradients by torch's own differentiation, on {n_pairs} unseen sentences of {length} words; "
-    "norms from {probes} random vectors each, seed {seed}; intervals hold 95 %"
-)
-INTRODUCTION = _(
-    "A network learns by gradients: how much would its result change if a word's vector changed a "
-    "little? In a recurrent encoder a word's trace must pass through every later step. {model} "
-    "has both ways: the encoder's last state, at the end of the chain, and the context that "
-    "attention brings at the step that looks at the word most. The table has the length of d "
-    "result / d word, as a share of what it is for the last word."
-)
-TABLE = _("share of the last word's gradient, by how many words back (95 % interval)")
-COST = _(
-    "{model} needs no memory in its chain, and its gates began closed to the past. A model "
-    "without attention must carry the sentence in its last state; trained for that, the chain "
-    "keeps {alone}. What that costs in translations of long sentences is told by `attnviz demo "
-    "bottleneck`."
-)
+IN_TABLE = (0, 1, 2, 4, 6, 8, 10, 12, 13)  # distances
 
 
-def sentences(n: int = N_SENTENCES) -> list[Pair]:
-    """Unseen test pairs of one length."""
-    return list(
-        islice((pair for pair in splits.pairs("test", clauses=2) if len(pair.english) == LENGTH), n)
-    )
+def sentence_pairs() -> list[Pair]:
+    """Return unseen test pairs of one length."""
+    pairs = (pair for pair in splits.pairs("test", clauses=2) if len(pair.english) == LENGTH)
+    return list(islice(pairs, N_SENTENCES))
 
 
 def jacobian_norms(
     y: Float[Tensor, "sentence d"], x: Float[Tensor, "sentence word e"], random: torch.Generator
-) -> Tensor:
-    """The Frobenius norm of d y / d x for each word [sentence, word].
+) -> Float[Tensor, "sentence word"]:
+    """Return the Frobenius norm of d y / d x for each word.
 
     Random vectors v of variance 1 estimate it: the mean of |v^T J|^2 is |J|^2 (Hutchinson 1990).
     """
     squares = torch.zeros(x.shape[:2])
-    for _probe in range(PROBES):
-        (gradient,) = torch.autograd.grad(
-            y, x, torch.randn(y.shape, generator=random), retain_graph=True
-        )
+    for _probe in range(N_PROBES):
+        probe = torch.randn(y.shape, generator=random)
+        (gradient,) = torch.autograd.grad(y, x, probe, retain_graph=True)
         squares += gradient.square().sum(dim=-1)
-    return (squares / PROBES).sqrt()
+    return (squares / N_PROBES).sqrt()
 
 
-def reach(model: RecurrentTranslator, pairs: Sequence[Pair]) -> tuple[Tensor, Tensor | None]:
-    """Read sentences of one length, generate the right translations, and go back to each word's vector.
+def gradient_norms(
+    model: RecurrentTranslator, pairs: Sequence[Pair]
+) -> tuple[Tensor, Tensor | None]:
+    """Return how strongly a model's results depend on each word's vector [sentence, distance from the end].
 
-    Returns norms of Jacobians by that vector [sentence, distance from the end]: along the chain, of the encoder's last
-    state; along attention, of the context of the step that looks at the word most, None without attention.
+    First along the chain, for the encoder's last state; then along attention, for the context of the step that attends
+    to the word most, or None without attention.
     """
-    random, kept = torch.Generator().manual_seed(SEED), list[Tensor]()
+    random = torch.Generator().manual_seed(SEED)
     source, target = encode_pairs(pairs, model.config.end)
+    embedded: list[Tensor] = []
 
-    def keep(_module: object, _args: object, out: Tensor) -> Tensor:
-        kept.append(out.detach().requires_grad_())
-        return kept[-1]
+    def make_leaf(_module: object, _args: object, out: Tensor) -> Tensor:
+        embedded.append(out.detach().requires_grad_())
+        return embedded[-1]
 
-    hook = model.source_embedding.register_forward_hook(keep)
+    hook = model.source_embedding.register_forward_hook(make_leaf)
     with torch.enable_grad():
         encoded = model.encode(source)
         hook.remove()
-        (x,) = kept
+        (x,) = embedded
         chain = jacobian_norms(encoded.last, x, random).flip(-1)
         if model.attention is None or encoded.key is None or encoded.value is None:
             return chain, None
-        state, word, weights, norms = (
-            encoded.last,
-            torch.full_like(source[:, 0], model.config.start),
-            [],
-            [],
-        )
+        state, word = encoded.last, torch.full_like(source[:, 0], model.config.start)
+        weights, norms = [], []
         for right in target.T:
-            context, looks = model.attention(state, encoded.key, encoded.value, encoded.mask)
-            weights.append((looks * (right[:, None] != 0)).detach() if looks is not None else chain)
+            context, row = model.attention(state, encoded.key, encoded.value, encoded.mask)
+            assert row is not None
+            weights.append((row * (right[:, None] != 0)).detach())
             norms.append(jacobian_norms(context, x, random))
             state = model.step(word, state, encoded)[1]
             word = right
-    most = torch.stack(weights).argmax(dim=0)  # [sentence, word]
-    return chain, torch.stack(norms).gather(0, most[None])[0].flip(-1)
+    step = torch.stack(weights).argmax(dim=0)  # [sentence, word]
+    return chain, torch.stack(norms).gather(0, step[None])[0].flip(-1)
 
 
-def means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
-    """At each distance the mean over sentences, as a share of that at the last word, with its 95 % interval."""
+def relative_means(norms: Float[Tensor, "sentence distance"]) -> list[Estimate]:
+    """Return the mean over sentences at each distance, as a share of the mean at the last word."""
     shares = norms.double() / norms[:, 0].double().mean()
-    error = CERTAIN * shares.std(dim=0) / len(shares) ** 0.5
-    ends = zip(shares.mean(dim=0).tolist(), error.tolist(), strict=True)
-    return [Estimate(m, max(m - e, 1e-4), m + e) for m, e in ends]
+    means = shares.mean(dim=0).tolist()
+    errors = (CERTAIN * shares.std(dim=0) / len(shares) ** 0.5).tolist()
+    return [Estimate(m, max(m - e, 1e-4), m + e) for m, e in zip(means, errors, strict=True)]
 
 
-def tell() -> Story:
-    """The demo: three ways back to a word, by its distance from the end of the sentence."""
-    pairs = sentences()
-    chain, attention = reach(open_model(MODEL, RecurrentTranslator)[1], pairs)
-    plain = reach(open_model(WITHOUT, RecurrentTranslator)[1], pairs)[0]
-    ways = zip(
-        (
-            _("{model}, along attention").format(model=MODEL),
-            _("{model}, along the chain").format(model=MODEL),
-            _("without attention, along the chain"),
-        ),
-        (attention, chain, plain),
-        strict=True,
+def build_story() -> Story:
+    """Compare three ways back to a word, by its distance from the end of the sentence."""
+    pairs = sentence_pairs()
+    chain, attention = gradient_norms(open_model(MODEL, RecurrentTranslator)[1], pairs)
+    assert attention is not None
+    alone = gradient_norms(open_model(WITHOUT, RecurrentTranslator)[1], pairs)[0]
+    ways = {
+        _("{model}, along attention").format(model=MODEL): relative_means(attention),
+        _("{model}, along the chain").format(model=MODEL): relative_means(chain),
+        _("without attention, along the chain"): relative_means(alone),
+    }
+    along_attention, along_chain, along_chain_alone = (
+        percent(means[-1].mean) for means in ways.values()
     )
-    found = {way: means(norms) for way, norms in ways if norms is not None}
-    attended, chained, alone = (percent(estimates[-1].mean) for estimates in found.values())
-    far = LENGTH - 1
-    n_pairs = len(pairs)
-    rows: list[tuple[Cell, ...]] = [
-        (back, *(estimates[back].shown() for estimates in found.values())) for back in SHOWN
-    ]
-    series = tuple(Series.of(way, estimates) for way, estimates in found.items())
-    x, words_back = tuple(map(float, range(LENGTH))), _("words back from the end of the sentence")
-    lines = Lines(
-        _("the gradient that reaches a word, by its distance"),
-        x,
-        words_back,
-        series,
-        _("share of the last word's gradient"),
-        y_doubling=True,
-    )
-    return story(
-        title=TITLE.format(far=far, chained=chained, attended=attended),
-        receipt=RECEIPT.format(n_pairs=n_pairs, length=LENGTH, probes=PROBES, seed=SEED),
-        parts=(
-            INTRODUCTION.format(model=MODEL),
-            table(TABLE, (_("words back"), *found), rows),
-            CHAIN.format(length=LENGTH, chained=chained, attended=attended),
-            COST.format(model=MODEL, alone=alone),
-        ),
-        picture=[lines],
+    return Story(
+        title=_(
+            "{distance} words back: {chain} of the last word's gradient along the chain, {attention} "
+            "along attention"
+        ).format(distance=LENGTH - 1, chain=along_chain, attention=along_attention),
+        receipt=_(
+            "Gradients by automatic differentiation on {n} unseen sentences of {length} words, norms "
+            "from {n_probes} random vectors each (seed {seed})."
+        ).format(n=len(pairs), length=LENGTH, n_probes=N_PROBES, seed=SEED),
+        parts=[
+            _(
+                "A network learns by gradients: how much would its result change if a word's vector "
+                "changed a little? In a recurrent encoder, a word must pass through every later step. "
+                "{model} has two ways to reach a word: through its encoder's last state, at the end "
+                "of the chain, and through attention, at the step that attends to the word most. The "
+                "table shows the size of d result / d word as a share of the last word's."
+            ).format(model=MODEL),
+            Table(
+                _("Share of the last word's gradient (95% interval)"),
+                [_("words back"), *ways],
+                [(i, *(means[i].shown() for means in ways.values())) for i in IN_TABLE],
+            ),
+            _(
+                "Along the chain the first of {length} words gets {chain} of what the last one gets, "
+                "because every step multiplies the gradient by what its gates let through. So a model "
+                "learns little from words far back. Attention reaches every word in one step: "
+                "{attention}."
+            ).format(length=LENGTH, chain=along_chain, attention=along_attention),
+            _(
+                "A model without attention must carry the whole sentence in its last state. Trained "
+                "for that, its chain keeps {alone}. `attnviz demo bottleneck` shows what that costs "
+                "in translations."
+            ).format(alone=along_chain_alone),
+        ],
+        picture=[
+            Lines(
+                _("The gradient that reaches a word"),
+                [float(distance) for distance in range(LENGTH)],
+                _("words back from the end of the sentence"),
+                [Series.of(way, means) for way, means in ways.items()],
+                _("share of the last word's gradient"),
+                y_doubling=True,
+            )
+        ],
     )

@@ -7,9 +7,9 @@
 /** What the page says of itself. @type {Record<string, Pair>} */
 const STORY = {
   numbers: gettext("The numbers"),
-  axes: gettext("Rows: {0}; columns: {1}"),
-  masked: gettext("Crossed out: masked, so there is no number"),
-  intervals: gettext("Bands and whiskers: the interval of each value"),
+  axes: gettext("rows: {0}, columns: {1}"),
+  masked: gettext("crossed-out cells are masked"),
+  intervals: gettext("bands are 95% intervals"),
   whole: gettext("The whole story"),
 };
 

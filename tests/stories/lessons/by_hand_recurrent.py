@@ -1,4 +1,4 @@
-"""The recurrent translators once more, in numpy, from their files and the formulas: what demos are held to."""
+"""The recurrent translators in numpy, from their files and the formulas."""
 
 from __future__ import annotations
 
@@ -18,22 +18,16 @@ PAD, START, END = 0, 2, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What a model says to one sentence.
+class Translation:
+    """A model's translation of one sentence."""
 
-    Attributes:
-        words: its likeliest word at each step; after the words it read, its own or those forced on it.
-        chances: of every word [step, word].
-        weights: where each step looks [step, source]; empty without attention.
-    """
-
-    words: tuple[str, ...]
-    chances: Array
-    weights: Array
+    words: tuple[str, ...]  # the likeliest at each step, after its own words or those forced on it
+    chances: Array  # of every word [step, word]
+    weights: Array  # attention [step, source]; empty without attention
 
 
 def vocabularies(name: str) -> tuple[list[str], list[str]]:
-    """The words that a model reads, and those that it says."""
+    """Return the words that a model reads, and those that it generates."""
     _, card = open_model(name)
     source, target = card["source"], card["target"]
     assert isinstance(source, list)
@@ -41,10 +35,10 @@ def vocabularies(name: str) -> tuple[list[str], list[str]]:
     return source, target
 
 
-def say(
+def translate(
     name: str, english: Sequence[str], forced: Sequence[str] | None = None, most: int = 128
-) -> Said:
-    """One sentence, after its own words or after those forced on it; the end is a word."""
+) -> Translation:
+    """Translate one sentence, after its own words or after those forced on it; the end is a word."""
     weights, card = open_model(name)
     config = card["config"]
     assert isinstance(config, dict)
@@ -81,7 +75,7 @@ def say(
         read = own if given is None else given[step]
         if given is None and own == END:
             break
-    return Said(words=tuple(words), chances=np.stack(chances), weights=np.array(looks))
+    return Translation(words=tuple(words), chances=np.stack(chances), weights=np.array(looks))
 
 
 _PARTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
