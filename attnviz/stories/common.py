@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, SupportsFloat, TypeAlias, TypeVar
@@ -110,11 +110,6 @@ def small(difference: SupportsFloat) -> str:
 def percent(share: SupportsFloat) -> str:
     """Format a share in percent."""
     return f"{100 * float(share):.1f}%"
-
-
-def component_names(n: int) -> list[Phrase]:
-    """Return names for the components of a vector."""
-    return [_("component {i}").format(i=i) for i in range(n)]
 
 
 def receipt_of(record: Attention) -> Phrase:
@@ -249,7 +244,10 @@ def short_name(source: Source) -> str:
     return clip(visible(source.name.rstrip("/").rpartition("/")[2]), 30)
 
 
-def notes_of(records: Iterable[Attention]) -> list[Phrase]:
-    """Return the notes on sentences, such as unknown words, as paragraphs."""
+def notes_of(records: Sequence[Attention]) -> list[Phrase]:
+    """Return what a reader must know of the records, such as unknown words, as paragraphs."""
     notes = dict.fromkeys(note for record in records for note in record.notes)
-    return [_("Note: {note}.").format(note=sentence(note)) for note in notes]
+    paragraphs = [_("Note: {note}.").format(note=sentence(note)) for note in notes]
+    if records[0].kind == "decoder":
+        paragraphs.append(_("This model reads from left to right: no word attends to a later one."))
+    return paragraphs

@@ -13,14 +13,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from attnviz.render.figure.export import Picture, blank_figure, usual_settings
-from attnviz.render.figure.page import (
-    Line,
-    height_of,
-    legend_above,
-    lines,
-    page_of,
-    scale_marks,
-)
+from attnviz.render.figure.page import Line, height_of, legend_above, lines, page_of, scale_marks
 from attnviz.render.figure.pen import FRAME, MARGIN, PITCH, POINT, SMALL, TEXT, TITLE, Pen
 from attnviz.render.figure.style import Style, StyleName, style_of
 from attnviz.render.palette import COLOURS, DEFAULT, MARKERS, colours, diverging, ink, levels

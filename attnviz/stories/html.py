@@ -56,14 +56,13 @@ def page(story: Story, *, palette: str = DEFAULT, lang: str | None = None) -> We
 
 def _state(view: StoryView, story: Story) -> dict[str, object]:
     """Return the state of the page that shows a view."""
-    shown: dict[str, object] = {"record": view.record} if story.records else {"text": view.sentence}
-    return {
-        **shown,
+    state: dict[str, object] = {
         "head": "" if view.head is None else f"{view.head[0]}.{view.head[1]}",
         "query": -1 if view.query is None else view.query,
         "key": -1 if view.key is None else view.key,
         "step": view.step,
     }
+    return state | ({"record": view.record} if story.records else {"text": view.sentence})
 
 
 def _bilingual(text: str) -> tuple[str, str]:

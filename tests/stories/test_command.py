@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
-from rich.cells import cell_len
 
 import attnviz.stories
 from attnviz.stories import CHAPTERS, DEMOS
@@ -58,21 +56,6 @@ def test_tells(typed: Typed, here: Path) -> None:
     assert (here / "outputs" / f"demo-{TOLD}.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("columns", [60, 80, 200])
-def test_windows(typed: Typed, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
-    """No line is wider than the window, with colour and without."""
-    plain = typed("demo", TOLD, "-o", "a.json", columns=columns).output
-    assert max(map(cell_len, plain.splitlines())) <= columns
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.setenv("TERM", "xterm")
-    coloured = typed("demo", TOLD, "-o", "a.json", columns=columns).output
-    assert "\x1b[" in coloured
-    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert typed("demo", TOLD, "-o", "a.json", columns=columns).output == plain
-
-
 def test_files(typed: Typed, here: Path) -> None:
     """Each file asked for, in the format that its ending names, in a folder that is made; no other."""
     names = ["new/a.png", "a.svg", "a.PDF", "a.json"]
@@ -87,14 +70,6 @@ def test_files(typed: Typed, here: Path) -> None:
     for name, begins in zip(names, (b"\x89PNG", b"<?xml", b"%PDF", b"{"), strict=True):
         assert (here / name).read_bytes().startswith(begins)
     assert json.loads((here / "a.json").read_text())["name"] == TOLD
-
-
-def test_palette(typed: Typed, here: Path) -> None:
-    """Another palette gives another picture; the same one the same."""
-    for name, palette in (("a", "magma"), ("b", "viridis"), ("c", "magma")):
-        assert typed("demo", TOLD, "--palette", palette, "-o", f"{name}.png").status == 0
-    first, second, third = ((here / f"{name}.png").read_bytes() for name in "abc")
-    assert first == third != second
 
 
 def test_json(typed: Typed, here: Path) -> None:
@@ -148,12 +123,3 @@ def test_cannot_be_written(refused: Refused, here: Path, monkeypatch: pytest.Mon
         status, line = refused("demo", TOLD, "-o", path)
         assert status == 1
         assert f"{path} cannot be written" in line
-
-
-def test_help(typed: Typed) -> None:
-    """The help shows examples, each of which names a demo that there is."""
-    result = typed("demo", "--help")
-    assert result.status == 0
-    named = re.findall(r"^ *attnviz demo (\S+)", result.output, flags=re.MULTILINE)
-    assert len(named) >= 2
-    assert set(named) <= set(DEMOS)

@@ -9,7 +9,6 @@ import pytest
 
 from attnviz.capture.source import open_source
 from attnviz.errors import InputError, ModelError, SelectionError, TooLongError
-from attnviz.models.training import measure
 from attnviz.models.wholes import TranslationTransformer
 from attnviz.stories import WITH_A_MODEL, common, tell
 from attnviz.stories.common import words_of
@@ -60,29 +59,10 @@ def test_reference_shows_the_models_own_rows(zoo: Zoo, name: str) -> None:
         assert [cells[i + 1] for cells in table.rows] == pytest.approx(row, abs=1e-4)
         assert f"{words_of(text)[row.argmax()]} ({row.max():.2f})" in story.title
     is_decoder = name == "llama"
-    assert ("reads from left to right: at “it”" in told(story)) == is_decoder
+    assert ("reads from left to right" in told(story)) == is_decoder
     first, second = (np.array([row[i] for row in table.rows], dtype=float) for i in (1, 2))
     assert np.allclose(first, second, atol=1e-6) == is_decoder
     assert story.receipt.startswith("verified")
-
-
-def test_shares_are_counted_on_other_sentences(zoo: Zoo) -> None:
-    """The head's largest weights, sentence by sentence, as they are and turned."""
-    source = zoo.source("distilbert")
-    test = measure.references("test", 12)
-    tops_of = common.top_keys(source, 12)[0]
-    head = reference.best_head(tops_of, 12)
-    hits = []
-    for one, turned in zip(test, measure.turn_all(test), strict=True):
-        both = []
-        for sentence in (one, turned):
-            assert sentence.reference is not None
-            weights = by_words(zoo, "distilbert", common.sentence_text(sentence))
-            row = weights[(*head, sentence.reference.pronoun)]
-            both.append(row.argmax() == sentence.reference.noun)
-        hits.append((both[0], all(both)))
-    shares = [f"{100 * share:.1f}%" for share in np.mean(hits, axis=0)]
-    assert list(tables(reference.build_story(source))[1].rows[0][1:]) == shares
 
 
 @pytest.mark.parametrize("name", ["distilbert", "roberta", "llama", "bart"])
@@ -122,7 +102,6 @@ def test_pairs_are_counted_in_the_models_own_weights(zoo: Zoo, name: str) -> Non
         weights = by_words(zoo, name, pairs.SENTENCE)[layer, head]
         expected = weights[pairs.WORDS.index(word), pairs.WORDS.index(other)]
         assert row[6] == pytest.approx(expected, abs=1e-4)
-    assert ("no word attends to a later one" in told(story)) == (name == "llama")
     assert story.title.startswith(f"Heads of {common.short_name(source)} link eating and apple")
     assert story.translated("ko").title != story.title
 

@@ -84,19 +84,6 @@ def test_every_line_fits(width: int, screen: Screen) -> None:
     assert written.isascii() == (not screen.unicode)
 
 
-@pytest.mark.parametrize("width", [40, 80])
-def test_no_number_is_cut(width: int) -> None:
-    """Every number of a wide table is there, in order, each block after the row's name."""
-    lines = lines_of(Screen(width=width, colour=False), WIDE)[1:]
-    for name, *values in WIDE.rows:
-        blocks = [
-            line.split()[1:] for line in lines if re.match(rf"{str(name)[:18]}\w* +-?\d", line)
-        ]
-        assert [number for block in blocks for number in block] == [
-            f"{value:.3f}" for value in values
-        ]
-
-
 def test_columns_are_straight() -> None:
     """Numbers of one column end at one cell; a missing one is a dash, zero has no minus."""
     table = Table("t", ["word", "weight", "n"], [("나는", -0.0004, 1234567), ("love", math.nan, 2)])

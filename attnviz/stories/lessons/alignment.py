@@ -107,9 +107,7 @@ def build_story() -> Story:
                 "toy-seq2seq attends to words {path} (counted from 0), and {backward} of {moves} "
                 "moves go back to the left."
             ).format(
-                path=", ".join(map(str, path)),
-                backward=count_backward(path),
-                moves=len(path) - 1,
+                path=", ".join(map(str, path)), backward=count_backward(path), moves=len(path) - 1
             ),
             Table(
                 _("Alignment error rate on {n} unseen pairs").format(n=N_PAIRS),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -23,30 +21,18 @@ OTHER = "She is eating a green cake"  # with another last word
 ROW = 2  # the word whose row is computed by hand
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """A model's attention in the sentence, and how it changes with the last word."""
+def read(name: str) -> tuple[Attention, np.ndarray, list[float]]:
+    """Read the two sentences with a model.
 
-    record: Attention
-    ahead: np.ndarray  # weight of each row on later words [layer, head, query]
-    changes: list[float]  # largest change of a weight in the rows of each word but the last
-
-    @property
-    def mean_ahead(self) -> float:
-        """The mean weight on later words, of rows that have later words."""
-        return float(self.ahead[:, :, :-1].mean())
-
-
-def compare(name: str) -> Comparison:
-    """Read the two sentences, each alone: in a batch, rounding could differ between them."""
+    Returns the record of the first one, the weight of its rows on later words [layer, head, query], and for each word
+    but the last the largest change of a weight when the last word changes.
+    """
     source = open_source(name)
+    # each sentence is read alone, since in a batch rounding could differ between them
     record, other = (attend(text, source) for text in (SENTENCE, OTHER))
-    change = np.abs(record.weights - other.weights)
-    return Comparison(
-        record=record,
-        ahead=np.triu(record.weights, k=1).sum(axis=-1, dtype=np.float64),
-        changes=change.max(axis=(0, 1, 3))[:-1].tolist(),
-    )
+    ahead = np.triu(record.weights, k=1).sum(axis=-1, dtype=np.float64)
+    changes = np.abs(record.weights - other.weights).max(axis=(0, 1, 3))
+    return record, ahead, changes[:-1].tolist()
 
 
 def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
@@ -67,10 +53,12 @@ def scores_of(model: LanguageDecoder, ids: Tensor, head: Head) -> Tensor:
 def build_story() -> Story:
     """Compare the trained encoder with the trained decoder."""
     words = common.words_of(SENTENCE)
-    toy, toy_decoder = compare("toy"), compare("toy-decoder")
+    models = {name: read(name) for name in ("toy", "toy-decoder")}
+    toy, toy_ahead, toy_changes = models["toy"]
+    toy_decoder, decoder_ahead, _changes = models["toy-decoder"]
     card, decoder = common.open_model("toy-decoder", LanguageDecoder)
-    ahead = common.largest(toy.ahead)
-    weights = toy_decoder.record.weights
+    ahead = common.largest(toy_ahead)
+    weights = toy_decoder.weights
     back = common.largest(np.tril(weights, k=-1).sum(axis=-1, dtype=np.float64))
     pattern = weights[back]
     scores = scores_of(decoder, common.encode(card.source, [words]), back)
@@ -85,13 +73,12 @@ def build_story() -> Story:
         _("weight: exp / sum"): by_hand,
         _("without the mask"): unmasked,
     }
-    models = {"toy": toy, "toy-decoder": toy_decoder}
     return Story(
         title=_(
             "toy spends {ahead:.0%} of its attention on later words; the masked toy-decoder, {none:.0%}"
-        ).format(ahead=toy.mean_ahead, none=toy_decoder.mean_ahead),
+        ).format(ahead=toy_ahead[..., :-1].mean(), none=decoder_ahead[..., :-1].mean()),
         receipt=_("toy {proof}; toy-decoder {decoder_proof}").format(
-            proof=common.receipt_of(toy.record), decoder_proof=common.receipt_of(toy_decoder.record)
+            proof=common.receipt_of(toy), decoder_proof=common.receipt_of(toy_decoder)
         ),
         parts=[
             _(
@@ -128,11 +115,11 @@ def build_story() -> Story:
                 [
                     (
                         name,
-                        common.small(model.ahead.sum()),
-                        common.small(model.mean_ahead),
-                        common.small(max(model.changes)),
+                        common.small(weights_ahead.sum()),
+                        common.small(weights_ahead[..., :-1].mean()),
+                        common.small(max(changes)),
                     )
-                    for name, model in models.items()
+                    for name, (_record, weights_ahead, changes) in models.items()
                 ],
             ),
             _(
@@ -140,12 +127,10 @@ def build_story() -> Story:
                 "weights of the words before it change by up to {change:.3f}. The picture shows the "
                 "head of toy that attends most to later words, and the head of toy-decoder that "
                 "attends most to earlier words."
-            ).format(change=max(toy.changes)),
+            ).format(change=max(toy_changes)),
         ],
         picture=[
-            common.weights_panel(
-                common.head_title("toy", ahead), toy.record.pattern(*ahead), words
-            ),
+            common.weights_panel(common.head_title("toy", ahead), toy.pattern(*ahead), words),
             common.weights_panel(
                 common.head_title("toy-decoder", back),
                 np.where(np.tri(len(words), dtype=bool), pattern, np.nan),
@@ -154,7 +139,10 @@ def build_story() -> Story:
             Bars(
                 _("Largest change of a weight when the last word changes"),
                 words[:-1],
-                [Series(name, model.changes) for name, model in models.items()],
+                [
+                    Series(name, changes)
+                    for name, (_record, weights_ahead, changes) in models.items()
+                ],
                 _("change of a weight"),
             ),
         ],
@@ -163,7 +151,7 @@ def build_story() -> Story:
                 text=_(
                     "In toy, {head}, “{word}” gives {weight:.2f} of its weight to later words."
                 ).format(
-                    head=common.head_name(ahead), word=words[ROW], weight=toy.ahead[ahead][ROW]
+                    head=common.head_name(ahead), word=words[ROW], weight=toy_ahead[ahead][ROW]
                 ),
                 head=ahead,
                 query=ROW,
@@ -178,5 +166,5 @@ def build_story() -> Story:
                 query=ROW,
             ),
         ],
-        records=[toy.record, toy_decoder.record],
+        records=[toy, toy_decoder],
     )

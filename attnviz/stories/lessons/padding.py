@@ -115,13 +115,7 @@ def build_story() -> Story:
         ],
         picture=[
             *(
-                Matrix(
-                    way,
-                    pattern,
-                    words,
-                    [*words, *[PAD] * n_padding],
-                    limits=(0.0, top),
-                )
+                Matrix(way, pattern, words, [*words, *[PAD] * n_padding], limits=(0.0, top))
                 for way, pattern in zip(ways, patterns, strict=True)
             ),
             Bars(

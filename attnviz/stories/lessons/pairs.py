@@ -25,6 +25,7 @@ WORDS = common.words_of(SENTENCE)
 VERB, ADJECTIVE, NOUN = "eating", "green", "apple"
 PAIRS = ((VERB, NOUN), (ADJECTIVE, NOUN), (VERB, ADJECTIVE))  # the third should attend little
 WAYS = tuple(way for pair in PAIRS for way in (pair, pair[::-1]))  # query and key
+NAMES = [f"{word}→{other}" for word, other in WAYS]
 # distance of each word from the end of "... eating a green apple."
 FROM_END = {VERB: 5, ADJECTIVE: 3, NOUN: 2}
 N_SENTENCES = 200  # to choose heads on, and as many others to test them on
@@ -90,7 +91,6 @@ def build_story(model: Model = None) -> Story:
     heads, found = choose(tops_of, n)
     random = [rate.there for rate in choose(random_tops_of, n)[1]]
     weights = record.weights
-    even = 1 / len(WORDS)
     best = better_ways(found)
     shares = [common.percent(found[way].there) for way in best]
 
@@ -103,7 +103,7 @@ def build_story(model: Model = None) -> Story:
         is_clear = low > max(found[way].elsewhere, common.Estimate.of_share(random[way], n).high)
         rows.append(
             (
-                _way_name(way),
+                NAMES[way],
                 f"{layer}.{head}",
                 common.percent(found[way].there),
                 common.percent(found[way].elsewhere),
@@ -128,7 +128,6 @@ def build_story(model: Model = None) -> Story:
     ]
     shown = dict.fromkeys(heads[way] for way in best[:2])
     top = float(max(weights[head].max() for head in shown))
-    is_decoder = record.kind == "decoder"
     return Story(
         title=_(
             "Heads of {name} link eating and apple in {first} of sentences, green and apple in "
@@ -140,7 +139,7 @@ def build_story(model: Model = None) -> Story:
                 "In “{sentence}” we expect eating and apple to attend to each other much (what is "
                 "eaten?), green and apple too (what is green?), eating and green little. Does {name} "
                 "do so? Equal attention to all words would give each 1/{n} = {even:.3f}."
-            ).format(sentence=SENTENCE, name=name, n=len(WORDS), even=even),
+            ).format(sentence=SENTENCE, name=name, n=len(WORDS), even=1 / len(WORDS)),
             _(
                 "For each way, a head was chosen on {n} unseen sentences that end with a verb, an "
                 "article, an adjective and a noun. A head may always attend to the next word, so the "
@@ -167,15 +166,6 @@ def build_story(model: Model = None) -> Story:
                 "what chance explains (95% intervals). Averaged over all heads, the three pairs get a "
                 "weight of {first:.3f}, {second:.3f} and {third:.3f}."
             ).format(first=pair_means[0], second=pair_means[1], third=pair_means[2]),
-            *(
-                [
-                    _("{name} reads from left to right, so no word attends to a later one.").format(
-                        name=name
-                    )
-                ]
-                if is_decoder
-                else []
-            ),
             *common.notes_of([record]),
         ],
         picture=[
@@ -185,7 +175,7 @@ def build_story(model: Model = None) -> Story:
             ),
             Bars(
                 _("How often the largest weight goes there"),
-                [_way_name(way) for way in range(len(WAYS))],
+                NAMES,
                 [
                     Series(name, [rate.there for rate in found]),
                     Series(_("elsewhere"), [rate.elsewhere for rate in found]),
@@ -197,8 +187,3 @@ def build_story(model: Model = None) -> Story:
         views=views,
         records=() if source.name == TOY else [record],
     )
-
-
-def _way_name(way: int) -> str:
-    word, other = WAYS[way]
-    return f"{word}→{other}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from attnviz.attention import Attention
 from attnviz.capture.source import Model
 from attnviz.models.language.sentences import GoldSentence
 from attnviz.models.registry import TOY
@@ -97,30 +99,6 @@ def build_story(model: Model = None) -> Story:
         word if word == other else f"{word} / {other}" for word, other in zip(*words, strict=True)
     ]
 
-    more = []
-    if records[0].kind == "decoder":
-        more.append(
-            _(
-                "{name} reads from left to right: at “it” it has not read “tired” or “wide”, so the "
-                "row of “it” is the same in both sentences."
-            ).format(name=name)
-        )
-    views = [common.row_view(record, head, IT, i) for i, record in enumerate(records)]
-    if is_toy:
-        step = _("How that weight is computed: query times key of “it” and “{word}”.")
-        views.append(
-            StoryView(
-                text=step.format(word=words[0][tops[0]]),
-                sentence=TIRED,
-                head=head,
-                query=IT,
-                key=tops[0],
-                step="score",
-            )
-        )
-    views.append(
-        StoryView(text=_("All heads: which others change with the last word?"), sentence=TIRED)
-    )
     return Story(
         title=_(
             "{name}, {head}: “it” attends to {first} ({weight:.2f}) if it was tired, to {second} "
@@ -146,7 +124,6 @@ def build_story(model: Model = None) -> Story:
                 list(zip(labels, rows[0].tolist(), rows[1].tolist(), strict=True)),
                 shade=(0.0, float(max(row.max() for row in rows))),
             ),
-            *more,
             Table(
                 _("Who finds the right noun, in {n} unseen sentences").format(n=n),
                 [_("who (layer.head)"), _("right"), _("right also when turned")],
@@ -179,6 +156,19 @@ def build_story(model: Model = None) -> Story:
                 _("weight"),
             ),
         ],
-        views=views,
+        views=_views(records, head, is_toy=is_toy),
         records=() if is_toy else records,
     )
+
+
+def _views(records: Sequence[Attention], head: Head, *, is_toy: bool) -> list[StoryView]:
+    """Return views of the row of "it", of one of its scores where toy runs in the page, and of all heads."""
+    views = [common.row_view(record, head, IT, i) for i, record in enumerate(records)]
+    if is_toy:
+        key = int(records[0].pattern(*head)[IT].argmax())
+        text = _("How that weight is computed: query times key of “it” and “{word}”.").format(
+            word=records[0].key_tokens[key].text
+        )
+        views.append(replace(views[0], text=text, key=key, step="score"))
+    text = _("All heads: which others change with the last word?")
+    return [*views, StoryView(text=text, sentence=TIRED)]

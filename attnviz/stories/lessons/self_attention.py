@@ -6,7 +6,6 @@ Source: Vaswani et al. 2017, "Attention Is All You Need", section 3.2: https://a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -17,25 +16,15 @@ from attnviz.errors import ModelError
 from attnviz.models.attention import MultiHeadAttention, SelfAttention, attention_scores, fuse
 from attnviz.models.embedding import sinusoidal_positions
 from attnviz.models.wholes import initialise, word_vector
-from attnviz.stories.common import component_names, row_view, small, weights_panel
+from attnviz.stories.common import row_view, small, weights_panel
 from attnviz.stories.record import Story, StoryView, Table
 from attnviz.text.messages import _
 
 WORDS = ("I", "love", "you", "all")
 D_MODEL, D_K, N_HEADS = 20, 5, 4
 SEED = 0
+COMPONENTS = [_("component {i}").format(i=i) for i in range(D_K)]
 QUERY, KEY = 1, 3  # the cell that is computed by hand: row "love", column "all"
-
-
-class HeadSteps(NamedTuple):
-    """Every step of one head."""
-
-    query: Float[Tensor, "1 word d_k"]
-    key: Float[Tensor, "1 word d_k"]
-    value: Float[Tensor, "1 word d_k"]
-    scores: Float[Tensor, "1 word word"]  # Q K^T / sqrt(d_k)
-    weights: Float[Tensor, "1 word word"]
-    output: Float[Tensor, "1 word d_k"]
 
 
 def embed(words: Sequence[str]) -> Float[Tensor, "1 word d_model"]:
@@ -52,14 +41,6 @@ def random_models() -> tuple[SelfAttention, MultiHeadAttention]:
         initialise(one)
         initialise(four)
     return one, four
-
-
-def run_head(model: SelfAttention, x: Float[Tensor, "1 word d_model"]) -> HeadSteps:
-    """Run one head and return every step."""
-    query, key = model.query_projection(x), model.key_projection(x)
-    output, weights = model(x)
-    scores = attention_scores(query, key)
-    return HeadSteps(query, key, model.value_projection(x), scores, weights, output)
 
 
 @torch.no_grad()
@@ -91,18 +72,18 @@ def build_story() -> Story:
     """Run one head on four words, then four heads, then the three projections as one."""
     x = embed(WORDS)
     one, four = random_models()
+    query, key, value = one.query_projection(x), one.key_projection(x), one.value_projection(x)
+    scores = attention_scores(query, key)
     with watch(one) as one_watched:
-        head = run_head(one, x)
+        context, weights = one(x)
     with watch(four) as four_watched:
-        output, weights = four(x)
+        output, head_weights = four(x)
     records = one_watched.attention(WORDS), four_watched.attention(WORDS)
     fused, separate = project(four, x)
-    proved = small((head.weights @ head.value - head.output).abs().max())
+    proved = small((weights @ value - context).abs().max())
     fused_difference = small((fused - separate).abs().max())
 
-    row = head.weights[0, QUERY]
-    scores = head.scores[0, QUERY]
-    components = component_names(D_K)
+    row, score_row = weights[0, QUERY], scores[0, QUERY]
     d_model = fused.shape[-1] // 3
     in_head_0 = []
     for i, name in enumerate([_("query"), _("key"), _("value")]):
@@ -130,15 +111,15 @@ def build_story() -> Story:
                 [_("step"), _("formula"), _("shape")],
                 [
                     (_("vectors"), _("X = words + positions"), _shape(x)),
-                    (_("queries"), "Q = X W^Q + b^Q", _shape(head.query)),
-                    (_("keys"), "K = X W^K + b^K", _shape(head.key)),
-                    (_("values"), "V = X W^V + b^V", _shape(head.value)),
-                    (_("scores"), f"S = Q K^T / sqrt({D_K})", _shape(head.scores)),
-                    (_("weights"), "A = softmax(S)", _shape(head.weights)),
-                    (_("output"), "A V", _shape(head.output)),
+                    (_("queries"), "Q = X W^Q + b^Q", _shape(query)),
+                    (_("keys"), "K = X W^K + b^K", _shape(key)),
+                    (_("values"), "V = X W^V + b^V", _shape(value)),
+                    (_("scores"), f"S = Q K^T / sqrt({D_K})", _shape(scores)),
+                    (_("weights"), "A = softmax(S)", _shape(weights)),
+                    (_("output"), "A V", _shape(context)),
                 ],
             ),
-            _word_table(_("Scores: each row is a query, each column a key"), WORDS, head.scores[0]),
+            _word_table(_("Scores: each row is a query, each column a key"), WORDS, scores[0]),
             _(
                 "The score of “{word}” for “{other}” is query times key, divided by sqrt({d_k}): "
                 "({terms}) / {root:.3f} = {score:.3f}. Its weight is exp({score:.3f}) divided by the "
@@ -147,18 +128,18 @@ def build_story() -> Story:
                 word=WORDS[QUERY],
                 other=WORDS[KEY],
                 d_k=D_K,
-                terms=spell_dot_product(head.query[0, QUERY], head.key[0, KEY]),
+                terms=spell_dot_product(query[0, QUERY], key[0, KEY]),
                 root=D_K**0.5,
-                score=float(scores[KEY]),
-                numerator=float(scores[KEY].exp()),
-                total=float(scores.exp().sum()),
+                score=float(score_row[KEY]),
+                numerator=float(score_row[KEY].exp()),
+                total=float(score_row.exp().sum()),
                 weight=float(row[KEY]),
             ),
-            _word_table(_("Weights: the softmax of each row"), WORDS, head.weights[0]),
+            _word_table(_("Weights: the softmax of each row"), WORDS, weights[0]),
             _word_table(
                 _("Output: the sum of the values, each times its weight"),
-                components,
-                head.output[0],
+                COMPONENTS,
+                context[0],
             ),
             _(
                 "Multi-head attention: {n} heads share the {d_model} numbers, {d_k} each, and work "
@@ -169,7 +150,7 @@ def build_story() -> Story:
                 n=N_HEADS,
                 d_model=D_MODEL,
                 d_k=D_MODEL // N_HEADS,
-                shape=_shape(weights),
+                shape=_shape(head_weights),
                 mixed=_shape(output),
                 error=refusal_of(MultiHeadAttention, D_MODEL, 3),
             ),
@@ -188,17 +169,17 @@ def build_story() -> Story:
                 _("“{word}” in head 0, from the fused projection and from each alone").format(
                     word=WORDS[QUERY]
                 ),
-                ["", _("projection"), *components],
+                ["", _("projection"), *COMPONENTS],
                 in_head_0,
                 digits=4,
             ),
         ],
         picture=[
-            weights_panel(_("One head"), head.weights[0].numpy(), WORDS),
+            weights_panel(_("One head"), weights[0].numpy(), WORDS),
             *(
                 weights_panel(
                     _("Head {i} of {n_heads}").format(i=i, n_heads=N_HEADS),
-                    weights[0, i].numpy(),
+                    head_weights[0, i].numpy(),
                     WORDS,
                 )
                 for i in range(N_HEADS)

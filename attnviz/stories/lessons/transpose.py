@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from attnviz.stories.common import component_names, signed_panel, small
+from attnviz.stories.common import signed_panel, small
 from attnviz.stories.lessons.self_attention import (
+    COMPONENTS,
     D_K,
     KEY,
     QUERY,
@@ -13,7 +14,6 @@ from attnviz.stories.lessons.self_attention import (
     embed,
     random_models,
     refusal_of,
-    run_head,
     spell_dot_product,
 )
 from attnviz.stories.record import Story, Table
@@ -23,8 +23,8 @@ from attnviz.text.messages import _
 @torch.inference_mode()
 def build_story() -> Story:
     """Compute every q·k from the rows of K, from the columns of its transpose, and as one product."""
-    head = run_head(random_models()[0], embed(WORDS))
-    query, key = head.query[0], head.key[0]
+    head, x = random_models()[0], embed(WORDS)[0]
+    query, key = head.query_projection(x), head.key_projection(x)
     transposed = key.T.contiguous()
     from_rows = torch.stack([torch.stack([(q * k).sum() for k in key]) for q in query])
     from_columns = torch.stack([torch.stack([(q * k).sum() for k in transposed.T]) for q in query])
@@ -33,7 +33,6 @@ def build_story() -> Story:
     rounding = small((from_rows - product).abs().max())
 
     word, other = WORDS[QUERY], WORDS[KEY]
-    components = component_names(D_K)
     return Story(
         title=_(
             "q·k of “{word}” and “{other}”: {score:.3f} from K, {same:.3f} from K transposed"
@@ -56,7 +55,7 @@ def build_story() -> Story:
             ).format(n=len(WORDS), d_k=D_K),
             Table(
                 _("The key of “{other}” in both").format(other=other),
-                [_("where"), *components],
+                [_("where"), *COMPONENTS],
                 [
                     (_("row of K"), *key[KEY].tolist()),
                     (_("column of K^T"), *transposed[:, KEY].tolist()),
@@ -85,13 +84,13 @@ def build_story() -> Story:
                 key.numpy(),
                 (_("word"), _("component")),
                 WORDS,
-                components,
+                COMPONENTS,
             ),
             signed_panel(
                 _("K^T: a column for each word"),
                 transposed.numpy(),
                 (_("component"), _("word")),
-                components,
+                COMPONENTS,
                 WORDS,
             ),
             signed_panel(

@@ -93,10 +93,9 @@ def build_story(model: Model = None) -> Story:
         )
         parts = [
             _(
-                "In the short pair {short} of a row's weight moves to other words, in the long pair "
-                "{long} (means over heads and rows). What remains without positions is shown with "
-                "toy, by `attnviz demo word-order`."
-            ).format(short=common.percent(short_shares.mean()), long=common.percent(shares.mean()))
+                "In the short pair, {share} of a row's weight moves to other words. What remains "
+                "without positions is shown with toy, by `attnviz demo word-order`."
+            ).format(share=common.percent(short_shares.mean()))
         ]
         bars = Bars(
             _("Weight moved between the two sentences"),
@@ -114,11 +113,7 @@ def build_story(model: Model = None) -> Story:
                 "do. Here {name} reads the same words in two orders: “{short}” and “{short_turned}”, "
                 "then “{long}” and “{long_turned}”"
             ).format(
-                name=name,
-                short=SHORT[0],
-                short_turned=SHORT[1],
-                long=LONG[0],
-                long_turned=LONG[1],
+                name=name, short=SHORT[0], short_turned=SHORT[1], long=LONG[0], long_turned=LONG[1]
             ),
             *parts,
             _(
@@ -185,10 +180,7 @@ def _vectors_of_toy() -> tuple[Phrase, list[Phrase | Table], Bars]:
     bars = Bars(
         _("How far each word's vector moves between the two sentences"),
         words[0],
-        [
-            Series(_("without positions"), shares_without),
-            Series(_("with positions"), shares),
-        ],
+        [Series(_("without positions"), shares_without), Series(_("with positions"), shares)],
         _("share of the vector's length"),
     )
     return title, parts, bars

@@ -47,22 +47,14 @@ def heads() -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_the_sentences_end_with_verb_article_adjective_noun(split: str) -> None:
-    """Unseen ones of that split."""
-    words = load_grammar("english").words
-    verbs = {
-        verb[form]
-        for verb in words["actions"] + words["moves"]
-        for form in ("many", "one", "past", "ing")
-    }
-    qualities = {quality["word"] for quality in words["qualities"]}
+def test_sentences(split: str) -> None:
+    """Unseen ones of that split, which end with an adjective and a noun."""
+    qualities = {quality["word"] for quality in load_grammar("english").words["qualities"]}
     found = pairs.sentences(split, 50)  # type: ignore[arg-type]
     assert len(found) == 50
     for sentence in found:
-        verb, _article, adjective, _noun, stop = sentence.words[-5:]
-        assert verb in verbs
-        assert adjective in qualities
-        assert stop == "."
+        assert sentence.words[-3] in qualities
+        assert sentence.words[-1] == "."
         assert split_of(sentence.words) == split
 
 
