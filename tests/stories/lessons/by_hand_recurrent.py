@@ -42,7 +42,7 @@ def translate(
     weights, card = open_model(name)
     config = card["config"]
     assert isinstance(config, dict)
-    assert (config["cell"], config["attention"]) in {("gru", "scaled_dot"), ("gru", None)}
+    assert config["attention"] in {"scaled_dot", None}
     reads, says = vocabularies(name)
     table = weights["source_embedding.table.weight"]
     width = table.shape[1] ** 0.5
@@ -52,8 +52,6 @@ def translate(
         x = table[reads.index(word if word in reads else word.lower())] * width
         state = _gru({key: weights[f"encoder.{key}_l0"] for key in _PARTS}, x, state)
         states.append(state)
-    if config.get("begins_empty"):
-        state = np.zeros_like(state)
     keys, values = (
         _mapped(weights, f"attention.{what}_projection", np.stack(states))
         for what in ("key", "value")
