@@ -482,7 +482,11 @@ def test_figures_of_the_trained_models_are_the_measured_ones() -> None:
     assert len(said) == 2
     for name, figures in said.items():
         quality = files.load_card(files.FOLDER / f"{name.split('`')[1]}.safetensors").quality
-        names = ("translated without a fault", "alignment error", "alignment error of the diagonal")
+        names = (
+            "sentences translated correctly",
+            "alignment error",
+            "alignment error of the diagonal",
+        )
         assert figures == [f"{100 * quality[what]:.1f}%" for what in names]
     quality = files.load_card(files.FOLDER / "toy.safetensors").quality
     layer, head = quality["reference layer"], quality["reference head"]

@@ -50,7 +50,7 @@ def models(
     own, cached = (
         [one.name for one in listed if one.where == where] for where in ("here", "cache")
     )
-    typer.echo("Come with attnviz:\n")
+    typer.echo("Shipped with attnviz:\n")
     for name in names():
         if is_random(name):
             typer.echo(f"{name}: {HOME_BUILT[name].about}\n")
@@ -124,8 +124,6 @@ def _tell_bottleneck(*, measure: bool) -> None:
         shorter, longer = bottleneck.gaps(
             bottleneck.compare(bottleneck.open_kinds(), bottleneck.unseen_pairs())
         )
-        typer.echo(
-            "  sentences without a fault, with attention minus without, and the 95 % interval:"
-        )
+        typer.echo("  Share of correct translations, with attention minus without (95% interval):")
         typer.echo(f"  shorter half of the lengths: {shorter}; longer half: {longer}")
     typer.echo("")

@@ -116,7 +116,7 @@ BOTTLENECK: tuple[tuple[str, int, ScoreName | None], ...] = (
 )
 """Translators that differ in attention alone: as many weights each, so the states of those without it are wider."""
 
-_TRANSLATES = "English-Korean sentence pairs of the small language: to translate each"
+_TRANSLATES = "English-Korean sentence pairs of the small language: translates English"
 
 
 def _language(language: Language = "english") -> LanguageConfig:
@@ -154,18 +154,18 @@ _MODELS = (
         architecture="encoder",
         config=_language,
         recipe=Recipe(steps=5000, seed=2, drop_heads=0.5),
-        about="English sentences of the small language: to name hidden words, and at 'it' the noun it stands for",
+        about="English sentences of the small language: predicts hidden words, and the noun that 'it' refers to",
     ),
     HomeBuiltModel(
         name=RANDOM,
         architecture="random",
         config=ToyConfig,
-        about="an encoder with random weights, of any size; it reads any words of any language",
+        about="an encoder with random weights, in any size; it reads any words of any language",
     ),
     HomeBuiltModel(
         name="toy-random-bert",
         architecture="random",
-        about="the same with what BERT adds to its words: learned positions, drawn here at random, [CLS] and [SEP]",
+        about="the same with BERT's input: a table of positions (random here), [CLS] and [SEP]",
         config=lambda: ToyConfig(positions="learned", special_tokens=True),
     ),
     HomeBuiltModel(
@@ -173,12 +173,12 @@ _MODELS = (
         architecture="decoder",
         config=_language,
         recipe=Recipe(steps=2000),
-        about="English sentences of the small language: to predict the next word",
+        about="English sentences of the small language: predicts the next word",
     ),
     HomeBuiltModel(
         name=TOY_KOREAN,
         architecture="encoder",
-        about="polite Korean sentences: to name hidden words and particles, and whom 그것 and 자기 stand for",
+        about="polite Korean sentences: predicts hidden words and particles, and what 그것 and 자기 refer to",
         config=lambda: _language("korean"),
         recipe=Recipe(steps=4500, drop_heads=0.5),
     ),

@@ -40,7 +40,7 @@ def main() -> None:
                 measure.turning_looks(model, head, found),
             )
             print(
-                f"{name}, {kind}, draw {seed}: looks right {right:.1%}, turns {turns:.1%}",
+                f"{name}, {kind}, draw {seed}: right {right:.1%}, turns {turns:.1%}",
                 flush=True,
             )
     for name in ("toy-seq2seq", "toy-transformer"):

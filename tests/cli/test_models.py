@@ -63,13 +63,18 @@ def test_from_python(here: Path) -> None:
 def test_measured_again(typed: Callable[..., Result], monkeypatch: pytest.MonkeyPatch) -> None:
     """With --measure the figures are new ones, not those on the card."""
     monkeypatch.setattr(
-        measure, "quality", lambda model: {"nats a word": float(sum(1 for _ in model.parameters()))}
+        measure,
+        "quality",
+        lambda model: {"cross-entropy, nats per word": float(sum(1 for _ in model.parameters()))},
     )
     result = typed("models", "--measure")
     assert result.status == 0
     for name in set(names()) & set(trained()):
         _, model = files.load_home_built(name)
-        assert f"  nats a word: {sum(1 for _ in model.parameters()):.3f}\n" in result.output
+        assert (
+            f"  cross-entropy, nats per word: {sum(1 for _ in model.parameters()):.3f}\n"
+            in result.output
+        )
 
 
 def test_words_of_a_model(typed: Callable[..., Result]) -> None:

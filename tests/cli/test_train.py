@@ -78,7 +78,7 @@ def test_trains(typed: Callable[..., Result], here: Path) -> None:
     card, _ = files.load(here / "new" / "x.safetensors")
     assert (card.name, card.plan.recipe.steps, card.plan.recipe.seed) == ("toy-decoder", 3, 2)
     assert result.output == "".join(f"{line}\n" for line in measure.quality_lines(card.quality))
-    assert result.output.startswith("nats a word: ")
+    assert result.output.startswith("cross-entropy, nats per word: ")
 
 
 def test_ctrl_c(here: Path, environment: Callable[..., dict[str, str]]) -> None:

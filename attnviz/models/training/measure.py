@@ -300,17 +300,20 @@ def quality(
 ) -> dict[str, float]:
     """Measure a model on so many test sentences, by name; heads are chosen on validation sentences."""
     if isinstance(model, LanguageEncoder):
-        found = {"decided words right": decided_words(model, n)}
+        found = {"hidden words predicted": decided_words(model, n)}
         found |= _reference_quality(model, n, "reference")
         if model.config.language == "korean":
             own = _reference_quality(model, n, "own")
             found |= {f"자기: {name}": value for name, value in own.items()}
         return found
     if isinstance(model, LanguageDecoder):
-        return {"nats a word": next_words(model, n)}
+        return {"cross-entropy, nats per word": next_words(model, n)}
     pairs = some_pairs("test", n, clauses)
     translated = hits(model, pairs)
-    found = {"translated without a fault": translated.whole, "words right": translated.words}
+    found = {
+        "sentences translated correctly": translated.whole,
+        "words translated correctly": translated.words,
+    }
     if isinstance(model, TranslationTransformer) or model.attention is not None:
         head = alignment_head(model, n, clauses)
         found |= {
@@ -331,13 +334,15 @@ def _reference_quality(model: LanguageEncoder, n: int, kind: str) -> dict[str, f
     random_head = reference_head(random, n, kind)
     changed = "particles" if kind == "own" else "last word"
     return {
-        "referents named right": named_referents(model, n, kind),
+        "referents named": named_referents(model, n, kind),
         "reference layer": head[0],
         "reference head": head[1],
-        "reference head looks right": float(right_looks(model, test)[head]),
-        f"reference head turns with the {changed}": turning_looks(model, head, test),
-        "best head of random weights looks right": float(right_looks(random, test)[random_head]),
-        "best fixed offset looks right": offset_looks(fixed_offset(validation), test),
+        "reference head attends to the right noun": float(right_looks(model, test)[head]),
+        f"reference head follows the {changed}": turning_looks(model, head, test),
+        "best head with random weights attends to the right noun": float(
+            right_looks(random, test)[random_head]
+        ),
+        "best fixed offset is right": offset_looks(fixed_offset(validation), test),
     }
 
 
@@ -349,16 +354,17 @@ def untrained(config: LanguageConfig) -> LanguageEncoder:
 
 
 def quality_lines(quality: Mapping[str, float]) -> list[str]:
-    """Return a line for each figure of `quality`: the heads first, each as layer.head, then shares in percent."""
+    """Return a line for each figure of `quality`: the heads first, then shares in percent."""
     heads, figures, layer = [], [], 0.0
     for name, value in quality.items():
         if name.endswith(" layer"):
             layer = value  # its head comes next
         elif name.endswith(" head"):
-            place = f"{layer:.0f}.{value:.0f} (layer.head)"
-            heads.append(f"{name}, found on validation sentences: {place}")
-        elif name.startswith("nats"):
+            heads.append(
+                f"{name}: layer {layer:.0f}, head {value:.0f} (chosen on validation sentences)"
+            )
+        elif "nats" in name:
             figures.append(f"{name}: {value:.3f}")
         else:
-            figures.append(f"{name}: {100 * value:.1f} %")
+            figures.append(f"{name}: {100 * value:.1f}%")
     return heads + figures

@@ -33,14 +33,14 @@ def loaded(name: str) -> tuple[ModelCard, Model]:
 def test_quality_is_good_enough() -> None:
     """Each model reaches its quality on unseen sentences, far above random weights."""
     toy = loaded("toy")[0].quality
-    assert toy["decided words right"] >= 0.9
-    assert toy["reference head looks right"] >= 0.95
-    assert toy["reference head turns with the last word"] >= 0.9
-    assert toy["best head of random weights looks right"] < 0.6
-    assert toy["best fixed offset looks right"] < 0.6
+    assert toy["hidden words predicted"] >= 0.9
+    assert toy["reference head attends to the right noun"] >= 0.95
+    assert toy["reference head follows the last word"] >= 0.9
+    assert toy["best head with random weights attends to the right noun"] < 0.6
+    assert toy["best fixed offset is right"] < 0.6
     for name in ("toy-seq2seq", "toy-transformer"):
         quality = loaded(name)[0].quality
-        assert quality["translated without a fault"] >= 0.95
+        assert quality["sentences translated correctly"] >= 0.95
         assert quality["alignment error"] <= 0.1
         assert quality["alignment error of the diagonal"] > 0.8
 

@@ -46,7 +46,7 @@ def written(
             if kind in {"recurrent", "translation"}
             else load_vocabulary("english"),
             target=load_vocabulary("target") if kind in {"recurrent", "translation"} else None,
-            quality={"words right": 0.125, "layer": 1},
+            quality={"words translated correctly": 0.125, "layer": 1},
         )
         files.save(path, card, model)
         return path, card, model
