@@ -125,9 +125,9 @@ def build_story() -> Story:
                 root=model.config.d_model**0.5,
             ),
             _(
-                "From layer to layer the words become more similar, because attention mixes them: the "
-                "mean cosine between two words is {before:.2f} before the first layer and {after:.2f} "
-                "after the last one."
+                "Attention brings much the same to all words (see their cosine after it), so they become "
+                "more similar: the mean cosine between two words is {before:.2f} before the first "
+                "layer and {after:.2f} after the last one."
             ).format(before=before, after=after),
         ],
         picture=[
