@@ -117,24 +117,6 @@ def test_sentences_set_the_views_of_records(
             assert again.inner_text("header .model").startswith(record.model)
 
 
-def test_what_the_mask_hides_is_nothing(
-    told: Callable[[str], Story], show_page: Callable[..., Page]
-) -> None:
-    """On the page of padding the masked row has no weight on [PAD]; without the mask it has what is said."""
-    story = told("padding")
-    shown = show_page(story.page().html)
-    steps = shown.locator(".tour ol button")
-    for place, least in ((0, 0.0), (1, 0.1)):
-        steps.nth(place).click()
-        for more in shown.get_by_role("button", name="Show all 18").all():
-            more.click()
-        lines = [line.split() for line in shown.locator("table.row tbody tr").all_inner_texts()]
-        on_padding = sum(float(weight) for word, weight in lines if word == "[PAD]")
-        assert (on_padding > least) == bool(place)
-        if place:
-            assert f"{on_padding:.2f}" in story.views[1].text
-
-
 def test_files_from_python(tmp_path: Path, told: Callable[[str], Story]) -> None:
     """A story writes itself by the ending of a path, in its language; a notebook shows its page in a frame."""
     story = tell("transpose", "ko")

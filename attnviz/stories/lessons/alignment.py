@@ -42,11 +42,6 @@ def path_of(record: Attention, head: Head) -> list[int]:
     ]
 
 
-def count_backward(path: list[int]) -> int:
-    """Count the moves to the left."""
-    return sum(there < here for here, there in pairwise(path))
-
-
 def build_story() -> Story:
     """Show two sentences whose order Korean turns around, and measure the alignment error rate."""
     card, recurrent = common.open_model(RECURRENT, RecurrentTranslator)
@@ -107,7 +102,9 @@ def build_story() -> Story:
                 "toy-seq2seq attends to words {path} (counted from 0), and {backward} of {moves} "
                 "moves go back to the left."
             ).format(
-                path=", ".join(map(str, path)), backward=count_backward(path), moves=len(path) - 1
+                path=", ".join(map(str, path)),
+                backward=sum(there < here for here, there in pairwise(path)),
+                moves=len(path) - 1,
             ),
             Table(
                 _("Alignment error rate on {n} unseen pairs").format(n=N_PAIRS),

@@ -36,17 +36,11 @@ QUERIES = {"Korean Cooking": (1, 2, 0, 0, 0), "How Koreans Once Cooked": (1, 2, 
 FACTORS = [2.0**power for power in range(-4, 5)]
 
 
-def vectors() -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries [query, topic], keys [key, topic] and values [key, kind of page]."""
+def build_story() -> Story:
+    """Search for a title that is there and one that is not, then multiply the scores."""
     query, key, value = (
         torch.tensor(list(rows.values())).double() for rows in (QUERIES, KEYS, VALUES)
     )
-    return query, key, value
-
-
-def build_story() -> Story:
-    """Search for a title that is there and one that is not, then multiply the scores."""
-    query, key, value = vectors()
     scores = attention_scores(query, key)
     results, weights = scaled_dot_product_attention(query, key, value)
     # a multiple of the query gives the same multiple of its scores

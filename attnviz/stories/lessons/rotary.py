@@ -24,15 +24,11 @@ DISTANCE = 3
 STARTS = (0, 5, 10, 20)
 
 
-def angles(n: int = N, d: int = D) -> Float[Tensor, "position pair"]:
-    """Return the angle of each pair of numbers at each position, in radians: position / 10000^(2i/d)."""
-    speeds = 10_000.0 ** (-2 * torch.arange(d // 2, dtype=torch.float64) / d)
-    return torch.arange(n, dtype=torch.float64)[:, None] * speeds
-
-
 def rotate(x: Float[Tensor, "position d"]) -> Float[Tensor, "position d"]:
-    """Turn each pair of numbers (2i, 2i + 1) of each row by its angle: (a cos - b sin, a sin + b cos)."""
-    turn = angles(*x.shape)
+    """Turn each pair of numbers (2i, 2i + 1) of each row by its angle, position / 10000^(2i/d) radians."""
+    n, d = x.shape
+    speeds = 10_000.0 ** (-2 * torch.arange(d // 2, dtype=torch.float64) / d)
+    turn = torch.arange(n, dtype=torch.float64)[:, None] * speeds  # angles [position, pair]
     a, b = x[:, 0::2], x[:, 1::2]
     turned = [a * turn.cos() - b * turn.sin(), a * turn.sin() + b * turn.cos()]
     return torch.stack(turned, dim=-1).flatten(1)

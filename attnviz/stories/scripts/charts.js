@@ -182,10 +182,6 @@ function barsChart(panel, { width, text, weights: colours }) {
       const value = one.values[i], x = middle + (number - series.length / 2) * thick;
       if (value === null) return;
       pen.box(x, Math.min(y(0), y(value)), thick * 0.94, Math.max(1, Math.abs(y(value) - y(0))), paints[number % paints.length]);
-      if (one.low.length) {
-        const at = x + thick * 0.47, [low, high] = [one.low[i], one.high[i]].map((end) => y(/** @type {number} */ (end)));
-        pen.add("path", { d: `M${at} ${low}V${high}`, stroke: colours.named("ink"), "stroke-width": 1 });
-      }
       if (fits) pen.text(value.toFixed(2), x + thick * 0.47, y(Math.max(0, value)) - 7, { size: 10, fill: colours.named("faint"), anchor: "middle" });
     });
     if (level) pen.text(label, middle, height + 10, { fill: colours.named("ink"), anchor: "middle" });

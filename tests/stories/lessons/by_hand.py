@@ -1,4 +1,4 @@
-"""The shipped Transformers once more, in numpy, from their files and the paper's formulas: what demos are held to."""
+"""The shipped Transformers in numpy, from their files and the paper's formulas."""
 
 from __future__ import annotations
 
@@ -20,16 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What a layer computes of one sentence.
+    """What a layer computes of one sentence."""
 
-    Attributes:
-        steps: the vectors that come in, attention's, their sum, normed, feed-forward's, their sum, normed.
-        scores: before mask and softmax [head, query, key].
-        weights: after them.
-    """
-
+    # the input, attention, their sum, normed, feed-forward, their sum, normed
     steps: tuple[Array, ...]
-    scores: Array
+    scores: Array  # before mask and softmax [head, query, key]
     weights: Array
 
 
@@ -120,12 +115,3 @@ def _layer(weights: dict[str, Array], x: Array, card: dict[str, object]) -> Laye
 def patterns(name: str, words: Sequence[str]) -> Array:
     """The attention weights of one sentence [layer, head, query, key]."""
     return np.stack([layer.weights for layer in read(name, words)])
-
-
-def logits(name: str, words: Sequence[str], output: str) -> Array:
-    """What a map to the vocabulary makes of the last vectors [token, word]."""
-    weights, _ = open_model(name)
-    result: Array = (
-        read(name, words)[-1].steps[-1] @ weights[f"{output}.weight"].T + weights[f"{output}.bias"]
-    )
-    return result

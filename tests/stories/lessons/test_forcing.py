@@ -8,7 +8,6 @@ from itertools import islice
 import pytest
 import torch
 
-from attnviz.capture.attend import attend
 from attnviz.models.language import splits
 from attnviz.stories.lessons import forcing
 from attnviz.stories.lessons.forcing import MODEL, WRONG
@@ -84,13 +83,6 @@ def test_patterns(story: Story) -> None:
     assert free.values[:later] == pytest.approx(forced.values[:later], abs=1e-6)
     assert abs(free.values[later] - forced.values[later]).max() > 1e-3
     assert f"The patterns differ from step {later} on" in told(story)
-
-
-def test_forced_on_its_own_words_it_runs_as_free() -> None:
-    """The same weights, whether the words are its own or given."""
-    free = attend(forcing.SENTENCE, MODEL)
-    forced = attend(forcing.SENTENCE, MODEL, target=free.target)
-    assert forced.weights == pytest.approx(free.weights, abs=1e-6)
 
 
 def test_longer_sentences(story: Story) -> None:
