@@ -1,4 +1,4 @@
-"""What the tests of stories share."""
+"""Stories, each computed once for all tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a story holds, by kind."""
+"""The paragraphs and the tables of a story."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_reference_shows_the_models_own_rows(zoo: Zoo, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["distilbert", "roberta", "llama", "bart"])
 def test_word_order_with_positions(zoo: Zoo, name: str) -> None:
-    """What moves is what the library's weights say."""
+    """The weight that moves, from the library's own weights."""
     source = zoo.source(name)
     story = word_order.build_story(source)
     first, second = (by_words(zoo, name, text) for text in word_order.LONG)

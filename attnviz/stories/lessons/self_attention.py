@@ -88,8 +88,10 @@ def build_story() -> Story:
     in_head_0 = []
     for i, name in enumerate([_("query"), _("key"), _("value")]):
         columns = slice(i * d_model, i * d_model + D_K)
-        in_head_0.append((name, _("fused"), *fused[0, QUERY, columns].tolist()))
-        in_head_0.append((name, _("alone"), *separate[0, QUERY, columns].tolist()))
+        in_head_0.append((_("{name}, fused").format(name=name), *fused[0, QUERY, columns].tolist()))
+        in_head_0.append(
+            (_("{name}, alone").format(name=name), *separate[0, QUERY, columns].tolist())
+        )
     return Story(
         title=_("“{word}” attends most to “{most}” ({weight:.2f})").format(
             word=WORDS[QUERY], most=WORDS[int(row.argmax())], weight=float(row.max())
@@ -169,7 +171,7 @@ def build_story() -> Story:
                 _("“{word}” in head 0, from the fused projection and from each alone").format(
                     word=WORDS[QUERY]
                 ),
-                ["", _("projection"), *COMPONENTS],
+                [_("projection"), *COMPONENTS],
                 in_head_0,
                 digits=4,
             ),

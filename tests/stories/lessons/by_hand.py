@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layer:
-    """What a layer computes of one sentence."""
+    """The numbers of a layer for one sentence."""
 
     # the input, attention, their sum, normed, feed-forward, their sum, normed
     steps: tuple[Array, ...]

@@ -1,4 +1,4 @@
-"""What the tests of single stories share."""
+"""The story that a test module is about."""
 
 from __future__ import annotations
 

@@ -87,8 +87,8 @@ def test_fused_projection(story: Story) -> None:
             four.get_submodule(f"{name}_projection"), X[0, 1].double().numpy(), columns
         )
         for row in table.rows[2 * i : 2 * i + 2]:
-            assert row[0] == name
-            assert row[2:] == pytest.approx(expected, abs=ROUNDING)
+            assert str(row[0]).startswith(name)
+            assert row[1:] == pytest.approx(expected, abs=ROUNDING)
     with torch.no_grad():
         for parameter in four.parameters():
             parameter.mul_(10).round_()
