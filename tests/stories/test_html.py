@@ -130,15 +130,3 @@ def test_files_from_python(tmp_path: Path, told: Callable[[str], Story]) -> None
     assert story._repr_html_().startswith("<iframe sandbox=")
     with pytest.raises(OutputError):
         story.save(tmp_path / "a.csv")
-
-
-def test_another_models_story(show_page: Callable[..., Page]) -> None:
-    """Told with another model, the views are of its records."""
-    story = tell("pairs", model="toy-random")
-    assert story.records
-    shown = show_page(story.page().html)
-    button, view = shown.locator(".tour ol button").first, story.views[0]
-    button.click()
-    assert shown.locator("#typed").count() == 0
-    assert view.head is not None
-    assert shown.inner_text(".pattern h2") == "head {}.{}".format(*view.head)

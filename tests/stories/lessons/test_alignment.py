@@ -82,17 +82,6 @@ def test_panels(
         assert panel.values == pytest.approx(weights(english, korean), abs=1e-4)
 
 
-def test_steps(story: Story) -> None:
-    """The place and the weight of the largest number in each row, of both models."""
-    for step, (number, word, *tops) in enumerate(tables(story)[0].rows):
-        assert (number, word) == (step, [*TARGETS[LONG].split(), "<end>"][step])
-        for panel, top, weight in zip(story.picture[1:], tops[::2], tops[1::2], strict=True):
-            assert isinstance(panel, Matrix)
-            place = int(panel.values[step].argmax())
-            assert top == f"{LONG.split()[place]} ({place})"
-            assert weight == pytest.approx(panel.values[step, place])
-
-
 def test_the_alignment_crosses(story: Story) -> None:
     """It goes back to the left as often as is said; a model that went straight on would fail."""
     weights = recurrent(LONG.split(), TARGETS[LONG].split())
